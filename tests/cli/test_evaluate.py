@@ -70,7 +70,7 @@ def test_results_and_standings_as_json_and_as_tables(
     standings, matches = shown.out.split("Matches")
     assert "20 games per pair of agents, seats swapped, seed 3, board shikoku" in standings
     assert "95 % interval" in standings
-    assert "Elo is relative, within these matches alone (probit, random = 0)" in standings
+    assert "Elo is relative, from these matches only (probit, random = 0)" in standings
     ranked = [line.split()[:4] for line in standings.splitlines() if line[:5].strip().isdigit()]
     shares = [f"{share:.1%}" for share in (score, 1 - score)]
     assert ranked == [["1", "greedy", "20", shares[0]], ["2", "random", "20", shares[1]]]
@@ -292,7 +292,7 @@ def test_luck_is_taken_off_where_it_is_asked_for(tmp_path: Path, capsys: Output)
     command = ["greedy", "heuristic", "random", "--games", "60"]
     plain = results(tmp_path / "plain.json", *command)
     told = results(tmp_path / "told.json", *command, "--luck-adjusted")
-    assert "With luck taken off" in capsys.readouterr().out
+    assert "Luck-adjusted scores" in capsys.readouterr().out
     adjusted = [match.pop("adjusted") for match in told["matches"]]
     assert told == plain
     low, high = adjusted[0]["ci95"]

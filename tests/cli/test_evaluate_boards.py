@@ -45,7 +45,7 @@ def test_the_results_as_json_and_as_a_table(tmp_path: Path, capsys: Output) -> N
     value = f"{100 * written['test']['mean']['value']:.1f} % ("
     (row,) = (line for line in shown.out.splitlines() if line.strip().startswith("family:test/3"))
     assert value in row
-    assert "Gap, family:test/3 less family:train/3 (boards of train, which" in shown.out
+    assert "Gap, family:test/3 less family:train/3 (unseen boards of train" in shown.out
 
 
 def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_results_of_other_games_are_not_compared(
     assert main(["generalise", "greedy", *SMALL, "--seed", "1", "--json", str(other)]) == 0
     assert main(["generalise", "--compare", several[0], str(other)]) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"evaluate: {other}: expected results as those of {several[0]}, ")
+    assert error.startswith(f"evaluate: {other}: expected the protocol of {several[0]}, ")
     assert "seed 0; got " in error
 
 
@@ -178,7 +178,7 @@ def test_there_is_no_curve_of_agents_that_tell_nothing(
 ) -> None:
     plots = str(tmp_path / "plots")
     assert main(["generalise", "--compare", several[2], "--plots", plots]) == 1
-    assert "no curve: of none of these agents it is known on how many" in capsys.readouterr().err
+    assert "--plots: expected an agent with a known number of training" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ def test_agents_are_told_with_their_differences(
     words = ["regret", "greedy", "random", "--set", path]
     assert main([*words, "--json", str(results), "--markdown", str(table)]) == 0
     printed = capsys.readouterr().out
-    assert "regret a choice, in 1/1000" in printed
-    assert "core seconds" in printed
+    assert "regret per choice, in 1/1000" in printed
+    assert "core-seconds" in printed
     assert all(word in printed for word in ("by boards", "by phase", "by rounds", "paired"))
     data, told = json.loads(results.read_text(encoding="utf-8")), RegretSet.load(path)
     assert data["set"] == {"name": "small", "hash": told.hash, "positions": len(told)}

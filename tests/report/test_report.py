@@ -120,7 +120,7 @@ def test_points_are_means_over_all_games_of_an_agent(drawn: Drawn) -> None:
 def test_triggers_are_shares_of_the_games_of_an_agent(drawn: Drawn) -> None:
     matches, _, folder = drawn
     shown = texts(folder / "triggers.svg")
-    assert {f"pulled {trigger}" for trigger in TRIGGERS} < set(shown)
+    assert {f"{trigger} trigger" for trigger in TRIGGERS} < set(shown)
     numbers = [text for text in shown if re.fullmatch(r"\d+", text)]
     for spec in ("strong", "middling", "weak", HOSTILE):
         games = list(games_of(matches, spec))
@@ -260,8 +260,8 @@ def test_the_page_has_the_tables(drawn: Drawn, tmp_path: Path) -> None:
     assert "<code>evaluate.py a b</code>" in text
     for fact in ("<dt>seed</dt><dd>7</dd>", "<dt>board</dt><dd>shikoku</dd>"):
         assert fact in text
-    assert "relative, within these matches alone (probit, b = 0)" in text
-    titles = ("Standings", "Figures", "All pairs", "Matches", "The same again")
+    assert "relative, from these matches only (probit, b = 0)" in text
+    titles = ("Standings", "Figures", "All pairs", "Matches", "Command")
     places = [text.index(f"<h2>{title}</h2>") for title in titles]
     assert places == sorted(places)
     found = cells(text)

@@ -326,7 +326,7 @@ def test_meaning_names_the_rounds_that_are_off() -> None:
     told = {"agent": "somebody", **figures(judged, rolled, luck)}
     tilted = judged._replace(values=judged.values + np.where(judged.rounds < 4, 0.3, 0.0))
     off = {"agent": "somebody", **figures(tilted, rolled, luck)}
-    assert "somebody is off by more than 0.02 in rounds 1 – 3 (+0.3" in report.meaning(off)
+    assert "somebody has a bias above 0.02 in rounds 1 – 3 (+0.3" in report.meaning(off)
     calm = {
         **told,
         "by_round": [row for row in told["by_round"] if abs(row["bias"]["mean"]) < 0.02],

@@ -1,7 +1,7 @@
-"""Calibration as tables and a picture: what an agent expects, and what comes.
+"""Tables and figure of calibration: an agent's expected and actual results.
 
-Same results, same bytes. Results are the figures of `tokaido evaluate calibrate`, as its JSON file
-has them.
+The input is the data of the JSON file of `tokaido evaluate calibrate`. The same data give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Figures = Mapping[str, Any]
 
 MOST = 60  # characters of a spec in a title
-ALLOWED = 0.02  # the bias that a value may have and still be called calibrated
+ALLOWED = 0.02  # bias up to which an agent counts as calibrated, not tuned
 
 _HEIGHT = 5.2  # inches
 
@@ -39,7 +39,7 @@ _HEIGHT = 5.2  # inches
 
 
 def rounds_table(result: Figures) -> Table:
-    """Return what the agent expected and what came, by group of rounds."""
+    """Return expected and actual results by group of rounds."""
     title = f"{result['agent']} against itself, seed {result['seed']}, board {result['board']}: "
     title += f"{result['games']:,} games"
     headers = ("rounds", "positions", "expected", "result", "bias", "95 % interval")
@@ -50,8 +50,8 @@ def rounds_table(result: Figures) -> Table:
 
 
 def reliability_table(result: Figures) -> Table:
-    """Return what came where the agent expected alike."""
-    title = f"By what it expected; expected calibration error {result['calibration_error']:.4f}"
+    """Return actual results by bins of expected ones."""
+    title = f"By expected result; expected calibration error {result['calibration_error']:.4f}"
     headers = ("expected from – to", "positions", "expected", "result", "bias", "95 % interval")
     rows = []
     for row in result["reliability"]:
@@ -61,31 +61,31 @@ def reliability_table(result: Figures) -> Table:
 
 
 def errors_table(result: Figures) -> Table:
-    """Return how far the values are from the truth, as far as it is known."""
+    """Return the errors of the expected results against results and rollouts."""
     rows = [("squared error against results", *_value(result["squared_error"], "mean"))]
     rolled, luck = result["rollouts"], result["luck"]
     if rolled is not None:
-        each = f"{rolled['positions']:,} positions, {rolled['each']:,} rollouts of each"
+        each = f"{rolled['positions']:,} positions, {rolled['each']:,} rollouts each"
         rows.append(
             (
-                f"rms error against rollouts, their noise taken off: {each}",
+                f"RMS error against rollouts, without their noise: {each}",
                 *_value(rolled["rms"], "value"),
             )
         )
         rows.append(("bias against rollouts", *_bias(rolled)))
-    what = f"share of result less first value explained by luck: {luck['games']:,} games"
-    rows.append((what, *_value(luck["explained"], "value")))
+    label = f"share of (result − first value) explained by luck: {luck['games']:,} games"
+    rows.append((label, *_value(luck["explained"], "value")))
     return Table("Errors, of results from −1 to 1", ("", "value", "95 % interval"), rows)
 
 
 def meaning(result: Figures) -> str:
-    """Return whether the agent is calibrated in all groups of rounds, in a sentence."""
+    """Return a sentence on the groups of rounds in which the agent is calibrated."""
     off = [row for row in result["by_round"] if abs(row["bias"]["mean"]) > ALLOWED]
     who = escape_text(result["agent"], MOST)
     if not off:
         return f"{who} is calibrated: its bias is at most {ALLOWED} in every group of rounds."
     where = ", ".join(f"{_rounds(row)} ({_signed(row['bias']['mean'])})" for row in off)
-    return f"{who} is off by more than {ALLOWED} in rounds {where}."
+    return f"{who} has a bias above {ALLOWED} in rounds {where}."
 
 
 def _row(name: str, row: Figures) -> tuple[str, ...]:
@@ -117,19 +117,19 @@ def _signed(value: float, digits: int = 3) -> str:
 
 
 def write_plots(result: Figures, folder: str | Path) -> list[Path]:
-    """Draw reliability and bias, as PNG and as SVG; return the files."""
+    """Draw reliability and bias as PNG and SVG; return the files."""
     with drawing():
         return save_figure(_draw(result), Path(folder), "calibration")
 
 
 def _draw(result: Figures) -> Figure:
-    title = f"{escape_text(result['agent'], MOST)}: what it expects, and what comes"
+    title = f"{escape_text(result['agent'], MOST)}: expected and actual results"
     figure = new_figure(_HEIGHT, title, f"{result['games']:,} games")
     left = new_axes(figure, 0.85, 0.95, WIDTH / 2 + 0.25, 0.35)
     right = new_axes(figure, WIDTH / 2 + 0.75, 0.95, 0.25, 0.35)
     _draw_reliability(left, result["reliability"])
     _draw_rounds(right, result["by_round"])
-    note = "lines are 95 % intervals, games being independent; the band is a bias of 0.02"
+    note = f"lines: 95 % intervals over games; band: a bias up to {ALLOWED}"
     figure.text(0.85 / WIDTH, 0.2 / _HEIGHT, note, fontsize=10)
     return figure
 
@@ -141,8 +141,8 @@ def _draw_reliability(axes: Axes, rows: Sequence[Figures]) -> None:
     axes.set_xlim(-1.02, 1.02)
     axes.set_ylim(-1.02, 1.02)
     axes.set_title("reliability", fontsize=11, loc="left")
-    axes.set_xlabel("result that it expects, −1 to 1")
-    axes.set_ylabel("mean result")
+    axes.set_xlabel("expected result, −1 to 1")
+    axes.set_ylabel("mean actual result")
 
 
 def _draw_rounds(axes: Axes, rows: Sequence[Figures]) -> None:
@@ -152,7 +152,7 @@ def _draw_rounds(axes: Axes, rows: Sequence[Figures]) -> None:
         _draw_point(axes, place, row["bias"])
     names = [_rounds(row).replace(" and later", "+") for row in rows]
     axes.set_xticks(range(len(rows)), names, fontsize=9)
-    axes.set_title("bias: expected less result", fontsize=11, loc="left")
+    axes.set_title("bias: expected − actual result", fontsize=11, loc="left")
     axes.set_xlabel("round")
 
 

@@ -1,6 +1,6 @@
-"""Matches and ratings as pictures: `write_plots` draws each as PNG and SVG.
+"""Figures of matches and ratings, as PNG and SVG files.
 
-Same matches, same bytes.
+The same matches give the same bytes.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_PANELS = 15  # the matches of six agents
-ROOM = 0.55  # inches that a cell needs for an interval
-_LEFT = 2.45  # inches for the names of the agents
+MOST_PANELS = 15  # matches of six agents
+INTERVAL_WIDTH = 0.55  # inches; narrower cells have no interval
+_LEFT = 2.45  # inches for the names of agents
 
 
 def write_plots(
     matches: Sequence[Match], ratings: Sequence[Rating], folder: str | Path
 ) -> list[Path]:
-    """Draw all figures into a folder, each as PNG (1200 pixels wide) and as SVG.
+    """Draw all figures to a folder, as PNG (1200 pixels wide) and SVG.
 
     Args:
-        matches: of two or more agents, several of the same two count as one.
-        ratings: of the same agents; without any there is no figure of ratings.
-        folder: made if it is not there.
+        matches: of two or more agents; several of the same two count as one.
+        ratings: of the same agents; without ratings their figure is left out.
+        folder: this creates it if needed.
 
     Returns:
         The files.
@@ -69,7 +69,7 @@ def write_plots(
 
 
 def figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
-    """Yield each figure with its file name and what it shows."""
+    """Yield file name, caption and figure of each figure."""
     kinds: list[tuple[str, str, Callable[[Results], Figure]]] = [
         ("ratings", "Ratings with 95 % intervals", _draw_ratings),
         ("scores", "Score of each agent against each other", _draw_scores),
@@ -84,33 +84,33 @@ def figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
 
 
 def _rows(axes: Axes, results: Results, agents: Sequence[str]) -> None:
-    """Label the rows of an axis with agents, the first on top."""
+    """Label the rows of the axes with agents, the first on top."""
     axes.set_ylim(len(agents) - 0.4, -0.6)
     axes.set_yticks(range(len(agents)), [results.names[spec] for spec in agents])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
 
 
-def _number_of_games(counts: Sequence[int], each: str) -> str:
+def _games_text(counts: Sequence[int], each: str) -> str:
     low, high = min(counts), max(counts)
     return f"{low:,} games {each}" if low == high else f"{low:,} to {high:,} games {each}"
 
 
 def _draw_ratings(results: Results) -> Figure:
     ratings = results.ratings
-    games = _number_of_games([rating.games for rating in ratings], "an agent")
+    games = _games_text([rating.games for rating in ratings], "an agent")
     figure = new_figure(1.5 + 0.42 * len(ratings), "Elo with 95 % intervals", games)
     axes = new_axes(figure, _LEFT, 0.65, 2.05, 0.05)
     _rows(axes, results, [rating.agent for rating in ratings])
     known = [x for r in ratings for x in (r.elo, *r.ci95) if isfinite(x)] or [0.0]
-    room = max(0.06 * (max(known) - min(known)), 10.0)
-    low, high = min(known) - room, max(known) + room
+    margin = max(0.06 * (max(known) - min(known)), 10.0)
+    low, high = min(known) - margin, max(known) + margin
     axes.set_xlim(low, high)
     axes.grid(axis="x")
     axes.set_xlabel("Elo (points)")
     for row, rating in enumerate(ratings):
         colour = results.colours[rating.agent]
-        ends = [min(max(end, low + room / 2), high - room / 2) for end in rating.ci95]
+        ends = [min(max(end, low + margin / 2), high - margin / 2) for end in rating.ci95]
         axes.plot(ends, [row, row], color=colour, linewidth=2.5, solid_capstyle="butt")
         for end, given, mark in zip(ends, rating.ci95, "<>", strict=True):
             mark = "|" if isfinite(given) else mark
@@ -127,12 +127,12 @@ def _draw_scores(results: Results) -> Figure:
     width = (WIDTH - _LEFT - 0.2) / n
     height = min(max(0.62 * width, 0.5), 1.1)
     counts = [match.results.size for match in results.matches]
-    games = _number_of_games(counts, "a match")
+    games = _games_text(counts, "a match")
     figure = new_figure(BELOW_TITLE + n * height + 0.9, "Score of row against column", games)
     axes = new_axes(figure, _LEFT, 0.5, 0.2, 0.4)
     axes.set_xlim(-0.5, n - 0.5)
     axes.set_ylim(n - 0.5, -0.5)
-    # As in a tournament's cross-table: many columns have the number of their agent.
+    # As in cross-tables of tournaments, many columns have numbers instead of names.
     numbered = n > 3
     marks = [f"{place}" if numbered else results.names[s] for place, s in enumerate(agents, 1)]
     names = [
@@ -147,7 +147,7 @@ def _draw_scores(results: Results) -> Figure:
             _cell(axes, column, row, results_between(results.matches, a, b), width)
     below = 0.18 / figure.get_size_inches()[1]
     note = "% of games won, half of the draws included"
-    note += "; below it the 95 % interval" if width >= ROOM else ""
+    note += "; below it the 95 % interval" if width >= INTERVAL_WIDTH else ""
     figure.text(_LEFT / WIDTH, below, note, fontsize=10)
     return figure
 
@@ -155,7 +155,7 @@ def _draw_scores(results: Results) -> Figure:
 def _cell(
     axes: Axes, x: int, y: int, results: npt.NDArray[np.float64] | None, width: float
 ) -> None:
-    """Draw a score with its interval in a cell `width` inches wide, grey if there is none."""
+    """Draw a score with its interval in a cell `width` inches wide; grey without a score."""
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.patches import Rectangle
 
@@ -167,7 +167,7 @@ def _cell(
     score, low, high = (float(results.mean()), *score_interval(results))
     axes.add_patch(Rectangle(**box, facecolor=ramp(score), edgecolor=FAINT, linewidth=0.6))
     texts: dict[str, Any] = {"ha": "center", "color": ON_COLOUR}
-    if width < ROOM:
+    if width < INTERVAL_WIDTH:
         size = min(11.0, 26 * width)
         axes.text(x, y, f"{100 * score:.0f}", va="center", weight="bold", size=size, **texts)
         return
@@ -180,7 +180,7 @@ def _cell(
 def _draw_points(results: Results) -> Figure:
     agents, kinds = results.agents, SCORE_KEYS[:3]
     counts = [len(results.games_of(spec)) for spec in agents]
-    games = _number_of_games(counts, "an agent")
+    games = _games_text(counts, "an agent")
     figure = new_figure(1.85 + 0.42 * len(agents), "Points by character", games)
     axes = new_axes(figure, _LEFT, 0.65, 0.9, 0.4)
     _rows(axes, results, agents)
@@ -210,7 +210,7 @@ def _draw_points(results: Results) -> Figure:
 
 
 def _mean_points(results: Results, spec: str) -> npt.NDArray[np.float64]:
-    """Return the mean faith, commerce and culture of an agent in all its games: (3,)."""
+    """Return the mean faith, commerce and culture of an agent: (3,)."""
     parts = [
         match.games["points"][:, :, side].reshape(-1, 3)
         for match in results.matches
@@ -223,15 +223,15 @@ def _mean_points(results: Results, spec: str) -> npt.NDArray[np.float64]:
 def _draw_triggers(results: Results) -> Figure:
     agents = results.agents
     counts = [len(results.games_of(spec)) for spec in agents]
-    games = _number_of_games(counts, "an agent")
+    games = _games_text(counts, "an agent")
     figure = new_figure(1.9 + 0.38 * len(agents), "End triggers", games)
     shares = np.array([_trigger_shares(results, spec) for spec in agents])  # (agents, 5)
     most = min(max(20 * int(np.ceil(shares.max() / 20)), 20), 100)
-    heads = [f"pulled {trigger}" for trigger in TRIGGERS] + ["cap of rounds"]
-    room = (WIDTH - _LEFT - 0.2) / len(heads)
+    heads = [f"{trigger} trigger" for trigger in TRIGGERS] + ["cap of rounds"]
+    column_width = (WIDTH - _LEFT - 0.2) / len(heads)
     for i, head in enumerate(heads):
-        left = _LEFT + i * room
-        axes = new_axes(figure, left, 0.65, WIDTH - left - room + 0.25, 0.4)
+        left = _LEFT + i * column_width
+        axes = new_axes(figure, left, 0.65, WIDTH - left - column_width + 0.25, 0.4)
         _rows(axes, results, agents)
         if i:
             axes.set_yticks([])
@@ -247,13 +247,13 @@ def _draw_triggers(results: Results) -> Figure:
         )
         for row, value in enumerate(shares[:, i]):
             axes.text(value + 0.04 * most, row, f"{value:.0f}", va="center_baseline", fontsize=10)
-    note = "% of the agent's games in which it had pulled the trigger when they ended"
+    note = "% of the agent's games in which it had met the end condition"
     figure.text(_LEFT / WIDTH, 0.18 / figure.get_size_inches()[1], note)
     return figure
 
 
 def _trigger_shares(results: Results, spec: str) -> npt.NDArray[np.float64]:
-    """Return in how many of an agent's games it had pulled each trigger, and the cap: % (5,)."""
+    """Return the share of an agent's games with each of its triggers, and with the cap: % (5,)."""
     parts = []
     for match in results.matches:
         for side, agent in enumerate((match.a, match.b)):
@@ -278,7 +278,7 @@ def _draw_rounds(results: Results) -> Figure:
     for axes, (name, colour, played) in zip(all_axes, panels, strict=True):
         if not len(played):
             continue
-        # The few longest games stand in the last bin.
+        # The last bin contains the few longest games.
         rounds = np.minimum(played["rounds"], last)
         axes.stairs(
             100 * np.histogram(rounds, bins)[0] / len(played), bins, fill=True, color=colour
@@ -293,7 +293,7 @@ def _draw_rounds(results: Results) -> Figure:
 
 def _draw_margins(results: Results) -> Figure:
     sides = _margin_sides(results)
-    games = _number_of_games([len(side.margins) for side in sides], "a panel")
+    games = _games_text([len(side.margins) for side in sides], "a panel")
     figure, all_axes = _panels(len(sides), "Score margins", games, "points ahead")
     bins = _whole_bins(max(int(np.abs(np.concatenate([s.margins for s in sides])).max()), 1), 20)
     for axes, side in zip(all_axes, sides, strict=True):
@@ -309,7 +309,7 @@ def _draw_margins(results: Results) -> Figure:
 
 
 class _Side(NamedTuple):
-    """How far one side was ahead of another in some games: int64 (games,)."""
+    """Two sides and the score margins of the first: int64 (games,)."""
 
     name: str
     colour: str
@@ -319,7 +319,7 @@ class _Side(NamedTuple):
 
 
 def _margin_sides(results: Results) -> list[_Side]:
-    """Return the margins of each match; of too many, of each agent against all it met."""
+    """Return the margins of each match; with too many, of each agent against all others."""
     names, colours = results.names, results.colours
     if len(results.matches) <= MOST_PANELS:
         return [
@@ -336,27 +336,27 @@ def _margin_sides(results: Results) -> list[_Side]:
 
 
 def _whole_bins(last: int, most: int) -> npt.NDArray[np.int64]:
-    """Return the edges of at most `most` bins of whole numbers from 0, so that none holds more."""
+    """Return the edges of at most `most` bins of equally many integers from 0."""
     step = -(-last // most)
     return np.arange(0, last + step + 1, step)
 
 
 def _shares(margins: npt.NDArray[np.int64], bins: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return the share of games with a margin in each bin from 0, in %; level ones count half."""
+    """Return the share of games per bin of margins from 0, in %; a margin of 0 counts half."""
     weights = np.where(margins > 0, 1.0, 0.5)[margins >= 0]
     counts, _ = np.histogram(margins[margins >= 0], bins, weights=weights)
     return 100 * counts / len(margins)
 
 
 def _margins(match: Match) -> npt.NDArray[np.int64]:
-    """Return by how many points `a` was ahead in each game."""
+    """Return the score margin of `a` in each game."""
     totals = match.games["points"].sum(axis=-1, dtype=np.int64).reshape(-1, 2)
     margins: npt.NDArray[np.int64] = totals[:, 0] - totals[:, 1]
     return margins
 
 
 def _panels(n: int, title: str, games: str, label: str) -> tuple[Figure, list[Axes]]:
-    """Return a figure of n axes side by side and below each other."""
+    """Return a figure with a grid of n axes."""
     columns = min(n, 3)
     rows = -(-n // columns)
     height = 3.4 if n == 1 else 1.95
@@ -378,7 +378,7 @@ def _panels(n: int, title: str, games: str, label: str) -> tuple[Figure, list[Ax
 
 
 def _share_axes(all_axes: Sequence[Axes], limits: tuple[int, int]) -> None:
-    """Give all panels the same scales, so that they can be compared."""
+    """Give all panels the same scales."""
     top = max(axes.get_ylim()[1] for axes in all_axes)
     for axes in all_axes:
         axes.set_xlim(*limits)
@@ -391,17 +391,17 @@ _OFFSET: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset po
 def _name_above(
     axes: Axes, line: int, text: str, colour: str, *, shift: int = 0, at_right: bool = False
 ) -> None:
-    """Write a name above some axes, beside a square of its colour: some are too pale for text.
+    """Write a name above axes, next to a square of its colour: pale colours suit no text.
 
     Args:
-        axes: where.
-        line: 0 for the one next to the axes.
+        axes: below the name.
+        line: 0 for the line next to the axes.
         text: the name.
         colour: of the square.
         shift: points to the right.
-        at_right: end with the axes instead of beginning with them.
+        at_right: align with the right end of the axes.
     """
-    side, x, away = ("right", 1, -12) if at_right else ("left", 0, shift + 12)
+    side, x, distance = ("right", 1, -12) if at_right else ("left", 0, shift + 12)
     y = 6 + 14 * line
     axes.annotate("■", (x, 1), (shift, y), ha=side, color=colour, fontsize=9.5, **_OFFSET)
-    axes.annotate(text, (x, 1), (away, y), ha=side, fontsize=9.5, weight="bold", **_OFFSET)
+    axes.annotate(text, (x, 1), (distance, y), ha=side, fontsize=9.5, weight="bold", **_OFFSET)

@@ -1,6 +1,6 @@
-"""Matches, ratings and figures as one HTML page that needs nothing beside it.
+"""Report of matches, ratings and figures as one self-contained HTML page.
 
-Same matches, same bytes.
+The same matches give the same bytes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tokaido_env.report.style import FAINT, INK, PAPER, as_svg, drawing
 
 _CSS = Path(__file__).with_name("page.css")
 
-FOLDED = 10  # more matches than these are folded together
+MOST_UNFOLDED = 10  # matches; more are folded together
 
-# Styles stand in the page and in its figures; no script and nothing from elsewhere ever runs here.
+# The page and its figures contain styles; browsers must run no script and load nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 _FIGURE = """<figure class="wide" tabindex="0">{svg}</figure>"""
@@ -48,7 +48,7 @@ _PAGE = """<!DOCTYPE html>
 <dl>
 {facts}
 </dl>
-<nav aria-label="Parts of the page">{parts}</nav>
+<nav aria-label="Sections">{parts}</nav>
 <main>
 {sections}
 </main>
@@ -70,9 +70,7 @@ def write_report(
     scale: str | None = None,
     games: Sequence[Links] = (),
 ) -> None:
-    """Write standings, figures and matches as one HTML file that loads nothing.
-
-    It is written whole or not at all.
+    """Write standings, figures and matches as one HTML file, whole or not at all.
 
     Args:
         matches: as for `write_plots`.
@@ -82,9 +80,9 @@ def write_report(
         command: the command line that played the games.
         seed: of the games.
         board: its name.
-        note: a sentence that stands above all.
-        scale: what the ratings are on, as from `tables.scale_of`.
-        games: for each match, which of its games the page links, and where they are.
+        note: sentence at the top.
+        scale: of the ratings, as from `tables.scale_of`.
+        games: links to games of each match.
 
     Raises:
         ModuleNotFoundError: if matplotlib is missing.
@@ -95,7 +93,7 @@ def write_report(
         drawn = {
             name: _FIGURE.format(svg=_inline(as_svg(figure, name), name, caption))
             for name, caption, figure in figures(results)
-            if name != "scores"  # the matrix, which links the matches
+            if name != "scores"  # the matrix replaces it
         }
     elo = drawn.pop("ratings", "")
     sections = {
@@ -103,7 +101,7 @@ def write_report(
         "Figures": "\n".join(drawn.values()),
         "All pairs": matrix(results),
         "Matches": _matches(results, games),
-        "The same again": "" if command is None else f"<pre><code>{text(command)}</code></pre>",
+        "Command": "" if command is None else f"<pre><code>{text(command)}</code></pre>",
     }
     page = _PAGE.format(
         policy=_POLICY,
@@ -117,7 +115,7 @@ def write_report(
 
 
 def _parts(sections: Mapping[str, str]) -> dict[str, str]:
-    """Return the parts of the page, and links to them; titles are ours."""
+    """Return the sections of the page, and links to them; the titles contain no foreign text."""
     names = {title: title.lower().replace(" ", "-") for title in sections}
     return {
         "parts": " ".join(f'<a href="#{name}">{title}</a>' for title, name in names.items()),
@@ -139,22 +137,22 @@ def _facts(facts: Mapping[str, object], results: Results) -> str:
 def _standings(results: Results, scale: str | None, figure: str) -> str:
     if not results.standings:
         return ""
-    told = "Best first, by score in all games."
+    note = "Best first, by score in all games."
     if results.ratings:
         on = "" if scale is None else f" ({text(scale)})"
-        told = f"Elo is relative, within these matches alone{on}; it is not the ladder's."
-    return f"<p>{told}</p>\n{standings_table(results)}\n{figure}"
+        note = f"Elo is relative, from these matches only{on}; it is not the ladder's."
+    return f"<p>{note}</p>\n{standings_table(results)}\n{figure}"
 
 
 def _matches(results: Results, games: Sequence[Links]) -> str:
     listed = match_list(results, games)
-    if len(results.matches) <= FOLDED:
+    if len(results.matches) <= MOST_UNFOLDED:
         return listed
     return f"<details><summary>{len(results.matches):,} matches</summary>\n{listed}\n</details>"
 
 
 def _inline(svg: str, name: str, caption: str) -> str:
-    """Return an SVG as part of a page: its own ids, the page's colours, nothing to load."""
+    """Return an SVG to embed: with unique ids and the page's colours, and nothing to load."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
@@ -165,7 +163,7 @@ def _inline(svg: str, name: str, caption: str) -> str:
     )
     svg = re.sub(r' id="([^"]*)"', keep, svg)
     svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
-    svg = svg.replace(f"fill: {PAPER}", "fill: none", 1)  # the figure's own ground
+    svg = svg.replace(f"fill: {PAPER}", "fill: none", 1)  # the background
     for colour, variable in ((INK, "ink"), (FAINT, "faint")):
         svg = svg.replace(colour, f"var(--{variable}, {colour})")
     label = escape(caption)

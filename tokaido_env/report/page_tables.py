@@ -1,6 +1,6 @@
-"""The tables of the report page: standings, a matrix of all pairs, and each match folded.
+"""Tables of the report page: standings, a matrix of all pairs, and each match folded.
 
-All text of strangers goes through `text` or is a short name, escaped.
+Text that users or files provide goes through `text`, or is a short name, escaped.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tokaido_env.report import tables
 from tokaido_env.report.results import Results, results_between
 from tokaido_env.report.standings import forfeits_of, has_forfeits
 
-MOST = 2000  # characters of a spec, a command or the title that are shown
-ROOMY = 8  # agents up to which the matrix is open and tells intervals
-OPEN = 3  # matches up to which they are open
+MOST = 2000  # characters of a spec, a command or the title
+DETAILED_AGENTS = 8  # up to so many the matrix is open and has intervals
+OPEN_MATCHES = 3  # up to so many are open
 
 Links = Mapping[int, str]
-"""Where some games of a match are: an address by the place among `match.games`, pair by pair."""
+"""Addresses of games by their index in the flattened `match.games`."""
 
 
 def text(given: str) -> str:
-    """Return text that a stranger may have written as HTML: short, in the order it was written."""
+    """Return foreign text as HTML: short, without control characters that reorder it."""
     return escape(escape_text(given, MOST))
 
 
@@ -39,7 +39,7 @@ _CLASSES = {"Elo": "elo", "95 % interval": "interval"} | {
 
 
 def standings_table(results: Results) -> str:
-    """Return the standings as a table, on a phone as a list of what it says."""
+    """Return the standings as a table, which the style sheet turns into a list on phones."""
     table = tables.standings_table(results.standings, "")
     classes = [_CLASSES.get(header, header) for header in table.headers]
     columns = list(zip(classes, table.headers, strict=True))
@@ -52,8 +52,8 @@ def standings_table(results: Results) -> str:
                 agent = _agent(results, row.agent)
                 line += f'<th role="rowheader" scope="row" class="agent">{agent}</th>'
             else:
-                told = "" if name == "rank" else f' data-name="{header}"'
-                line += f'<td role="cell" class="{name}"{told}>{cell}</td>'
+                label = "" if name == "rank" else f' data-name="{header}"'
+                line += f'<td role="cell" class="{name}"{label}>{cell}</td>'
         rows.append(f'<tr role="row">{line}</tr>')
     body = "\n".join(rows)
     return (
@@ -63,7 +63,7 @@ def standings_table(results: Results) -> str:
 
 
 def _agent(results: Results, spec: str) -> str:
-    """Return an agent's colour and spec, and what the figures call it if that is not the spec."""
+    """Return an agent's colour and spec, and its short name if that differs."""
     name = results.names[spec]
     called = "" if name == spec else f" <small>{escape(name)}</small>"
     return f"{_dot(results, spec)}{text(spec)}{called}"
@@ -77,18 +77,18 @@ def _dot(results: Results, spec: str) -> str:
 
 
 def matrix(results: Results) -> str:
-    """Return the scores of all pairs, row against column, folded where there are many."""
+    """Return the scores of all pairs, row against column, folded if there are many."""
     agents = results.agents
     heads = "".join(
         f'<th scope="col" title="{_name(results, spec)}">{place}</th>'
         for place, spec in enumerate(agents, start=1)
     )
     rows = "\n".join(_matrix_row(results, place) for place in range(len(agents)))
-    opened = " open" if len(agents) <= ROOMY else ""
+    opened = " open" if len(agents) <= DETAILED_AGENTS else ""
     return (
         f"<details{opened}><summary>Scores of {len(agents)} agents against each other</summary>\n"
         "<p>% of games won by the row against the column, half of the draws included. "
-        "A cell leads to its match.</p>\n"
+        "A cell links to its match.</p>\n"
         '<div class="matrix" tabindex="0" role="region" aria-label="Scores of all pairs">'
         f'<table>\n<thead><tr><th scope="col">agent</th>{heads}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody>\n</table></div>\n</details>"
@@ -109,22 +109,22 @@ def _matrix_cell(results: Results, a: str, b: str) -> str:
         return '<td class="none"></td>'
     score, (low, high) = float(played.mean()), score_interval(played)
     number = next(i for i, m in enumerate(results.matches, start=1) if {m.a, m.b} == {a, b})
-    roomy = len(results.agents) <= ROOMY
-    shown = f"{100 * score:.1f}" if roomy else f"{100 * score:.0f}"
-    below = f"<small>{100 * low:.0f}–{100 * high:.0f}</small>" if roomy else ""
-    told = (
+    detailed = len(results.agents) <= DETAILED_AGENTS
+    percent = f"{100 * score:.1f}" if detailed else f"{100 * score:.0f}"
+    below = f"<small>{100 * low:.0f}–{100 * high:.0f}</small>" if detailed else ""
+    tooltip = (
         f"{_name(results, a)} {score:.1%} ({low:.1%} to {high:.1%}) against {_name(results, b)}, "
         f"{played.size:,} games"
     )
     kind, much = ("won" if score >= 0.5 else "lost"), round(2 * abs(score - 0.5), 2)
     return (
         f'<td class="{kind}" style="--much:{much}">'
-        f'<a href="#match-{number}" title="{told}">{shown}{below}</a></td>'
+        f'<a href="#match-{number}" title="{tooltip}">{percent}{below}</a></td>'
     )
 
 
 def _name(results: Results, spec: str) -> str:
-    """Return what the figures call an agent."""
+    """Return the short name of an agent, escaped."""
     return escape(results.names[spec])
 
 
@@ -132,18 +132,18 @@ def _name(results: Results, spec: str) -> str:
 
 
 def match_list(results: Results, games: Sequence[Links]) -> str:
-    """Return all matches, each folded, those of the best agents first.
+    """Return all matches, folded, those of the best agents first.
 
     Args:
         results: of the matches.
-        games: of each match, which of its games are somewhere to look at.
+        games: links to games of each match.
     """
     places = {spec: place for place, spec in enumerate(results.agents)}
     order = sorted(
         range(len(results.matches)),
         key=lambda i: sorted(places[s] for s in (results.matches[i].a, results.matches[i].b)),
     )
-    opened = len(order) <= OPEN
+    opened = len(order) <= OPEN_MATCHES
     each = [_match(results, i, games[i] if games else {}, opened) for i in order]
     return "\n".join(each)
 
@@ -158,7 +158,7 @@ def _match(results: Results, i: int, games: Links, opened: bool) -> str:
         f'<li><a href="{escape(href)}">{_game(results, match, place)}</a></li>'
         for place, href in games.items()
     )
-    listed = f"<p>Games to step through, player_0 first:</p>\n<ul>{linked}</ul>" if linked else ""
+    listed = f"<p>Games to replay, player_0 first:</p>\n<ul>{linked}</ul>" if linked else ""
     return (
         f'<details class="match"{" open" if opened else ""}><summary>{names[0]} <b>{score:.1%}</b> '
         f"against {names[1]}, {match.results.size:,} games</summary>\n"
@@ -185,7 +185,7 @@ def _match_table(results: Results, match: Match, sides: Sequence[int]) -> str:
 
 
 def _side(results: Results, match: Match, side: int) -> dict[str, str]:
-    """Return what there is to say of one agent of a match."""
+    """Return the figures of one agent of a match by name."""
     own = 1 - match.results if side else match.results
     low, high = score_interval(own)
     forfeits = has_forfeits(results.standings)
@@ -200,7 +200,7 @@ def _side(results: Results, match: Match, side: int) -> dict[str, str]:
 
 
 def _game(results: Results, match: Match, place: int) -> str:
-    """Return a game in words."""
+    """Return players, points and rounds of a game."""
     game = match.games.reshape(-1)[place]
     specs, points = (match.a, match.b), game["points"].sum(axis=1, dtype=np.int64)
     order = (1, 0) if game["seat_of_a"] else (0, 1)

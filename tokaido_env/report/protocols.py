@@ -1,6 +1,6 @@
-"""What suites and generalisation say of agents, as tables and pictures.
+"""Tables and figures of suites and generalisation.
 
-Same results, same bytes.
+The same results give the same bytes.
 """
 
 from __future__ import annotations
@@ -35,41 +35,36 @@ MOST = 60  # characters of a spec in a title
 TEST_COLOUR, TRAIN_COLOUR = PALETTE[0], PALETTE[5]
 
 _HEIGHT = 5.4  # inches
-_JITTER = 1.08  # between runs with as many boards
+_JITTER = 1.08  # factor between runs with equally many boards
 
 
 # Suites
 
 
 class Measured(NamedTuple):
-    """A result of a suite, and how long its agent took.
-
-    Attributes:
-        result: of the suite.
-        seconds: of processor time a move, None if that is not known.
-    """
+    """A result of a suite with the agent's processor time per move, None if unknown."""
 
     result: SuiteResult
     seconds: float | None
 
 
 def suite_tables(result: SuiteResult) -> list[Table]:
-    """Return the numbers of an agent by a suite, and its scores against each opponent."""
+    """Return an agent's ratings by a suite, and its scores against each opponent."""
     title = f"{result.agent} on {result.suite}, {result.hash}: Elo points, mcts:sims=400 = 0"
     numbers = [
         ("TB-1, the default board", _elo(result.tb_1)),
         ("TB-G, the test boards", _elo(result.tb_g)),
-        (f"the worst of them, {result.worst.board}", _elo(result.worst)),
+        (f"the worst test board, {result.worst.board}", _elo(result.worst)),
     ]
     scores = [(one.opponent, f"{one.default:.1%}", f"{one.test:.1%}") for one in result.scores]
     return [
-        Table(title, ("", "strength"), numbers),
+        Table(title, ("", "rating"), numbers),
         Table("Scores", ("against", "default board", "test boards"), scores),
     ]
 
 
 def compared_suite(measured: Sequence[Measured]) -> Table:
-    """Return several results of a suite, the strongest on the default board first."""
+    """Return several results of a suite, the best on the default board first."""
     first = measured[0].result
     title = f"{first.suite}, {first.hash}: Elo points, mcts:sims=400 = 0"
     rows = [
@@ -83,15 +78,15 @@ def compared_suite(measured: Sequence[Measured]) -> Table:
     return Table(title, ("agent", "TB-1", "TB-G", "worst board", "core-seconds per move"), rows)
 
 
-def _elo(strength: Estimate) -> str:
-    return with_interval(strength.value, strength.ci95, "+.0f")
+def _elo(rating: Estimate) -> str:
+    return with_interval(rating.value, rating.ci95, "+.0f")
 
 
 # Generalisation
 
 
 def generalisation_table(result: Generalisation) -> Table:
-    """Return what an agent scores on boards it has not seen, and on others."""
+    """Return an agent's scores on unseen boards, and on training boards."""
     title = f"{result.agent} against {result.opponent}, seed {result.seed}"
     headers = ("boards", "", "games", "mean score", "interquartile mean", "better than even")
     rows = []
@@ -103,12 +98,12 @@ def generalisation_table(result: Generalisation) -> Table:
 
 
 def meaning(result: Generalisation) -> str:
-    """Return what the gap is, in a sentence."""
+    """Return the generalisation gap in a sentence."""
     if result.train is None or result.gap is None:
-        return "No gap: these are the boards that agents are trained on."
-    known = "boards that it was trained on"
+        return "No gap: these are training boards."
+    known = "its training boards"
     if result.boards_trained_on is None:
-        known = "boards of train, which it has not seen either as far as is known"
+        known = "unseen boards of train, as far as is known"
     return f"Gap, {result.test.pool} less {result.train.pool} ({known}): {_gap(result.gap)}"
 
 
@@ -129,7 +124,7 @@ def compared_generalisation(results: Sequence[Generalisation]) -> Table:
 
 
 def narrow(table: Table) -> Table:
-    """Return the table that compares generalisation as it fits a terminal, without one column."""
+    """Return the comparison without one column, to fit a terminal."""
     rows = [tuple(cell.replace(" %", "") for cell in (*row[:3], *row[4:])) for row in table.rows]
     headers = (*table.headers[:3], *table.headers[4:])
     return table._replace(title=f"In %. {table.title}", headers=headers, rows=rows)
@@ -144,20 +139,18 @@ def _gap(estimate: Estimate) -> str:
 
 
 def check_comparable(results: Mapping[str, Generalisation]) -> None:
-    """Check that results, by their names, are of games on the same boards and with one opponent.
+    """Check that results by name share opponent, boards, pairs and seed.
 
     Raises:
-        ValueError: naming the first that is not.
+        ValueError: for the first that differs.
     """
     names, each = list(results), [_protocol(result) for result in results.values()]
     for name, protocol in zip(names, each, strict=True):
         if protocol != each[0]:
             theirs, ours = (
-                ", ".join(map(escape_text, map(str, one))) for one in (protocol, each[0])
+                ", ".join(map(escape_text, each_text)) for each_text in (protocol, each[0])
             )
-            raise ValueError(
-                f"{name}: expected results as those of {names[0]}, {ours}; got {theirs}"
-            )
+            raise ValueError(f"{name}: expected the protocol of {names[0]}, {ours}; got {theirs}")
 
 
 def _protocol(result: Generalisation) -> tuple[str, ...]:
@@ -170,56 +163,54 @@ def _protocol(result: Generalisation) -> tuple[str, ...]:
 
 
 def write_result_plots(result: Generalisation, folder: str | Path) -> list[Path]:
-    """Draw the scores of an agent on each board, as PNG and as SVG; return the files."""
+    """Draw an agent's scores per board as PNG and SVG; return the files."""
     with drawing():
         return save_figure(_draw_boards(result), Path(folder), "boards")
 
 
 def write_curve_plots(results: Sequence[Generalisation], folder: str | Path) -> list[Path]:
-    """Draw scores and gaps against the number of boards trained on; return the files.
+    """Draw scores and gaps by number of training boards; return the files.
 
     Raises:
-        ValueError: if of no agent this number is known.
+        ValueError: if this number is unknown for all agents.
     """
     trained = [(result.boards_trained_on, result) for result in results]
     known = [(boards, result) for boards, result in trained if boards is not None]
     if not known:
         raise ValueError(
-            "no curve: of none of these agents it is known on how many boards of the family it "
-            "was trained"
+            "--plots: expected an agent with a known number of training boards, got none: measure "
+            "with --train N"
         )
     with drawing():
         return save_figure(_draw_curve(known), Path(folder), "curve")
 
 
 def _draw_boards(result: Generalisation) -> Figure:
-    sides = [(result.test, "boards it has not seen", TEST_COLOUR)]
+    sides = [(result.test, "unseen boards", TEST_COLOUR)]
     if result.train is not None:
         new = result.boards_trained_on is None
-        what = "other boards" if new else "boards it was trained on"
+        what = "other boards" if new else "training boards"
         sides.append((result.train, what, TRAIN_COLOUR))
     games = sum(scores.games for scores, _, _ in sides)
     title = f"{escape_text(result.agent, MOST)}, board by board"
     figure = new_figure(_HEIGHT, title, f"{games:,} games")
-    room = (WIDTH - 0.85) / len(sides)
+    width = (WIDTH - 0.85) / len(sides)
     for i, (scores, what, colour) in enumerate(sides):
-        left = 0.85 + i * room
-        axes = new_axes(figure, left, 1.0, WIDTH - left - room + 0.25, 0.35)
+        left = 0.85 + i * width
+        axes = new_axes(figure, left, 1.0, WIDTH - left - width + 0.25, 0.35)
         _draw_scores(axes, scores, colour)
         axes.set_title(f"{what}: {escape_text(scores.pool, MOST)}", fontsize=11, loc="left")
         if i == 0:
             axes.set_ylabel(f"% of points won against {escape_text(result.opponent, 30)}")
         else:
             axes.tick_params(labelleft=False)
-    note = (
-        "a dot is a board, its line the 95 % interval; the band is that of the mean of all boards"
-    )
+    note = "dots: boards with 95 % intervals; band: 95 % interval of the mean of all boards"
     figure.text(0.85 / WIDTH, 0.2 / _HEIGHT, note, fontsize=10)
     return figure
 
 
 def _draw_scores(axes: Axes, scores: BoardScores, colour: str) -> None:
-    """Draw the scores on boards from the lowest to the highest."""
+    """Draw the scores per board, lowest first."""
     order = np.argsort([one.value for one in scores.each], kind="stable")
     each = [scores.each[i] for i in order]
     places = np.arange(1, len(each) + 1)
@@ -236,7 +227,7 @@ def _draw_scores(axes: Axes, scores: BoardScores, colour: str) -> None:
     text = f"mean {_share(scores.mean)}"
     place: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 10}
     axes.text(0.98, 0.04, text, weight="bold", ha="right", **place)
-    axes.set_xlabel("boards, from its worst to its best")
+    axes.set_xlabel("boards, lowest score first")
     axes.locator_params(axis="x", integer=True)
 
 
@@ -247,17 +238,15 @@ def _even(axes: Axes) -> None:
 def _draw_curve(known: Sequence[tuple[int, Generalisation]]) -> Figure:
     opponent = escape_text(known[0][1].opponent, 30)
     runs = "1 agent" if len(known) == 1 else f"{len(known)} agents"
-    figure = new_figure(
-        2 * _HEIGHT - 2.6, "More boards to train on, better play on new ones?", runs
-    )
+    figure = new_figure(2 * _HEIGHT - 2.6, "Scores by number of training boards", runs)
     height = float(figure.get_size_inches()[1])
     above = new_axes(figure, 0.95, height / 2 + 0.1, 0.3, 0.45)
     below = new_axes(figure, 0.95, 0.95, 0.3, height / 2 - 0.3)
     kinds: list[tuple[Axes, str, Callable[[Generalisation], Estimate | None], str]] = [
-        (above, "on boards it has not seen", lambda one: one.test.mean, TEST_COLOUR),
+        (above, "on unseen boards", lambda one: one.test.mean, TEST_COLOUR),
         (
             above,
-            "on boards it was trained on",
+            "on training boards",
             _train_mean,
             TRAIN_COLOUR,
         ),
@@ -268,14 +257,12 @@ def _draw_curve(known: Sequence[tuple[int, Generalisation]]) -> Figure:
     _even(above)
     below.axhline(0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     above.set_ylabel(f"% of points won\nagainst {opponent}")
-    below.set_ylabel("gap in points:\nnew less trained")
+    below.set_ylabel("gap in points:\nunseen − training")
     above.legend(frameon=False, fontsize=10, loc="best")
     for axes in (above, below):
         _number_axis(axes, sorted({x for x, _ in known}))
-    below.set_xlabel("boards that the agent was trained on")
-    note = (
-        "a dot is a trained agent with its 95 % interval; the line joins the means of those alike"
-    )
+    below.set_xlabel("number of training boards")
+    note = "dots: agents with 95 % intervals; line: means of agents with equally many boards"
     figure.text(0.95 / WIDTH, 0.2 / height, note, fontsize=10)
     return figure
 
@@ -287,7 +274,7 @@ def _train_mean(result: Generalisation) -> Estimate | None:
 def _draw_runs(
     axes: Axes, points: Sequence[tuple[int, Estimate | None]], label: str, colour: str
 ) -> None:
-    """Draw the value of each run with its interval, and a line through their means."""
+    """Draw each run's value with its interval, and a line through the means."""
     runs: dict[int, list[Estimate]] = {}
     for boards, estimate in points:
         if estimate is not None:
@@ -303,7 +290,7 @@ def _draw_runs(
 
 
 def _number_axis(axes: Axes, numbers: Sequence[int]) -> None:
-    """Let an axis count boards, each number ten times as far apart as the one before."""
+    """Set a logarithmic axis with the given numbers of boards."""
     axes.set_xscale("log")
     axes.set_xlim(numbers[0] / 1.6, numbers[-1] * 1.6)
     axes.set_xticks(numbers, [f"{number:,}" for number in numbers])

@@ -1,4 +1,4 @@
-"""Regret as tables: what decisions of agents lose, in thousandths of a result."""
+"""Tables of regret: the mean loss of decisions, in thousandths of a result."""
 
 from __future__ import annotations
 
@@ -14,19 +14,15 @@ MAIN = ("agent", "regret", "at most", "errors", "blunders")
 _DASH = "–"
 
 
-def title_of(told: Figures) -> str:
-    """Return what a set is, in a line.
-
-    Args:
-        told: {"name", "hash", "positions", "rollouts"}.
-    """
-    return f"{told['name']}, hash {told['hash']}, {told['positions']:,} positions"
+def title_of(card: Figures) -> str:
+    """Return the title of a regret set from its name, hash and number of positions."""
+    return f"{card['name']}, hash {card['hash']}, {card['positions']:,} positions"
 
 
 def main_table(title: str, found: Sequence[Figures]) -> Table:
-    """Return the regret of agents, in thousandths of a result, least first."""
+    """Return the regret of agents, lowest first."""
     timed = any("core_seconds" in one for one in found)
-    headers = (*MAIN, "core seconds") if timed else MAIN
+    headers = (*MAIN, "core-seconds") if timed else MAIN
     rows = []
     for one in in_order(found):
         shares = [f"{100 * one[key]['mean']:.1f} %" for key in ("errors", "blunders")]
@@ -37,7 +33,7 @@ def main_table(title: str, found: Sequence[Figures]) -> Table:
         )
         clock = (seconds(one.get("core_seconds")),) if timed else ()
         rows.append((*row, *shares, *clock))
-    return Table(f"{title}: regret a choice, in 1/1000 of a result", headers, rows)
+    return Table(f"{title}: regret per choice, in 1/1000 of a result", headers, rows)
 
 
 def groups_table(key: str, found: Sequence[Figures]) -> Table:
@@ -51,13 +47,13 @@ def groups_table(key: str, found: Sequence[Figures]) -> Table:
 
 
 def differences_table(differences: Sequence[Figures]) -> Table:
-    """Return how much more regret agents have than others in the same positions."""
+    """Return the paired differences in regret between agents."""
     rows = [(one["a"], one["b"], with_interval(one, sign=True)) for one in differences]
     return Table("paired, in 1/1000 of a result", ("agent", "than", "more"), rows)
 
 
 def in_order(found: Sequence[Figures]) -> list[Figures]:
-    """Return agents, the one with the least regret first."""
+    """Return agents by regret, lowest first."""
     return sorted(found, key=lambda one: float(one["regret"]["mean"]))
 
 
@@ -68,5 +64,5 @@ def with_interval(estimate: Figures, *, sign: bool = False) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Return core seconds a decision to two figures, a dash if they were not measured."""
+    """Return core-seconds per decision to two digits, a dash if not measured."""
     return _DASH if value is None else f"{value:.2g}"

@@ -1,4 +1,4 @@
-"""Matches and ratings in order, with a short name and a colour for each agent."""
+"""Ordered matches and ratings, with a short name and a colour per agent."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NAME_LENGTH = 22  # characters
 
 @dataclass(frozen=True)
 class Results:
-    """What the figures are drawn from.
+    """Data of the figures and the report page.
 
     Attributes:
         matches: all of them.
         ratings: best first; empty if there are none.
         standings: best first; empty if no agent met another one.
         agents: specs, the best first.
-        names: a short name for each spec, no two alike.
+        names: a unique short name of each spec.
         colours: of each spec.
     """
 
@@ -39,7 +39,7 @@ class Results:
 
     @classmethod
     def of(cls, matches: Sequence[Match], ratings: Sequence[Rating]) -> Results:
-        """Put matches and ratings in order.
+        """Order matches and ratings.
 
         Raises:
             ValueError: if there is no match.
@@ -57,16 +57,16 @@ class Results:
         return cls(matches, best_first, ranked, specs, short_names(specs), colours)
 
     def games_of(self, spec: str) -> npt.NDArray[np.void]:
-        """Return the games of an agent, `GAME` (n,); those against itself once."""
+        """Return the games of an agent, `GAME` (n,), those against itself once."""
         played = [m.games.reshape(-1) for m in self.matches if spec in (m.a, m.b)]
         return np.concatenate(played) if played else self.matches[0].games[:0].reshape(-1)
 
 
 def short_names(specs: Sequence[str], length: int = NAME_LENGTH) -> dict[str, str]:
-    """Return a name of at most `length` characters for each spec, no two alike.
+    """Return a unique name of at most `length` characters for each spec.
 
-    A long spec loses first what all of its kind share (`mcts:sims=400,…`), then its middle; where
-    two would still look the same, a number follows.
+    A long spec first loses the parts that all specs of its kind share (`mcts:sims=400,…`), then its
+    middle. Equal names get a number.
     """
     names: dict[str, str] = {}
     for spec in dict.fromkeys(specs):
@@ -84,7 +84,7 @@ def short_names(specs: Sequence[str], length: int = NAME_LENGTH) -> dict[str, st
 
 
 def _parts(spec: str) -> list[str]:
-    """Return the parts of a spec and, in between, what separates them."""
+    """Return the parts of a spec alternating with their separators."""
     return re.split(r"([:,/])", spec)
 
 

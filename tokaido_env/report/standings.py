@@ -1,4 +1,4 @@
-"""Standings: how agents did in some matches, best first."""
+"""Standings: results of agents over several matches, best first."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tokaido_env.arena.ratings import Rating
 
 
 class Standing(NamedTuple):
-    """What an agent did in all its games against others.
+    """Results of an agent in all its games against others.
 
     Attributes:
-        rank: from 1; those who did as well share one.
+        rank: from 1; equal results share one.
         agent: its spec.
-        games: how many it played.
-        wins: how many of them it won.
-        draws: in how many nobody won.
-        losses: how many it lost.
-        forfeits: how many of those by forfeit.
-        score: the share of games that it won, half of the draws included.
+        games: number of games.
+        wins: number of wins.
+        draws: number of draws.
+        losses: number of losses.
+        forfeits: number of losses by forfeit.
+        score: share of games won, half of the draws included.
         seats: its score as player_0 and as player_1.
         points: its mean points in a game.
         rating: relative to the other agents in these matches, None without one.
@@ -41,11 +41,11 @@ class Standing(NamedTuple):
     rating: Rating | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the standing as plain JSON types; the rating without what stands beside it."""
+        """Return the standing as plain JSON types."""
         rating = None
         if self.rating is not None:
-            told = self.rating.to_dict()
-            rating = {"elo": told["elo"], "ci95": told["ci95"]}
+            full = self.rating.to_dict()
+            rating = {"elo": full["elo"], "ci95": full["ci95"]}
         return self._asdict() | {
             "score": round(self.score, 6),
             "seats": [round(score, 6) for score in self.seats],
@@ -55,24 +55,22 @@ class Standing(NamedTuple):
 
 
 def standings(matches: Iterable[Match], ratings: Sequence[Rating] = ()) -> list[Standing]:
-    """Return how each agent did that met another one, best first.
+    """Return the results of each agent against others, best first.
 
-    The order is that of the ratings, which tell who the games of each agent were against; those
-    without one come after the others, by their scores.
+    Rated agents come first, by rating, which accounts for their opponents; the others follow by
+    score.
 
     Args:
-        matches: those of an agent against itself do not count, the same games again count once.
-        ratings: by the same matches.
+        matches: those of an agent against itself do not count; repeated games count once.
+        ratings: from the same matches.
     """
     played = _counted(matches)
     rated = {rating.agent: rating for rating in ratings}
     agents = dict.fromkeys(agent for match in played for agent in (match.a, match.b))
     rows = [_standing(agent, played, rated.get(agent)) for agent in agents]
-    order = sorted(rows, key=lambda row: (*_worth(row), row.agent))
-    worths = [_worth(row) for row in order]
-    return [
-        row._replace(rank=1 + worths.index(worth)) for row, worth in zip(order, worths, strict=True)
-    ]
+    order = sorted(rows, key=lambda row: (*_sort_key(row), row.agent))
+    keys = [_sort_key(row) for row in order]
+    return [row._replace(rank=1 + keys.index(key)) for row, key in zip(order, keys, strict=True)]
 
 
 def has_ratings(rows: Sequence[Standing]) -> bool:
@@ -91,7 +89,7 @@ def forfeits_of(match: Match, side: int) -> int:
 
 
 def _counted(matches: Iterable[Match]) -> list[Match]:
-    """Return the matches to count: an agent may meet itself, or be named twice."""
+    """Return the matches between different agents, each once."""
     different = {
         (frozenset((m.a, m.b)), m.games["seed"].tobytes(), m.games["board"].tobytes()): m
         for m in matches
@@ -102,7 +100,7 @@ def _counted(matches: Iterable[Match]) -> list[Match]:
 
 def _standing(agent: str, matches: Sequence[Match], rating: Rating | None) -> Standing:
     sides = [(m, int(agent == m.b)) for m in matches if agent in (m.a, m.b)]
-    # As (pairs, 2): the first game of a pair is the one with `a` as player_0.
+    # (pairs, 2): `a` is player_0 in the first game of a pair.
     results = [1 - m.results[:, ::-1] if side else m.results for m, side in sides]
     all_results = np.concatenate(results)
     points = np.concatenate([m.games["points"][:, :, side].reshape(-1, 3) for m, side in sides])
@@ -122,8 +120,8 @@ def _standing(agent: str, matches: Sequence[Match], rating: Rating | None) -> St
     )
 
 
-def _worth(row: Standing) -> tuple[bool, float]:
-    """Return what an agent is ranked by, the smaller the better; as exact as it is told."""
+def _sort_key(row: Standing) -> tuple[bool, float]:
+    """Return the rank key of an agent, smaller is better, rounded like the output."""
     if row.rating is None:
         return True, -round(row.score, 6)
     return False, -round(row.rating.elo, 2)

@@ -1,7 +1,7 @@
-"""How figures look: colours, sizes, Matplotlib's settings; and figures as files, same bytes.
+"""Style of figures, and reproducible PNG and SVG files.
 
-Colours are told apart with any colour vision: for agents Okabe and Ito's (2008), then four of
-Tol's muted scheme (2021).
+The colours of agents suit all kinds of colour vision: the palette of Okabe and Ito (2008), then
+four of Tol's muted scheme (2021).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ PALETTE = (
 CHARACTER_COLOURS = ("#0072B2", "#E69F00", "#009E73")  # faith, commerce, culture
 ALL_GAMES = "#6b7280"
 INK, FAINT, PAPER = "#1b1e24", "#c9ccd3", "#ffffff"
-ON_COLOUR, ON_DARK = "#1a1d23", "#fefefe"  # text on a colour, the same in the dark
+ON_COLOUR, ON_DARK = "#1a1d23", "#fefefe"  # text on colours, also in dark mode
 WIDTH, DPI = 10.0, 120  # inches, dots per inch: pictures of 1200 pixels
-BELOW_TITLE = 0.55  # inches between the title's baseline and the top of what it is about
+BELOW_TITLE = 0.55  # inches from the title's baseline to the axes
 
 STYLE: Any = {  # matplotlib's rcParams
     "font.size": 11,
     "text.color": INK,
-    "text.parse_math": False,  # a dollar in a spec is a dollar
+    "text.parse_math": False,  # specs may contain dollar signs
     "axes.facecolor": "none",
     "axes.edgecolor": FAINT,
     "axes.labelcolor": INK,
@@ -54,7 +54,7 @@ STYLE: Any = {  # matplotlib's rcParams
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw in the style of the reports, whatever a user's settings are."""
+    """Draw in the style of the reports, independent of the user's settings."""
     try:
         import matplotlib
     except ModuleNotFoundError as error:
@@ -68,7 +68,7 @@ def drawing() -> Iterator[None]:
 
 
 def new_figure(height: float, title: str, games: str) -> Figure:
-    """Return an empty figure with its title and how many games it is about."""
+    """Return an empty figure with its title and a text about its games."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height))
@@ -90,7 +90,7 @@ def new_axes(figure: Figure, left: float, bottom: float, right: float, top: floa
 
 
 def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and as SVG to a folder, made if it is not there; return the files."""
+    """Write a figure as PNG and SVG to a folder, which this creates if needed; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     contents = {".png": _as_png(figure), ".svg": as_svg(figure, name).encode()}
     paths = []
@@ -102,7 +102,7 @@ def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def as_svg(figure: Figure, name: str) -> str:
-    """Return a figure as SVG; the name keeps its ids apart from those of others."""
+    """Return a figure as SVG; its ids derive from the name."""
     import matplotlib
 
     out = io.StringIO()

@@ -1,11 +1,11 @@
-"""Results as tables on a terminal."""
+"""Tables of results for terminals and Markdown."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tokaido_env.arena.match import SCORE_KEYS, Match
 from tokaido_env.arena.match_series import MatchResult
@@ -13,22 +13,18 @@ from tokaido_env.arena.ratings import GoodnessOfFit, Rating, RatingDifferences
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.standings import Standing, has_forfeits, has_ratings
 
-if TYPE_CHECKING:
-    pass
-
-MOST = 300  # characters of a title or a cell that are printed
+MOST = 300  # printed characters of a title or a cell
 
 
 class Table(NamedTuple):
-    """A table before it is printed.
+    """A table of text.
 
     Attributes:
-        title: above it.
+        title: above the table.
         headers: of the columns.
-        rows: of text.
-        group: so many rows stand together, with a line after them; 0: all of them.
-        left: the column that is set to the left and broken where it is too long; the others are
-            set to the right.
+        rows: cells of each row.
+        group: number of rows before each separating line; 0: no lines.
+        left: the left-aligned column, which may wrap; the others are right-aligned.
     """
 
     title: str
@@ -39,9 +35,9 @@ class Table(NamedTuple):
 
 
 def print_table(table: Table) -> None:
-    """Print a table by rich, if that is installed, else in plain columns.
+    """Print a table with rich, or in plain columns if rich is not installed.
 
-    Specs and names of boards may come from strangers: what steers a terminal is shown, not printed.
+    Specs and board names may be foreign: control characters are printed as escapes.
     """
     table = _printable(table)
     if find_spec("rich") is None:
@@ -63,13 +59,13 @@ def print_table(table: Table) -> None:
     for number, row in enumerate(table.rows, start=1):
         shown.add_row(*map(escape, row), end_section=bool(table.group) and not number % table.group)
     console = Console()
-    # As wide as it is where no terminal sets a width.
+    # Piped output needs no narrow columns.
     console = console if console.is_terminal else Console(width=max(console.width, 120))
     console.print(shown)
 
 
 def _printable(table: Table) -> Table:
-    """Return a table in which every text is short and on a line of its own."""
+    """Return a table with short, escaped texts of one line."""
     rows = [tuple(escape_text(cell, MOST) for cell in row) for row in table.rows]
     return table._replace(title=escape_text(table.title, MOST), rows=rows)
 
@@ -103,20 +99,20 @@ def standings_table(rows: Sequence[Standing], title: str) -> Table:
 
 
 def relative(link: str, anchor: str) -> str:
-    """Return what ratings by some matches alone are, in a sentence."""
-    on = scale_of(link, anchor)
-    return f"Elo is relative, within these matches alone ({on}); it is not the ladder's."
+    """Return a sentence that says what ratings from some matches mean."""
+    scale = scale_of(link, anchor)
+    return f"Elo is relative, from these matches only ({scale}); it is not the ladder's."
 
 
 def matches_table(matches: Sequence[Match], title: str) -> Table:
-    """Return games, score and points of matches, as each of the two agents sees them."""
+    """Return games, score and points of both agents of each match."""
     headers = ("agent", "games", "wins", "score", "95 % interval", *SCORE_KEYS)
     return Table(title, headers, [row for match in matches for row in _match_rows(match)], 2)
 
 
 def luck_table(matches: Sequence[Match]) -> Table:
-    """Return the scores with luck taken off, of matches whose luck is counted."""
-    headers = ("agent", "score", "95 % interval", "as if so many games")
+    """Return luck-adjusted scores, of matches with recorded luck."""
+    headers = ("agent", "score", "95 % interval", "equivalent games")
     rows = []
     for match in matches:
         adjusted = match.adjusted
@@ -124,15 +120,15 @@ def luck_table(matches: Sequence[Match]) -> Table:
             games = f"{adjusted.factor * match.results.size:,.0f}"
             interval = _percentages(*adjusted.interval)
             rows.append((f"{match.a} against {match.b}", f"{adjusted.score:.1%}", interval, games))
-    return Table("With luck taken off", headers, rows)
+    return Table("Luck-adjusted scores", headers, rows)
 
 
 def ratings_table(ratings: Sequence[Rating], scale: str = "") -> Table:
     """Return ratings with their intervals, in the order given.
 
     Args:
-        ratings: of some agents.
-        scale: what they are on, see `scale_of`.
+        ratings: of the agents.
+        scale: as from `scale_of`.
     """
     rows = [(rating.agent, *_elo_cells(rating), str(rating.games)) for rating in ratings]
     title = f"Ratings: {scale}" if scale else "Ratings"
@@ -140,25 +136,25 @@ def ratings_table(ratings: Sequence[Rating], scale: str = "") -> Table:
 
 
 def scale_of(link: str, anchor: str) -> str:
-    """Return what ratings are on, in words."""
+    """Return rating model and anchor in words."""
     return f"{link}, {anchor} = 0"
 
 
 def fit_line(fit: GoodnessOfFit) -> str:
-    """Return how far matches are from the model of their ratings, in a sentence."""
+    """Return the goodness of fit of a rating model in a line."""
     if fit.p is None:
-        return "No match more than the ratings need: nothing tells whether the model fits."
+        return "Goodness of fit unknown: there are no more matches than ratings."
     each = f"{fit.chi2 / fit.df:.2f} each"
     chance = "< 0.0001" if fit.p < 1e-4 else f"= {fit.p:.2g}"
     return f"χ² {fit.chi2:.1f} on {fit.df} degrees of freedom ({each}), p {chance}"
 
 
 def steps_table(title: str, ratings: Sequence[Rating], steps: Sequence[Rating]) -> Table:
-    """Return ratings, and how far each agent is above the next.
+    """Return ratings with the difference of each agent to the next.
 
     Args:
         title: of the table.
-        ratings: of the agents to tell, best first.
+        ratings: of the agents in the table, best first.
         steps: as from `ratings.rate_steps`.
     """
     above = {step.agent: step for step in steps}
@@ -172,19 +168,20 @@ def steps_table(title: str, ratings: Sequence[Rating], steps: Sequence[Rating]) 
 
 
 def differences_tables(differences: RatingDifferences) -> list[Table]:
-    """Return two matrices: how far each agent is above each other, and how sure that is.
+    """Return two matrices of agents: rating differences, and their probabilities.
 
-    A cell of the first is a difference in Elo with its 95 % interval, of the second the share of
-    resamples in which the row is above the column. Columns are numbered as the rows are.
+    A cell of the first is the difference of row and column in Elo with its 95 % interval; of the
+    second, the share of resamples in which the row is above the column. Rows and columns have the
+    same numbers.
     """
     agents = differences.agents
     cells: dict[str, list[tuple[str, ...]]] = {"Elo": [], "above": []}
     for i, agent in enumerate(agents):
         name, others = f"{i + 1} {agent}", range(len(agents))
         value, low, high = differences[1:4]
-        apart = [with_interval(value[i, j], (low[i, j], high[i, j]), "+.0f") for j in others]
-        sure = [_chance(float(differences.above[i, j])) for j in others]
-        for key, row in (("Elo", apart), ("above", sure)):
+        elo = [with_interval(value[i, j], (low[i, j], high[i, j]), "+.0f") for j in others]
+        above = [_share(float(differences.above[i, j])) for j in others]
+        for key, row in (("Elo", elo), ("above", above)):
             row[i] = ""
             cells[key].append((name, *row))
     headers = ("agent", *(str(i + 1) for i in range(len(agents))))
@@ -195,16 +192,18 @@ def differences_tables(differences: RatingDifferences) -> list[Table]:
     return [Table(titles[key], headers, rows) for key, rows in cells.items()]
 
 
-def _chance(share: float) -> str:
-    """Return a share of resamples; of a thousand of them none is no proof of never."""
+def _share(share: float) -> str:
+    """Return a share of a thousand resamples, of which none or all proves no certainty."""
     ends = {0.0: "< 0.1 %", 1.0: "> 99.9 %"}
     return ends.get(share, f"{100 * share:.1f} %")
 
 
 def markdown(table: Table, *, code: bool = False) -> str:
-    """Return a table in Markdown, without its title; the first column as code if asked for.
+    """Return a table in Markdown without its title.
 
-    A cell may hold what a stranger has written.
+    Args:
+        table: its cells may contain foreign text.
+        code: format the first column as code.
     """
     cells = [[_markdown_cell(cell) for cell in row] for row in table.rows]
     if code:
@@ -220,13 +219,13 @@ def _markdown_cell(text: str) -> str:
 def with_interval(
     value: float, ci95: Sequence[float], form: str, scale: float = 1.0, unit: str = ""
 ) -> str:
-    """Return a value with its interval, each of this form, times `scale`."""
+    """Return a value with its interval, in a format, times `scale`."""
     value_text, low, high = (f"{scale * x:{form}}" for x in (value, *ci95))
     return _minus(f"{value_text}{unit} ({low} to {high})")
 
 
 def curve_table(curve: Sequence[tuple[int, Match]], chosen: int | None, title: str) -> Table:
-    """Return what a learner scored after each number of steps, and which of them was chosen."""
+    """Return the scores of a learner by steps, with the chosen one marked."""
     rows = []
     for steps, match in curve:
         mark = "chosen" if steps == chosen else ""
@@ -236,11 +235,11 @@ def curve_table(curve: Sequence[tuple[int, Match]], chosen: int | None, title: s
 
 
 def verdict(result: MatchResult, error: float) -> str:
-    """Return which agent of a match is better, in a sentence.
+    """Return a sentence that names the better agent of a match.
 
     Args:
-        result: of a match that was played until decided.
-        error: the rate that it was decided with.
+        result: of a match played until decided.
+        error: the maximum error probability.
     """
     match = result.match
     a, b = escape_text(match.a, MOST), escape_text(match.b, MOST)
@@ -252,7 +251,7 @@ def verdict(result: MatchResult, error: float) -> str:
 
 
 def verdicts(results: Sequence[MatchResult], error: float) -> str:
-    """Return how many matches are decided, in a sentence; arguments as for `verdict`."""
+    """Return the number of decided matches in a sentence; arguments as for `verdict`."""
     decided = sum(result.decided is not None for result in results)
     return f"{decided} of {len(results)} matches are decided, error at most {error:.3g} each"
 
@@ -281,10 +280,10 @@ def _elo_cells(rating: Rating) -> tuple[str, str]:
 
 
 def whole(value: float) -> str:
-    """Return a number without its decimals, with a true minus sign."""
+    """Return a rounded number with a true minus sign."""
     return _minus(f"{value:.0f}".replace("inf", "∞"))
 
 
 def _minus(text: str) -> str:
-    """Return numbers with true minus signs; none is less than 0 by a rounding only."""
+    """Return numbers with true minus signs, and no rounded zero below 0."""
     return re.sub(r"-0(?![.\d])", "0", text).replace("-", "−")
