@@ -1,4 +1,4 @@
-"""The conformance tests of other libraries, and the table that tells of them."""
+"""Tests of `tokaido certify`: each conformance check, and its table."""
 
 import importlib.metadata
 import json
@@ -43,7 +43,7 @@ def told(capsys: Output, *checks: Check, status: int = 0) -> list[str]:
         for check in ALL
     ],
 )
-def test_the_environment_conforms(check: Check, capsys: Output) -> None:
+def test_certify__each_check_passes(check: Check, capsys: Output) -> None:
     line, total = told(capsys, check)
     if line.startswith("not installed"):
         pytest.skip(line)
@@ -51,14 +51,14 @@ def test_the_environment_conforms(check: Check, capsys: Output) -> None:
     assert total == "1 passed, 0 failed, 0 not installed"
 
 
-def test_every_library_has_a_version_it_was_tested_with() -> None:
+def test_checks__have_a_tested_version_and_a_known_extra() -> None:
     assert {check.package for check in ALL} == set(TESTED)
     extras = importlib.metadata.metadata("tokaido_env").get_all("Provides-Extra")
     assert {check.extra for check in ALL} - {""} <= set(extras or ())
 
 
 @pytest.mark.parametrize("file", WITH_PINS)
-def test_what_is_installed_for_a_check_is_the_version_it_was_tested_with(file: str) -> None:
+def test_pins__are_the_tested_versions(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     pins = dict(re.findall(r"\b(agilerl|shimmy|skrl|supersuit|tianshou)==([\d.]+)", text))
     assert pins
@@ -74,7 +74,7 @@ def failing() -> str:
 GOOD = Check("numpy", "good", lambda: "42 turns/s")
 
 
-def test_a_failure_is_told_with_its_reason_and_the_others_still_run(capsys: Output) -> None:
+def test_certify__reports_a_failure_and_runs_the_other_checks(capsys: Output) -> None:
     absent = Check("no_such_package", "absent", failing)
     lines = told(capsys, Check("numpy", "bad", failing), GOOD, absent, status=1)
     numpy = importlib.metadata.version("numpy")
@@ -88,14 +88,14 @@ def test_a_failure_is_told_with_its_reason_and_the_others_still_run(capsys: Outp
     assert "noise" not in "".join(lines)
 
 
-def test_a_check_that_needs_more_says_what_is_missing(capsys: Output) -> None:
+def test_check__names_missing_modules_and_how_to_install_them(capsys: Output) -> None:
     need = Check("numpy", "drawn", failing, "tune", ("json", "no_such_module"))
     assert told(capsys, need)[0].endswith(f"needs no_such_module: {install_command('tune')}")
     pinned = Check("shimmy", "plays", failing, needs=("open_spiel",)).install
     assert pinned == f"pip install shimmy=={TESTED['shimmy']} open-spiel=={TESTED['open_spiel']}"
 
 
-def test_windows_of_checks_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks__open_no_visible_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what the user has set holds again afterwards."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "x11")
     drivers = []
@@ -115,14 +115,14 @@ def test_windows_of_checks_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None
     assert os.environ["SDL_VIDEODRIVER"] == "x11"
 
 
-def test_another_version_than_the_tested_one_is_told(
+def test_certify__reports_an_untested_version(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.setitem(TESTED, "numpy", "0.0.1")
     assert told(capsys, GOOD)[0].endswith("42 turns/s (tested with 0.0.1)")
 
 
-def test_the_table_can_be_read_by_programs(tmp_path: Path) -> None:
+def test_certify__writes_json(tmp_path: Path) -> None:
     checks = GOOD, Check("numpy", "bad", failing)
     assert certify.main(["--json", str(tmp_path / "table.json")], checks) == 1
     good, bad = json.loads((tmp_path / "table.json").read_text())

@@ -1,4 +1,4 @@
-"""`dataset`: each row is what the environment shows when the game is played again."""
+"""Tests of the table of decisions against games replayed in the environment."""
 
 import json
 import random
@@ -128,7 +128,7 @@ def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
 
 
 @pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_rows_are_what_the_environment_shows(tmp_path: Path, suffix: str) -> None:
+def test_export__rows_equal_the_environment(tmp_path: Path, suffix: str) -> None:
     rng = random.Random(0)
     choosers: list[Callable[[list[int]], int]] = [rng.choice] * 3 + [min]
     records = [finished(seed, choose) for seed, choose in enumerate(choosers, start=5)]
@@ -151,7 +151,7 @@ def test_rows_are_what_the_environment_shows(tmp_path: Path, suffix: str) -> Non
     ]
 
 
-def test_an_archive_has_episodes_with_what_each_seat_sees_last(tmp_path: Path) -> None:
+def test_export__archive_has_episodes_with_final_observations(tmp_path: Path) -> None:
     dataset.export(GOLDEN, tmp_path / "games.npz")
     a = arrays_of(tmp_path / "games.npz")
     assert a["episode_seats"].tolist() == [0, 1] * 6
@@ -166,7 +166,7 @@ def test_an_archive_has_episodes_with_what_each_seat_sees_last(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_raw_values_divided_by_the_scales_are_the_observation(tmp_path: Path, suffix: str) -> None:
+def test_export__uint8_observations_divide_to_float32(tmp_path: Path, suffix: str) -> None:
     raw, out = tmp_path / f"raw{suffix}", tmp_path / f"games{suffix}"
     dataset.export(GOLDEN, raw, dtype="uint8")
     dataset.export(GOLDEN, out)
@@ -193,7 +193,7 @@ def unfinished(moves: int) -> Record:
 
 
 @pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_a_game_without_an_end_is_truncated_and_has_no_return(tmp_path: Path, suffix: str) -> None:
+def test_export__truncates_an_unfinished_game(tmp_path: Path, suffix: str) -> None:
     save([unfinished(0), unfinished(1), unfinished(9)], tmp_path / "games.jsonl")
     out = tmp_path / f"games{suffix}"
     assert dataset.export(tmp_path / "games.jsonl", out) == (10, 3)
@@ -217,7 +217,7 @@ def test_a_game_without_an_end_is_truncated_and_has_no_return(tmp_path: Path, su
         assert len(arrays["final_observations"]) == len(arrays["episode_starts"]) - 1
 
 
-def test_a_game_from_a_position_that_stops_at_chance(tmp_path: Path) -> None:
+def test_export__accepts_a_game_from_a_position(tmp_path: Path) -> None:
     game = Game.from_dict(position(left=["pilgrim"]), chance="explicit")
     before = seen_by(game, 0)
     while game.player is not None:
@@ -231,7 +231,7 @@ def test_a_game_from_a_position_that_stops_at_chance(tmp_path: Path) -> None:
     assert [list(row["chance"]) for row in rows] == [[]] * len(rows)
 
 
-def test_a_board_of_ones_own(tmp_path: Path) -> None:
+def test_export__takes_a_board_file(tmp_path: Path) -> None:
     board = write_board(tmp_path / "other.toml", other_board_data())
     game = Game(board, seed=1)
     game.play(game.legal_actions()[0])
@@ -245,7 +245,7 @@ def test_a_board_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_the_same_games_give_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+def test_export__is_reproducible(tmp_path: Path, suffix: str) -> None:
     first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
     for out in (first, second):
         dataset.export(GOLDEN, out)
@@ -263,7 +263,7 @@ def broken(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_a_broken_record_leaves_the_old_file_and_nothing_else(tmp_path: Path, suffix: str) -> None:
+def test_export__keeps_the_old_file_on_a_broken_record(tmp_path: Path, suffix: str) -> None:
     records, out = broken(tmp_path / "games.jsonl"), tmp_path / f"games{suffix}"
     out.write_text("old", encoding="utf-8")
     with pytest.raises(RecordError, match=r"games.jsonl, line 2: event 101 of .*pilgrim:swim"):
@@ -272,7 +272,7 @@ def test_a_broken_record_leaves_the_old_file_and_nothing_else(tmp_path: Path, su
     assert sorted(tmp_path.iterdir()) == sorted([records, out])
 
 
-def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
+def test_export__refuses_values_too_large_for_uint8(tmp_path: Path) -> None:
     board = write_board(tmp_path / "long.toml", shikoku_data() | {"max_rounds": 300})
     game = Game(board, seed=1)
     game.play(game.legal_actions()[0])
@@ -293,7 +293,7 @@ def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
         ("bytes.npz", "bytes.npz", "is read too: expected another file to write"),
     ],
 )
-def test_what_cannot_be_exported_is_one_line_and_status_1(
+def test_export__refuses_wrong_files_in_one_line(
     tmp_path: Path, capsys: Output, records: str | Path, out: str, message: str
 ) -> None:
     (tmp_path / "empty").touch()
@@ -307,7 +307,7 @@ def test_what_cannot_be_exported_is_one_line_and_status_1(
     assert (tmp_path / "bytes.npz").read_bytes() == b"\xff\xfe{}\n"
 
 
-def test_a_name_of_a_megabyte_is_refused(tmp_path: Path) -> None:
+def test_export__refuses_a_name_of_a_megabyte(tmp_path: Path) -> None:
     """Each row of a table of names would be as long: 11 GiB for 1,400 games."""
     record = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[0])
     record["players"][1] = "x" * 10**6
@@ -319,7 +319,7 @@ def test_a_name_of_a_megabyte_is_refused(tmp_path: Path) -> None:
         Game(seed=1).record(["a", "x" * 10**6])
 
 
-def test_a_file_that_grows_meanwhile_is_refused(
+def test_export__refuses_a_file_that_grows_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dataset, "count_decisions", lambda path: ROWS - 1)

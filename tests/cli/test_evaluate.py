@@ -1,4 +1,4 @@
-"""`tokaido evaluate`: what it writes, that it writes it again, and what it says when it cannot."""
+"""Tests of `tokaido evaluate`: results, records, resume, ladders and errors."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def results(path: Path, *arguments: str) -> dict[str, Any]:
     return written
 
 
-def test_results_and_standings_as_json_and_as_tables(
+def test_evaluate__writes_json_and_prints_tables(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
@@ -78,7 +78,7 @@ def test_results_and_standings_as_json_and_as_tables(
     assert scores[:2] == shares
 
 
-def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_evaluate__is_reproducible(tmp_path: Path) -> None:
     command = ["random", "greedy", "--games", "10"]
     written = []
     for name, seed in (("a", "0"), ("b", "0"), ("c", "1")):
@@ -87,7 +87,7 @@ def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
     assert written[0] == written[1] != written[2]
 
 
-def test_the_matches_of_many_agents_are_printed_when_asked_for(capsys: Output) -> None:
+def test_evaluate__prints_many_matches_only_on_request(capsys: Output) -> None:
     agents = ["random", "greedy", *(f"greedy:epsilon=0.{i}" for i in range(1, 5))]
     command = [*agents, "--games", "2"]
     assert main(command) == 0
@@ -103,7 +103,7 @@ def test_the_matches_of_many_agents_are_printed_when_asked_for(capsys: Output) -
     assert shown.partition("Matches")[2].count("greedy:epsilon=0.4") == 5
 
 
-def test_agents_are_called_by_their_canonical_specs(tmp_path: Path) -> None:
+def test_evaluate__names_agents_by_canonical_specs(tmp_path: Path) -> None:
     agents = ["python:outsiders:Highest", "greedy"]
     written = results(tmp_path / "r.json", *agents, "--games", "2", "--executor", "serial")
     assert written["agents"] == agents == [written["matches"][0][key] for key in "ab"]
@@ -115,7 +115,7 @@ DICE = ["python:outsiders:Dice", "random", "greedy"]
 QUICK = ["--games", "8", "--seed", "2", "--executor", "serial"]
 
 
-def test_records_hold_every_game_and_give_the_same_results_again(
+def test_records__contain_every_game_and_resume_to_the_same_results(
     tmp_path: Path, capsys: Output
 ) -> None:
     records = tmp_path / "games.jsonl"
@@ -135,7 +135,7 @@ def test_records_hold_every_game_and_give_the_same_results_again(
 
 
 @pytest.mark.parametrize(("agent", "status"), [("Interrupts,at=700", 130), ("Fails,how=none", 1)])
-def test_what_was_played_before_a_stop_is_saved(
+def test_evaluate__saves_the_games_before_a_stop(
     tmp_path: Path, capsys: Output, agent: str, status: int
 ) -> None:
     files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "g.jsonl")]
@@ -175,7 +175,7 @@ LONG = ["python:outsiders:Dice", "greedy", "--games", "24"]
 
 
 @pytest.mark.slow
-def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+def test_evaluate__resumes_to_the_same_bytes(tmp_path: Path) -> None:
     """Ctrl-C in a shell goes to all processes; half a line is lost with the power."""
     whole, parts = (
         [
@@ -200,7 +200,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-def test_processes_whose_command_was_killed_end_silently(tmp_path: Path) -> None:
+def test_evaluate__worker_processes_end_silently_after_a_kill(tmp_path: Path) -> None:
     records = tmp_path / "games.jsonl"
     running = begun(records, *LONG, "--records", str(records))
     running.kill()
@@ -211,7 +211,7 @@ def test_processes_whose_command_was_killed_end_silently(tmp_path: Path) -> None
 # Until it is decided
 
 
-def test_a_match_stops_when_it_is_decided(tmp_path: Path, capsys: Output) -> None:
+def test_until_decided__stops_decided_matches(tmp_path: Path, capsys: Output) -> None:
     command = ["greedy", "random", "random", "--until-decided", "--error", "0.02"]
     written = results(tmp_path / "r.json", *command, "--games", "300")
     assert {frozenset(match) for match in written["matches"]} == {frozenset(MATCH | {"decided"})}
@@ -228,7 +228,7 @@ def test_a_match_stops_when_it_is_decided(tmp_path: Path, capsys: Output) -> Non
 # What it says
 
 
-def test_the_agents_are_listed(capsys: Output) -> None:
+def test_list__prints_all_agents(capsys: Output) -> None:
     assert main(["--list"]) == 0
     shown = capsys.readouterr().out
     for usage in ("random", "greedy[:epsilon=E]", "heuristic", "policy:PATH[,temperature=T]"):
@@ -266,7 +266,7 @@ def test_the_agents_are_listed(capsys: Output) -> None:
         (("ladder", "greedy", "nobody", "--ladder", "l.json"), "unknown agent 'nobody'"),
     ],
 )
-def test_an_error_is_one_line_and_status_1_before_a_game_is_played(
+def test_evaluate__refuses_wrong_options_before_any_game(
     capsys: Output, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.setattr("tokaido_env.arena.game_runner.Batch", None)
@@ -277,7 +277,7 @@ def test_an_error_is_one_line_and_status_1_before_a_game_is_played(
     assert error.count("\n") == 1
 
 
-def test_one_agent_is_too_few(capsys: Output) -> None:
+def test_evaluate__refuses_a_single_agent(capsys: Output) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["greedy"])
     assert stopped.value.code == 2
@@ -288,7 +288,7 @@ def test_one_agent_is_too_few(capsys: Output) -> None:
 # Ladders
 
 
-def test_luck_is_taken_off_where_it_is_asked_for(tmp_path: Path, capsys: Output) -> None:
+def test_luck_adjusted__adds_adjusted_scores(tmp_path: Path, capsys: Output) -> None:
     command = ["greedy", "heuristic", "random", "--games", "60"]
     plain = results(tmp_path / "plain.json", *command)
     told = results(tmp_path / "told.json", *command, "--luck-adjusted")
@@ -301,7 +301,7 @@ def test_luck_is_taken_off_where_it_is_asked_for(tmp_path: Path, capsys: Output)
     assert adjusted[2] is None  # all games were won
 
 
-def test_a_ladder_is_made_and_an_agent_placed_on_it(tmp_path: Path, capsys: Output) -> None:
+def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) -> None:
     ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "10"]
     assert main(["ladder", "greedy", "random", *ladder]) == 0
     rate = ["rate", "python:outsiders:HighestAtOnce", *ladder]
@@ -320,7 +320,7 @@ def test_a_ladder_is_made_and_an_agent_placed_on_it(tmp_path: Path, capsys: Outp
     assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in shown
 
 
-def test_a_ladder_is_rated_by_another_link_and_anchor_and_written_down(
+def test_ladder__is_rated_again_with_another_model_and_anchor(
     tmp_path: Path, capsys: Output
 ) -> None:
     path, told, tables = (tmp_path / name for name in ("l.json", "told.json", "tables.md"))
@@ -347,7 +347,7 @@ def test_a_ladder_is_rated_by_another_link_and_anchor_and_written_down(
     assert "--anchor: expected one of 'random'" in capsys.readouterr().err
 
 
-def test_ratings_by_either_link(tmp_path: Path) -> None:
+def test_rating_model__changes_only_the_ratings(tmp_path: Path) -> None:
     command = ["greedy", "random", "heuristic", "--games", "20"]
     probit = results(tmp_path / "p.json", *command)
     logistic = results(tmp_path / "l.json", *command, "--rating-model", "logistic")

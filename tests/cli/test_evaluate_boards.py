@@ -1,4 +1,4 @@
-"""`tokaido evaluate generalise`: what it writes, that it writes it again, and what it refuses."""
+"""Tests of `tokaido evaluate generalise`, and of matches on board pools."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def results(path: Path, *arguments: str) -> dict[str, Any]:
     return written
 
 
-def test_the_results_as_json_and_as_a_table(tmp_path: Path, capsys: Output) -> None:
+def test_generalise__writes_json_and_prints_a_table(tmp_path: Path, capsys: Output) -> None:
     written = results(tmp_path / "r.json", "greedy", "--seed", "3")
     assert (written["agent"], written["opponent"], written["seed"]) == ("greedy", OPPONENT, 3)
     for kind, first in (("test", 2_000_000), ("train", 0)):
@@ -48,7 +48,7 @@ def test_the_results_as_json_and_as_a_table(tmp_path: Path, capsys: Output) -> N
     assert "Gap, family:test/3 less family:train/3 (unseen boards of train" in shown.out
 
 
-def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_generalise__is_reproducible(tmp_path: Path) -> None:
     for name, seed in (("a", "0"), ("b", "0"), ("c", "1")):
         results(tmp_path / name, "greedy", "--seed", seed, "--plots", str(tmp_path / f"p{name}"))
     a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
@@ -60,9 +60,7 @@ def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
         assert one == again != other
 
 
-def test_records_of_both_sides_are_in_one_file_and_gone_on_with(
-    tmp_path: Path, capsys: Output
-) -> None:
+def test_generalise__resumes_from_records_of_both_splits(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "games.jsonl"
     first = results(tmp_path / "a", "greedy", "--records", str(file))
     whole = file.read_bytes()
@@ -78,7 +76,7 @@ def test_records_of_both_sides_are_in_one_file_and_gone_on_with(
         assert file.read_bytes() == whole
 
 
-def test_more_boards_take_over_the_games_on_fewer(tmp_path: Path, capsys: Output) -> None:
+def test_generalise__reuses_games_for_more_boards(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "games.jsonl"
     few = results(tmp_path / "a", "greedy", "--records", str(file))
     capsys.readouterr()
@@ -93,7 +91,7 @@ def test_more_boards_take_over_the_games_on_fewer(tmp_path: Path, capsys: Output
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path, how: signal.Signals) -> None:
+def test_generalise__resumes_to_the_same_bytes(tmp_path: Path, how: signal.Signals) -> None:
     whole, parts = (
         [
             *("generalise", "python:outsiders:Dice", "--opponent", "greedy", "--boards", "3"),
@@ -140,7 +138,9 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return files
 
 
-def test_results_are_compared(several: list[str], tmp_path: Path, capsys: Output) -> None:
+def test_compare__writes_table_and_curve(
+    several: list[str], tmp_path: Path, capsys: Output
+) -> None:
     table, plots = tmp_path / "table.md", tmp_path / "plots"
     command = ["generalise", "--compare", *several]
     assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
@@ -162,7 +162,7 @@ def test_results_are_compared(several: list[str], tmp_path: Path, capsys: Output
     assert before == {path.name: path.read_bytes() for path in [table, *plots.iterdir()]}
 
 
-def test_results_of_other_games_are_not_compared(
+def test_compare__refuses_results_of_another_protocol(
     several: list[str], tmp_path: Path, capsys: Output
 ) -> None:
     other = tmp_path / "other.json"
@@ -173,7 +173,7 @@ def test_results_of_other_games_are_not_compared(
     assert "seed 0; got " in error
 
 
-def test_there_is_no_curve_of_agents_that_tell_nothing(
+def test_compare__refuses_a_curve_without_training_boards(
     several: list[str], tmp_path: Path, capsys: Output
 ) -> None:
     plots = str(tmp_path / "plots")
@@ -205,7 +205,7 @@ def test_there_is_no_curve_of_agents_that_tell_nothing(
         (("--compare", "x.json", "--markdown", "x.json"), "x.json: is read too"),
     ],
 )
-def test_an_error_is_one_line_and_status_1(
+def test_generalise__refuses_wrong_options_in_one_line(
     capsys: Output,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -221,7 +221,7 @@ def test_an_error_is_one_line_and_status_1(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_agent_is_asked_for(capsys: Output) -> None:
+def test_generalise__refuses_a_missing_agent(capsys: Output) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["generalise"])
     assert stopped.value.code == 2
@@ -231,7 +231,7 @@ def test_an_agent_is_asked_for(capsys: Output) -> None:
 # The other commands on pools
 
 
-def test_a_match_on_a_pool(tmp_path: Path, capsys: Output) -> None:
+def test_evaluate__plays_on_a_board_pool(tmp_path: Path, capsys: Output) -> None:
     board = ["--board", "family:test/3"]
     records = ["--records", str(tmp_path / "g.jsonl"), "--json", str(tmp_path / "r.json")]
     report = ["--report", str(tmp_path / "r.html"), "--luck-adjusted"]
@@ -245,7 +245,7 @@ def test_a_match_on_a_pool(tmp_path: Path, capsys: Output) -> None:
     assert len({record.board for record in read}) > 1
 
 
-def test_ladder_and_rate_on_a_pool(tmp_path: Path, capsys: Output) -> None:
+def test_rate__uses_the_boards_of_the_ladder(tmp_path: Path, capsys: Output) -> None:
     path, told = str(tmp_path / "l.json"), tmp_path / "r.json"
     options = ["--games", "20", "--board", "family:valid/4"]
     assert main(["ladder", "random", "greedy", "--ladder", path, *options]) == 0
@@ -261,7 +261,7 @@ def test_ladder_and_rate_on_a_pool(tmp_path: Path, capsys: Output) -> None:
     assert "board_hash: expected" in capsys.readouterr().err
 
 
-def test_rate_on_boards_of_the_family_takes_the_ladder_of_the_family(
+def test_rate__takes_the_family_ladder_for_procedural_boards(
     tmp_path: Path, capsys: Output
 ) -> None:
     told = tmp_path / "r.json"

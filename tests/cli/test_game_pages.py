@@ -1,4 +1,4 @@
-"""Games that a report links: the pages hold the very games that the links name."""
+"""Tests of the game pages that a report links."""
 
 import base64
 import gzip
@@ -43,7 +43,7 @@ class Links(HTMLParser):
             self.inside = False
 
 
-def test_the_closest_and_the_clearest_games_are_chosen() -> None:
+def test_choose_games__takes_closest_and_clearest() -> None:
     games = np.zeros((3, 2), GAME)
     games["points"][:, :, 0, 0] = [[50, 10], [31, 30], [0, 34]]
     games["points"][:, :, 1, 1] = 30  # a is ahead by 20, -20, 1, 0, -30 and 4 points
@@ -63,7 +63,7 @@ def tournament(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_link_leads_to_a_page_and_there_are_two_of_each_match(tournament: Path) -> None:
+def test_report__links_two_games_of_each_match(tournament: Path) -> None:
     links = Links((tournament / "50% #1.html").read_text(encoding="utf-8")).found
     files = [unquote(href.partition("#")[0]) for href, _ in links]
     assert len(files) == 2 * len(set(files)) == 6
@@ -74,7 +74,7 @@ def test_every_link_leads_to_a_page_and_there_are_two_of_each_match(tournament: 
     assert {href.partition("#")[2] for href, _ in links} == {"game=1", "game=2"}
 
 
-def test_a_link_leads_to_the_game_that_it_tells_of(tournament: Path) -> None:
+def test_report__links_name_their_games(tournament: Path) -> None:
     games = set()
     for href, text in Links((tournament / "50% #1.html").read_text(encoding="utf-8")).found:
         file, _, number = unquote(href).rpartition("#game=")
@@ -93,9 +93,7 @@ def test_a_link_leads_to_the_game_that_it_tells_of(tournament: Path) -> None:
     assert games <= told
 
 
-def test_reports_of_records_link_their_games_and_none_if_none_are_wanted(
-    tournament: Path, tmp_path: Path
-) -> None:
+def test_replays__sets_the_number_of_linked_games(tournament: Path, tmp_path: Path) -> None:
     records = str(tournament / "games.jsonl")
     command = ["--from-records", records, "--report"]
     assert main([*command, str(tmp_path / "a.html"), "--replays", "1"]) == 0
@@ -106,7 +104,7 @@ def test_reports_of_records_link_their_games_and_none_if_none_are_wanted(
     assert not (tmp_path / "b-games").exists()
 
 
-def test_a_match_that_used_only_some_games_of_its_sheet(tmp_path: Path) -> None:
+def test_write_games__skips_games_after_the_decision(tmp_path: Path) -> None:
     """As with --until-decided, where the records hold more games than decide."""
     match_state = MatchState("greedy", "random", 8, 3, "shikoku")
     play_remaining(match_state, make("greedy"), make("random"))
@@ -121,7 +119,7 @@ def test_a_match_that_used_only_some_games_of_its_sheet(tmp_path: Path) -> None:
         assert re.match(rf"\d\. {first} against", choice)
 
 
-def test_a_file_where_the_folder_should_be(
+def test_report__refuses_a_file_in_place_of_the_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "r-games").write_text("mine", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A row a game: what the records say and, of the trigger, what a game played again shows."""
+"""Tests of the table of games against records and replayed games."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def match(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_row_is_its_game(match: Path, tmp_path: Path) -> None:
+def test_games_table__rows_equal_the_records(match: Path, tmp_path: Path) -> None:
     out = tmp_path / "games.parquet"
     assert main(["export", str(match), str(out), "--rows", "games"]) == 0
     table, records = pd.read_parquet(out), load(match)
@@ -60,7 +60,7 @@ def test_a_row_is_its_game(match: Path, tmp_path: Path) -> None:
     assert table["trigger"].nunique() > 1
 
 
-def test_games_join_their_decisions(tmp_path: Path) -> None:
+def test_games_table__joins_the_table_of_decisions(tmp_path: Path) -> None:
     games, decisions = tmp_path / "g.parquet", tmp_path / "d.parquet"
     assert main(["export", str(GOLDEN), str(games), "--rows", "games"]) == 0
     assert main(["export", str(GOLDEN), str(decisions)]) == 0
@@ -70,7 +70,7 @@ def test_games_join_their_decisions(tmp_path: Path) -> None:
         assert counts[seat].tolist() == table[f"decisions_{seat}"].tolist()
 
 
-def test_forfeits_are_told(match: Path, tmp_path: Path) -> None:
+def test_games_table__has_forfeits(match: Path, tmp_path: Path) -> None:
     line = json.loads(match.read_text().splitlines()[0])
     game, events = Game(line["board"], line["seed"]), []
     for event in line["events"][:60]:
@@ -99,7 +99,7 @@ def test_forfeits_are_told(match: Path, tmp_path: Path) -> None:
         (Path(os.devnull), "games.npz", "expected games, found none"),
     ],
 )
-def test_what_cannot_be_written(
+def test_games_table__refuses_wrong_files(
     records: Path, out: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", str(records), str(tmp_path / out), "--rows", "games"]) == 1
@@ -107,7 +107,7 @@ def test_what_cannot_be_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_page_tells_all_columns() -> None:
+def test_docs__list_all_columns_of_games() -> None:
     page = (Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
     for name in COLUMNS:
         root, _, seat = name.rpartition("_")

@@ -1,4 +1,4 @@
-"""`tokaido`: the table of commands, replay, and the table of features."""
+"""Tests of `tokaido`: commands, help, errors, replay, features and actions."""
 
 import json
 import os
@@ -27,7 +27,7 @@ GOLDEN = ROOT / "tests" / "golden" / "games.jsonl"
 Output = pytest.CaptureFixture[str]
 
 
-def test_replay_prints_every_event_with_round_and_player(capsys: Output) -> None:
+def test_replay__prints_every_event_with_round_and_player(capsys: Output) -> None:
     assert main(["replay", str(GOLDEN), "--game", "4"]) == 0
     header, *lines, result = capsys.readouterr().out.splitlines()
     record = load(GOLDEN)[3]
@@ -43,7 +43,7 @@ def test_replay_prints_every_event_with_round_and_player(capsys: Output) -> None
     assert all(str(score["total"]) in result for score in record.scores)
 
 
-def test_replay_of_a_file_prints_every_game(capsys: Output) -> None:
+def test_replay__prints_every_game(capsys: Output) -> None:
     assert main(["replay", str(GOLDEN), "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines[::2]] == [f"game {n}" for n in range(1, 7)]
@@ -51,7 +51,7 @@ def test_replay_of_a_file_prints_every_game(capsys: Output) -> None:
     assert "reached the cap of 200 rounds, nobody wins" in lines[-1]
 
 
-def test_replay_of_an_unfinished_game(tmp_path: Path, capsys: Output) -> None:
+def test_replay__prints_an_unfinished_game(tmp_path: Path, capsys: Output) -> None:
     save([Game(seed=1).record(["a", "b"])], tmp_path / "games.jsonl")
     assert main(["replay", str(tmp_path / "games.jsonl")]) == 0
     assert "unfinished in round 1" in capsys.readouterr().out
@@ -65,7 +65,7 @@ def forfeited() -> Record:
     return replace(record, forfeit=why, end="forfeit", winner=1 - seat)
 
 
-def test_replay_of_a_game_that_was_forfeited(tmp_path: Path, capsys: Output) -> None:
+def test_replay__escapes_the_reason_of_a_forfeit(tmp_path: Path, capsys: Output) -> None:
     games = tmp_path / "games.jsonl"
     save([forfeited()], games)
     assert main(["replay", str(games)]) == 0
@@ -79,7 +79,7 @@ def test_replay_of_a_game_that_was_forfeited(tmp_path: Path, capsys: Output) -> 
     assert text.count(f"{'ab'[seat]} forfeits (crash: it ") >= 2  # in the list, and at the end
 
 
-def test_replay_on_a_board_of_ones_own(tmp_path: Path, capsys: Output) -> None:
+def test_replay__takes_a_board_file(tmp_path: Path, capsys: Output) -> None:
     board = write_board(tmp_path / "other.toml", other_board_data())
     save([Game(board, seed=1).record()], tmp_path / "games.jsonl")
     assert main(["replay", str(tmp_path / "games.jsonl")]) == 1
@@ -87,9 +87,7 @@ def test_replay_on_a_board_of_ones_own(tmp_path: Path, capsys: Output) -> None:
     assert main(["replay", str(tmp_path / "games.jsonl"), "--board", str(board)]) == 0
 
 
-def test_a_broken_file_is_refused_with_its_line_and_prints_nothing(
-    tmp_path: Path, capsys: Output
-) -> None:
+def test_replay__names_the_line_of_a_broken_record(tmp_path: Path, capsys: Output) -> None:
     first, second = GOLDEN.read_text(encoding="utf-8").splitlines()[:2]
     wrong = json.loads(second)
     wrong["events"][100] = "pilgrim:swim"
@@ -113,7 +111,7 @@ def test_a_broken_file_is_refused_with_its_line_and_prints_nothing(
         ((str(GOLDEN), "--html", os.devnull), "expected a file or nothing there, it is a device"),
     ],
 )
-def test_what_cannot_be_replayed_is_one_line_and_status_1(
+def test_replay__refuses_wrong_files_in_one_line(
     capsys: Output, arguments: tuple[str, ...], message: str
 ) -> None:
     assert main(["replay", *arguments]) == 1
@@ -123,7 +121,7 @@ def test_what_cannot_be_replayed_is_one_line_and_status_1(
     assert error.count("\n") == 1
 
 
-def test_export_says_what_it_wrote(tmp_path: Path, capsys: Output) -> None:
+def test_export__prints_the_number_of_rows(tmp_path: Path, capsys: Output) -> None:
     out = tmp_path / "games.npz"
     assert main(["export", str(GOLDEN), str(out), "--board", "shikoku", "--uint8"]) == 0
     with np.load(out) as arrays:
@@ -132,7 +130,7 @@ def test_export_says_what_it_wrote(tmp_path: Path, capsys: Output) -> None:
     assert kind == np.uint8
 
 
-def test_the_tables_of_features_are_the_layouts(capsys: Output) -> None:
+def test_features__prints_the_layouts(capsys: Output) -> None:
     assert main(["features"]) == 0
     tables = capsys.readouterr().out.split("\n\n")
     layouts = [FEATURES, BOARD_FEATURES, *ENTITY_FEATURES.values()]
@@ -155,13 +153,13 @@ def test_the_tables_of_features_are_the_layouts(capsys: Output) -> None:
     assert last == "61 tokens: 1 globals, 40 stations, 12 towns, 8 areas"
 
 
-def test_the_page_of_actions_is_what_the_command_prints(capsys: Output) -> None:
+def test_docs__contain_the_table_of_actions(capsys: Output) -> None:
     assert main(["actions"]) == 0
     page = (ROOT / "docs" / "actions.md").read_text(encoding="utf-8")
     assert page.split("```\n")[1] == capsys.readouterr().out
 
 
-def test_the_table_of_actions_has_every_action_and_outcome(capsys: Output) -> None:
+def test_actions__prints_every_action_and_outcome(capsys: Output) -> None:
     """Against `ACTIONS` and the outcomes of a game with explicit chance."""
     assert main(["actions"]) == 0
     actions, outcomes = capsys.readouterr().out.split("\n\n")
@@ -191,7 +189,7 @@ def written(label: str) -> str:
     return "roll:P/M/A" if label.startswith("roll:") else label
 
 
-def test_the_roll_of_an_id_is_as_the_table_tells() -> None:
+def test_actions__describe_the_ids_of_rolls() -> None:
     game = Game(seed=3, chance="explicit")
     while game.phase.name != "ROLL":
         game.play(game.outcomes()[0][0])
@@ -200,7 +198,7 @@ def test_the_roll_of_an_id_is_as_the_table_tells() -> None:
         assert number == 36 * (pilgrim - 1) + 6 * (merchant - 1) + artist - 1
 
 
-def test_all_commands_are_listed(capsys: Output) -> None:
+def test_main__lists_all_commands(capsys: Output) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     lines = {line.split()[0] for line in shown.splitlines() if line.startswith("  ")}
@@ -209,7 +207,7 @@ def test_all_commands_are_listed(capsys: Output) -> None:
     assert capsys.readouterr().err == shown
 
 
-def test_the_version_is_that_of_the_project(capsys: Output) -> None:
+def test_version__equals_the_project(capsys: Output) -> None:
     """`__version__` stands in the package, what is installed in `pyproject.toml`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert main(["--version"]) == 0
@@ -217,7 +215,7 @@ def test_the_version_is_that_of_the_project(capsys: Output) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_tells_how_it_is_called(capsys: Output, command: str) -> None:
+def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([command, "--help"])
     assert stopped.value.code == 0
@@ -227,9 +225,7 @@ def test_a_command_tells_how_it_is_called(capsys: Output, command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "nearest"), [("evalute", "evaluate"), ("sing", "train"), ("ex" * 300, "export")]
 )
-def test_an_unknown_command_is_one_line_with_the_nearest(
-    capsys: Output, command: str, nearest: str
-) -> None:
+def test_main__names_the_nearest_command(capsys: Output, command: str, nearest: str) -> None:
     assert main([command, "greedy"]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"tokaido: unknown command '{command[:40]}'")
@@ -238,7 +234,7 @@ def test_an_unknown_command_is_one_line_with_the_nearest(
     assert len(error) < 200
 
 
-def test_errors_and_ctrl_c_are_a_line_and_an_exit_status(capsys: Output) -> None:
+def test_reports_errors__prints_one_line_and_returns_the_status(capsys: Output) -> None:
     reasons = (ValueError("a: expected b"), FileNotFoundError(2, "none"), LookupError("of its own"))
 
     @reports_errors("sing", LookupError)
@@ -269,7 +265,7 @@ def test_errors_and_ctrl_c_are_a_line_and_an_exit_status(capsys: Output) -> None
         ("/home/me/pytest/__main__.py", "", "tokaido"),
     ],
 )
-def test_messages_name_what_the_user_called(
+def test_program__is_named_as_called(
     monkeypatch: pytest.MonkeyPatch, started: str, command: str, name: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", [started, "--help"])
@@ -284,7 +280,7 @@ def test_messages_name_what_the_user_called(
         ("train", ["-m", "tokaido_env", "train"]),
     ],
 )
-def test_scripts_and_the_module_are_the_command(
+def test_scripts__have_the_help_of_the_command(
     capsys: Output, command: str, call: list[str]
 ) -> None:
     """They differ in their name, which stands in the usage and in all examples."""

@@ -1,4 +1,4 @@
-"""Games as a dataset of Minari: what it loads is what `TokaidoDuo-v0` shows."""
+"""Tests of Minari datasets against `TokaidoDuo-v0`."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def match(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_episode_is_what_the_environment_shows(match: Path) -> None:
+def test_minari__episodes_equal_the_environment(match: Path) -> None:
     assert main(["export", str(match), "minari:tokaido/random-v0"]) == 0
     dataset = minari.load_dataset("tokaido/random-v0")
     records = load(match)
@@ -63,7 +63,7 @@ def test_an_episode_is_what_the_environment_shows(match: Path) -> None:
     assert played == len(records)
 
 
-def test_what_it_tells_of_itself(match: Path) -> None:
+def test_minari__metadata_names_players_and_boards(match: Path) -> None:
     assert main(["export", str(match), "minari:tokaido/raw-v3", "--uint8"]) == 0
     dataset = minari.load_dataset("tokaido/raw-v3")
     assert dataset.storage.metadata["algorithm_name"] == "random, greedy"
@@ -76,7 +76,7 @@ def test_what_it_tells_of_itself(match: Path) -> None:
     assert dataset[0].observations.dtype == np.uint8
 
 
-def test_a_name_that_minari_does_not_have_or_that_is_taken(
+def test_minari__refuses_wrong_and_existing_names(
     match: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", str(match), "minari:../outside-v0"]) == 1
@@ -88,7 +88,7 @@ def test_a_name_that_minari_does_not_have_or_that_is_taken(
     assert minari.load_dataset("mine-v0").total_episodes == 16
 
 
-def test_damaged_records_leave_nothing(
+def test_minari__damaged_records_leave_no_dataset(
     tmp_path: Path, match: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines: list[Any] = match.read_text().splitlines()
@@ -102,7 +102,7 @@ def test_damaged_records_leave_nothing(
     assert main(["export", str(tmp_path / "none.jsonl"), "minari:bad-v0"]) == 1
 
 
-def test_a_path_in_a_record_is_not_opened(match: Path, tmp_path: Path) -> None:
+def test_minari__opens_no_path_from_a_record(match: Path, tmp_path: Path) -> None:
     own, path = tmp_path / "own.toml", tmp_path / "hostile.jsonl"
     Board.load().save(own)
     events = json.loads(match.read_text().splitlines()[0])
@@ -114,7 +114,7 @@ def test_a_path_in_a_record_is_not_opened(match: Path, tmp_path: Path) -> None:
     assert str(own) not in opened
 
 
-def test_players_of_a_file_are_told_and_never_made(match: Path, tmp_path: Path) -> None:
+def test_minari__makes_no_agent_from_a_record(match: Path, tmp_path: Path) -> None:
     text = match.read_text().replace('"greedy"', '"python:os:abort"')
     (tmp_path / "named.jsonl").write_text(text)
     assert main(["export", str(tmp_path / "named.jsonl"), "minari:named-v0"]) == 0
@@ -124,7 +124,7 @@ def test_players_of_a_file_are_told_and_never_made(match: Path, tmp_path: Path) 
     dataset.recover_environment()
 
 
-def test_many_boards_have_no_board_in_the_environment(tmp_path: Path) -> None:
+def test_minari__environment_has_no_board_for_several_boards(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     arguments = ["evaluate", "random", "greedy", "--games", "4", "--board", "family:valid/2"]
     assert main([*arguments, "--records", str(path)]) == 0

@@ -1,4 +1,4 @@
-"""`tokaido evaluate regret` as users call it, and the script that makes a set."""
+"""Tests of `tokaido evaluate regret`, and of the program that makes a regret set."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "set.npz")
 
 
-def test_agents_are_told_with_their_differences(
+def test_regret__prints_and_writes_agents_with_differences(
     path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results, table = tmp_path / "r.json", tmp_path / "t.md"
@@ -60,7 +60,7 @@ def test_agents_are_told_with_their_differences(
         (["greedy", "--json", "no/where.json"], "no/where.json"),
     ],
 )
-def test_bad_arguments_are_told_in_one_line(
+def test_regret__refuses_wrong_files_in_one_line(
     words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["regret", *words]) == 1
@@ -88,7 +88,7 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="thousands of games")
-def test_a_set_is_made_and_gone_on_with(
+def test_regret_set__is_made_and_resumed(
     cheap: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def make(work: str, *words: str) -> tuple[int, Path]:
@@ -121,7 +121,7 @@ def test_a_set_is_made_and_gone_on_with(
         make("one", "--seed", "1")
 
 
-def test_as_many_are_drawn_as_asked_for() -> None:
+def test_allotted__sums_to_the_total() -> None:
     rng: Any = np.random.default_rng(0)
     for n in (10, 97, 1000):
         weights = rng.random(7)
@@ -130,7 +130,7 @@ def test_as_many_are_drawn_as_asked_for() -> None:
         assert np.abs(found - weights / weights.sum() * n).max() < 1
 
 
-def test_every_stratum_has_two_positions_or_nothing_is_made() -> None:
+def test_drawn__has_two_positions_per_stratum() -> None:
     told = small_set()
     strata = np.arange(len(told)) % 16
     choices = regret_making.Choices(told.states, np.zeros(len(told), np.int64), strata)

@@ -1,4 +1,4 @@
-"""`tokaido replay`: which games of a file are shown."""
+"""Tests of `tokaido replay`: selection of games, and errors."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def shown(capsys: Output) -> list[int]:
     return [int(line.split(":")[0].split()[1]) for line in lines if line.startswith("game ")]
 
 
-def test_games_are_chosen_by_line_and_by_who_lost(
+def test_replay__selects_games_by_line_and_loser(
     file: Path, games: list[record.Record], capsys: Output
 ) -> None:
     asked = ["replay", str(file), "--quiet"]
@@ -56,7 +56,7 @@ def test_games_are_chosen_by_line_and_by_who_lost(
     assert shown(capsys) == [number for number in lost if number in (2, 3)]
 
 
-def test_a_page_of_too_many_games_says_how_to_choose(
+def test_replay__refuses_a_page_of_too_many_games(
     tmp_path: Path, games: list[record.Record], capsys: Output
 ) -> None:
     file, out = tmp_path / "many.jsonl", tmp_path / "page.html"
@@ -83,7 +83,7 @@ def test_a_page_of_too_many_games_says_how_to_choose(
         (["--agent", "greedy"], "--agent: expected together with --html"),
     ],
 )
-def test_what_cannot_be_shown_is_one_line_and_leaves_nothing(
+def test_replay__refuses_wrong_options_and_writes_nothing(
     file: Path, options: list[str], error: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.chdir(file.parent)

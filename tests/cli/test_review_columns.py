@@ -1,4 +1,4 @@
-"""`tokaido review --data`, and many games: columns against single reviews, totals, and Ctrl-C."""
+"""Tests of `tokaido review` for many games: tables, totals and Ctrl-C."""
 
 import json
 from pathlib import Path
@@ -64,7 +64,7 @@ def expected_rows(number: int, record: Record) -> list[dict[str, Any]]:
     return rows
 
 
-def test_rows_are_what_single_reviews_tell(
+def test_review_data__rows_equal_single_reviews(
     games: Path, records: list[Record], tmp_path: Path
 ) -> None:
     out = tmp_path / "out.parquet"
@@ -83,7 +83,7 @@ def test_rows_are_what_single_reviews_tell(
     assert (about["draws"], about["seed"]) == (4, 0)
 
 
-def test_the_bytes_are_the_same_by_any_executor(games: Path, tmp_path: Path) -> None:
+def test_review_data__is_the_same_with_any_executor(games: Path, tmp_path: Path) -> None:
     out = [tmp_path / f"{name}.npz" for name in ("serial", "two")]
     for path, executor in zip(out, ("serial", "processes:2"), strict=True):
         options = ["--data", str(path), "--executor", executor]
@@ -91,7 +91,7 @@ def test_the_bytes_are_the_same_by_any_executor(games: Path, tmp_path: Path) -> 
     assert out[0].read_bytes() == out[1].read_bytes()
 
 
-def test_columns_are_those_of_the_docs() -> None:
+def test_docs__list_the_columns_of_reviews() -> None:
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
     shown = page.split("| column | type | |\n|---|---|---|\n")[1].split("\n\n")[0]
     cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in shown.splitlines()]
@@ -101,7 +101,7 @@ def test_columns_are_those_of_the_docs() -> None:
 # Many games
 
 
-def test_of_many_games_totals_are_printed(
+def test_review__prints_totals_of_many_games(
     games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "MANY", 3)
@@ -122,7 +122,7 @@ def test_of_many_games_totals_are_printed(
     assert "4 games" not in capsys.readouterr().out
 
 
-def test_many_names_do_not_flood_the_terminal(
+def test_review__limits_and_escapes_names(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "MANY", 1)
@@ -136,13 +136,13 @@ def test_many_names_do_not_flood_the_terminal(
     assert len(shown) < 20 * MOST
 
 
-def test_a_small_file_without_choices_is_told(tmp_path: Path, capsys: Output) -> None:
+def test_review__prints_games_without_choices(tmp_path: Path, capsys: Output) -> None:
     save([Game(seed=1).record(("a", "b"))] * 11, tmp_path / "games.jsonl")
     assert main(["review", str(tmp_path / "games.jsonl"), *QUICK]) == 0
     assert "–" in capsys.readouterr().out
 
 
-def test_ctrl_c_leaves_nothing(
+def test_review__leaves_no_file_after_ctrl_c(
     games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
@@ -159,7 +159,7 @@ def test_ctrl_c_leaves_nothing(
     assert list(tmp_path.iterdir()) == [games]
 
 
-def test_a_file_that_changes_meanwhile_is_refused(
+def test_review__refuses_a_file_that_changes_meanwhile(
     games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "_count", lambda *_: 5)
@@ -168,7 +168,7 @@ def test_a_file_that_changes_meanwhile_is_refused(
     assert list(tmp_path.iterdir()) == [games]
 
 
-def test_a_broken_line_is_told_before_any_game_is_reviewed(games: Path, capsys: Output) -> None:
+def test_review__refuses_a_broken_line_before_any_review(games: Path, capsys: Output) -> None:
     first, *_, last = games.read_text(encoding="utf-8").splitlines()
     games.write_text(f"{first}\n{last[:-1]}\n", encoding="utf-8")
     assert main(["review", str(games), *QUICK]) == 1

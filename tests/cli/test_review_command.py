@@ -1,4 +1,4 @@
-"""`tokaido review`: what is printed, its files, and what is refused; the review on a page."""
+"""Tests of `tokaido review`: output, files, page and errors."""
 
 import json
 import re
@@ -40,9 +40,7 @@ def games(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_command_tells_and_writes_what_the_review_found(
-    games: Path, tmp_path: Path, capsys: Output
-) -> None:
+def test_review__prints_and_writes_the_reviews(games: Path, tmp_path: Path, capsys: Output) -> None:
     out, page = tmp_path / "review.json", tmp_path / "review.html"
     assert main(["review", str(games), *QUICK, "--json", str(out), "--html", str(page)]) == 0
     told = capsys.readouterr().out
@@ -65,7 +63,7 @@ def test_the_command_tells_and_writes_what_the_review_found(
     assert json.loads(out.read_text())["games"] == data["games"][1:]
 
 
-def test_a_page_leads_to_the_worst_moves() -> None:
+def test_review_page__links_the_worst_moves() -> None:
     record = recorded(3, (HOSTILE, "b"))
     found = reviewed(record)
     page = replay_page([record], reviews=[found])
@@ -90,7 +88,7 @@ def test_a_page_leads_to_the_worst_moves() -> None:
     )
 
 
-def test_a_game_without_a_mistake_says_so() -> None:
+def test_review_page__reports_a_game_without_mistakes() -> None:
     record = recorded(4)
     found = reviewed(record)
     clean = replace(found, loss=np.where(np.isnan(found.loss), np.nan, 0.0))
@@ -98,7 +96,7 @@ def test_a_game_without_a_mistake_says_so() -> None:
     assert "No significant mistakes found." in page
 
 
-def test_reviews_are_of_the_games_of_the_page() -> None:
+def test_review_page__refuses_reviews_of_other_games() -> None:
     record = recorded(5)
     with pytest.raises(ValueError, match="reviews: expected one of each of 2 games"):
         replay_page([record, record], reviews=[reviewed(record)])
@@ -120,7 +118,7 @@ def test_reviews_are_of_the_games_of_the_page() -> None:
         (["--judge", "greedy", "--executor", "processes:1"], "'greedy' does not tell"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_line_before_work_is_done(
+def test_review__refuses_wrong_options_before_any_work(
     games: Path,
     options: list[str],
     error: str,
@@ -137,7 +135,7 @@ def test_what_cannot_be_is_told_in_a_line_before_work_is_done(
     assert [path.read_bytes() for path in games.parent.iterdir()] == [before]
 
 
-def test_a_page_holds_a_hundred_games(tmp_path: Path, capsys: Output) -> None:
+def test_review__refuses_a_page_of_over_a_hundred_games(tmp_path: Path, capsys: Output) -> None:
     save([Game(seed=1).record(("a", "b"))] * 101, tmp_path / "games.jsonl")
     assert main(["review", str(tmp_path / "games.jsonl"), "--html", str(tmp_path / "o.html")]) == 1
     assert "a page holds 1 to 100 games, got 101" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`tokaido evaluate suite` and `verify`, and the script that measures all agents by it."""
+"""Tests of `tokaido evaluate suite` and `verify`, and of their benchmark program."""
 
 import json
 import shutil
@@ -30,9 +30,7 @@ def measured(folder: Path, agent: str = "heuristic", *more: str) -> dict[str, by
 NAMES = {"json": "mine.json", "records": "mine.jsonl", "timing": "mine.timing.json"}
 
 
-def test_two_runs_give_the_same_bytes_however_one_was_stopped(
-    tmp_path: Path, capsys: Output
-) -> None:
+def test_suite__resumes_to_the_same_bytes(tmp_path: Path, capsys: Output) -> None:
     first = measured(tmp_path)
     shown = capsys.readouterr().out
     for text in ("TB-1, the default board", "TB-G, the test boards", "core-seconds per move"):
@@ -48,7 +46,9 @@ def test_two_runs_give_the_same_bytes_however_one_was_stopped(
     assert 0 < timing["seconds_a_move"] < 1
 
 
-def test_a_submission_is_verified_and_compared(tmp_path: Path, capsys: Output) -> None:
+def test_verify__accepts_a_submission_that_compare_tabulates(
+    tmp_path: Path, capsys: Output
+) -> None:
     measured(tmp_path)
     path = str(tmp_path / "mine.json")
     verify = ["verify", path, "--suite", str(SMALL), "--share", "1", "--agent", "heuristic"]
@@ -81,7 +81,7 @@ def test_a_submission_is_verified_and_compared(tmp_path: Path, capsys: Output) -
         (("verify", str(SMALL)), "suite: expected tokaido-bench-1, got None: expected a submis"),
     ],
 )
-def test_an_error_is_one_line_and_status_1(
+def test_suite__refuses_wrong_options_in_one_line(
     capsys: Output, arguments: tuple[str, ...], message: str
 ) -> None:
     assert main(list(arguments)) == 1
@@ -95,7 +95,7 @@ def test_an_error_is_one_line_and_status_1(
 
 
 @pytest.mark.slow
-def test_the_script_measures_all_agents_once_and_fills_the_page(
+def test_tokaido_bench_1__measures_once_and_fills_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:
     page = tmp_path / "page.md"
@@ -113,7 +113,7 @@ def test_the_script_measures_all_agents_once_and_fills_the_page(
     assert "suite greedy" not in capfd.readouterr().out
 
 
-def test_a_suite_is_written_with_what_its_opponents_are_worth(tmp_path: Path) -> None:
+def test_write_suite__sets_the_ratings_of_opponents(tmp_path: Path) -> None:
     def ladder(name: str, **elo: float) -> Path:
         agents: list[dict[str, Any]] = [{"agent": spec, "elo": x} for spec, x in elo.items()]
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""Tables in files: every kind of column comes back from parquet, and from NumPy's archives."""
+"""Tests of table files: every kind of column in Parquet and NumPy archives."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ def written(path: Path, *parts: dict[str, Any], columns: Any = COLUMNS) -> Path:
     return path
 
 
-def test_parquet_has_every_kind(tmp_path: Path) -> None:
+def test_parquet__has_every_kind_of_column(tmp_path: Path) -> None:
     columns = COLUMNS | {"labels": TEXTS}
     labels: list[list[list[str]]] = [[["a", "b"], []], [["c"]]]
     parts = [part | {"labels": each} for part, each in zip(PARTS, labels, strict=True)]
@@ -62,7 +62,7 @@ def test_parquet_has_every_kind(tmp_path: Path) -> None:
     assert [list(each) for each in table["labels"]] == [["a", "b"], [], ["c"]]
 
 
-def test_an_archive_has_an_array_a_column_and_the_words_of_each(tmp_path: Path) -> None:
+def test_npz__has_an_array_per_column_and_its_words(tmp_path: Path) -> None:
     with np.load(written(tmp_path / "t.npz", *PARTS)) as arrays:
         told = dict(arrays)
     assert list(told) == [*COLUMNS, "phase_words", "metadata"]
@@ -74,7 +74,7 @@ def test_an_archive_has_an_array_a_column_and_the_words_of_each(tmp_path: Path) 
     assert json.loads(str(told["metadata"])) == {"format": "a", "version": 1}
 
 
-def test_rows_are_written_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet__writes_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = written(tmp_path / "a.parquet", *PARTS)
     monkeypatch.setattr(tabular_io, "GROUP", 2)
     in_turn = written(tmp_path / "b.parquet", *PARTS)
@@ -83,7 +83,7 @@ def test_rows_are_written_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_without_rows_there_are_columns(tmp_path: Path, suffix: str) -> None:
+def test_table_file__has_columns_without_rows(tmp_path: Path, suffix: str) -> None:
     path = written(tmp_path / f"t{suffix}")
     if suffix == ".npz":
         with np.load(path) as arrays:
@@ -93,7 +93,9 @@ def test_without_rows_there_are_columns(tmp_path: Path, suffix: str) -> None:
         assert (len(pd.read_parquet(path)), list(pq.read_schema(path).names)) == (0, list(COLUMNS))
 
 
-def test_another_suffix_and_a_missing_package_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_format__refuses_suffixes_and_missing_packages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(ValueError, match=r"expected a name that ends in \.parquet or \.npz"):
         check_format(Path("a.csv"))
     check_format(Path("a.parquet"))

@@ -1,4 +1,4 @@
-"""What strangers wrote, shown by every command that shows it: it steers no terminal and no reader.
+"""Tests that commands escape foreign text for terminals and pages.
 
 Names of players and boards, and specs with the names of files, may hold anything.
 """
@@ -64,13 +64,13 @@ def text_of(path: Path) -> str:
     return unescape(page)
 
 
-def test_what_is_hostile_would_not_be_calm() -> None:
+def test_is_harmless__detects_control_characters() -> None:
     assert not calm(HOSTILE)
     assert not calm("x" * 10**6)
     assert calm(escape_text(HOSTILE))
 
 
-def test_replays(
+def test_replay__escapes_foreign_text(
     records: str, board: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = str(tmp_path / "page.html")
@@ -86,7 +86,7 @@ def test_replays(
 
 
 @pytest.mark.parametrize("rich", [True, False])
-def test_matches(
+def test_evaluate__escapes_foreign_text(
     policy: str,
     board: str,
     rich: bool,
@@ -119,7 +119,9 @@ def test_matches(
             assert text_of(path).replace("\n", "").isprintable()
 
 
-def test_ladders(policy: str, board: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ladder__escapes_foreign_text(
+    policy: str, board: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = ["--games", "4", "--board", board, "--ladder", "l.json"]
     assert evaluate(["ladder", "random", policy, *options]) == 0
     assert evaluate(["rate", "greedy", *options]) == 0
@@ -129,7 +131,9 @@ def test_ladders(policy: str, board: str, capsys: pytest.CaptureFixture[str]) ->
     assert told.out.count(r"policy:[x]\x1b]0;gone") >= 2
 
 
-def test_analysis(policy: str, board: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_analysis__escapes_foreign_text(
+    policy: str, board: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["--agent", policy, "--boards", board, "--games", "2", "--swaps", "1"]
     words += ["--family", "0"]
     assert analysis.main([*words, "--json", "a.json"]) == 0

@@ -1,4 +1,4 @@
-"""The report in a real browser: it is shown whole, and what a stranger wrote in it runs nothing."""
+"""Tests of the report page in a browser."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def report(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_report_is_shown_whole_and_runs_nothing(browser: Browser, report: Path) -> None:
+def test_report__is_complete_and_runs_no_script(browser: Browser, report: Path) -> None:
     shown = opened(browser, report)
     assert shown["title"] == SCRIPT + IMAGE
     assert len(shown["figures"]) == len(FIGURES) - 1
@@ -54,7 +54,7 @@ def test_the_report_is_shown_whole_and_runs_nothing(browser: Browser, report: Pa
 
 
 @pytest.mark.parametrize("markup", [SCRIPT, IMAGE])
-def test_what_came_into_the_report_as_markup_would_not_run(
+def test_report__policy_blocks_injected_markup(
     browser: Browser,
     report: Path,
     markup: str,
@@ -102,7 +102,7 @@ def phone(browser: Browser) -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_twenty_agents_on_a_phone(phone: Browser, tournament: Path, scheme: str) -> None:
+def test_report__fits_a_phone_with_contrast(phone: Browser, tournament: Path, scheme: str) -> None:
     """Nothing is wider than the screen, folded or not, and what is read stands out."""
     feature = {"name": "prefers-color-scheme", "value": scheme}
     phone.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
@@ -143,9 +143,7 @@ return [...document.querySelectorAll(".matrix td a")].map((e) => {
 """
 
 
-def test_a_click_in_the_matrix_shows_a_match_and_a_click_there_a_game(
-    browser: Browser, tournament: Path
-) -> None:
+def test_report__matrix_links_matches_and_games(browser: Browser, tournament: Path) -> None:
     """By mouse, though everything is folded; the names of rows and columns stay in sight."""
     opened(browser, tournament)
     assert browser.execute_script("return document.querySelectorAll('details[open]').length") == 0

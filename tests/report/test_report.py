@@ -1,4 +1,4 @@
-"""`report`: figures and the page say what the games say, are the same again, and run nothing."""
+"""Tests of figures and the report page against the games."""
 
 import re
 import struct
@@ -73,7 +73,7 @@ def games_of(matches: list[Match], spec: str) -> Iterator[tuple[np.void, int]]:
 # Figures
 
 
-def test_each_figure_is_a_picture_of_1200_pixels_and_a_drawing(drawn: Drawn) -> None:
+def test_write_plots__writes_png_of_1200_pixels_and_svg(drawn: Drawn) -> None:
     _, _, folder = drawn
     expected = {f"{name}{suffix}" for name in FIGURES for suffix in (".png", ".svg")}
     assert {path.name for path in folder.iterdir()} == expected
@@ -85,7 +85,7 @@ def test_each_figure_is_a_picture_of_1200_pixels_and_a_drawing(drawn: Drawn) -> 
         assert 200 < height < 1600
 
 
-def test_the_cross_table_has_every_score_and_interval(drawn: Drawn) -> None:
+def test_scores_figure__has_every_score_and_interval(drawn: Drawn) -> None:
     matches, _, folder = drawn
     shown = texts(folder / "scores.svg")
     for match in matches:
@@ -96,7 +96,7 @@ def test_the_cross_table_has_every_score_and_interval(drawn: Drawn) -> None:
     assert "12 games a match" in shown
 
 
-def test_ratings_are_shown_with_their_intervals(drawn: Drawn) -> None:
+def test_ratings_figure__has_intervals(drawn: Drawn) -> None:
     _, _, folder = drawn
     shown = [" ".join(text.split()) for text in texts(folder / "ratings.svg")]
     assert {"0 (−60 to 36)", "−50 (−110 to 36)", "−101 (−160 to 36)"} <= set(shown)
@@ -106,7 +106,7 @@ def test_ratings_are_shown_with_their_intervals(drawn: Drawn) -> None:
     ]
 
 
-def test_points_are_means_over_all_games_of_an_agent(drawn: Drawn) -> None:
+def test_points_figure__has_means_over_all_games(drawn: Drawn) -> None:
     matches, _, folder = drawn
     shown = texts(folder / "points.svg")
     for spec in ("strong", "middling", "weak", HOSTILE):
@@ -117,7 +117,7 @@ def test_points_are_means_over_all_games_of_an_agent(drawn: Drawn) -> None:
             assert f"{value:.1f}" in shown
 
 
-def test_triggers_are_shares_of_the_games_of_an_agent(drawn: Drawn) -> None:
+def test_triggers_figure__has_shares_of_games(drawn: Drawn) -> None:
     matches, _, folder = drawn
     shown = texts(folder / "triggers.svg")
     assert {f"{trigger} trigger" for trigger in TRIGGERS} < set(shown)
@@ -130,7 +130,7 @@ def test_triggers_are_shares_of_the_games_of_an_agent(drawn: Drawn) -> None:
         assert f"{100 * sum(int(game['end']) == 2 for game, _ in games) / 36:.0f}" in numbers
 
 
-def test_rounds_have_their_median_by_agent(drawn: Drawn) -> None:
+def test_rounds_figure__has_medians(drawn: Drawn) -> None:
     matches, _, folder = drawn
     shown = texts(folder / "rounds.svg")
     for spec in ("strong", "middling", "weak", HOSTILE):
@@ -139,7 +139,7 @@ def test_rounds_have_their_median_by_agent(drawn: Drawn) -> None:
     assert "72 games in all" in shown
 
 
-def test_margins_say_who_was_ahead_how_often(drawn: Drawn) -> None:
+def test_margins_figure__has_shares_of_wins(drawn: Drawn) -> None:
     matches, _, folder = drawn
     shown = texts(folder / "margins.svg")
     names = short_names(["strong", "middling", "weak", HOSTILE])
@@ -150,9 +150,7 @@ def test_margins_say_who_was_ahead_how_often(drawn: Drawn) -> None:
         assert f"{100 * behind:.0f} % {names[match.b]}" in shown
 
 
-def test_the_same_matches_give_the_same_bytes_whatever_the_users_settings(
-    drawn: Drawn, tmp_path: Path
-) -> None:
+def test_write_plots__is_reproducible_with_any_settings(drawn: Drawn, tmp_path: Path) -> None:
     matches, ratings, folder = drawn
     with matplotlib.rc_context({"font.size": 30, "savefig.dpi": 10, "axes.grid": True}):
         paths = write_plots(matches, ratings, tmp_path)
@@ -162,7 +160,7 @@ def test_the_same_matches_give_the_same_bytes_whatever_the_users_settings(
         assert b"matplotlib.org" not in path.read_bytes(), "a version"
 
 
-def test_matches_of_the_same_two_count_as_one() -> None:
+def test_results_between__joins_matches_of_the_same_agents() -> None:
     rng = np.random.default_rng(0)
     there, back = made_up("a", "b", rng), made_up("b", "a", rng)
     results = results_between([there, back, made_up("a", "c", rng)], "a", "b")
@@ -174,13 +172,13 @@ def test_matches_of_the_same_two_count_as_one() -> None:
 # Names
 
 
-def test_short_names_keep_what_tells_agents_apart() -> None:
+def test_short_names__keep_the_differing_parts() -> None:
     specs = ["mcts:sims=400,c=1.4,depth=20", "mcts:sims=1600,c=1.4,depth=20", "greedy"]
     assert list(short_names(specs).values()) == ["mcts:sims=400,…", "mcts:sims=1600,…", "greedy"]
 
 
 @pytest.mark.parametrize("length", [8, NAME_LENGTH])
-def test_short_names_are_short_and_never_alike(length: int) -> None:
+def test_short_names__are_short_and_unique(length: int) -> None:
     rng = np.random.default_rng(length)
     parts = ["mcts", "policy", ":", "/", ",", "sims=400", "x" * 30, "…", "\n", "é", " #2"]
     specs = ["".join(rng.choice(parts, rng.integers(0, 9))) for _ in range(300)]
@@ -228,7 +226,7 @@ def page(matches: list[Match], ratings: list[Rating], path: Path, **facts: Any) 
     return Page(path.read_text(encoding="utf-8"))
 
 
-def test_a_hostile_name_is_text(tmp_path: Path) -> None:
+def test_write_report__escapes_names(tmp_path: Path) -> None:
     matches, ratings = ladder([HOSTILE, "javascript:alert(1)"])
     shown = page(matches, ratings, tmp_path / "report.html", command=HOSTILE, board=HOSTILE)
     assert not {"script", "iframe", "object", "embed", "link", "base"} & set(shown.tags)
@@ -238,7 +236,7 @@ def test_a_hostile_name_is_text(tmp_path: Path) -> None:
     assert ("title", in_a_line) in shown.attributes
 
 
-def test_the_page_needs_nothing_beside_it(drawn: Drawn, tmp_path: Path) -> None:
+def test_write_report__is_self_contained(drawn: Drawn, tmp_path: Path) -> None:
     matches, ratings, _ = drawn
     path = tmp_path / "report.html"
     shown = page(matches, ratings, path)
@@ -252,7 +250,7 @@ def test_the_page_needs_nothing_beside_it(drawn: Drawn, tmp_path: Path) -> None:
     assert set(links) | set(re.findall(r"url\((#[^)]*)\)", text)) <= {f"#{name}" for name in ids}
 
 
-def test_the_page_has_the_tables(drawn: Drawn, tmp_path: Path) -> None:
+def test_write_report__has_standings_and_matches(drawn: Drawn, tmp_path: Path) -> None:
     matches, ratings, _ = drawn
     facts = {"command": "evaluate.py a b", "seed": 7, "board": "shikoku", "scale": "probit, b = 0"}
     shown = page(matches, ratings, tmp_path / "report.html", **facts)
@@ -294,9 +292,7 @@ def cells(text: str) -> list[list[str]]:
     ]
 
 
-def test_the_matrix_has_the_score_of_every_pair_and_leads_to_its_match(
-    drawn: Drawn, tmp_path: Path
-) -> None:
+def test_matrix__has_every_score_with_a_link(drawn: Drawn, tmp_path: Path) -> None:
     matches, ratings, _ = drawn
     page(matches, ratings, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -315,7 +311,7 @@ def test_the_matrix_has_the_score_of_every_pair_and_leads_to_its_match(
     assert weak[0].startswith(f"{100 - 100 * met.score:.1f}")
 
 
-def test_the_games_of_a_match_are_linked(tmp_path: Path) -> None:
+def test_write_report__links_games(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     match = made_up("one", "other", rng)
     match.games["seat_of_a"] = [0, 1]
@@ -328,7 +324,7 @@ def test_the_games_of_a_match_are_linked(tmp_path: Path) -> None:
     assert f"other {other} – one {one}, {game['rounds']} rounds" in shown.text
 
 
-def test_games_lost_by_forfeit_have_a_column_where_there_are_any(
+def test_write_report__has_forfeits_only_if_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("standings", "page_tables"):
@@ -341,7 +337,7 @@ def test_games_lost_by_forfeit_have_a_column_where_there_are_any(
     assert ["lost by forfeit", "0", "3"] in found
 
 
-def test_the_page_is_the_same_again(drawn: Drawn, tmp_path: Path) -> None:
+def test_write_report__is_reproducible(drawn: Drawn, tmp_path: Path) -> None:
     matches, ratings, _ = drawn
     for name in ("a.html", "b.html"):
         page(matches, ratings, tmp_path / name)
@@ -349,7 +345,7 @@ def test_the_page_is_the_same_again(drawn: Drawn, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "b.html"]
 
 
-def test_a_ladder_of_twelve_with_an_interval_without_an_end(tmp_path: Path) -> None:
+def test_write_report__handles_twelve_agents_and_infinite_intervals(tmp_path: Path) -> None:
     matches, ratings = ladder([f"agent-{i}" for i in range(11)] + ["日本"])
     ratings[-1] = Rating("日本", -800, (-np.inf, -600), 132)
     shown = page(matches[:11], ratings, tmp_path / "report.html")  # the first against each
@@ -360,7 +356,9 @@ def test_a_ladder_of_twelve_with_an_interval_without_an_end(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("write", [write_plots, write_report])
-def test_what_cannot_be_drawn(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write__refuses_no_match_and_missing_matplotlib(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     facts = {"title": "t"} if write is write_report else {}
     with pytest.raises(ValueError, match="expected one match or more, got none"):
         write([], [], tmp_path / "out", **facts)

@@ -1,4 +1,4 @@
-"""Standings: counted by hand, and game by game from a match that was played."""
+"""Tests of standings against counts by hand."""
 
 import numpy as np
 import pytest
@@ -39,14 +39,14 @@ BY_HAND = [
 ]
 
 
-def test_standings_by_hand() -> None:
+def test_standings__equal_counts_by_hand() -> None:
     assert standings(three()) == [
         row._replace(score=pytest.approx(row.score), seats=pytest.approx(row.seats))
         for row in BY_HAND
     ]
 
 
-def test_games_against_oneself_do_not_count_and_the_same_games_count_once() -> None:
+def test_standings__skip_self_play_and_repeated_games() -> None:
     itself = match("a", "a", [[1.0, 0.0]], (9, 9), 0)
     only_itself = match("d", "d", [[1.0, 0.0]], (9, 9), 0)
     assert standings([*three(), itself, three()[0], only_itself]) == standings(three())
@@ -55,7 +55,7 @@ def test_games_against_oneself_do_not_count_and_the_same_games_count_once() -> N
     assert standings([itself]) == []
 
 
-def test_ratings_order_the_standings_and_equals_share_a_rank() -> None:
+def test_standings__are_ordered_by_rating_with_shared_ranks() -> None:
     ratings = [Rating("c", 10.0, (-5.0, 30.0), 4), Rating("a", 10.001, (0.0, 20.0), 6)]
     rows = standings(three(), ratings)
     assert [(row.rank, row.agent) for row in rows] == [(1, "a"), (1, "c"), (3, "b")]
@@ -64,7 +64,7 @@ def test_ratings_order_the_standings_and_equals_share_a_rank() -> None:
     assert [row.rank for row in standings([even], rate_matches([even]))] == [1, 1]
 
 
-def test_a_standing_as_plain_data() -> None:
+def test_standing__to_dict() -> None:
     ratings = [Rating("a", 12.345, (-5.0, 30.0), 6)]
     first, _, last = standings(three(), ratings)
     assert first.to_dict() == {
@@ -75,7 +75,7 @@ def test_a_standing_as_plain_data() -> None:
     assert last.to_dict()["rating"] is None
 
 
-def test_standings_as_a_table() -> None:
+def test_standings_table__has_optional_columns() -> None:
     rows = standings(three(), [Rating("a", 12.4, (-5.0, 30.0), 6)])
     lines = [line.split() for line in plain_table(standings_table(rows, "t")).splitlines()[2:]]
     assert lines[1] == ["1", "a", "6", "75.0%", "12", "−5", "–", "30", "40.0", "66.7%", "83.3%"]

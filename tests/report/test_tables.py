@@ -1,4 +1,4 @@
-"""Tables on a terminal: with rich and without, whatever agents are called."""
+"""Tests of printed tables, with rich and without."""
 
 import sys
 from importlib import util
@@ -12,7 +12,7 @@ from tokaido_env.report.tables import Table, plain_table, print_table, ratings_t
 RATINGS = [Rating("greedy", 412.4, (380.2, 440.9), 1000), Rating("policy:[/x]", 0.0, (0.0, 0.0), 9)]
 
 
-def test_a_table_in_plain_columns() -> None:
+def test_plain_table__aligns_columns() -> None:
     table = Table(
         "Two agents", ("agent", "games", "score"), [("a", "10", "5 %"), ("long", "2", "")]
     )
@@ -23,7 +23,7 @@ def test_a_table_in_plain_columns() -> None:
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_markup_in_a_name_is_a_name(
+def test_print_table__prints_markup_as_text(
     installed: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rich would take `[/x]` for the end of a style, and fail after all games were played."""

@@ -1,4 +1,4 @@
-"""What programs have made: nothing without a command, and made anew it is what it was."""
+"""Tests of `benchmarks/golden.py`: commands of generated files, and golden records."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ def games() -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_golden_records_made_anew_are_what_they_were() -> None:
+def test_golden_records__are_reproducible() -> None:
     made = records(FOLDER)
     assert set(made) == {path.name for path in FOLDER.iterdir()}
     for name, text in made.items():
@@ -32,7 +32,7 @@ def test_golden_records_made_anew_are_what_they_were() -> None:
 
 
 @pytest.mark.parametrize("line", [0, 5])
-def test_a_game_whose_decisions_are_legal_no_more_goes_on_to_its_end(line: int) -> None:
+def test_replayed__continues_after_an_illegal_decision(line: int) -> None:
     """As after a change of a rule: here the decisions are those of another game."""
     data, other = games()[line], games()[1]
     record = replayed(data | {"events": other["events"]})
@@ -47,14 +47,14 @@ def test_a_game_whose_decisions_are_legal_no_more_goes_on_to_its_end(line: int) 
     assert game.record(record.players) == record
 
 
-def test_a_stamp_is_for_the_boards_of_today_and_true() -> None:
+def test_stamped__updates_hashes() -> None:
     data = json.loads((FOLDER / "small-suite.json").read_text(encoding="utf-8"))
     old = data | {"rules": 0, "default": data["default"] | {"hash": "0" * 16}, "hash": "0" * 16}
     assert stamped(old) == data
     assert data["hash"] == content_hash({key: data[key] for key in data if key != "hash"})
 
 
-def test_every_file_that_a_program_has_made_has_a_command() -> None:
+def test_golden__lists_a_command_for_every_generated_file() -> None:
     """Of figures, weights, results and pictures: found by their names, whoever made them."""
     patterns = (
         *("tokaido_env/**/*.json", "tokaido_env/**/*.npz", "tokaido_env/**/*.safetensors"),
@@ -96,7 +96,7 @@ def program_of(made: golden.Made) -> list[str]:
     return words[1:3] if words[1] == "-m" else ["script", words[1]]
 
 
-def test_a_command_is_one_that_there_is() -> None:
+def test_golden__commands_exist_with_their_options() -> None:
     """The program is here and has every option; without a command a page describes it."""
     programs = {made.name: program_of(made) for made in golden.MADE if program_of(made)}
     shown = json.loads(run_script(HELP.replace("PROGRAMS", repr(json.dumps(programs)))))
@@ -109,12 +109,12 @@ def test_a_command_is_one_that_there_is() -> None:
                 assert f"{option} " in text, (made.name, option)
 
 
-def test_the_page_has_the_table() -> None:
+def test_docs__contain_the_table_of_generated_files() -> None:
     page = (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
     assert golden.filled(page, golden.table()) == page
 
 
-def test_what_changes_fails_or_has_no_command_is_told(
+def test_golden__reports_changes_failures_and_missing_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert golden.main(["--only", "champion"]) == 2

@@ -1,4 +1,4 @@
-"""Releases: what is told of one in many places is one, and a check that should fail does."""
+"""Tests of the release programs: their checks fail when they should."""
 
 import ast
 import re
@@ -66,7 +66,7 @@ def edit(path: Path, old: str, new: str) -> None:
         ("CHANGELOG.md", " (20", " (19"),
     ],
 )
-def test_a_version_that_is_another_is_told(
+def test_versions__names_the_file_with_another_version(
     project: Path, place: Place, name: str, old: str, new: str
 ) -> None:
     assert release_check.versions(place).startswith(PROJECT["version"])
@@ -75,13 +75,13 @@ def test_a_version_that_is_another_is_told(
         release_check.versions(place)
 
 
-def test_a_tag_of_another_version_is_told(project: Path, place: Place) -> None:
+def test_versions__refuses_a_tag_of_another_version(project: Path, place: Place) -> None:
     place.tag = "v9.9.9"
     with pytest.raises(FailedError, match=r"the tag has 9\.9\.9"):
         release_check.versions(place)
 
 
-def test_an_address_is_that_of_the_forge(
+def test_addresses__refuses_an_address_of_another_repository(
     project: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = PROJECT["urls"]["Repository"]
@@ -98,7 +98,7 @@ def test_an_address_is_that_of_the_forge(
         release_check.addresses(place)
 
 
-def test_every_python_that_is_allowed_is_a_classifier() -> None:
+def test_classifiers__list_every_supported_python() -> None:
     prefix = "Programming Language :: Python :: 3."
     told = {c.removeprefix(prefix) for c in PROJECT["classifiers"] if c.startswith(prefix)}
     allowed = Requirement(f"python{PROJECT['requires-python']}").specifier
@@ -108,7 +108,7 @@ def test_every_python_that_is_allowed_is_a_classifier() -> None:
     assert {version.removeprefix("3.") for version in row.split('", "')} == told
 
 
-def test_the_oldest_versions_are_the_lower_bounds() -> None:
+def test_oldest_constraints__are_the_lower_bounds() -> None:
     lines = (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
     oldest = dict(line.split("==") for line in lines if "==" in line and line[0] != "#")
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
@@ -135,7 +135,7 @@ def imports_at_once(path: Path) -> Iterator[str]:
             yield node.module.partition(".")[0]
 
 
-def test_nothing_that_only_posix_has_is_imported_at_once() -> None:
+def test_modules__import_no_posix_module_at_the_top() -> None:
     files = list((ROOT / "tokaido_env").rglob("*.py"))
     assert len(files) > 150
     wrong = [(path, name) for path in files for name in imports_at_once(path)]
@@ -154,7 +154,7 @@ def test_nothing_that_only_posix_has_is_imported_at_once() -> None:
         *((same, same) for same in ("[a](#b)", "[a](https://x.example/y)", "a.md", "f(docs/a.md)")),
     ],
 )
-def test_links_of_the_readme_become_absolute(text: str, told: str) -> None:
+def test_absolute__rewrites_relative_links(text: str, told: str) -> None:
     assert absolute(text, HOME, "1.0") == told
 
 
@@ -170,7 +170,7 @@ def built(place: Place, changed: dict[str, bytes | None]) -> None:
                 archive.writestr(name, content)
 
 
-def test_a_wheel_has_all_files_and_no_other(place: Place) -> None:
+def test_wheel__refuses_missing_and_unexpected_files(place: Place) -> None:
     with pytest.raises(SkippedError, match="was not built"):
         release_check.wheel(place)
     built(place, {})
@@ -186,7 +186,7 @@ def test_a_wheel_has_all_files_and_no_other(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_the_sdist_gives_the_wheel_of_the_tree(place: Place) -> None:
+def test_sdist__builds_the_same_wheel(place: Place) -> None:
     """Built for this: the README's links are absolute in both, tests are in neither."""
     assert release_check.packages(place)
     assert release_check.sdist(place) == "the same wheel"
@@ -206,7 +206,7 @@ def test_the_sdist_gives_the_wheel_of_the_tree(place: Place) -> None:
 # What is told
 
 
-def test_lines_say_what_passed_failed_and_was_skipped(
+def test_report_check__prints_passed_failed_and_skipped(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(place: Place) -> str:
@@ -221,7 +221,7 @@ def test_lines_say_what_passed_failed_and_was_skipped(
     assert told[2].startswith("c skipped: there is no check-jsonschema: make release-check")
 
 
-def test_a_command_that_fails_is_quoted_and_one_without_network_is_skipped() -> None:
+def test_run__quotes_a_failure_and_skips_without_network() -> None:
     with pytest.raises(FailedError, match="it broke"):
         release_check.run(sys.executable, "-c", "raise SystemExit('it broke')")
     with pytest.raises(SkippedError, match="no network"):

@@ -1,4 +1,4 @@
-"""What the ladder's agents lose by reviews: the script on a small ladder, and figures by hand."""
+"""Tests of `benchmarks/review_ladder.py` on a small ladder."""
 
 import sys
 from pathlib import Path
@@ -33,7 +33,7 @@ def choices(**losses: list[float]) -> Choices:
     return Choices(np.array(agents), np.full(len(agents), "y"), pairs, values, agreed, are_open)
 
 
-def test_figures_are_means_by_agent_and_opponent() -> None:
+def test_tables_of__have_means_by_agent_and_opponent() -> None:
     told = choices(z=[0.1, 0.3, 0.2, 0.0], y=[0.0, 0.02, 0.0, 0.02], x=[0.0, 0.0, 0.0, -0.01])
     first, against, while_open = review_ladder.tables_of({"judge": told}, LADDER)
     assert [row[0] for row in first.rows] == ["x", "y", "z"]
@@ -46,7 +46,7 @@ def test_figures_are_means_by_agent_and_opponent() -> None:
     assert while_open.rows[1] == ("y", "–", "0.00% ± 0.00%", "–")
 
 
-def test_the_order_is_compared_with_that_of_the_ladder() -> None:
+def test_orders_of__counts_pairs_ordered_like_the_ladder() -> None:
     right = choices(z=[0.3, 0.3], y=[0.2, 0.2], x=[0.1, 0.1])
     wrong = choices(z=[0.3, 0.3], y=[0.1, 0.1], x=[0.2, 0.2])
     told = review_ladder.orders_of({"one": right, "other": wrong}, LADDER)
@@ -55,7 +55,7 @@ def test_the_order_is_compared_with_that_of_the_ladder() -> None:
 
 
 @pytest.mark.slow
-def test_matches_are_played_once_and_told_in_the_page(
+def test_review_ladder__plays_once_and_fills_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page, results = tmp_path / "page.md", tmp_path / "results"

@@ -1,4 +1,4 @@
-"""The card of the data is true of every file and column (`make release-check` loads it, too)."""
+"""Tests of `benchmarks/croissant.py`: the metadata of the data files."""
 
 import copy
 import json
@@ -23,12 +23,12 @@ def card() -> Data:
     return data
 
 
-def test_it_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+def test_croissant__is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     assert croissant.main(["--check"]) == 0
     assert capsys.readouterr().out == "croissant.json: up to date\n"
 
 
-def test_all_data_of_the_package_is_told(card: Data) -> None:
+def test_croissant__lists_all_data_files(card: Data) -> None:
     told = {file["contentUrl"] for file in card["distribution"]}
     package = ROOT / "tokaido_env"
     data = [*package.glob("*/*.json"), *package.glob("*/*.npz"), *package.glob("boards/*.toml")]
@@ -36,7 +36,7 @@ def test_all_data_of_the_package_is_told(card: Data) -> None:
     assert {path.relative_to(ROOT).as_posix() for path in data} <= told
 
 
-def test_columns_are_those_of_the_files(card: Data) -> None:
+def test_croissant__lists_the_columns_of_the_files(card: Data) -> None:
     sets = {
         one["name"]: {field["name"]: field for field in one["field"]} for one in card["recordSet"]
     }
@@ -59,7 +59,7 @@ def test_columns_are_those_of_the_files(card: Data) -> None:
     assert {name: field["arrayShape"] for name, field in sets["regret-set"].items()} == shapes
 
 
-def test_a_changed_file_is_told(
+def test_croissant_check__fails_for_a_changed_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, card: Data, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = copy.deepcopy(card)

@@ -1,4 +1,4 @@
-"""The table of regret, and how many games replace how many positions."""
+"""Tests of `benchmarks/regret_table.py`: tables of regret and the cost of games."""
 
 import sys
 from dataclasses import replace
@@ -34,7 +34,7 @@ def found(told: RegretSet) -> list[dict[str, Any]]:
     return [figures(told, measure(agent, told), timed=True) for agent in agents]
 
 
-def test_costs_are_what_the_errors_ask_for(told: RegretSet, found: list[dict[str, Any]]) -> None:
+def test_costs__follow_from_the_errors(told: RegretSet, found: list[dict[str, Any]]) -> None:
     """So many pairs that the score is two errors from a half, so many positions alike."""
     counts = [60, 10, 20, 5, 5]
     order = [one["agent"] for one in report.in_order(found)]
@@ -61,7 +61,7 @@ def test_costs_are_what_the_errors_ask_for(told: RegretSet, found: list[dict[str
     assert regret_table.costs(told, found, ladder | {"matches": []}) == []
 
 
-def test_the_order_is_compared_with_that_of_the_ladder() -> None:
+def test_order_of__counts_pairs_ordered_like_the_ladder() -> None:
     names = {"a": 3.0, "b": 2.0, "c": 1.0, "d": -5.0}
     ladder = {"board": "x", "agents": [{"agent": n, "elo": elo} for n, elo in names.items()]}
 
@@ -75,7 +75,9 @@ def test_the_order_is_compared_with_that_of_the_ladder() -> None:
     assert "orders 0 as their ratings do; rank correlation -1.00" in measured(d=1, c=2, b=3, a=9)
 
 
-def test_tables_and_picture(found: list[dict[str, Any]], told: RegretSet, tmp_path: Path) -> None:
+def test_regret_table__writes_tables_and_a_reproducible_figure(
+    found: list[dict[str, Any]], told: RegretSet, tmp_path: Path
+) -> None:
     table = report.main_table("set", found)
     assert len({len(row) for row in (table.headers, *table.rows)}) == 1
     lines = markdown(table, code=True).splitlines()

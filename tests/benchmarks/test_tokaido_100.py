@@ -1,4 +1,4 @@
-"""`benchmarks/tokaido_100.py`: the commands of the page; it goes on, and it fills the page."""
+"""Tests of `benchmarks/tokaido_100.py`: commands, resume and the page."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ Output = pytest.CaptureFixture[str]
 RUNS = "runs/tokaido-100"
 
 
-def test_all_agents_are_measured_and_learners_are_trained_before(capsys: Output) -> None:
+def test_tokaido_100__trains_learners_before_measuring(capsys: Output) -> None:
     assert tokaido_100.main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     trained = [line for line in lines if "train.py" in line]
@@ -33,7 +33,7 @@ def test_all_agents_are_measured_and_learners_are_trained_before(capsys: Output)
     assert specs[4:6] == ["champion", "generalist"]
 
 
-def test_the_commands_stand_in_the_page(capsys: Output) -> None:
+def test_docs__contain_the_commands(capsys: Output) -> None:
     page = " ".join(tokaido_100.PAGE.read_text(encoding="utf-8").split())
     assert tokaido_100.main(["--list"]) == 0
     for spec in tokaido_100.AGENTS.values():
@@ -43,13 +43,13 @@ def test_the_commands_stand_in_the_page(capsys: Output) -> None:
     assert tokaido_100.filled(page, "| x |\n").count("| x |") == 1
 
 
-def test_a_run_that_was_begun_is_resumed(tmp_path: Path) -> None:
+def test_train__resumes_a_started_run(tmp_path: Path) -> None:
     (tmp_path / "config.toml").touch()
     assert tokaido_100.train(tmp_path, 10, 0, 5) == ["train.py", "--resume", str(tmp_path)]
 
 
 @pytest.mark.slow
-def test_results_are_made_once_and_put_into_a_table(
+def test_tokaido_100__measures_once_and_fills_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:
     page = tmp_path / "page.md"
