@@ -1,9 +1,9 @@
-"""What the kernels for GPUs take, without a GPU: registers, stack, spills, threads at a time.
+"""Registers, stack, spills and occupancy of the GPU kernels, measured without a GPU.
 
     python benchmarks/ptx.py                 # sm_80 and sm_90
     python benchmarks/ptx.py --cc 10.0 step
 
-Needs the extra [cuda], which brings the compiler of NVIDIA's and its assembler `ptxas`.
+It needs the extra [cuda], which contains NVIDIA's compiler and its assembler `ptxas`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MEASURED: tuple[Capability, ...] = ((8, 0), (9, 0))
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What a kernel takes a thread: registers, bytes of stack and of spills; seconds to compile."""
+class KernelCost:
+    """Registers, bytes of stack and bytes of spills of a thread; seconds to compile."""
 
     registers: int
     stack: int
@@ -39,17 +39,17 @@ class Taken:
 
     @property
     def threads(self) -> int:
-        """How many threads registers let run on a multiprocessor at a time, of 2,048.
+        """The threads that can run on a multiprocessor at once, at most 2,048.
 
-        As NVIDIA's occupancy calculator has it for 7.0, 8.0 and 9.0: of 65,536 registers a warp of
-        32 threads gets whole multiples of 256, and warps come by four.
+        The formula is that of NVIDIA's occupancy calculator for 7.0, 8.0 and 9.0: each warp of 32
+        threads gets a multiple of 256 of the 65,536 registers, and warps run in fours.
         """
-        of_warp = -(-self.registers * 32 // 256) * 256
-        return min(65_536 // of_warp // 4 * 4 * 32, 2_048)
+        per_warp = -(-self.registers * 32 // 256) * 256
+        return min(65_536 // per_warp // 4 * 4 * 32, 2_048)
 
 
-def why_not() -> str:
-    """Return what is missing to compile for a GPU here; "" for nothing."""
+def missing_compiler() -> str:
+    """Return a message that names the missing part of the compiler; "" if there is none."""
     if find_spec("numba_cuda") is None:
         return "numba-cuda is not installed: the extra [cuda]"
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
@@ -64,61 +64,61 @@ def why_not() -> str:
     return ""
 
 
-def taken(name: str, capability: Capability) -> Taken:
-    """Compile a kernel of `kernels` for a compute capability, and ask the assembler about it."""
+def measure(name: str, capability: Capability) -> KernelCost:
+    """Compile a kernel of `kernels` for a compute capability and return its cost."""
     from numba import cuda
 
     function, types = kernels()[name]
-    since = time.perf_counter()
+    start = time.perf_counter()
     with _no_device(capability):
         ptx, _ = cuda.compile(
             function, types, cc=capability, output="ptx", device=False, abi="numba"
         )
-    seconds = time.perf_counter() - since
+    seconds = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernel.ptx"
         source.write_text(ptx, encoding="ascii")
         architecture = f"-arch=sm_{capability[0]}{capability[1]}"
         command = [str(_ptxas()), "-v", architecture, str(source), "-o", str(source) + ".cubin"]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    stack, stores, loads = map(int, re.findall(r"(\d+) bytes (?:stack|spill)", told)[:3])
-    registers = re.search(r"Used (\d+) registers", told)
-    assert registers is not None, told
-    return Taken(int(registers[1]), stack, stores + loads, seconds)
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    stack, stores, loads = map(int, re.findall(r"(\d+) bytes (?:stack|spill)", output)[:3])
+    registers = re.search(r"Used (\d+) registers", output)
+    assert registers is not None, output
+    return KernelCost(int(registers[1]), stack, stores + loads, seconds)
 
 
 def kernels() -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
-    """Return the kernels of `CudaBatch` by name, with the types that it launches them with."""
+    """Return the kernels of `CudaBatch` by name, with the types of their arguments."""
     from numba import types
 
     from tokaido_env import cuda_kernels
     from tokaido_env.core.stepping import STEP_OPTIONS
 
-    of = types.Array
-    games, told = _games(), _told()
-    flat, table = of(types.int64, 1, "C"), of(types.int64, 2, "C")
-    floats = of(types.float32, 2, "C")
-    bytes_ = of(types.uint8, 2, "C")
-    seats = of(types.int8, 1, "C")
+    array = types.Array
+    games, output = _games_type(), _output_type()
+    flat, table = array(types.int64, 1, "C"), array(types.int64, 2, "C")
+    floats = array(types.float32, 2, "C")
+    bytes_ = array(types.uint8, 2, "C")
+    seats = array(types.int8, 1, "C")
     signatures: dict[str, tuple[Any, ...]] = {
-        "step": (games, told, flat, _records(STEP_OPTIONS)),
-        "step_greedy": (games, told, flat, _records(STEP_OPTIONS)),
-        "tell": (games, told),
-        "find_illegal": (games, flat, of(types.int32, 1, "C")),
+        "step": (games, output, flat, _record_array(STEP_OPTIONS)),
+        "step_greedy": (games, output, flat, _record_array(STEP_OPTIONS)),
+        "write_output": (games, output),
+        "find_illegal": (games, flat, array(types.int32, 1, "C")),
         "observe": (games, seats, floats, floats, floats),
         "observe as uint8": (games, seats, bytes_, bytes_, bytes_),
-        "keys": (games, of(types.uint64, 1, "C")),
+        "keys": (games, array(types.uint64, 1, "C")),
         "weights": (games, table),
         "outcomes": (games, flat),
     }
-    found = {
+    batch_kernels = {
         name: (getattr(cuda_kernels, name.partition(" ")[0]), signature)
         for name, signature in signatures.items()
     }
-    return found | _players(games)
+    return batch_kernels | _agent_kernels(games)
 
 
-def _players(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
+def _agent_kernels(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
     from numba import types
 
     from tokaido_env.agents import cuda_agents
@@ -133,19 +133,28 @@ def _players(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]
     three, units = array(types.float32, 3), array(types.int64, 2)
     shapes = (three, two, three, two, three, two, three, three, two, two, two, three, three, two)
     network = types.NamedTuple((*shapes, two), Weights)
-    room = types.NamedTuple((moves, _records(SCRATCH), two, three, units, two, two), Workspace)
-    told = two, one, moves
-    policy = (games, _records(EVAL_TABLES), moves, network, room, types.int64, types.float64, *told)
+    room = types.NamedTuple((moves, _record_array(SCRATCH), two, three, units, two, two), Workspace)
+    outputs = two, one, moves
+    policy = (
+        games,
+        _record_array(EVAL_TABLES),
+        moves,
+        network,
+        room,
+        types.int64,
+        types.float64,
+        *outputs,
+    )
     return {
         "choose_by_heuristic": (
             cuda_agents.choose_by_heuristic,
-            (games, _records(EVAL_TABLES), moves),
+            (games, _record_array(EVAL_TABLES), moves),
         ),
         "choose_by_network": (cuda_agents.choose_by_network, policy),
     }
 
 
-def _games() -> Any:
+def _games_type() -> Any:
     from numba import types
 
     from tokaido_env.core.rng import LUCK
@@ -153,12 +162,12 @@ def _games() -> Any:
     from tokaido_env.core.stepping import EPISODE_INFO
     from tokaido_env.cuda_kernels import Games
 
-    records = [_records(record) for record in (BOARD, STATE, STATE, LUCK, EPISODE_INFO)]
+    records = [_record_array(record) for record in (BOARD, STATE, STATE, LUCK, EPISODE_INFO)]
     masks = types.Array(types.uint64, 1, "C"), types.Array(types.uint64, 2, "C")
     return types.NamedTuple((*records, *masks), Games)
 
 
-def _told() -> Any:
+def _output_type() -> Any:
     from numba import types
 
     from tokaido_env.cuda_kernels import StepOutput
@@ -168,8 +177,8 @@ def _told() -> Any:
     return types.NamedTuple((seats, rewards, flags, flags, seats, seats), StepOutput)
 
 
-def _records(record: Any) -> Any:
-    """Return the type of an array (n,) of the twins of a record."""
+def _record_array(record: Any) -> Any:
+    """Return the type of an array (n,) of an aligned record."""
     from numba import types
     from numba.cuda.np.numpy_support import from_dtype
 
@@ -180,7 +189,7 @@ def _records(record: Any) -> Any:
 
 @contextlib.contextmanager
 def _no_device(capability: Capability) -> Iterator[None]:
-    """Compile as if there were a GPU: functions that kernels call ask it for its capability."""
+    """Compile without a GPU: device functions would ask it for its compute capability."""
     from numba.cuda import dispatcher
 
     before = dispatcher.get_current_device
@@ -192,25 +201,25 @@ def _no_device(capability: Capability) -> Iterator[None]:
 
 
 def _ptxas() -> Path | None:
-    """Return the assembler: of NVIDIA's packages, or on the path."""
+    """Return the path of the assembler in NVIDIA's packages or in PATH."""
     for folder in map(Path, sys.path):
         for name in ("nvidia/cuda_nvcc/bin/ptxas", "nvidia/cu13/bin/ptxas"):
             if (folder / name).is_file():
                 return folder / name
-    found = shutil.which("ptxas")
-    return None if found is None else Path(found)
+    path = shutil.which("ptxas")
+    return None if path is None else Path(path)
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table of costs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("names", nargs="*", help="kernels; all by default")
-    parser.add_argument("--cc", help="a compute capability, such as 9.0; 8.0 and 9.0 by default")
+    parser.add_argument("names", nargs="*", help="names of kernels (default: all)")
+    parser.add_argument("--cc", help="compute capability, such as 9.0 (default: 8.0 and 9.0)")
     options = parser.parse_args()
-    if why := why_not():
-        raise SystemExit(why)
+    if message := missing_compiler():
+        raise SystemExit(message)
     capabilities = MEASURED
     if options.cc:
         major, _, minor = options.cc.partition(".")
@@ -221,10 +230,10 @@ def main() -> None:
     )
     for name in options.names or kernels():
         for capability in capabilities:
-            of = taken(name, capability)
+            cost = measure(name, capability)
             print(
-                f"{name:<20} sm_{capability[0]}{capability[1]:<3} {of.registers:>9} "
-                f"{of.stack:>5} B {of.spilled:>6} B {of.threads:>8,} {of.seconds:>7.1f} s",
+                f"{name:<20} sm_{capability[0]}{capability[1]:<3} {cost.registers:>9} "
+                f"{cost.stack:>5} B {cost.spilled:>6} B {cost.threads:>8,} {cost.seconds:>7.1f} s",
                 flush=True,
             )
 

@@ -1,11 +1,12 @@
-"""Games on Numba's simulator of a GPU against those of `Batch`: run in a process of its own.
+"""Compares `CudaBatch` in Numba's GPU simulator with `Batch`; run in a separate process.
 
     NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python -W ignore tests/simulated.py [CASE ...]
 
-It prints the name of each case that agrees; without an argument it runs all.
+It prints the name of each case that passes; without an argument it runs all cases.
 
-The simulator cannot call what is compiled for a CPU, so both are interpreted here; that compiled
-batches are as interpreted ones, other tests say. Random numbers wrap around: NumPy would warn.
+The simulator cannot call functions compiled for a CPU, so both batches are interpreted. Other tests
+compare compiled with interpreted batches. `-W ignore` is for NumPy's warnings of random numbers
+that wrap around.
 """
 
 import contextlib
@@ -29,9 +30,9 @@ from tokaido_env.cuda import CudaBatch
 
 
 def row_or_array(self: Any, key: Any) -> Any:
-    """Index an array in a kernel as a GPU does: a row of records is that row, to be assigned too.
+    """Index an array in a kernel as a GPU does; a row of records can be assigned.
 
-    The simulator hands out a wrapper, which NumPy does not assign to another row.
+    The simulator returns a wrapper, which NumPy cannot assign to another row.
     """
     found = self._ary[key]
     return FakeCUDAArray(found) if type(found) is np.ndarray else found
@@ -40,26 +41,26 @@ def row_or_array(self: Any, key: Any) -> Any:
 FakeCUDAArray.__getitem__ = row_or_array
 
 
-def same(told: Any, expected: Any) -> None:
+def assert_same_step(result: Any, expected: Any) -> None:
     for name, value in expected._asdict().items():
         if value is None:
-            assert getattr(told, name) is None
+            assert getattr(result, name) is None
             continue
-        here = np.asarray(getattr(told, name).copy_to_host())
-        assert here.dtype == value.dtype or name in ("terminated", "truncated"), name
-        assert np.array_equal(here, value), name
+        copied = np.asarray(getattr(result, name).copy_to_host())
+        assert copied.dtype == value.dtype or name in ("terminated", "truncated"), name
+        assert np.array_equal(copied, value), name
 
 
-def same_games(gpu: CudaBatch, cpu: Batch) -> None:
-    there = cpu.snapshot()
+def assert_same_games(gpu: CudaBatch, cpu: Batch) -> None:
+    expected = cpu.snapshot()
     for name, value in gpu.snapshot().items():
-        assert value.tobytes() == there[name].tobytes(), name
+        assert value.tobytes() == expected[name].tobytes(), name
 
 
-def given(n: int, steps: int, **options: Any) -> None:
-    """Random moves, the same on both."""
+def random_moves(n: int, steps: int, **options: Any) -> None:
+    """The same random moves in both batches."""
     gpu, cpu = CudaBatch(n, **options), Batch(n, **options)
-    same(gpu.reset(seed=5), cpu.reset(seed=5))
+    assert_same_step(gpu.reset(seed=5), cpu.reset(seed=5))
     rng = np.random.default_rng(0)
     for _ in range(steps):
         if options.get("chance") == "explicit":
@@ -69,48 +70,48 @@ def given(n: int, steps: int, **options: Any) -> None:
             rng.choice(np.flatnonzero(mask if mask.any() else weights[i]))
             for i, mask in enumerate(cpu.masks(cpu.all_games))
         ]
-        same(gpu.step(moves), cpu.step(moves))
-    same_games(gpu, cpu)
+        assert_same_step(gpu.step(moves), cpu.step(moves))
+    assert_same_games(gpu, cpu)
 
 
 def with_bots() -> None:
-    """Bots that play one move, whole games, and a seat."""
+    """Bots that play one move, a whole game or a seat."""
     gpu, cpu = CudaBatch(3, autoreset=False), Batch(3, autoreset=False)
     gpu.reset(seed=8)
     cpu.reset(seed=8)
     for bot in ("random", "greedy", "greedy"):
-        same(gpu.play(bot), cpu.play(bot))
+        assert_same_step(gpu.play(bot), cpu.play(bot))
     keys = gpu.keys().copy_to_host()
     assert np.array_equal(keys, cpu.keys(cpu.all_games))
-    same(gpu.finish("random"), cpu.finish("random"))
-    same_games(gpu, cpu)
+    assert_same_step(gpu.finish("random"), cpu.finish("random"))
+    assert_same_games(gpu, cpu)
     bots = np.array([[0, 2], [1, 0], [0, 1]])
-    same(gpu.reset(), cpu.reset())
+    assert_same_step(gpu.reset(), cpu.reset())
     gpu.set_bots(bots)
     cpu.set_bots(cpu.all_games, bots)
     for _ in range(5):
         moves = [int(mask.argmax()) for mask in cpu.masks(cpu.all_games)]
-        same(gpu.step(moves), cpu.step(moves))
-    same_games(gpu, cpu)
+        assert_same_step(gpu.step(moves), cpu.step(moves))
+    assert_same_games(gpu, cpu)
 
 
 def across_ends() -> None:
-    """Games that end and begin their next episodes, on boards of a pool."""
+    """Games that end and begin their next episode, on boards of a pool."""
     options: dict[str, Any] = {"board": "family:train/5", "observation": None}
     gpu, cpu = CudaBatch(2, **options), Batch(2, **options)
     gpu.reset(seed=2)
     cpu.reset(seed=2)
     ended = 0
     for _ in range(800):
-        told, expected = gpu.play("random"), cpu.play("random")
-        same(told, expected)
+        result, expected = gpu.play("random"), cpu.play("random")
+        assert_same_step(result, expected)
         ended += int(expected.terminated.sum())
     assert ended >= 2
-    same_games(gpu, cpu)
+    assert_same_games(gpu, cpu)
 
 
 def luck_and_positions() -> None:
-    """Draws of luck, positions and snapshots that go to and fro."""
+    """Sampled outcomes, positions, and snapshots restored from one batch to the other."""
     options: dict[str, Any] = {"chance": "explicit", "observation": None}
     gpu, cpu = CudaBatch(4, **options), Batch(4, **options)
     gpu.reset(seed=1)
@@ -119,19 +120,19 @@ def luck_and_positions() -> None:
         drawn = cpu.sample_outcomes()
         assert np.array_equal(gpu.sample_outcomes().copy_to_host(), drawn)
         moves = np.where(drawn >= 0, drawn, [m.argmax() for m in cpu.masks(cpu.all_games)])
-        same(gpu.step(moves), cpu.step(moves))
-    kept = cpu.snapshot()
+        assert_same_step(gpu.step(moves), cpu.step(moves))
+    snapshot = cpu.snapshot()
     gpu.play("random")
-    gpu.restore(kept)
-    same_games(gpu, cpu)
+    gpu.restore(snapshot)
+    assert_same_games(gpu, cpu)
     position = Game(seed=3).to_dict()
-    same(gpu.reset(7, position), cpu.reset(7, position))
+    assert_same_step(gpu.reset(7, position), cpu.reset(7, position))
     seats = [0, 1, 0, 1]
     assert np.array_equal(gpu.observe(seats).copy_to_host(), cpu.observe(cpu.all_games, seats))
 
 
-class Elsewhere:
-    """An array of another GPU, as far as anybody asks it."""
+class OtherGpuArray:
+    """A stand-in for an array on another GPU."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, 1  # kDLCUDA
@@ -141,7 +142,7 @@ class Elsewhere:
 
 
 def bad_input() -> None:
-    """Each error is one line, and nothing has changed."""
+    """Errors name the argument and change no game."""
     gpu = CudaBatch(3)
     with raises(RuntimeError, "game 0 has not begun"):
         gpu.step([0, 0, 0])
@@ -151,10 +152,10 @@ def bad_input() -> None:
         gpu.step([int(gpu.padded_mask.copy_to_host()[0].argmax()), 48, 48])
     with raises(ValueError, "moves: expected integers of shape (3,)"):
         gpu.step([1, 2])
-    with raises(ValueError, "expected int64 of the shape"):
+    with raises(ValueError, "expected int64 of shape (3,)"):
         gpu.step(cuda.to_device(np.zeros(3, np.float32)))
-    with raises(ValueError, "moves: expected an array of GPU 0, got one of 1"):
-        gpu.step(Elsewhere())
+    with raises(ValueError, "moves: expected an array on GPU 0, got one on GPU 1"):
+        gpu.step(OtherGpuArray())
     with raises(ValueError, "bot: expected"):
         gpu.play("champion")
     with raises(ValueError, "observation: expected"):
@@ -164,11 +165,11 @@ def bad_input() -> None:
     lenient, cpu = CudaBatch(3, check=False), Batch(3, check=False)
     lenient.reset(seed=1)
     cpu.reset(seed=1)
-    same(lenient.step([48, -1, 10**9]), cpu.step([48, -1, 10**9]))
+    assert_same_step(lenient.step([48, -1, 10**9]), cpu.step([48, -1, 10**9]))
 
 
-def players() -> None:
-    """The heuristic and a network choose as their agents do."""
+def agents() -> None:
+    """The heuristic and a network choose the moves of their CPU agents."""
     gpu = CudaBatch(3, board="family:train/3", autoreset=False, observation=None)
     gpu.reset(seed=4)
     cpu = Batch(3, board="family:train/3", autoreset=False, observation=None)
@@ -200,13 +201,15 @@ def raises(kind: type[Exception], text: str) -> Iterator[None]:
 
 
 CASES: dict[str, Callable[[], None]] = {
-    "given": lambda: given(6, 60),
-    "pool": lambda: given(5, 60, board="family:train/20", see_board=True, observation="uint8"),
-    "explicit": lambda: given(3, 40, chance="explicit", reward="margin", observation=None),
+    "random_moves": lambda: random_moves(6, 60),
+    "pool": lambda: random_moves(
+        5, 60, board="family:train/20", see_board=True, observation="uint8"
+    ),
+    "explicit": lambda: random_moves(3, 40, chance="explicit", reward="margin", observation=None),
     "with_bots": with_bots,
     "across_ends": across_ends,
     "luck_and_positions": luck_and_positions,
-    "players": players,
+    "agents": agents,
     "bad_input": bad_input,
 }
 

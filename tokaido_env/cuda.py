@@ -1,4 +1,4 @@
-"""`CudaBatch`: the games of a `Batch` on a GPU of NVIDIA's, byte for byte.
+"""`CudaBatch`: the games of a `Batch` on an NVIDIA GPU, with the same bytes.
 
     from tokaido_env.cuda import CudaBatch, dlpack
 
@@ -8,9 +8,9 @@
         moves = policy(torch.from_dlpack(dlpack(turn.observation)))  # on the same GPU
         turn = batch.step(moves)
 
-The rules are those of `core`, compiled for the GPU; games begin on the CPU, by a `Batch`, and are
-played on the GPU. With `NUMBA_ENABLE_CUDASIM=1` and `NUMBA_DISABLE_JIT=1` Numba's simulator plays
-without a GPU, slowly: for tests.
+The rules of `core` are compiled for the GPU. A `Batch` begins games on the CPU, and the GPU plays
+them. With `NUMBA_ENABLE_CUDASIM=1` and `NUMBA_DISABLE_JIT=1` Numba's simulator runs the kernels
+without a GPU: slow, for tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from tokaido_env.core.optional_deps import extra_error
 
-if find_spec("numba_cuda") is None:  # without it, numba.cuda is there and has nothing
+if find_spec("numba_cuda") is None:  # without it, numba.cuda can be imported but is empty
     raise extra_error("games on a GPU need", "numba_cuda", "cuda")
 
 from numba import cuda
@@ -50,49 +50,49 @@ from tokaido_env.observers import check_observation
 from tokaido_env.timestep import TimeStep
 
 MIN_COMPUTE_CAPABILITY = (7, 0)
-"""The compute capability that is needed: Volta's, of 2017."""
+"""The lowest supported compute capability: Volta, 2017."""
 
-_THREADS = 128  # of a block
-_OUTPUT_BYTES = 13  # bytes of `Told` a game
+_THREADS = 128  # per block
+_OUTPUT_BYTES = 13  # of `StepOutput`, per game
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
-"""Whether Numba's simulator plays."""
+"""Whether Numba's simulator runs the kernels."""
 
 BYTES_PER_STEP = (
     2 * (sum(aligned(each).itemsize for each in (STATE, LUCK, EPISODE_INFO)) + 8)
     + MASK_BYTES
     + _OUTPUT_BYTES
 )
-"""What a step of a game reads and writes at least, in bytes: its records, and what it tells."""
+"""The least bytes that a step of a game reads and writes: its records and its results."""
 
 
 class CudaError(RuntimeError):
-    """There is no GPU to play on, or it cannot hold the games: the message says which."""
+    """There is no usable GPU, or its memory is too small; the message says which."""
 
 
 class CudaBatch:
-    """N games side by side on a GPU; the same games as `Batch(n, …)` with the same seeds.
+    """N games on a GPU: the same games as `Batch(n, …)` with the same seeds.
 
-    Turns hand out the batch's own buffers on the GPU, which the next step overwrites. They have
-    `__cuda_array_interface__`, which PyTorch and CuPy take (`torch.as_tensor(turn.reward)`);
-    `dlpack` makes them what JAX takes too.
+    A `TimeStep` holds the batch's buffers on the GPU, which the next step overwrites. PyTorch and
+    CuPy read them by `__cuda_array_interface__` (`torch.as_tensor(turn.reward)`); `dlpack` converts
+    them for JAX.
 
     Args:
-        n: how many games.
+        n: number of games.
         board, chance, autoreset, reward: as for `Batch`.
-        observation: "float32", "uint8" or None; entities are shown on CPUs only.
+        observation: "float32", "uint8" or None; entities are available on CPUs only.
         see_board: as for `Batch`.
-        check: refuse illegal moves before anything is played. That waits for the GPU at each step;
-            without it an illegal move is ignored, as `Batch` does.
-        device: which GPU.
+        check: raise an error for an illegal move before any game is played. It waits for the GPU
+            in each step. Without it, illegal moves are ignored, as by `Batch`.
+        device: index of the GPU.
 
     Attributes:
         pool: the boards in use.
-        games: all that the GPU holds of them, `cuda_kernels.Games`: twins of the arrays of `Batch`.
+        games: the arrays on the GPU, `cuda_kernels.Games`: aligned versions of those of `Batch`.
 
     Raises:
         ValueError: as `Batch`.
-        CudaError: no driver, no such GPU, an old one, or too little memory on it.
+        CudaError: no driver, an unknown or unsupported GPU, or too little memory on it.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class CudaBatch:
         if see_board:
             blocks = board_blocks(self._host.boards, self._dtype)
             width += blocks.shape[1]
-        self._check_room(n, width)
+        self._check_memory(n, width)
         self._allocate(n, width, blocks)
         self._begun = False
 
@@ -139,7 +139,7 @@ class CudaBatch:
     # All games
 
     def reset(self, seed: Seeds = None, positions: Positions | None = None) -> TimeStep:
-        """Begin all games, as `Batch.reset`."""
+        """Begin all games; see `Batch.reset`."""
         host = self._host if seed is not None or not self._begun else self.host()
         host.begin(host.all_games, seed, positions)
         self._upload(host)
@@ -149,31 +149,31 @@ class CudaBatch:
         """Play a decision of every game, or an outcome with explicit chance, as `Batch.step`.
 
         Args:
-            moves: int64 (n,) on this GPU (what has `__cuda_array_interface__` or `__dlpack__`), or
-                integers (n,) in memory, which are copied to it.
+            moves: int64 (n,) on this GPU, with `__cuda_array_interface__` or `__dlpack__`, or
+                integers (n,) in main memory, which are copied to the GPU.
 
         Raises:
-            IllegalMove: as `Batch.step`; nothing has been played then.
-            ValueError: for arrays of another kind or on another GPU.
+            IllegalMove: as `Batch.step`; no game is played.
+            ValueError: another dtype, shape or GPU.
         """
         self._need_begun()
         self._select()
         chosen = self._on_device(moves)
         if self._check:
-            self._refuse_illegal(chosen)
+            self._check_legal(chosen)
         self._run(chosen, self._options)
         return self.timestep()
 
     def play(self, bot: str) -> TimeStep:
-        """Play one move of every game that is not over by "random" or "greedy", as `Batch.play`."""
+        """Let the bot "random" or "greedy" play one move of each running game; see `Batch.play`."""
         return self._play(bot, to_end=False)
 
     def finish(self, bot: str) -> TimeStep:
-        """Play every game to its end, both seats by a bot, as `Batch.finish`."""
+        """Let a bot play both seats of each game to its end; see `Batch.finish`."""
         return self._play(bot, to_end=True)
 
     def set_bots(self, bots: npt.ArrayLike) -> None:
-        """Let bots decide within the steps from the next one on.
+        """Let bots play seats within steps, from the next step on.
 
         Args:
             bots: integers (n, 2), as for `Batch.set_bots`.
@@ -184,7 +184,7 @@ class CudaBatch:
         self._upload(host)
 
     def timestep(self) -> TimeStep:
-        """Return what the last step told; observations are written now."""
+        """Write the observations and return the results of the last step."""
         if self._turn.observation is not None:
             self._observe(self._output.mover, self._turn.observation)
         return self._turn
@@ -198,7 +198,7 @@ class CudaBatch:
         return out
 
     def keys(self) -> Any:
-        """Return what agents draw from for the next decisions, uint64 (n,), on the GPU."""
+        """Return the keys of the agents' random numbers for the next decisions, uint64 (n,)."""
         out = cuda.device_array(len(self), np.uint64)
         self._launch(kernels.keys, self.games, out)
         return out
@@ -219,16 +219,16 @@ class CudaBatch:
 
     @property
     def padded_mask(self) -> Any:
-        """`TimeStep.mask` with zeros behind each row, int8 (n, MASK_BYTES): contiguous. Live."""
+        """A live view of `TimeStep.mask` padded with zeros, int8 (n, MASK_BYTES), contiguous."""
         return self.games.words.view(np.int8)
 
     # Between GPU and CPU
 
     def host(self) -> Batch:
-        """Return the games as a `Batch` where they stand now, copied from the GPU.
+        """Return the games as a `Batch`, copied from the GPU.
 
-        It is the batch's own: the next call overwrites it, and what is played there is not played
-        here until `restore(batch.host().snapshot())`.
+        The next call overwrites it. Moves played there reach the GPU only by
+        `restore(batch.host().snapshot())`.
         """
         host, games = self._host, self.games
         if not self._begun:
@@ -237,34 +237,34 @@ class CudaBatch:
         host.luck[:] = games.lucks.copy_to_host()
         host.episode_info[:] = games.episode_info.copy_to_host()
         host.legal[:] = games.masks.copy_to_host()
-        host.restore(host.snapshot())  # so that all that follows from these is so too
+        host.restore(host.snapshot())  # recompute the derived arrays
         return host
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return copies of all that makes the games, in memory, as `Batch.snapshot`."""
+        """Return copies of the games' arrays in main memory; see `Batch.snapshot`."""
         return self.host().snapshot()
 
     def restore(self, snapshot: dict[str, npt.NDArray[Any]]) -> None:
-        """Put a snapshot of n games, of this or of a `Batch`, into the games."""
+        """Replace the games by a snapshot of n games of a `CudaBatch` or a `Batch`."""
         self._host.restore(snapshot)
         self._upload(self._host)
 
-    # Below the verbs
+    # Implementation
 
     def _select(self) -> None:
         _check_device(self._device)
         cuda.select_device(self._device)
 
-    def _check_room(self, n: int, width: int) -> None:
-        """Raise `CudaError` if the GPU has no room for the games."""
-        one = width * np.dtype(self._dtype).itemsize + _OUTPUT_BYTES + 8  # a move
-        one += MASK_BYTES + 8 + sum(_size(record) for record in (STATE, LUCK, EPISODE_INFO))
-        needed = n * one + len(self.pool) * (_size(BOARD) + _size(STATE))
+    def _check_memory(self, n: int, width: int) -> None:
+        """Raise `CudaError` if the free memory of the GPU is too small for the games."""
+        per_game = width * np.dtype(self._dtype).itemsize + _OUTPUT_BYTES + 8  # a move
+        per_game += MASK_BYTES + 8 + sum(_size(record) for record in (STATE, LUCK, EPISODE_INFO))
+        needed = n * per_game + len(self.pool) * (_size(BOARD) + _size(STATE))
         free = _free_memory()
         if free is not None and needed > free:
             raise CudaError(
-                f"n: {n} games need {needed / 2**20:,.0f} MiB on the GPU, {free / 2**20:,.0f} are "
-                "free: take fewer, or observation='uint8' or None"
+                f"n: {n} games need {needed / 2**20:,.0f} MiB on the GPU, got "
+                f"{free / 2**20:,.0f} MiB free: use fewer games, or observation='uint8' or None"
             )
 
     def _allocate(self, n: int, width: int, blocks: npt.NDArray[Any]) -> None:
@@ -282,7 +282,7 @@ class CudaBatch:
             *(new(n, np.int8), new((n, 2), np.float32), new(n, np.bool_), new(n, np.bool_)),
             *(new(n, np.int8), new(n, np.int8)),
         )
-        self._units = cuda.to_device(quotient_table(self._dtype))
+        self._quotients = cuda.to_device(quotient_table(self._dtype))
         self._blocks = cuda.to_device(blocks)
         self._moves = new(n, np.int64)
         self._turn = TimeStep(
@@ -293,7 +293,7 @@ class CudaBatch:
         )
 
     def _upload(self, host: Batch) -> None:
-        """Put the games of a host's batch onto the GPU."""
+        """Copy the games of a batch on the CPU to the GPU."""
         self._select()
         games = self.games
         games.states.copy_to_device(host.states.astype(aligned(STATE)))
@@ -321,17 +321,17 @@ class CudaBatch:
         greedy = self._greedy or int(options["bot"][0]) == GREEDY
         body = kernels.step_greedy if greedy else kernels.step
         key = options.tobytes()
-        if key not in self._options_on_gpu:  # a copy to the GPU waits for it
+        if key not in self._options_on_gpu:  # each copy to the GPU would wait for it
             self._options_on_gpu[key] = cuda.to_device(options.astype(aligned(STEP_OPTIONS)))
         self._launch(body, self.games, self._output, moves, self._options_on_gpu[key])
 
     def _observe(self, seats: Any, out: Any) -> None:
-        self._launch(kernels.observe, self.games, seats, self._units, self._blocks, out)
+        self._launch(kernels.observe, self.games, seats, self._quotients, self._blocks, out)
 
     def _launch(self, body: Callable[..., None], *arguments: Any) -> None:
         launch(body, len(self), *arguments)
 
-    def _refuse_illegal(self, moves: Any) -> None:
+    def _check_legal(self, moves: Any) -> None:
         wrong = cuda.to_device(np.array([len(self)], np.int32))
         self._launch(kernels.find_illegal, self.games, moves, wrong)
         first = int(wrong.copy_to_host()[0])
@@ -339,16 +339,18 @@ class CudaBatch:
             self.host().raise_illegal(np.array([first]), moves.copy_to_host()[first : first + 1])
 
     def _on_device(self, moves: Any) -> Any:
-        """Return moves as kernels take them: int64 (n,) on this GPU."""
+        """Return moves as int64 (n,) on this GPU."""
         if not _is_on_gpu(moves):
             self._moves.copy_to_device(batch_validation.checked_moves(moves, len(self)))
             return self._moves
-        where = _device_of(moves)
-        if where not in (None, self._device):
-            raise ValueError(f"moves: expected an array of GPU {self._device}, got one of {where}")
+        device = _device_of(moves)
+        if device not in (None, self._device):
+            raise ValueError(
+                f"moves: expected an array on GPU {self._device}, got one on GPU {device}"
+            )
         if np.dtype(moves.dtype) != np.int64 or tuple(moves.shape) != (len(self),):
-            form = f"{moves.dtype} of the shape {tuple(moves.shape)}"
-            raise ValueError(f"moves: expected int64 of the shape ({len(self)},), got {form}")
+            got = f"{moves.dtype} of shape {tuple(moves.shape)}"
+            raise ValueError(f"moves: expected int64 of shape ({len(self)},), got {got}")
         return moves if SIMULATED else cuda.as_cuda_array(moves)
 
     def _need_begun(self) -> None:
@@ -361,30 +363,31 @@ def _is_on_gpu(array: Any) -> bool:
 
 
 def _device_of(array: Any) -> int | None:
-    """Return which GPU an array is on; None if it does not say."""
-    tell = getattr(array, "__dlpack_device__", None)
-    return None if tell is None else int(tell()[1])
+    """Return the index of an array's GPU; None if the array does not give it."""
+    dlpack_device = getattr(array, "__dlpack_device__", None)
+    return None if dlpack_device is None else int(dlpack_device()[1])
 
 
 def _check_device(device: int) -> None:
     if SIMULATED:
         return
     if not cuda.is_available():
-        why = cuda.cuda_error() or "no GPU was found"
-        raise CudaError(f"no GPU to play on: {' '.join(str(why).split())}")
+        reason = cuda.cuda_error() or "no GPU was found"
+        raise CudaError(f"no usable GPU: {' '.join(str(reason).split())}")
     count = len(cuda.gpus)
     if not 0 <= device < count:
         raise CudaError(f"device: expected 0 to {count - 1}, got {repr_short(device)}")
-    there = cuda.gpus[device].compute_capability
-    if there < MIN_COMPUTE_CAPABILITY:
+    capability = cuda.gpus[device].compute_capability
+    if capability < MIN_COMPUTE_CAPABILITY:
+        lowest, got = (f"{major}.{minor}" for major, minor in (MIN_COMPUTE_CAPABILITY, capability))
         raise CudaError(
-            f"device: GPU {device} has compute capability {there[0]}.{there[1]}, "
-            f"expected {MIN_COMPUTE_CAPABILITY[0]}.{MIN_COMPUTE_CAPABILITY[1]} or newer"
+            f"device: expected a GPU of compute capability {lowest} or newer, got {got} "
+            f"of GPU {device}"
         )
 
 
 def _free_memory() -> int | None:
-    """Return the bytes that are free on the GPU; None in the simulator."""
+    """Return the free bytes on the GPU; None in the simulator."""
     return None if SIMULATED else int(cuda.current_context().get_memory_info().free)
 
 
@@ -393,23 +396,23 @@ def _size(record: np.dtype[Any]) -> int:
 
 
 def dlpack(array: Any) -> Any:
-    """Return a view of an array on the GPU that has `__dlpack__`, for PyTorch, JAX and CuPy.
+    """Return a view with `__dlpack__` of an array on the GPU, for PyTorch, JAX and CuPy.
 
-    Nothing is copied: it changes with the next step under whoever holds it.
+    It is no copy, and the next step changes it.
     """
     from cuda.core import StridedMemoryView
 
     if hasattr(array, "__cuda_array_interface__"):
         return StridedMemoryView.from_cuda_array_interface(array, stream_ptr=-1)
-    return np.asarray(array)  # the simulator's arrays are memory
+    return np.asarray(array)  # the simulator's arrays are in main memory
 
 
 def launch(body: Callable[..., None], n: int, *arguments: Any) -> None:
-    """Run a kernel in n threads or some more."""
+    """Run a kernel in at least n threads."""
     compiled(body)[-(-n // _THREADS), min(_THREADS, n)](*arguments)
 
 
 @functools.cache
 def compiled(body: Callable[..., None]) -> Any:
-    """Return a kernel that is compiled at its first launch in a process."""
+    """Return a kernel that is compiled at its first launch in each process."""
     return cuda.jit(body)

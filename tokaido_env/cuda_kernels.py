@@ -1,8 +1,8 @@
-"""GPU kernels of `CudaBatch`: one thread plays one game with the functions of `core`.
+"""GPU kernels of `CudaBatch`: one thread for each game, with the rules of `core`.
 
-The rules stay in `core`. On the CPU `core.batch_kernels` loops over games; here each thread plays
-one. States use the aligned dtypes of `core.aligned_dtypes`, and the results of a step go to arrays
-of their own, so that neighbouring threads write to neighbouring addresses.
+They correspond to the loops of `core.batch_kernels`. Records have the aligned dtypes of
+`core.aligned_dtypes`. The results of a step are separate arrays, so that neighbouring threads write
+to neighbouring addresses.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SCRATCH = aligned(STATE)
 
 
 class Games(NamedTuple):
-    """All games on a GPU: twins of what a `Batch` has, (n,) if nothing else is said."""
+    """The games on a GPU: aligned versions of the arrays of `Batch`, (n,) unless noted."""
 
     boards: Any  # BOARD (b,)
     initial_states: Any  # STATE (b,)
@@ -47,7 +47,7 @@ class Games(NamedTuple):
 
 
 class StepOutput(NamedTuple):
-    """What a step tells, as `TimeStep` has it, (n,) if nothing else is said."""
+    """The results of a step, as in `TimeStep`, (n,) unless noted."""
 
     mover: Any  # int8
     reward: Any  # float32 (n, 2)
@@ -58,13 +58,13 @@ class StepOutput(NamedTuple):
 
 
 def step(games: Games, output: StepOutput, moves: Any, options_row: Any) -> None:
-    """Play a move of each game and all that follows within a step, as `loops.advance`.
+    """Play one step of each game, as `batch_kernels.advance`.
 
     Args:
-        games: all of them; no bot in them is greedy.
+        games: all games; none has a greedy bot.
         output: written.
-        moves: int64 (n,); written where the options's bot chooses.
-        options_row: `MODE` (1,).
+        moves: int64 (n,); written if the options name a bot.
+        options_row: `STEP_OPTIONS` (1,).
     """
     i = cuda.grid(1)
     if i < len(games.states):
@@ -72,7 +72,7 @@ def step(games: Games, output: StepOutput, moves: Any, options_row: Any) -> None
 
 
 def step_greedy(games: Games, output: StepOutput, moves: Any, options_row: Any) -> None:
-    """`step` with bots that may be greedy: it takes three times the registers."""
+    """`step` for games with greedy bots; it needs three times the registers."""
     i = cuda.grid(1)
     if i < len(games.states):
         _step(i, games, output, moves, options_row[0], cuda.local.array(2, _SCRATCH))
@@ -97,7 +97,7 @@ def _step(i: int, games: Games, output: StepOutput, moves: Any, options: Any, sc
 
 
 def write_output(games: Games, output: StepOutput) -> None:
-    """Write what the games tell where they stand."""
+    """Write the results of the games in their present states."""
     i = cuda.grid(1)
     if i < len(games.states):
         expand_mask(games.masks[i], games.words[i])
@@ -117,59 +117,59 @@ def _write_output(i: int, games: Games, output: StepOutput) -> None:
 
 
 def find_illegal(games: Games, moves: Any, wrong: Any) -> None:
-    """Find the first game whose move is not on offer.
+    """Find the first game with an illegal move.
 
     Args:
-        games: all of them.
+        games: all games.
         moves: int64 (n,).
-        wrong: int32 (1,), the lowest game with such a move; given as n.
+        wrong: int32 (1,), the lowest index of a game with an illegal move; pass n.
     """
     i = cuda.grid(1)
     if i < len(games.states):
         mask, move = games.masks[i], int64(moves[i])
-        right = is_legal(mask, move)
+        valid = is_legal(mask, move)
         if mask == np.uint64(0):
             board = games.boards[games.episode_info[i]["board"]]
-            right = checked_outcome(board, games.states[i], move) != NO_ACTION
-        if not right:
+            valid = checked_outcome(board, games.states[i], move) != NO_ACTION
+        if not valid:
             cuda.atomic.min(wrong, 0, i)
 
 
-def observe(games: Games, seats: Any, unit: Any, blocks: Any, out: Any) -> None:
-    """Write what seats see, NO_PLAYER standing for seat 0, as `loops.observe_with_board`.
+def observe(games: Games, seats: Any, quotients: Any, blocks: Any, out: Any) -> None:
+    """Write the observations of seats, with NO_PLAYER read as seat 0.
 
     Args:
-        games: all of them.
+        games: all games.
         seats: int8 (n,).
-        unit: `observation.units` of the dtype of `out`.
-        blocks: (b, width), what stands behind it by board; of width 0 for nothing.
+        quotients: `observation.quotient_table` of the dtype of `out`.
+        blocks: (b, width), the board blocks to append; width 0 for none.
         out: (n, N_FEATURES + width).
     """
     i = cuda.grid(1)
     if i < len(games.states):
         k = games.episode_info[i]["board"]
         seat = max(int64(seats[i]), 0)
-        encode(games.boards[k], games.states[i], seat, unit, out[i, :N_FEATURES])
-        for place in range(blocks.shape[1]):
-            out[i, N_FEATURES + place] = blocks[k, place]
+        encode(games.boards[k], games.states[i], seat, quotients, out[i, :N_FEATURES])
+        for column in range(blocks.shape[1]):
+            out[i, N_FEATURES + column] = blocks[k, column]
 
 
 def keys(games: Games, out: Any) -> None:
-    """Write what agents draw from for the next decision, uint64 (n,), as `loops.keys`."""
+    """Write the keys of the agents' random numbers for the next decision, uint64 (n,)."""
     i = cuda.grid(1)
     if i < len(games.states):
         out[i] = decision_key(games.states[i], games.episode_info[i])
 
 
 def weights(games: Games, out: Any) -> None:
-    """Write the odds of outcomes to `out`, int64 (n, MAX_OUTCOMES), given as zeros."""
+    """Write the weights of outcomes to `out`, int64 (n, MAX_OUTCOMES), passed as zeros."""
     i = cuda.grid(1)
     if i < len(games.states):
         outcome_weights(games.boards[games.episode_info[i]["board"]], games.states[i], out[i])
 
 
 def outcomes(games: Games, out: Any) -> None:
-    """Write an outcome drawn from each game's luck, int64 (n,); NO_MOVE where none is next."""
+    """Write a sampled outcome of each game, int64 (n,); NO_ACTION if chance is not next."""
     i = cuda.grid(1)
     if i < len(games.states):
         out[i] = NO_ACTION

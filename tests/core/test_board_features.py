@@ -1,4 +1,4 @@
-"""What is seen of a board: all that play can notice, and nothing else."""
+"""Tests of the board block: it holds all that affects play, and nothing else."""
 
 import random
 from collections.abc import Sequence
@@ -34,7 +34,6 @@ from tokaido_env.core.state import BOARD
 
 LAYOUT = "9e592abee4f6eab0"  # frozen: policies and data sets depend on it
 
-
 TRACKS = (
     ("commerce", "points"),
     ("culture", "points"),
@@ -55,10 +54,10 @@ def block(board: Board, dtype: str = "float32") -> npt.NDArray[Any]:
     return np.asarray(numbers)
 
 
-# A reader, written from the meanings of the table alone
+# A decoder, written from the meanings of the table alone
 
 
-def test_the_block_of_a_board_read_by_hand(boards: list[Board]) -> None:
+def test_board_blocks__can_be_decoded(boards: list[Board]) -> None:
     for board in boards:
         values = read(block(board))
         assert values == read(block(board, "uint8"), raw=True)
@@ -81,7 +80,7 @@ def test_the_block_of_a_board_read_by_hand(boards: list[Board]) -> None:
 
 
 def read(numbers: npt.NDArray[Any], raw: bool = False) -> dict[str, list[int]]:
-    """The raw values of each feature, whole numbers all."""
+    """Return the raw values of each feature; assert that they are whole numbers."""
     values = {}
     for feature in BOARD_FEATURES:
         exact = numbers[feature.slice] * (1 if raw else feature.scale)
@@ -92,7 +91,7 @@ def read(numbers: npt.NDArray[Any], raw: bool = False) -> dict[str, list[int]]:
 
 
 def picks(bits: list[int], names: Sequence[str]) -> list[str | None]:
-    """The name that each row of a one-hot picks, None for zeros."""
+    """Return the name with a set bit in each row of a one-hot, None for zeros."""
     rows = np.reshape(bits, (-1, len(names))).tolist()
     assert all(sorted(row)[:-1] == [0] * (len(names) - 1) for row in rows)
     return [names[row.index(1)] if any(row) else None for row in rows]
@@ -121,7 +120,7 @@ def tokens(values: dict[str, list[int]]) -> list[tuple[str, int]]:
     return sorted(kind for kind, number in counted for _ in range(number))
 
 
-def test_numbers_lie_between_0_and_1_and_reach_both(tmp_path: Path) -> None:
+def test_board_blocks__range_from_0_to_1(tmp_path: Path) -> None:
     highest = other_board_data() | {"max_rounds": 400}
     for entry, key in TRACKS:
         highest[entry][key] = [255] * len(highest[entry][key])
@@ -132,7 +131,7 @@ def test_numbers_lie_between_0_and_1_and_reach_both(tmp_path: Path) -> None:
     assert all((numbers[0, feature.slice] == 1).all() for feature in points)
 
 
-def test_orders_that_play_does_not_notice_are_not_seen() -> None:
+def test_board_blocks__ignore_orders_that_do_not_affect_play() -> None:
     rng, data = random.Random(0), shikoku_data()
     for die in data["dice"].values():
         rng.shuffle(die["faces"])
@@ -144,7 +143,7 @@ def test_orders_that_play_does_not_notice_are_not_seen() -> None:
     assert block(board).tobytes() == block(Board.load()).tobytes()
 
 
-def test_what_bytes_cannot_hold_is_refused() -> None:
+def test_board_blocks__refuses_rounds_that_uint8_cannot_hold() -> None:
     record = Board.from_dict(shikoku_data() | {"max_rounds": 256}).record
     assert board_blocks(record)[0, 0] * 400 == 256
     with pytest.raises(ValueError, match="expected max_rounds of at most 255 for 'uint8', got 256"):
@@ -153,11 +152,11 @@ def test_what_bytes_cannot_hold_is_refused() -> None:
         board_blocks(record, "int8")
 
 
-def test_no_boards_have_no_blocks() -> None:
+def test_board_blocks__accepts_no_boards() -> None:
     assert board_blocks(np.zeros(0, BOARD)).shape == (0, N_BOARD_FEATURES)
 
 
-def test_features_tile_the_block() -> None:
+def test_board_features__cover_the_block() -> None:
     start = 0
     for feature in BOARD_FEATURES:
         assert (feature.start, feature.size > 0, feature.scale > 0) == (start, True, True)
@@ -169,5 +168,5 @@ def test_features_tile_the_block() -> None:
     assert not {f.name for f in BOARD_FEATURES} & {f.name for f in FEATURES}
 
 
-def test_the_layout_stays() -> None:
+def test_board_features__keep_their_layout() -> None:
     assert BOARD_LAYOUT_HASH == LAYOUT

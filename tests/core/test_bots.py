@@ -1,4 +1,4 @@
-"""Random and greedy play: fair, and greedy as a plain search with `Game` has it."""
+"""Tests of the random and the greedy bot."""
 
 import random
 from collections import Counter
@@ -15,7 +15,7 @@ from tokaido_env.core.jit import INTERPRETED, entry
 from tokaido_env.core.state import STATE
 
 POSITIONS = 40 if INTERPRETED else 400
-KEYS = 30 if INTERPRETED else 200  # enough to see every one of some tied actions
+KEYS = 30 if INTERPRETED else 200  # enough for each of several tied actions to occur
 
 
 def keys(n: int) -> npt.NDArray[np.uint64]:
@@ -23,7 +23,7 @@ def keys(n: int) -> npt.NDArray[np.uint64]:
 
 
 def greedy_choices(game: Game, n: int = KEYS) -> set[int]:
-    """What greedy plays at a position, over many keys."""
+    """Return the actions of the greedy bot in a position over many keys."""
     actions = np.empty(n, np.int64)
     masks = np.full(n, game.legal_mask, np.uint64)
     states = np.repeat(game.states, n)
@@ -40,20 +40,20 @@ def _lowest(mask: np.uint64) -> int:
 # Random
 
 
-def test_random_picks_by_the_high_bits_of_the_key() -> None:
-    """The n-th legal action, for a mask of any actions and a key of any bits."""
+def test_random_actions__picks_by_the_high_bits_of_the_key() -> None:
+    """For any mask and any key."""
     rng = random.Random(0)
     masks = [rng.getrandbits(64) & rng.getrandbits(64) | 1 << rng.randrange(64) for _ in range(500)]
     masks += [1 << place for place in range(64)] + [2**64 - 1] * 50 + [(1 << N_ACTIONS) - 1] * 50
     bits = [rng.getrandbits(64) for _ in masks[2:]] + [0, 2**64 - 1]
-    told = np.empty(len(masks), np.int64)
-    random_actions(np.array(masks, np.uint64), np.array(bits, np.uint64), told)
-    for mask, key, action in zip(masks, bits, told.tolist(), strict=True):
+    actions = np.empty(len(masks), np.int64)
+    random_actions(np.array(masks, np.uint64), np.array(bits, np.uint64), actions)
+    for mask, key, action in zip(masks, bits, actions.tolist(), strict=True):
         possible = [place for place in range(64) if mask >> place & 1]
         assert action == possible[len(possible) * (key >> 32) // 2**32]
 
 
-def test_lowest_is_the_lowest_bit() -> None:
+def test_lowest_action__is_the_lowest_bit() -> None:
     rng = random.Random(0)
     masks = [1 << bit for bit in range(64)] + [rng.getrandbits(64) | 1 << 63 for _ in range(200)]
     for mask in masks:
@@ -64,7 +64,7 @@ def test_lowest_is_the_lowest_bit() -> None:
 
 
 def value(game: Game, seat: int) -> tuple[int, int]:
-    """The margin in points, then in coins."""
+    """Return the margin in points, then in coins."""
     mine, theirs = game.scores()[seat]["total"], game.scores()[1 - seat]["total"]
     coins = [player["coins"] for player in game.to_dict()["players"]]
     return mine - theirs, coins[seat] - coins[1 - seat]
@@ -76,8 +76,8 @@ def after(game: Game, label: str) -> Game:
     return other
 
 
-def worth(game: Game, label: str, seat: int) -> tuple[int, int, bool]:
-    """The value of an action with the best effect that it opens, and whether one is used."""
+def action_value(game: Game, label: str, seat: int) -> tuple[int, int, bool]:
+    """Return the value of an action with its best effect, and whether an effect is used."""
     then = after(game, label)
     used = game.phase == Phase.EFFECT and label != "pass"
     options = [(*value(then, seat), used)]
@@ -88,19 +88,19 @@ def worth(game: Game, label: str, seat: int) -> tuple[int, int, bool]:
 
 
 def best_actions(game: Game) -> set[int]:
-    """One ply of search over explicit copies of the game."""
+    """Return the best actions by a one-ply search over copies of the game."""
     assert game.player is not None
-    worths = {label: worth(game, label, game.player) for label in game.legal_labels()}
-    return {IDS[label] for label, found in worths.items() if found == max(worths.values())}
+    values = {label: action_value(game, label, game.player) for label in game.legal_labels()}
+    return {IDS[label] for label, value in values.items() if value == max(values.values())}
 
 
-def test_greedy_is_a_search_of_one_ply_at_made_up_positions() -> None:
+def test_greedy_actions__agree_with_a_search_in_random_positions() -> None:
     for seed in range(POSITIONS):
         game = Game.from_dict(random_position(random.Random(seed)), chance="explicit")
         assert greedy_choices(game) == best_actions(game), f"seed {seed}"
 
 
-def test_greedy_is_a_search_of_one_ply_in_every_phase_of_games() -> None:
+def test_greedy_actions__agree_with_a_search_in_every_phase() -> None:
     phases: Counter[Phase] = Counter()
     rng = random.Random(0)
     playing = Game(seed=0)

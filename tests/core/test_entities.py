@@ -1,4 +1,4 @@
-"""What is seen as entities: every fact of the observation and of the board, where it belongs."""
+"""Tests of the entity observation against the game and its board."""
 
 import functools
 import itertools
@@ -40,7 +40,7 @@ from tokaido_env.core.observation import FEATURES, N_FEATURES, encode_game
 
 Vector = npt.NDArray[np.float32]
 LAYOUT = "5e8aac951e63acab"  # frozen: policies and data sets depend on it
-WHOSE = ("my", "their")
+PREFIXES = ("my", "their")
 
 
 @pytest.fixture(scope="module")
@@ -52,35 +52,35 @@ def boards(tmp_path_factory: pytest.TempPathFactory) -> list[Board]:
 
 @pytest.fixture(scope="module")
 def games(boards: list[Board]) -> list[Game]:
-    """Games at all stages on all boards, and positions that are made up: not to be played on."""
-    found = []
+    """Return games at all stages on all boards, and random positions."""
+    games = []
     for seed in range(40 if INTERPRETED else 150):
         rng = random.Random(seed)
-        found.append(random_walk(seed, rng.randrange(350), boards[seed % len(boards)]))
-        found.append(Game.from_dict(random_position(rng), chance="explicit"))
-    return found
+        games.append(random_walk(seed, rng.randrange(350), boards[seed % len(boards)]))
+        games.append(Game.from_dict(random_position(rng), chance="explicit"))
+    return games
 
 
 @functools.cache
-def still_of(board: Board) -> Vector:
+def static_part(board: Board) -> Vector:
     return board_entities(board.record)
 
 
 def encoded(game: Game, seat: int) -> Vector:
     flat = np.full(N_FEATURES, 7, np.float32)
-    (out,) = still_of(game.board).copy()
+    (out,) = static_part(game.board).copy()
     encode_entities_of_game(game.boards, game.states, 0, seat, flat, out)
     return out
 
 
-class Seen:
-    """Reads arrays by the names of their features."""
+class Entities:
+    """The entity observation of a game, read by the names of features."""
 
     def __init__(self, game: Game, seat: int) -> None:
         self.arrays = entity_arrays(encoded(game, seat))
 
     def numbers(self, kind: str, name: str) -> list[Any]:
-        """The raw values, by entity; a number for each where the feature is one."""
+        """Return the raw values by entity; one number each if the feature has one."""
         feature = next(each for each in ENTITY_FEATURES[kind] if each.name == name)
         raw = self.arrays[kind][..., feature.slice] * feature.scale
         whole = np.rint(raw)
@@ -89,7 +89,7 @@ class Seen:
         return [row[0] for row in values] if kind != "globals" and feature.size == 1 else values
 
     def where(self, kind: str, name: str) -> int | None:
-        """The entity of which a feature holds, None for none."""
+        """Return the entity with a set flag, None for none."""
         flags = self.numbers(kind, name)
         assert sum(flags) <= 1
         return flags.index(1) if any(flags) else None
@@ -98,33 +98,33 @@ class Seen:
 # Against the game and its board, fact by fact
 
 
-def test_characters_stand_where_they_are(games: list[Game]) -> None:
+def test_encode_entities__places_the_characters(games: list[Game]) -> None:
     for game in games:
         position, stations = game.to_dict(), game.board.stations
         for seat in (0, 1):
-            seen = Seen(game, seat)
-            for whose, player in zip(WHOSE, (seat, 1 - seat), strict=True):
-                here = position["players"][player]
-                pilgrim, merchant = here["pilgrim"], TOWNS.index(here["merchant"])
-                at = stations.index(here["merchant"]) if merchant < 8 else None
+            seen = Entities(game, seat)
+            for prefix, player in zip(PREFIXES, (seat, 1 - seat), strict=True):
+                pieces = position["players"][player]
+                pilgrim, merchant = pieces["pilgrim"], TOWNS.index(pieces["merchant"])
+                at = stations.index(pieces["merchant"]) if merchant < 8 else None
                 town = stations[pilgrim]
-                assert seen.where("stations", f"{whose}_pilgrim") == pilgrim
-                assert seen.where("stations", f"{whose}_merchant") == at
-                assert seen.where("towns", f"{whose}_merchant") == merchant
+                assert seen.where("stations", f"{prefix}_pilgrim") == pilgrim
+                assert seen.where("stations", f"{prefix}_merchant") == at
+                assert seen.where("towns", f"{prefix}_merchant") == merchant
                 coast = TOWNS.index(town) if town in TOWNS else None
-                assert seen.where("towns", f"{whose}_pilgrim") == coast
-                assert seen.where("areas", f"{whose}_artist") == AREAS.index(here["artist"])
+                assert seen.where("towns", f"{prefix}_pilgrim") == coast
+                assert seen.where("areas", f"{prefix}_artist") == AREAS.index(pieces["artist"])
                 steps = [(i - pilgrim) % len(stations) for i in range(len(stations))]
                 empty = [0] * (40 - len(stations))
-                assert seen.numbers("stations", f"{whose}_steps") == steps + empty
+                assert seen.numbers("stations", f"{prefix}_steps") == steps + empty
             origin = position["origin"]
             assert seen.where("areas", "origin") == (origin and AREAS.index(origin))
 
 
-def test_the_board_is_seen_entity_by_entity(boards: list[Board]) -> None:
+def test_encode_entities__describes_the_board(boards: list[Board]) -> None:
     for board in boards:
         for seat in (0, 1):
-            seen = Seen(Game(board, seed=0), seat)
+            seen = Entities(Game(board, seed=0), seat)
             size = len(board.stations)
             kinds = [s if s in STATIONS else "coastal town" for s in board.stations]
             assert one_hots(seen.numbers("stations", "kind"), STATIONS) == pad(kinds)
@@ -137,20 +137,20 @@ def test_the_board_is_seen_entity_by_entity(boards: list[Board]) -> None:
             assert one_hots(seen.numbers("areas", "icon"), ICONS) == [*board.area_icons]
             assert seen.numbers("towns", "mountain_number") == [0] * 8 + [*board.mountain_numbers]
             check_relations(seen, board)
-            for whose, start in zip(
-                WHOSE, (board.starts[seat], board.starts[1 - seat]), strict=True
+            for prefix, start in zip(
+                PREFIXES, (board.starts[seat], board.starts[1 - seat]), strict=True
             ):
-                assert seen.where("stations", f"{whose}_start") == start[0]
-                assert seen.where("towns", f"{whose}_start") == TOWNS.index(start[1])
-                assert seen.where("areas", f"{whose}_start") == AREAS.index(start[2])
+                assert seen.where("stations", f"{prefix}_start") == start[0]
+                assert seen.where("towns", f"{prefix}_start") == TOWNS.index(start[1])
+                assert seen.where("areas", f"{prefix}_start") == AREAS.index(start[2])
 
 
-def check_relations(seen: Seen, board: Board) -> None:
+def check_relations(seen: Entities, board: Board) -> None:
     routes = {frozenset(route) for route in board.routes}
     between = [[float({a, b} in routes) for b in TOWNS] for a in TOWNS]
     assert seen.arrays["town_adjacency"].tolist() == between
-    beside = [[float(b in board.neighbours[a]) for b in range(8)] for a in range(8)]
-    assert seen.arrays["area_adjacency"].tolist() == beside
+    adjacent = [[float(b in board.neighbours[a]) for b in range(8)] for a in range(8)]
+    assert seen.arrays["area_adjacency"].tolist() == adjacent
     borders = [[int(town in board.borders[a]) for a in range(8)] for town in TOWNS]
     assert seen.numbers("towns", "areas") == borders
     around = []
@@ -174,20 +174,20 @@ def mask_of(size: int) -> list[int]:
     return [1] + [1] * size + [0] * (40 - size) + [1] * 20
 
 
-def test_boutiques_are_at_their_towns(games: list[Game]) -> None:
+def test_encode_entities__places_the_boutiques(games: list[Game]) -> None:
     for game in games:
-        seen = Seen(game, 0)
+        seen = Entities(game, 0)
         wares = one_hots(seen.numbers("towns", "boutique_ware"), WARES)
         prices = seen.numbers("towns", "boutique_price")
         shown = {
             town: [ware, price] for town, ware, price in zip(TOWNS, wares, prices, strict=True)
         }
-        told = {town: token or [None, 0] for town, token in game.to_dict()["boutiques"].items()}
-        assert shown == told | {town: [None, 0] for town in TOWNS[8:]}
+        expected = {town: token or [None, 0] for town, token in game.to_dict()["boutiques"].items()}
+        assert shown == expected | {town: [None, 0] for town in TOWNS[8:]}
 
 
-def test_arrivals_are_where_the_pilgrim_gets_to(games: list[Game]) -> None:
-    """From either seat: what is told is about the mover."""
+def test_encode_entities__marks_the_arrival_of_the_movers_pilgrim(games: list[Game]) -> None:
+    """The mark is the same from either seat."""
     tried = {"pilgrim": 0, "pilgrim:wave": 0}
     for game in games:
         for label, name in (("pilgrim", "arrival"), ("pilgrim:wave", "arrival_wave")):
@@ -198,11 +198,11 @@ def test_arrivals_are_where_the_pilgrim_gets_to(games: list[Game]) -> None:
                 other.play(label)
                 station = int(other.state["pilgrim"][0, player])
                 tried[label] += 1
-            assert {Seen(game, seat).where("stations", name) for seat in (0, 1)} == {station}
+            assert {Entities(game, seat).where("stations", name) for seat in (0, 1)} == {station}
     assert min(tried.values()) > (5 if INTERPRETED else 20)
 
 
-def test_globals_are_the_rest_of_the_observation_and_of_the_board(games: list[Game]) -> None:
+def test_encode_entities__keeps_the_other_features_as_globals(games: list[Game]) -> None:
     names = {feature.name: feature for feature in (*FEATURES, *BOARD_FEATURES)}
     for game in games:
         seat = game.states["round"][0] % 2
@@ -211,18 +211,18 @@ def test_globals_are_the_rest_of_the_observation_and_of_the_board(games: list[Ga
         both = {feature.name: vector[feature.slice] for feature in FEATURES}
         (block,) = board_blocks(game.boards)
         both |= {feature.name: block[feature.slice] for feature in BOARD_FEATURES}
-        told = entity_arrays(encoded(game, seat))["globals"]
+        numbers = entity_arrays(encoded(game, seat))["globals"]
         for feature in ENTITY_FEATURES["globals"]:
-            assert (told[feature.slice] == both[feature.name]).all()
+            assert (numbers[feature.slice] == both[feature.name]).all()
             assert feature[2:] == names[feature.name][2:]
 
 
-def test_what_was_seen_before_on_the_board_does_not_survive(games: list[Game]) -> None:
-    """One row for each board, written over by other games and the other seat."""
+def test_encode_entities__overwrites_an_observation_on_the_same_board(games: list[Game]) -> None:
+    """Each board has one row for all games and both seats."""
     rows: dict[str, Vector] = {}
     flat = np.empty(N_FEATURES, np.float32)
     for seat, game in itertools.product((0, 1), games):
-        out = rows.setdefault(game.board.hash, still_of(game.board)[0].copy())
+        out = rows.setdefault(game.board.hash, static_part(game.board)[0].copy())
         encode_entities_of_game(game.boards, game.states, 0, seat, flat, out)
         assert out.tobytes() == encoded(game, seat).tobytes()
 
@@ -230,7 +230,7 @@ def test_what_was_seen_before_on_the_board_does_not_survive(games: list[Game]) -
 # The tables
 
 
-def test_actions_are_about_the_entity_that_their_label_names() -> None:
+def test_action_entity__is_the_entity_in_the_label() -> None:
     assert (ACTION_ENTITY.shape, ACTION_ENTITY.dtype) == ((len(ACTIONS),), np.int16)
     assert not ACTION_ENTITY.flags.writeable
     tokens = ["globals", *range(40), *TOWNS, *AREAS]
@@ -241,7 +241,7 @@ def test_actions_are_about_the_entity_that_their_label_names() -> None:
         assert tokens[token] == (goal if is_place else "globals"), label
 
 
-def test_arrays_have_the_shapes_that_are_told() -> None:
+def test_entity_arrays__have_the_declared_shapes() -> None:
     rows = np.arange(3 * N_ENTITY_NUMBERS, dtype=np.float32).reshape(3, -1)
     arrays = entity_arrays(rows)
     assert {name: each.shape[1:] for name, each in arrays.items()} == ENTITY_SHAPES
@@ -258,7 +258,7 @@ def test_arrays_have_the_shapes_that_are_told() -> None:
         assert all(feature.meaning and feature.scale > 0 for feature in features)
 
 
-def test_numbers_lie_between_0_and_1(games: list[Game]) -> None:
+def test_encode_entities__writes_values_from_0_to_1(games: list[Game]) -> None:
     highest = np.zeros(N_ENTITY_NUMBERS, np.float32)
     for game in games:
         numbers = encoded(game, game.states["round"][0] % 2)
@@ -275,5 +275,5 @@ def test_numbers_lie_between_0_and_1(games: list[Game]) -> None:
     assert never == {"commerce_beyond", "culture_beyond"}  # 64 points and more
 
 
-def test_the_layout_stays() -> None:
+def test_entity_features__keep_their_layout() -> None:
     assert ENTITY_LAYOUT_HASH == LAYOUT

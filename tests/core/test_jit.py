@@ -1,4 +1,4 @@
-"""Compilation: nothing at import, and in threads where they help."""
+"""Tests of the decorators that compile: no work at import, and threads."""
 
 import os
 from pathlib import Path
@@ -12,17 +12,14 @@ from tokaido_env.core import jit
 needs_compiler = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
 
 
-# Importing
-
-
-def test_importing_the_package_imports_nothing_big() -> None:
+def test_import__loads_no_large_library() -> None:
     loaded = set(run_script("import sys, tokaido_env; print(*sys.modules)").split())
-    big = {"numba", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel", "rich"}
-    assert {"tokaido_env", "gymnasium"} <= loaded  # it registers its environments there
-    assert not loaded & big
+    large = {"numba", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel", "rich"}
+    assert {"tokaido_env", "gymnasium"} <= loaded  # the package registers its environments
+    assert not loaded & large
 
 
-def test_every_public_name_is_there() -> None:
+def test_import__resolves_every_public_name() -> None:
     script = "import tokaido_env; print(all(hasattr(tokaido_env, n) for n in dir(tokaido_env)))"
     assert run_script(script) == "True\n"
 
@@ -44,7 +41,7 @@ print(*{name.partition(".")[0] for name in sys.modules})
 
 
 @needs_compiler
-def test_importing_the_core_compiles_nothing_and_needs_no_learning_library() -> None:
+def test_import__compiles_no_kernel() -> None:
     counts, modules = run_script(CORE).splitlines()
     compilers, compiled = map(int, counts.split())
     assert compilers > 50
@@ -86,16 +83,16 @@ assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread only")
 @pytest.mark.parametrize("first", ["10", pytest.param("5000", marks=pytest.mark.slow)])
-def test_many_games_run_in_threads_few_and_forked_ones_do_not(tmp_path: Path, first: str) -> None:
-    """Whichever form the cache holds already."""
+def test_parallel__uses_threads_for_many_games_outside_forks(tmp_path: Path, first: str) -> None:
+    """The form that is in the cache first makes no difference."""
     (tmp_path / "threads.py").write_text(THREADS, encoding="utf-8")
     paths = os.pathsep.join((str(tmp_path), str(ROOT)))
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "NUMBA_CACHE_DIR": ""}
     at_once = {"GAMES": first, "NUMBA_NUM_THREADS": "2", "PYTHONPATH": paths}
     run_script(COUNT, **cache, **at_once)
     for _ in range(2):  # compiled, then from the cache
-        told = run_script(COUNT, **cache, **at_once | {"GAMES": "5000 10 5000"})
-        assert told == "5000 2 10 1 5000 2 child 1 "
+        output = run_script(COUNT, **cache, **at_once | {"GAMES": "5000 10 5000"})
+        assert output == "5000 2 10 1 5000 2 child 1 "
 
 
 HOLD = """
@@ -123,26 +120,22 @@ def count(games):
     return len(set(out.tolist()))
 
 games = numpy.arange(5000)
-told = [count(games)]
-holder = threading.Thread(target=lambda: told.append(count(games - 1)))
-holder.start()
+counts = [count(games)]
+thread = threading.Thread(target=lambda: counts.append(count(games - 1)))
+thread.start()
 assert inside.wait(60)
-told.append(count(games))  # while the other is in it
+counts.append(count(games))  # while the other thread is in the kernel
 go.set()
-holder.join()
-told.append(count(games))
-print(*told)
+thread.join()
+counts.append(count(games))
+print(*counts)
 """
 
 
 @needs_compiler
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread only")
-@pytest.mark.parametrize("layer", ["workqueue"])
-def test_only_one_python_thread_at_a_time_runs_in_threads(layer: str) -> None:
-    """The second one runs serially meanwhile; some threading layers would end the process."""
-    environment = {"NUMBA_NUM_THREADS": "2", "NUMBA_THREADING_LAYER": layer}
+def test_parallel__runs_serially_in_a_second_python_thread() -> None:
+    """Some of Numba's threading layers would end the process."""
+    environment = {"NUMBA_NUM_THREADS": "2", "NUMBA_THREADING_LAYER": "workqueue"}
     no_cache = {"XDG_CACHE_HOME": os.devnull, "NUMBA_CACHE_DIR": ""}
     assert run_script(HOLD, **environment, **no_cache) == "2 1 2 2\n"
-
-
-# Games all the same

@@ -1,4 +1,4 @@
-"""What is compiled is kept: never stale, made once, and never in the way of playing."""
+"""Tests of the cache of compiled entries."""
 
 import hashlib
 import json
@@ -34,22 +34,22 @@ needs_compiler = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled
 needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="no such locks there")
 
 
-def cached_in(place: Path) -> dict[str, str]:
-    """An environment with the cache in a place; less optimised, which compiles faster."""
-    home = {"HOME": str(place), "XDG_CACHE_HOME": str(place), "NUMBA_CACHE_DIR": ""}
+def cached_in(folder: Path) -> dict[str, str]:
+    """Return environment variables for a cache in a folder, with fast compilation."""
+    home = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder), "NUMBA_CACHE_DIR": ""}
     return home | {"NUMBA_OPT": "1"}
 
 
-def kept(place: Path, name: str = "") -> list[Path]:
-    """The files of compiled entries whose names have something in them."""
-    return sorted(place.rglob(f"*{name}-*.nbc"))
+def cache_files(folder: Path, name: str = "") -> list[Path]:
+    """Return the files of compiled entries with `name` in the file name."""
+    return sorted(folder.rglob(f"*{name}-*.nbc"))
 
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Where this process keeps what it compiles meanwhile."""
+    """Return the cache folder that this process uses during the test."""
     monkeypatch.setattr(cache, "_folder", lambda: tmp_path)
-    cache._warn_unkept.cache_clear()
+    cache._warn_unwritable.cache_clear()
     cache._warn_untrusted.cache_clear()
     return tmp_path
 
@@ -62,7 +62,7 @@ def hits(compiled: Any) -> int:
     return sum(compiled.stats.cache_hits.values())
 
 
-# Never stale
+# Stale entries
 
 OBSERVE = """
 import json, os
@@ -79,7 +79,7 @@ print(seen[coins], "and", sum(encode_game.stats.cache_hits.values()), "from the 
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A folder with a copy of the package's sources."""
+    """Return a folder with a copy of the package's sources."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "tokaido_env", tmp_path / "copy" / "tokaido_env", ignore=ignored)
     return tmp_path / "copy"
@@ -87,8 +87,8 @@ def package(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @needs_compiler
-def test_a_change_in_a_called_file_is_never_missed(package: Path, tmp_path: Path) -> None:
-    """Coins are seen by a scale of `MAX_COINS` beyond nine, which is not in the encoder's file."""
+def test_cache__notices_a_change_in_a_called_file(package: Path, tmp_path: Path) -> None:
+    """The scale of coins depends on `MAX_COINS`, which is not in the encoder's file."""
     rich = json.dumps(position(mine={"gold": 6, "coins": 36}))
 
     def observe() -> str:
@@ -102,11 +102,11 @@ def test_a_change_in_a_called_file_is_never_missed(package: Path, tmp_path: Path
     assert observe() == "1.0 and 0 from the cache"
     state.write_text(original + "\nUNUSED = 1  # and a comment\n", encoding="utf-8")
     assert observe() == "0.5 and 1 from the cache"
-    assert len(kept(tmp_path / "cache", "encode_game")) == 2
+    assert len(cache_files(tmp_path / "cache", "encode_game")) == 2
 
 
 def imported(name: str) -> ModuleType | None:
-    """A module, or None if it needs a library that is not installed."""
+    """Return a module, or None if it needs a library that is not installed."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -116,11 +116,10 @@ def imported(name: str) -> ModuleType | None:
 
 
 def entries() -> dict[str, Any]:
-    """What Python calls of the package, all rooms."""
+    """Return all cached entries of the package by name."""
     names = [module.name for module in pkgutil.walk_packages(tokaido_env.__path__, "tokaido_env.")]
-    rooms = ("core", "agents", "arena", "study")
-    wanted = tuple(f"tokaido_env.{room}" for room in rooms)
-    chosen = [name for name in names if name.startswith(wanted)]
+    prefixes = tuple(f"tokaido_env.{name}" for name in ("core", "agents", "arena", "study"))
+    chosen = [name for name in names if name.startswith(prefixes)]
     found: dict[str, Any] = {}
     for module in filter(None, map(imported, chosen)):
         for name, value in vars(module).items():
@@ -132,34 +131,36 @@ def entries() -> dict[str, Any]:
 
 
 @needs_compiler
-def test_all_entries_of_the_package_can_be_kept_and_none_is_another() -> None:
-    known_as = {name: fingerprint(each, ()) for name, each in entries().items()}
-    assert len(known_as) > 60
-    assert None not in known_as.values(), known_as
+def test_fingerprint__exists_and_is_unique_for_every_entry() -> None:
+    fingerprints = {name: fingerprint(each, ()) for name, each in entries().items()}
+    assert len(fingerprints) > 60
+    assert None not in fingerprints.values(), fingerprints
     distinct = {id(each) for each in entries().values()}
-    assert len(set(known_as.values())) == len(distinct)
+    assert len(set(fingerprints.values())) == len(distinct)
 
 
 @needs_compiler
-def test_a_fingerprint_tells_what_a_function_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fingerprint__depends_on_called_functions_constants_and_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def made(number: Any) -> Any:
         inner = kernel(lambda x: x + number)
         return entry(lambda x: inner(x))
 
     numbers = (1, 2, 1.0, True, "1", (1, 2), (2, 1), np.arange(3), np.arange(3.0))
     numbers += (slice(1), slice(2), slice(1, None))
-    known_as = [fingerprint(made(number), (types.int64,)) for number in numbers]
-    assert None not in known_as
-    assert len(set(known_as)) == len(numbers)
-    assert [fingerprint(made(number), (types.int64,)) for number in numbers] == known_as
-    assert fingerprint(made(1), (types.int32,)) != known_as[0]
+    fingerprints = [fingerprint(made(number), (types.int64,)) for number in numbers]
+    assert None not in fingerprints
+    assert len(set(fingerprints)) == len(numbers)
+    assert [fingerprint(made(number), (types.int64,)) for number in numbers] == fingerprints
+    assert fingerprint(made(1), (types.int32,)) != fingerprints[0]
     assert fingerprint(made(object()), (types.int64,)) is None
     monkeypatch.setattr(config, "BOUNDSCHECK", 1)
-    assert fingerprint(made(1), (types.int64,)) != known_as[0]
+    assert fingerprint(made(1), (types.int64,)) != fingerprints[0]
 
 
 @needs_compiler
-def test_the_order_of_fields_belongs_to_what_is_compiled() -> None:
+def test_fingerprint__depends_on_the_order_of_fields() -> None:
     def signature(fields: str) -> Any:
         kind = namedtuple("Pair", fields)
         return (types.NamedTuple((types.int64, types.int64), kind),)
@@ -170,10 +171,12 @@ def test_the_order_of_fields_belongs_to_what_is_compiled() -> None:
     assert one != other
 
 
-# Where it is kept
+# The folder
 
 
-def test_the_place_is_the_users_choice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_folder__follows_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = cache.cache_folder()
@@ -183,8 +186,8 @@ def test_the_place_is_the_users_choice(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert cache.cache_folder() == tmp_path / "numba" / "tokaido_env" / "kernels"
 
 
-@pytest.mark.parametrize("where", ["a file", "/proc", "/dev/null"])
-def test_where_nothing_can_be_written_there_is_no_cache(
+@pytest.mark.parametrize("where", ["a file", "/proc"])
+def test_cache_folder__is_none_where_nothing_can_be_written(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
 ) -> None:
     (tmp_path / "a file").touch()
@@ -194,7 +197,7 @@ def test_where_nothing_can_be_written_there_is_no_cache(
 
 
 @needs_compiler
-def test_without_a_place_everything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry__compiles_without_a_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_folder", lambda: None)
     for _ in range(2):
         compiled: Any = entry(doubled)
@@ -202,9 +205,9 @@ def test_without_a_place_everything_is_compiled(monkeypatch: pytest.MonkeyPatch)
         assert hits(compiled) == 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="homes are found otherwise")
-def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container that runs under a number nobody knows."""
+@pytest.mark.skipif(sys.platform == "win32", reason="finds home folders differently")
+def test_cache_folder__is_none_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs with an unknown user id."""
     import pwd
 
     def unknown(number: int) -> None:
@@ -216,13 +219,13 @@ def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache.cache_folder() is None
 
 
-# Whose it is
+# Owners and permissions
 
 needs_owners = pytest.mark.skipif(sys.platform == "win32", reason="files have no modes there")
 
 
 class Payload:
-    """What somebody else could put there: it leaves a file as it is loaded."""
+    """An object that creates a file when it is unpickled."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
@@ -231,44 +234,44 @@ class Payload:
         return Path.touch, (self.trace,)
 
 
-def plant(file: Path, trace: Path) -> None:
+def write_payload(file: Path, trace: Path) -> None:
     contents = pickle.dumps(Payload(trace))
     file.write_bytes(hashlib.sha256(contents).digest() + contents)
 
 
 @needs_compiler
 @needs_owners
-@pytest.mark.parametrize("whose", ["ours", "writable by others", "another's"])
-def test_only_what_the_user_alone_may_write_is_loaded(
-    folder: Path, whose: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("owner", ["user", "writable by others", "another user"])
+def test_cache__loads_only_files_that_only_the_user_may_write(
+    folder: Path, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry(doubled)(4)
-    (file,) = kept(folder)
+    (file,) = cache_files(folder)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    plant(file, folder / "trace")
+    write_payload(file, folder / "trace")
     compiled: Any = entry(doubled)
-    if whose == "ours":
-        with pytest.raises(TypeError):  # it is loaded, and was never a kernel
+    if owner == "user":
+        with pytest.raises(TypeError):  # the payload is not a kernel
             compiled(4)
         assert (folder / "trace").exists()
         return
-    if whose == "another's":
+    if owner == "another user":
         monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
     else:
         file.chmod(0o620)
     with pytest.warns(RuntimeWarning) as warned:
         assert compiled(4) + entry(lambda x: 3 * x)(4) == 8 + 12
     assert not (folder / "trace").exists()
-    (told,) = {str(each.message) for each in warned}
-    assert told.startswith(f"{folder}: does not load compiled kernels, which are code: ")
-    assert told.endswith("own" if whose == "another's" else "chmod -R go-w takes that from them")
+    (message,) = {str(each.message) for each in warned}
+    assert message.startswith(f"{folder}: compiled kernels are code and were not loaded: ")
+    assert ("XDG_CACHE_HOME" if owner == "another user" else "chmod -R go-w") in message
 
 
 @needs_owners
-@pytest.mark.parametrize("whose", ["writable by others", "another's"])
+@pytest.mark.parametrize("owner", ["writable by others", "another user"])
 @pytest.mark.parametrize("part", [".", "kernels"])
-def test_a_folder_that_others_may_write_is_left_alone(
-    whose: str, part: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_cache_folder__is_none_if_others_may_write_it(
+    owner: str, part: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     before = os.umask(0)
@@ -279,19 +282,19 @@ def test_a_folder_that_others_may_write_is_left_alone(
     assert folder == tmp_path / "tokaido_env" / "kernels"
     for each in (folder, folder.parent):
         assert stat.S_IMODE(each.stat().st_mode) == 0o700
-    owner = folder.stat().st_uid
-    if whose == "another's":
-        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    uid = folder.stat().st_uid
+    if owner == "another user":
+        monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
     else:
         (folder.parent / part).chmod(0o770)
     cache._warn_untrusted.cache_clear()
-    with pytest.warns(RuntimeWarning, match=f"^{folder}: does not load") as warned:
+    with pytest.warns(RuntimeWarning, match=f"^{folder}: compiled kernels are code") as warned:
         assert [cache.cache_folder(), cache.cache_folder()] == [None, None]
     assert len(warned) == 1
     assert list(folder.iterdir()) == []
 
 
-def test_a_relative_place_would_be_one_in_the_folder_of_a_stranger(
+def test_cache_folder__ignores_relative_paths(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -315,11 +318,11 @@ def flipped(contents: bytes) -> bytes:
 
 @needs_compiler
 @pytest.mark.parametrize("damage", [truncated, flipped, lambda contents: b""])
-def test_a_damaged_file_is_named_and_made_anew(
+def test_cache__replaces_a_damaged_file_with_a_warning(
     folder: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     entry(doubled)(4)
-    (file,) = kept(folder)
+    (file,) = cache_files(folder)
     whole = file.read_bytes()
     file.write_bytes(damage(whole))
     compiled: Any = entry(doubled)
@@ -329,13 +332,13 @@ def test_a_damaged_file_is_named_and_made_anew(
     compiled = entry(doubled)
     assert compiled(4) == 8
     assert hits(compiled) == 1
-    assert kept(folder) == [file]
+    assert cache_files(folder) == [file]
 
 
 @needs_compiler
-def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
+def test_cache__warns_of_an_unreadable_file(folder: Path) -> None:
     entry(doubled)(4)
-    (file,) = kept(folder)
+    (file,) = cache_files(folder)
     file.unlink()
     file.mkdir()
     compiled: Any = entry(doubled)
@@ -358,17 +361,17 @@ with warnings.catch_warnings(record=True) as warned:
 
 @needs_compiler
 @pytest.mark.skipif(sys.platform == "win32", reason="files have no limit there")
-def test_a_full_disk_is_told_once_and_stops_nothing(tmp_path: Path) -> None:
-    """The system refuses to write more than a kilobyte to any file."""
-    told = run_script(FULL, **cached_in(tmp_path)).splitlines()
-    assert told[0] == "5 6 1"
-    assert str(tmp_path / "tokaido_env" / "kernels") in told[1]
-    assert "File too large" in told[1]
+def test_cache__warns_once_of_a_full_disk(tmp_path: Path) -> None:
+    """The limit of a kilobyte for each file stands for a full disk."""
+    lines = run_script(FULL, **cached_in(tmp_path)).splitlines()
+    assert lines[0] == "5 6 1"
+    assert str(tmp_path / "tokaido_env" / "kernels") in lines[1]
+    assert "File too large" in lines[1]
     left = [path.name for path in (tmp_path / "tokaido_env" / "kernels").iterdir()]
     assert left == ["lock"]
 
 
-# Several at once
+# Concurrent processes
 
 SMALL = """
 from tokaido_env.core.jit import entry
@@ -404,7 +407,7 @@ def started(script: str, **environment: str) -> subprocess.Popen[str]:
 @pytest.mark.slow
 @needs_compiler
 @needs_locks
-def test_of_several_that_start_at_once_one_compiles(tmp_path: Path) -> None:
+def test_cache__compiles_an_entry_in_one_of_several_processes(tmp_path: Path) -> None:
     (tmp_path / "small.py").write_text(SMALL, encoding="utf-8")
     paths = os.pathsep.join((str(tmp_path), str(ROOT)))
     environment = cached_in(tmp_path / "cache") | {"PYTHONPATH": paths}
@@ -416,107 +419,91 @@ def test_of_several_that_start_at_once_one_compiles(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    told = sorted(process.communicate(timeout=120)[0] for process in several)
-    assert told == ["0 1\n", "1 0\n"]
-    assert len(kept(tmp_path / "cache")) == 1
+    outputs = sorted(process.communicate(timeout=120)[0] for process in several)
+    assert outputs == ["0 1\n", "1 0\n"]
+    assert len(cache_files(tmp_path / "cache")) == 1
 
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from tokaido_env.core.kernel_cache import _turn
-with _turn(Path(PATH)):
-    print("mine", flush=True)
+from tokaido_env.core.kernel_cache import _entry_lock
+with _entry_lock(Path(PATH)):
+    print("locked", flush=True)
     sys.stdin.readline()
 """
 
 
 @needs_compiler
 @needs_locks
-def test_a_lock_ends_with_its_holder_however_it_ends(tmp_path: Path) -> None:
+def test_entry_lock__is_released_when_its_process_is_killed(tmp_path: Path) -> None:
     path = tmp_path / f"entry-{'5' * 32}.nbc"
     script = HOLD.replace("PATH", repr(str(path)))
     first = started(script, PYTHONPATH=str(ROOT))
     assert first.stdout is not None
-    assert first.stdout.readline() == "mine\n"
+    assert first.stdout.readline() == "locked\n"
     second = started(script, PYTHONPATH=str(ROOT))
     try:
         assert second.stdout is not None
         assert select.select([second.stdout], [], [], 3)[0] == []
         first.send_signal(signal.SIGKILL)
-        assert second.stdout.readline() == "mine\n"
+        assert second.stdout.readline() == "locked\n"
     finally:
         for process in (first, second):
             process.kill()
             process.communicate()
 
 
-# What is said meanwhile
+# Notices
 
 SLOWLY = """
-import os, sys
-from multiprocessing import get_context
 from tokaido_env.core import kernel_cache as cache
 from tokaido_env.core.jit import entry
 
-def compile_some():
-    for number in range(2):
-        entry(lambda x: x + number)(4)
-
-if __name__ == "__main__":
-    cache.SLOW = 0.02
-    if "worker" in sys.argv:
-        process = get_context("spawn").Process(target=compile_some)
-        process.start()
-        process.join()
-    else:
-        compile_some()
+cache.NOTICE_AFTER = 0.02
+for number in range(2):
+    entry(lambda x: x + number)(4)
 """
 
 
-def said(tmp_path: Path, *arguments: str, terminal: bool = True) -> str:
-    """What a process says on its standard error while it compiles."""
+def standard_error(tmp_path: Path) -> str:
+    """Return the standard error, a terminal, of a process that compiles."""
     import pty
 
-    (tmp_path / "slowly.py").write_text(SLOWLY, encoding="utf-8")
-    environment = cached_in(tmp_path / "cache") | {"PYTHONPATH": str(ROOT)}
-    reader, writer = pty.openpty() if terminal else os.pipe()
-    command = [sys.executable, str(tmp_path / "slowly.py"), *arguments]
-    done = subprocess.run(
-        command, env=os.environ | environment, stderr=writer, timeout=120, check=False
-    )
+    reader, writer = pty.openpty()
+    environment = os.environ | cached_in(tmp_path / "cache") | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", SLOWLY]
+    subprocess.run(command, env=environment, stderr=writer, timeout=120, check=True)
     os.write(writer, b"the end")
     text = b""
     while not text.endswith(b"the end"):
         text += os.read(reader, 10_000)
     os.close(reader)
     os.close(writer)
-    assert done.returncode == 0, text
     return text.decode().removesuffix("the end")
 
 
 @needs_compiler
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made otherwise")
-def test_compiling_for_long_is_said_once_on_a_terminal(tmp_path: Path) -> None:
-    (line,) = said(tmp_path).splitlines()
-    place = tmp_path / "cache" / "tokaido_env" / "kernels"
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pty module")
+def test_compile_notice__is_printed_once_on_a_terminal(tmp_path: Path) -> None:
+    (line,) = standard_error(tmp_path).splitlines()
+    folder = tmp_path / "cache" / "tokaido_env" / "kernels"
     assert line.startswith("tokaido_env: compiling for the first time, about half a minute; ")
-    assert f"it is kept in {place} (python -m tokaido_env warmup " in line
-    assert said(tmp_path) == ""  # all is there by now
+    assert f"the result is cached in {folder} (python -m tokaido_env warmup " in line
+    assert standard_error(tmp_path) == ""  # all entries are cached
 
 
-def test_what_is_said_adds_up_and_keeps_quiet_for_a_minute(
+def test_compile_notice__counts_all_compilations_and_is_rare(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Many short compilations are as long to wait for as one."""
     monkeypatch.setattr(cache, "_at_terminal", lambda: True)
-    monkeypatch.setattr(cache, "SLOW", 0.3)
+    monkeypatch.setattr(cache, "NOTICE_AFTER", 0.3)
     notice = cache.CompileNotice()
     for _ in range(8):
         with notice, notice:
             time.sleep(0.1)
     assert capsys.readouterr().err.count("\n") == 1
-    monkeypatch.setattr(cache, "PAUSE", 0.0)
+    monkeypatch.setattr(cache, "NOTICE_INTERVAL", 0.0)
     with notice:
         time.sleep(0.2)
     assert capsys.readouterr().err.count("\n") == 1

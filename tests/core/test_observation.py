@@ -1,4 +1,4 @@
-"""Observations: the table's layout, a decoder written from the table, and nothing hidden."""
+"""Tests of observations: their layout, a decoder written from the table, no hidden facts."""
 
 import random
 from collections.abc import Iterator
@@ -36,13 +36,13 @@ Vector = npt.NDArray[np.float32]
 
 
 def observe(game: Game, seat: int) -> Vector:
-    out = np.full(N_FEATURES, 9, np.float32)  # whatever was there must not survive
+    out = np.full(N_FEATURES, 9, np.float32)  # must be overwritten
     encode_game(game.board.record, game.state, 0, seat, out)
     return out
 
 
 def many_games() -> Iterator[Game]:
-    """Thousands of positions: all of some random games, chance phases too, and made-up ones."""
+    """Yield thousands of positions: those of random games, and random positions."""
     for seed in range(1 if INTERPRETED else 4):
         rng = random.Random(seed)
         game = Game(chance="explicit")
@@ -56,7 +56,7 @@ def many_games() -> Iterator[Game]:
 
 
 def numbers(vector: Vector, feature: Feature) -> list[int]:
-    """The raw values of a feature, whole numbers all."""
+    """Return the raw values of a feature; assert that they are whole numbers."""
     raw = vector[feature.start : feature.start + feature.size] * feature.scale
     whole = np.rint(raw)
     assert np.abs(raw - whole).max() < 1e-4, feature.name
@@ -80,7 +80,7 @@ class Decoder:
         return value
 
     def pick(self, name: str, names: Any, part: slice = slice(None)) -> Any:
-        """The name whose bit of a one-hot feature is set, None for none."""
+        """Return the name with a set bit in a one-hot feature, None for none."""
         bits = self.values[name][part]
         assert set(bits) <= {0, 1}
         assert sum(bits) <= 1
@@ -89,8 +89,8 @@ class Decoder:
     def counts(self, name: str, names: Any) -> dict[str, int]:
         return dict(zip(names, self.values[name], strict=True))
 
-    def whose(self, name: str, part: slice = slice(None)) -> int | None:
-        """The seat of a one-hot mine-or-theirs."""
+    def seat_of(self, name: str, part: slice = slice(None)) -> int | None:
+        """Return the seat of a one-hot of mine and theirs."""
         chosen: int | None = self.pick(name, (self.seat, 1 - self.seat), part)
         return chosen
 
@@ -101,8 +101,8 @@ class Decoder:
         return {
             "board": self.board.name,
             "phase": self.pick("phase", phases),
-            "player": self.whose("decides"),
-            "lead": self.whose("leads"),
+            "player": self.seat_of("decides"),
+            "lead": self.seat_of("leads"),
             "round": self.number("round"),
             "dice": dict(zip(CHARACTERS, dice, strict=True)) if any(dice) else None,
             "dice_left": [who for who, is_left in left if is_left],
@@ -113,7 +113,7 @@ class Decoder:
             "end": self.pick("end", ("triggers", "cap")),
             "boutiques": {town: self.token(i) for i, town in enumerate(COASTAL)},
             "bag": self.counts("bag", WARES),
-            "hot_spring": self.whose("hot_spring"),
+            "hot_spring": self.seat_of("hot_spring"),
             "waves": {who: self.wave(i, who) for i, who in enumerate(CHARACTERS)},
             "players": [self.player("my" if s == self.seat else "their") for s in (0, 1)],
         }
@@ -128,29 +128,29 @@ class Decoder:
         part = slice(2 * i, 2 * i + 2)
         return {
             "side": self.pick("wave_side", SIDES[who], part),
-            "owner": self.whose("wave_owner", part),
+            "owner": self.seat_of("wave_owner", part),
         }
 
-    def player(self, whose: str) -> dict[str, Any]:
+    def player(self, prefix: str) -> dict[str, Any]:
         easel = [
-            self.pick(f"{whose}_easel", ICONS, slice(4 * place, 4 * place + 4))
+            self.pick(f"{prefix}_easel", ICONS, slice(4 * place, 4 * place + 4))
             for place in range(10)
         ]
-        coins = self.number(f"{whose}_coins") + self.number(f"{whose}_coins_beyond")
+        coins = self.number(f"{prefix}_coins") + self.number(f"{prefix}_coins_beyond")
         pegs = ("temple", "garden", "gold", "gifted")
         return {
-            "pilgrim": self.pick(f"{whose}_pilgrim", range(40)),
-            "merchant": self.pick(f"{whose}_merchant", TOWNS),
-            "artist": self.pick(f"{whose}_artist", AREAS),
-            "wares": self.counts(f"{whose}_wares", WARES),
-            "hidden": self.counts(f"{whose}_hidden", ICONS),
+            "pilgrim": self.pick(f"{prefix}_pilgrim", range(40)),
+            "merchant": self.pick(f"{prefix}_merchant", TOWNS),
+            "artist": self.pick(f"{prefix}_artist", AREAS),
+            "wares": self.counts(f"{prefix}_wares", WARES),
+            "hidden": self.counts(f"{prefix}_hidden", ICONS),
             "easel": [icon for icon in easel if icon],
             "coins": coins,
-            **{key: self.number(f"{whose}_{key}") for key in pegs},
+            **{key: self.number(f"{prefix}_{key}") for key in pegs},
         }
 
 
-def test_a_decoder_reads_the_whole_position_from_either_seat() -> None:
+def test_encode__can_be_decoded_from_either_seat() -> None:
     phases = set()
     for game in many_games():
         for seat in (0, 1):
@@ -161,7 +161,7 @@ def test_a_decoder_reads_the_whole_position_from_either_seat() -> None:
     assert phases == set(Phase)
 
 
-def test_a_decoder_reads_another_board(tmp_path: Any) -> None:
+def test_encode__can_be_decoded_on_another_board(tmp_path: Any) -> None:
     path = write_board(tmp_path / "other.toml", other_board_data())
     for seed in range(15):
         game = random_walk(seed, 10 * seed, path)
@@ -169,7 +169,7 @@ def test_a_decoder_reads_another_board(tmp_path: Any) -> None:
             assert Decoder(observe(game, seat), game.board).position() == game.to_dict()
 
 
-def test_features_tile_the_vector() -> None:
+def test_features__cover_the_vector() -> None:
     start = 0
     for feature in FEATURES:
         assert feature.start == start
@@ -182,19 +182,19 @@ def test_features_tile_the_vector() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_bytes_are_the_raw_values() -> None:
+def test_encode__writes_raw_values_as_uint8() -> None:
     games = [game.copy() for i, game in enumerate(many_games()) if i % 3 == 0]
     batch = Batch(len(games), chance="explicit", observation="uint8")
     batch.reset(seed=0, positions=np.concatenate([game.state for game in games]))
     for seat in (0, 1):
-        told = batch.observe(np.arange(len(games)), np.full(len(games), seat, np.int8))
-        assert told.dtype == np.uint8
-        for raw, game in zip(told, games, strict=True):
+        rows = batch.observe(np.arange(len(games)), np.full(len(games), seat, np.int8))
+        assert rows.dtype == np.uint8
+        for raw, game in zip(rows, games, strict=True):
             vector = observe(game, seat)
             assert raw.tolist() == [n for feature in FEATURES for n in numbers(vector, feature)]
 
 
-def test_values_lie_between_0_and_1() -> None:
+def test_encode__writes_values_from_0_to_1() -> None:
     highest = np.zeros(N_FEATURES, np.float32)
     for game in many_games():
         for seat in (0, 1):
@@ -206,20 +206,20 @@ def test_values_lie_between_0_and_1() -> None:
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-def test_what_is_hidden_is_not_seen(seat: int) -> None:
-    """Games that look the same and go on differently are observed as the same."""
+def test_encode__shows_nothing_hidden(seat: int) -> None:
+    """Games with equal positions and different futures have equal observations."""
     reveal = position(phase="REVEAL", die="artist", left=[], pending=3, origin="A7")
-    for where in (position(), reveal, Game(chance="explicit").to_dict()):
-        games = [Game.from_dict(where, seed=seed, chance="explicit") for seed in range(5)]
+    for start in (position(), reveal, Game(chance="explicit").to_dict()):
+        games = [Game.from_dict(start, seed=seed, chance="explicit") for seed in range(5)]
         assert len({observe(game, seat).tobytes() for game in games}) == 1
 
 
 # Masks
 
 
-def test_a_mask_is_expanded_to_a_byte_for_each_action() -> None:
-    rng, told = random.Random(0), np.full(N_ACTIONS, -1, np.int8)
+def test_unpack_mask__writes_a_byte_for_each_action() -> None:
+    rng, mask_bytes = random.Random(0), np.full(N_ACTIONS, -1, np.int8)
     every = (1 << N_ACTIONS) - 1
     for mask in [0, 1, 1 << 48, every, *(rng.getrandbits(N_ACTIONS) for _ in range(100))]:
-        unpack_mask(mask, told)
-        assert told.tolist() == [mask >> action & 1 for action in range(N_ACTIONS)]
+        unpack_mask(mask, mask_bytes)
+        assert mask_bytes.tolist() == [mask >> action & 1 for action in range(N_ACTIONS)]

@@ -1,4 +1,4 @@
-"""What is missing without an extra is told alike, with the command that installs it."""
+"""Tests of the errors for optional packages that are not installed."""
 
 import re
 import tomllib
@@ -24,7 +24,7 @@ ADAPTERS = {
 }
 
 
-def test_the_command_is_that_of_the_checkout_or_of_the_package(
+def test_install_command__installs_the_checkout_or_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -35,7 +35,7 @@ def test_the_command_is_that_of_the_checkout_or_of_the_package(
     assert install_command("policies") == "pip install 'tokaido-env[policies]'"
 
 
-def test_the_first_that_is_missing_is_named() -> None:
+def test_require_extra__names_the_first_missing_package() -> None:
     require_extra("a test needs", "dev", "json", "pytest")
     with pytest.raises(ExtraError, match=r"^a test needs no_such_module: pip install") as error:
         require_extra("a test needs", "dev", "json", "no_such_module", "neither_this")
@@ -54,10 +54,10 @@ for module, library in CASES:
 """
 
 
-def test_an_adapter_without_its_library_says_what_to_install() -> None:
+def test_adapters__name_the_extra_of_a_missing_library() -> None:
     cases = [(module, library) for module, (library, _) in ADAPTERS.items()]
-    told = run_script(WITHOUT_LIBRARIES.replace("CASES", repr(cases))).splitlines()
-    for line, (library, extra) in zip(told, ADAPTERS.values(), strict=True):
+    lines = run_script(WITHOUT_LIBRARIES.replace("CASES", repr(cases))).splitlines()
+    for line, (library, extra) in zip(lines, ADAPTERS.values(), strict=True):
         command = rf"pip install '\.\[{extra}\]'"
         assert re.fullmatch(rf"ExtraError .* needs? {library}: {command}", line)
 
@@ -73,26 +73,26 @@ for method, library in CASES:
 """
 
 
-@pytest.mark.skipif(find_spec("sb3_contrib") is None, reason="libraries are asked for in order")
-def test_training_asks_for_all_that_it_needs_before_it_begins(tmp_path: Path) -> None:
+@pytest.mark.skipif(find_spec("sb3_contrib") is None, reason="needs the other libraries")
+def test_train__names_missing_libraries_before_it_begins(tmp_path: Path) -> None:
     cases = [("ppo", name) for name in ("rich", "stable_baselines3", "torch")]
     cases += [("selfplay", "torch"), ("alphazero", "torch")]
     run = repr(str(tmp_path / "run"))
-    told = run_script(TRAIN.replace("CASES", repr(cases)).replace("RUN", run))
-    assert told == "".join(
+    output = run_script(TRAIN.replace("CASES", repr(cases)).replace("RUN", run))
+    assert output == "".join(
         f"train: training needs {library}: pip install '.[train]'\n1\n" for _, library in cases
     )
     assert not list(tmp_path.iterdir())
 
 
-def test_every_extra_that_a_message_names_is_there() -> None:
-    """No message spells the command itself: it would be wrong in a checkout, or elsewhere."""
+def test_messages__name_existing_extras() -> None:
+    """No message holds the command itself, which differs between checkouts and packages."""
     files = (ROOT / "tokaido_env").rglob("*.py")
-    named = set()
+    extras = set()
     for path in files:
         text = path.read_text(encoding="utf-8")
         assert "tokaido-env[" not in text, path
         calls = re.findall(r'extra_error\("[^"]*", [\w.]+, "(\w+)"\)', text)
-        named |= {*calls, *re.findall(r'require_extra\("[^"]*", "(\w+)"', text)}
-    assert named <= EXTRAS.keys()
-    assert len(named) > 6
+        extras |= {*calls, *re.findall(r'require_extra\("[^"]*", "(\w+)"', text)}
+    assert extras <= EXTRAS.keys()
+    assert len(extras) > 6

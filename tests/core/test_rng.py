@@ -1,4 +1,4 @@
-"""Luck: what chance draws has the odds that `outcomes` gives, in streams split by purpose."""
+"""Tests of random numbers: the probabilities of outcomes, and independent streams."""
 
 import itertools
 import random
@@ -18,7 +18,7 @@ SAMPLES = 300 if INTERPRETED else 5000
 
 Labels = tuple[str, ...]
 
-# My merchant is about to draw two, my artist in A1 to paint two, my last die to be passed over.
+# My merchant may draw two wares, my artist in A1 may paint two, and my last effect can be passed.
 TO_DRAW = position(
     phase="EFFECT",
     die="merchant",
@@ -36,17 +36,17 @@ TO_PAINT = position(
 TO_ROLL = position(phase="EFFECT", die="pilgrim", left=[], mine={"pilgrim": 1})
 
 
-def odds_after(where: Position, move: str, draws: int) -> dict[Labels, float]:
-    """What `outcomes` says of so many draws after a move, one after the other."""
-    game = Game.from_dict(where, chance="explicit")
+def odds_after(start: Position, move: str, draws: int) -> dict[Labels, float]:
+    """Return the probabilities, by `outcomes`, of the first draws after a move."""
+    game = Game.from_dict(start, chance="explicit")
     game.play(move)
     odds: dict[Labels, float] = {(): 1.0}
     for _ in range(draws):
-        odds = dict(with_one_draw_more(game, odds))
+        odds = dict(with_another_draw(game, odds))
     return odds
 
 
-def with_one_draw_more(game: Game, odds: Mapping[Labels, float]) -> Iterator[tuple[Labels, float]]:
+def with_another_draw(game: Game, odds: Mapping[Labels, float]) -> Iterator[tuple[Labels, float]]:
     for drawn, chance in odds.items():
         branch = game.copy()
         for label in drawn:
@@ -56,7 +56,7 @@ def with_one_draw_more(game: Game, odds: Mapping[Labels, float]) -> Iterator[tup
 
 
 def draws_after(copies: Iterable[Game], move: str, draws: int) -> Counter[Labels]:
-    """What chance draws after a move, in each of some copies of a game."""
+    """Count the first draws after a move in copies of a game."""
     seen: Counter[Labels] = Counter()
     for game in copies:
         game.play(move)
@@ -65,7 +65,7 @@ def draws_after(copies: Iterable[Game], move: str, draws: int) -> Counter[Labels
 
 
 def assert_fits(seen: Counter[Any], odds: Mapping[Any, float]) -> None:
-    """Assert that Pearson's chi-square lies within five deviations of what chance gives."""
+    """Assert that Pearson's chi-square is within five standard deviations of its mean."""
     assert not set(seen) - set(odds)
     n = seen.total()
     chi_square = sum((seen[key] - n * p) ** 2 / (n * p) for key, p in odds.items())
@@ -73,28 +73,21 @@ def assert_fits(seen: Counter[Any], odds: Mapping[Any, float]) -> None:
     assert chi_square < freedom + 5 * (2 * freedom) ** 0.5
 
 
-CHANCES = pytest.mark.parametrize(
-    ("where", "move", "draws"),
+@pytest.mark.parametrize("seeded", [True, False], ids=["seeds", "new luck"])
+@pytest.mark.parametrize(
+    ("start", "move", "draws"),
     [(TO_DRAW, "draw", 2), (TO_PAINT, "paint", 2), (TO_ROLL, "pass", 1)],
     ids=["wares", "tiles", "dice"],
 )
+def test_sample__has_the_probabilities_of_outcomes(
+    start: Position, move: str, draws: int, seeded: bool
+) -> None:
+    game = Game.from_dict(start, seed=0, chance="sampled")
+    copies = (game.copy(seed=seed) if seeded else game.copy() for seed in range(SAMPLES))
+    assert_fits(draws_after(copies, move, draws), odds_after(start, move, draws))
 
 
-@CHANCES
-def test_sampled_outcomes_have_the_odds_of_outcomes(where: Position, move: str, draws: int) -> None:
-    game = Game.from_dict(where, seed=0, chance="sampled")
-    copies = (game.copy(seed=seed) for seed in range(SAMPLES))
-    assert_fits(draws_after(copies, move, draws), odds_after(where, move, draws))
-
-
-@CHANCES
-def test_fresh_copies_have_the_odds_of_outcomes(where: Position, move: str, draws: int) -> None:
-    game = Game.from_dict(where, seed=0, chance="sampled")
-    copies = (game.copy() for _ in range(SAMPLES))
-    assert_fits(draws_after(copies, move, draws), odds_after(where, move, draws))
-
-
-def test_the_check_of_odds_can_fail() -> None:
+def test_assert_fits__fails_for_other_probabilities() -> None:
     game = Game.from_dict(TO_DRAW, seed=0, chance="sampled")
     seen = draws_after((game.copy() for _ in range(SAMPLES)), "draw", 1)
     even = {(f"ware:{ware}",): 1 / 4 for ware in ("kimono", "pottery", "doll", "fan")}
@@ -102,7 +95,7 @@ def test_the_check_of_odds_can_fail() -> None:
         assert_fits(seen, even)
 
 
-def test_set_up_has_its_odds() -> None:
+def test_sample__has_the_probabilities_of_set_up() -> None:
     seen: list[Counter[str]] = [Counter() for _ in range(11)]
     sides: Counter[Labels] = Counter()
     side_and_roll: Counter[tuple[str, str]] = Counter()
@@ -125,7 +118,7 @@ def test_set_up_has_its_odds() -> None:
 
 
 def dice_of_rounds(seed: int, moves: int) -> list[tuple[int, int, int]]:
-    """The dice of each round of a game, played with random moves of a seed of their own."""
+    """Return the dice of each round of a game with random moves; `moves` is their seed."""
     rng = random.Random(moves)
     game = Game(seed=seed)
     dice = []
@@ -136,7 +129,7 @@ def dice_of_rounds(seed: int, moves: int) -> list[tuple[int, int, int]]:
     return dice
 
 
-def test_the_dice_of_a_game_are_independent_of_each_other() -> None:
+def test_sample__rolls_independent_dice() -> None:
     rolls, pairs = Counter[Any](), Counter[Any]()
     for seed in range(4 if INTERPRETED else 100):
         dice = dice_of_rounds(seed, seed)
@@ -152,24 +145,24 @@ def test_the_dice_of_a_game_are_independent_of_each_other() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_dice_are_the_same_whatever_is_played(seed: int) -> None:
+def test_sample__rolls_the_same_dice_for_any_moves(seed: int) -> None:
     first, second = (dice_of_rounds(seed, moves) for moves in (1, 2))
     together = min(len(first), len(second))
     assert first[:together] == second[:together]
     assert dice_of_rounds(seed + 100, 1)[:together] != first[:together]
 
 
-def drawn(where: Position, move: str, seed: int, draws: int = 1) -> list[str]:
-    game = Game.from_dict(where, seed=seed, chance="sampled")
+def drawn(start: Position, move: str, seed: int, draws: int = 1) -> list[str]:
+    game = Game.from_dict(start, seed=seed, chance="sampled")
     game.play(move)
     return game.events()[1 : draws + 1]
 
 
-def test_wares_are_the_same_before_and_after_other_draws() -> None:
-    """My two wares come from the same numbers, first thing or after a visit and a painting."""
-    where = position(dice=(1, 1, 1))
+def test_sample__draws_the_same_wares_after_other_draws() -> None:
+    """The wares come from the same numbers at once or after a visit and a painting."""
+    start = position(dice=(1, 1, 1))
     for seed in range(20):
-        early = Game.from_dict(where, seed=seed)
+        early = Game.from_dict(start, seed=seed)
         late = early.copy(luck="same")
         for move in ("merchant:M2", "draw"):
             early.play(move)
@@ -179,8 +172,8 @@ def test_wares_are_the_same_before_and_after_other_draws() -> None:
         assert wares[0] == wares[1]
 
 
-def test_wares_of_the_seats_are_different_streams() -> None:
-    """The same bag and the same draw, by seat 0 and by seat 1."""
+def test_sample__draws_wares_from_a_stream_for_each_seat() -> None:
+    """Seats 0 and 1 make the same draw from the same bag."""
     mirrored = position(
         phase="EFFECT",
         die="merchant",
@@ -192,8 +185,8 @@ def test_wares_of_the_seats_are_different_streams() -> None:
     assert any(mine != theirs for mine, theirs in pairs)
 
 
-def test_wares_go_by_how_many_were_drawn_not_by_how_many_are_held() -> None:
-    """With a full hand: draw two and return them, go and draw from the same bag again."""
+def test_sample__counts_the_wares_drawn_not_those_held() -> None:
+    """With a full hand: draw two wares, return them, and draw from the same bag again."""
     full = {"merchant": "M3", "wares": {"doll": 1, "fan": 4}}
     differ = 0
     for seed in range(20):
@@ -205,7 +198,7 @@ def test_wares_go_by_how_many_were_drawn_not_by_how_many_are_held() -> None:
 
 
 def draw_and_return(game: Game, town: str, number: int) -> list[str]:
-    """Go to a town, draw its wares and return the same; their names."""
+    """Draw the wares of a town and return the same wares; return their names."""
     bag = game.to_dict()["bag"]
     game.play(f"merchant:{town}")
     game.play("draw")
@@ -216,7 +209,7 @@ def draw_and_return(game: Game, town: str, number: int) -> list[str]:
     return wares
 
 
-def test_tiles_do_not_depend_on_the_rest_of_the_game() -> None:
+def test_sample__reveals_the_same_tiles_in_other_positions() -> None:
     later = changed(TO_PAINT, "round", 9)
     later["players"][1]["temple"] = 5
     for seed in range(20):
@@ -226,7 +219,7 @@ def test_tiles_do_not_depend_on_the_rest_of_the_game() -> None:
 # Episodes
 
 
-def test_episode_seed__all_episodes_are_other_games() -> None:
+def test_episode_seed__differs_between_episodes() -> None:
     seeds = [episode_seed(seed, episode) for seed in range(50) for episode in range(50)]
     assert len(set(seeds)) == 2500
     assert all(0 <= seed <= MAX_SEED for seed in seeds)

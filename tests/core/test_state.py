@@ -1,4 +1,4 @@
-"""States: rows of records are copied and written as whole bytes."""
+"""Tests of the state dtype and of copies of rows."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ def some_states(seed: int = 0) -> npt.NDArray[np.void]:
     return np.concatenate([random_walk(seed + i, 30 * i).state for i in range(5)])
 
 
-def test_records_have_no_padding() -> None:
+def test_state__has_no_padding() -> None:
     for dtype in (STATE, LUCK):
         assert dtype.fields is not None
         sizes = [field[0].itemsize for field in dtype.fields.values()]
@@ -23,7 +23,7 @@ def test_records_have_no_padding() -> None:
 
 
 @ROWS
-def test_rows_are_copied(rows: list[int]) -> None:
+def test_copy_rows__copies_whole_records(rows: list[int]) -> None:
     states = some_states()
     assert copy_rows(states).tobytes() == states.tobytes()
     copied = copy_rows(states, np.array(rows, np.int64))
@@ -34,7 +34,7 @@ def test_rows_are_copied(rows: list[int]) -> None:
 
 
 @ROWS
-def test_rows_are_written(rows: list[int]) -> None:
+def test_put_rows__writes_whole_records(rows: list[int]) -> None:
     states, values = some_states(), some_states(seed=50)[: len(rows)]
     expected = [row.tobytes() for row in states]
     for i, value in zip(rows, values, strict=True):
@@ -43,7 +43,7 @@ def test_rows_are_written(rows: list[int]) -> None:
     assert [row.tobytes() for row in states] == expected
 
 
-def test_rows_that_do_not_fit_are_not_written() -> None:
+def test_put_rows__refuses_another_number_of_rows() -> None:
     states = some_states()
     with pytest.raises(ValueError, match="shape"):
         put_rows(states, np.array([0, 1, 2]), some_states()[:2])

@@ -1,4 +1,4 @@
-"""Work and memory for threads."""
+"""Tests of the tools for threads, and of the pool of threads."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ from tokaido_env.core import jit, threads
 
 
 def _fill(out: Any, taken: Any, count: int) -> None:
-    """Count how often each number is taken, a few at a time."""
+    """Count how often each index is taken, three at a time."""
     for _ in prange(count):
         first = threads.fetch_add(taken, 3)
         while first < len(out):
@@ -23,7 +23,7 @@ def _fill(out: Any, taken: Any, count: int) -> None:
             first = threads.fetch_add(taken, 3)
 
 
-def test_threads_take_each_piece_of_work_once() -> None:
+def test_fetch_add__gives_each_index_to_one_thread() -> None:
     fill: Any = jit.parallel(_fill, at_least=2)
     out = np.zeros(100_000, np.int64)
     fill(out, np.zeros(1, np.int64), 4)
@@ -32,7 +32,7 @@ def test_threads_take_each_piece_of_work_once() -> None:
 
 @pytest.mark.parametrize("dtype", ["<f4", "<i8", [("a", "<i8"), ("b", "u1", 300)], ("<f4", 32)])
 @pytest.mark.parametrize("length", [0, 1, 77])
-def test_no_two_threads_write_to_one_cache_line(dtype: Any, length: int) -> None:
+def test_padded_rows__lie_in_different_cache_lines(dtype: Any, length: int) -> None:
     rows = threads.padded_rows(3, length, np.dtype(dtype))
     begins = [rows[i].__array_interface__["data"][0] for i in range(3)]
     used = length * np.dtype(dtype).itemsize
@@ -63,7 +63,7 @@ class Searches:
         return hashlib.sha256(actions.tobytes()).hexdigest()[:8] + f" {threads_for(64)}"
 
 searches, found = Searches(), []
-print("here", searches[0])
+print("main", searches[0])
 pair = [threading.Thread(target=lambda: found.append(searches[0])) for _ in range(2)]
 [each.start() for each in pair]
 [each.join() for each in pair]
@@ -75,19 +75,19 @@ if os.fork() == 0:
 assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
 loader = DataLoader(searches, batch_size=None, num_workers=2, multiprocessing_context="fork")
 print("loader", *loader)
-print("here", searches[0])
+print("main", searches[0])
 """
 
 
-@pytest.mark.skipif(jit.INTERPRETED, reason="there, everything is serial")
+@pytest.mark.skipif(jit.INTERPRETED, reason="interpreted kernels are serial")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
-def test_the_pool_gives_the_same_bytes_in_forks_loaders_and_threads() -> None:
-    """No hang and no warning; forked children, which share the processors, use one thread."""
-    told = run_script(POOL, NUMBA_NUM_THREADS="2")
-    found = told.split()[1]
-    assert told == (
-        f"here {found} 2\ntwo threads {found} 2 {found} 2\nforked {found} 1\n"
-        f"loader {found} 1 {found} 1\nhere {found} 2\n"
+def test_pooled__gives_the_same_bytes_in_forks_loaders_and_threads() -> None:
+    """Without a warning; forked children use one thread each."""
+    output = run_script(POOL, NUMBA_NUM_THREADS="2")
+    found = output.split()[1]
+    assert output == (
+        f"main {found} 2\ntwo threads {found} 2 {found} 2\nforked {found} 1\n"
+        f"loader {found} 1 {found} 1\nmain {found} 2\n"
     )
-    assert run_script(POOL, NUMBA_NUM_THREADS="1") == told.replace(" 2", " 1")
+    assert run_script(POOL, NUMBA_NUM_THREADS="1") == output.replace(" 2", " 1")

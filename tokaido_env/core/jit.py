@@ -1,16 +1,15 @@
-"""Decorators that compile: scalar kernels, cached entries, and entries that use several threads.
+"""Decorators that compile kernels, entries for Python, and entries for several threads.
 
-`kernel` marks a scalar function that is copied into the kernels that call it, `subroutine` one that
-they call, `allocator` one that makes arrays. `entry` marks a function that Python calls: it is
-compiled on its first call and kept on disk. `pooled` and `parallel` are entries for several
-threads: `pooled` for coarse work, in one compiled form, `parallel` for single steps of a batch, in
-two.
+`kernel` marks a scalar function that is inlined into its callers, `subroutine` one that they call,
+`allocator` one that makes arrays. `entry` marks a function for Python callers: it is compiled on
+its first call and stored on disk. `pooled` and `parallel` are entries for several threads:
+`pooled` for coarse work, in one compiled form, `parallel` for single steps of a batch, in two.
 
-Which functions are copied was measured (Numba 0.68, two processors). Rules and what a network
-consists of are: called, random play loses 7 %, and `champion` seems to lose 5 %. It costs little
-time, since a function that only others call is optimised where it ends up (`_InnerLibrary`).
+The choice between inlining and calling was measured (Numba 0.68, two processors). Without inlining,
+random play is 7 % slower, and `champion` about 5 %. Inlining costs little compile time, because a
+function with only compiled callers is optimised as a part of them (`_InnerLibrary`).
 
-With `NUMBA_DISABLE_JIT=1` all of them run as plain Python, for debugging and coverage.
+With `NUMBA_DISABLE_JIT=1` all functions run as plain Python, for debugging and coverage.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 INTERPRETED = bool(config.DISABLE_JIT)
 PARALLEL_FROM = 1024
-_PARTS = 4  # of a range for each thread: items differ in how long they take
+_PARTS = 4  # of a range for each thread, because the times of items differ
 
 _in_forked_child = False
 _threads_in_use = threading.Lock()
@@ -58,17 +57,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def kernel(function: F) -> F:
-    """Compile a scalar function for use inside other kernels only; never cached by itself.
+    """Compile a scalar function that other kernels inline; it has no cache entry.
 
-    It gets no wrapper for calls from Python, which saves a fifth of the time to compile, and it
-    cannot make arrays: then it need not count references to those it is given, which can take as
-    long as all that it does.
+    It has no wrapper for calls from Python, which saves a fifth of the compile time. It cannot make
+    arrays, and so need not count references to its arguments, which can take as long as its work.
     """
     return _compile_inner(function, forceinline=True, _nrt=False)
 
 
 def subroutine(function: F) -> F:
-    """Compile a `kernel` that is called, not copied into its callers: long and seldom needed."""
+    """Compile a `kernel` that is called, not inlined: for long code that seldom runs."""
     return _compile_inner(function, _nrt=False)
 
 
@@ -78,24 +76,23 @@ def allocator(function: F) -> F:
 
 
 def entry(function: F) -> F:
-    """Compile a function that Python calls, cached on disk where a folder is writable.
+    """Compile a function for Python callers; cache it on disk if a folder is writable.
 
-    In interpreted mode the overflow warnings of NumPy's 64-bit integers are silenced: the random
-    numbers of `luck` wrap around on purpose.
+    In interpreted mode, NumPy's overflow warnings are off: random numbers (`rng`) wrap around.
     """
     return _compile(function, parallel=False)
 
 
 def pooled(*, at_least: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Compile a function over a range of coarse work; its calls split the range among threads.
+    """Compile a function over a range of coarse work; calls split the range among threads.
 
-    The function takes a range as its first two arguments, `first` and `last`, and writes only to
-    what belongs to it. A call takes how many items there are in their place. It is compiled once,
-    serial: entries release Python's global lock, so a pool of Python threads runs it nearly as fast
-    as Numba's own threads would, which take a second form. In threads a call costs 70 µs more.
+    The function's first two arguments are a range, `first` and `last`, and it writes only to items
+    of that range. Callers pass the number of items instead. It is compiled once, serial: entries
+    release Python's global lock, so a pool of Python threads is nearly as fast as Numba's threads,
+    which would need a second compiled form. Threads add 70 µs to a call.
 
     Args:
-        at_least: the number of items from which a call uses threads.
+        at_least: the smallest number of items for which a call uses threads.
     """
 
     def compile_pooled(function: Callable[..., None]) -> Callable[..., None]:
@@ -115,10 +112,10 @@ def pooled(*, at_least: int) -> Callable[[Callable[..., None]], Callable[..., No
 
 
 def threads_for(items: int) -> int:
-    """Return how many threads a `pooled` call uses on so many items: at least 1.
+    """Return the number of threads of a `pooled` call, at least 1.
 
-    One in a forked child, whose siblings use the other processors, when Python is about to end, and
-    in interpreted mode.
+    It is 1 in a forked child, because other children use the other processors, while Python shuts
+    down, and in interpreted mode.
     """
     if items < 2 or INTERPRETED or _in_forked_child or not threading.main_thread().is_alive():
         return 1
@@ -126,15 +123,15 @@ def threads_for(items: int) -> int:
 
 
 def _run_in_pool(serial: Callable[..., None], threads: int, items: int, args: Any) -> None:
-    """Run a kernel over a range in this thread and others; each takes the next part when free."""
+    """Run a kernel over a range in several threads; each takes the next part when it is free."""
     parts = min(items, _PARTS * threads)
     ends = [items * part // parts for part in range(parts + 1)]
-    left = deque(itertools.pairwise(ends))
+    parts_left = deque(itertools.pairwise(ends))
 
     def work() -> None:
         while True:
             try:
-                first, last = left.popleft()
+                first, last = parts_left.popleft()
             except IndexError:
                 return
             serial(first, last, *args)
@@ -142,22 +139,22 @@ def _run_in_pool(serial: Callable[..., None], threads: int, items: int, args: An
     helpers = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
     try:
         work()
-    finally:  # nothing may write to the caller's arrays afterwards
-        left.clear()
+    finally:  # no thread may write to the caller's arrays after the call
+        parts_left.clear()
         _join(helpers)
 
 
 def _join(helpers: list[Future[None]]) -> None:
-    """Wait for the threads that run, then raise what they raised; Ctrl-C meanwhile comes after."""
-    pressed: KeyboardInterrupt | None = None
+    """Wait for the running threads, then raise a Ctrl-C of the meantime or their errors."""
+    interrupt: KeyboardInterrupt | None = None
     for helper in helpers:
         while not helper.cancel() and not helper.done():
             try:
                 wait([helper])
             except KeyboardInterrupt as error:
-                pressed = error
-    if pressed is not None:
-        raise pressed
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
     for helper in helpers:
         if not helper.cancelled():
             helper.result()
@@ -169,12 +166,12 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def parallel(function: F, at_least: int = PARALLEL_FROM) -> F:
-    """Compile one plain body whose outer loop is `prange` twice, serial and parallel.
+    """Compile a function with an outer `prange` loop twice: serial and parallel.
 
-    The parallel form runs when the first argument is long (`at_least`, by default many games) and
-    Numba may use more than one thread (`numba.set_num_threads`). It never runs in a forked
-    child, which Numba's threads do not survive, nor in two Python threads at once, which they do
-    not bear either: the second one takes the serial form. Both forms give the same bytes.
+    The parallel form runs if the first argument has `at_least` items and Numba may use more than
+    one thread (`numba.set_num_threads`). It never runs in a forked child, where Numba's threads do
+    not exist, nor in two Python threads at once, which Numba's threads do not support: the second
+    uses the serial form. Both forms produce the same bytes.
     """
     serial = _compile(function, parallel=False)
     threaded = _compile(function, parallel=True)
@@ -208,17 +205,17 @@ def _compile_inner(function: F, **options: bool) -> F:
 
 
 def _by_types(template: Callable[..., Any], args: Any, kws: Any) -> Any:
-    """Let constants count as numbers: Numba would compile a function anew for each of them."""
+    """Treat constants as numbers: Numba would compile a function again for each constant."""
     return template(tuple(map(numba.types.unliteral, args)), kws)
 
 
 class _InnerLibrary(JITCodeLibrary):
-    """The code of a function that is only called by others, which are optimised with it.
+    """The code of a function with compiled callers only, which is optimised as a part of them.
 
-    Numba would optimise and translate each function together with all that it calls: code that is
-    called through ten functions eleven times. That was half of the time to compile. Should Numba
-    rename these methods, it only takes that time again. Nothing here uses the environment that
-    Numba sets for functions that make Python objects.
+    Numba would optimise each function together with all functions that it calls: code below ten
+    callers eleven times, half of the compile time. If Numba renames these methods, only that time
+    returns. Inner functions do not use the environment that Numba sets for functions that make
+    Python objects.
     """
 
     def _optimize_final_module(self) -> None:

@@ -1,23 +1,24 @@
-"""Compiled entries on disk: kept by what they are made of, whole or not at all, made once.
+"""A cache of compiled entries on disk, shared by processes and keyed by content.
 
-Of several processes that need the same entry at once, one compiles it, the others wait and load it.
-What the disk refuses, or has damaged, is compiled again and told.
+If several processes need the same entry at once, one compiles it; the others wait and load it.
+Files are written completely or not at all. If a file cannot be read or is damaged, the entry is
+compiled again, with a warning.
 
-An entry is code, which runs as it is loaded, and its checksum keeps out damage, not people. So it
-is read only where folder and file are the user's own and nobody else may write them, as they are
-made here. Others are left alone, by root in somebody's home too: what is compiled stays in memory,
-and a warning says what helps. Windows keeps the caches of users apart by itself.
+Loading an entry runs its code, and its checksum detects damage, not attacks. So a file is loaded
+only if it and its folder belong to the user and no other user may write them. Otherwise compiled
+entries stay in memory, and a warning gives the remedy; this also holds for root in a user's home.
+On Windows the users' cache folders are separate.
 
-Numba's own cache does not do: with a folder named by a hash of the sources, four processes compile
-everything four times, a damaged file fails the first call, and NUMBA_BOUNDSCHECK gets kernels
-without bounds checks (tried with Numba 0.68).
+Numba's own cache is not enough (tried with Numba 0.68). With a folder named by a hash of the
+sources, four processes compile everything four times, a damaged file fails the first call, and
+NUMBA_BOUNDSCHECK gets kernels without bounds checks.
 
-A file's name is a fingerprint of what the entry is made of, read from what Numba compiles, in
-memory: the byte code of the function and of all that it calls, their constants, options and
-versions. What lies in a source file by then has no part in it.
+The name of a file holds a fingerprint of the entry as Numba compiles it, in memory: the byte code
+of the function and of all functions it calls, their constants, options and versions. Source files
+are not read.
 
-The folder is `tokaido_env/kernels` in NUMBA_CACHE_DIR, in XDG_CACHE_HOME or in the user's cache. A
-relative one does not count: it would be a part of whatever folder a command runs in.
+The folder is `tokaido_env/kernels` in NUMBA_CACHE_DIR, in XDG_CACHE_HOME or in the user's cache.
+Relative paths are ignored: they would depend on the working directory.
 """
 
 from __future__ import annotations
@@ -52,36 +53,36 @@ from numba.core.serialize import dumps
 
 try:
     import fcntl
-except ImportError:  # Windows: who is late compiles too
+except ImportError:  # Windows: processes do not wait for each other
     fcntl = None  # type: ignore[assignment]  # a module is not optional to mypy
 
-SLOW = 2.0  # seconds of compiling, then it is told
-PAUSE = 60.0  # seconds until it may be told again
+NOTICE_AFTER = 2.0  # seconds of compiling
+NOTICE_INTERVAL = 60.0  # seconds between notices
 
 _CHECKSUM = hashlib.sha256().digest_size
 
-# The compilations under way, one within another: what each has to end. Numba's lock guards it.
-_ends: list[ExitStack] = []
+# The clean-up of each nested compilation in progress. Numba's compiler lock protects it.
+_cleanups: list[ExitStack] = []
 
 
 def cache_on_disk(dispatcher: Any) -> None:
-    """Give a dispatcher of Numba a place on disk; nothing is read before its first call."""
+    """Cache the compiled forms of a Numba dispatcher on disk; read files on its first call."""
     cache = KernelCache(dispatcher)
     compile_now = dispatcher.compile
 
-    def compile_in_turn(signature: Any) -> Any:
-        with global_compiler_lock, _no_collection(), ExitStack() as end:
-            _ends.append(end)
-            end.callback(_ends.pop)
+    def compile_once(signature: Any) -> Any:
+        with global_compiler_lock, _no_collection(), ExitStack() as cleanup:
+            _cleanups.append(cleanup)
+            cleanup.callback(_cleanups.pop)
             return compile_now(signature)
 
     dispatcher._cache = cache
-    dispatcher.compile = compile_in_turn
+    dispatcher.compile = compile_once
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep Python's collector from searching what the compiler makes, which all stays in use."""
+    """Pause garbage collection: the compiler's many objects stay in use, and a search is slow."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -92,40 +93,40 @@ def _no_collection() -> Iterator[None]:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder for compiled entries; None if it cannot be written, or others may too."""
+    """Return the folder for compiled entries; None if it is not writable, or by other users too."""
     try:
-        outer = _cache_root() / "tokaido_env"
-        folder = outer / "kernels"
-        for part in (outer, folder):
-            part.mkdir(0o700, parents=True, exist_ok=True)
-            _check_own(part.stat())
+        parent = _cache_root() / "tokaido_env"
+        folder = parent / "kernels"
+        for path in (parent, folder):
+            path.mkdir(0o700, parents=True, exist_ok=True)
+            _check_owner(path.stat())
     except UntrustedError as error:
         _warn_untrusted(folder, str(error))
         return None
-    except (OSError, RuntimeError):  # nothing can be written; there is no home
+    except (OSError, RuntimeError):  # not writable, or no home folder
         return None
     return folder if os.access(folder, os.W_OK) else None
 
 
 class UntrustedError(Exception):
-    """Files that somebody else could have written: the message says what helps."""
+    """Another user could have written the files; the message gives the remedy."""
 
 
-def _check_own(found: os.stat_result) -> None:
-    """Raise `UntrustedError` unless a file or folder is the user's and nobody else may write it."""
+def _check_owner(found: os.stat_result) -> None:
+    """Raise `UntrustedError` unless only the user may write a file or folder."""
     if sys.platform == "win32":
         return
     if found.st_uid != os.geteuid():
-        raise UntrustedError("some are another user's: XDG_CACHE_HOME names a folder of your own")
+        raise UntrustedError("another user owns files there: set XDG_CACHE_HOME to your own folder")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UntrustedError("other users may write some: chmod -R go-w takes that from them")
+        raise UntrustedError("other users may write files there: run chmod -R go-w on it")
 
 
 class KernelCache:
-    """The place of one dispatcher's compiled forms: a file a signature, named by a fingerprint.
+    """The compiled forms of one dispatcher: a file for each signature, named by its fingerprint.
 
-    It stands in for the cache of Numba, which looks at one source file only, keeps what an edit
-    and its undoing leave behind, and fails on a damaged file.
+    It replaces Numba's cache, which depends on one source file only, keeps stale entries, and fails
+    on a damaged file.
     """
 
     def __init__(self, dispatcher: Any) -> None:
@@ -133,45 +134,45 @@ class KernelCache:
 
     @property
     def cache_path(self) -> str | None:
-        """The folder, for `dispatcher.stats`."""
+        """The cache folder; `dispatcher.stats` reads it."""
         folder = _folder()
         return None if folder is None else str(folder)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return what is kept of a signature; None if it is for this process to compile."""
-        rtsys.initialize(target)  # loaded code needs no more; what compiling needs takes 0.3 s
+        """Return the cached form for a signature; None if this process has to compile it."""
+        rtsys.initialize(target)  # enough for loaded code; compiling needs 0.3 s more
         path = self._path(signature)
-        found = None if path is None else _load(path, target)
-        if found is None:
-            _ends[-1].enter_context(COMPILE_NOTICE)
+        loaded = None if path is None else _load(path, target)
+        if loaded is None:
+            _cleanups[-1].enter_context(COMPILE_NOTICE)
             if path is not None:
-                _ends[-1].enter_context(_turn(path))
-                found = _load(path, target)
-        return found
+                _cleanups[-1].enter_context(_entry_lock(path))
+                loaded = _load(path, target)
+        return loaded
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep what was compiled, if it means something to another process."""
-        lasting = all(each.can_cache for each in result.lifted)
+        """Write a compiled form, unless it refers to memory of this process."""
+        portable = all(each.can_cache for each in result.lifted)
         path = self._path(signature)
-        if path is None or not lasting or result.library.has_dynamic_globals:
+        if path is None or not portable or result.library.has_dynamic_globals:
             return
         contents = dumps(result._reduce())
         try:
             _write(path, hashlib.sha256(contents).digest() + contents)
         except OSError as error:
-            _warn_unkept(path.parent, error.strerror or str(error))
+            _warn_unwritable(path.parent, error.strerror or str(error))
 
     def flush(self) -> None:
-        """Remove nothing: what is kept is never stale."""
+        """Do nothing: entries are never stale."""
 
     def _path(self, signature: Any) -> Path | None:
         folder = _folder()
         if folder is None:
             return None
-        known_as = fingerprint(self._dispatcher, signature)
+        digits = fingerprint(self._dispatcher, signature)
         function = self._dispatcher.py_func
-        room = function.__module__.rpartition(".")[2]
-        return None if known_as is None else folder / f"{room}.{function.__name__}-{known_as}.nbc"
+        module = function.__module__.rpartition(".")[2]
+        return None if digits is None else folder / f"{module}.{function.__name__}-{digits}.nbc"
 
 
 @functools.cache
@@ -190,14 +191,14 @@ def _cache_root() -> Path:
 
 
 def _load(path: Path, target: Any) -> Any:
-    """Return what a file keeps, None if there is none or it is damaged, which is told."""
+    """Return the compiled form in a file; None, with a warning, if it is damaged or untrusted."""
     try:
         with path.open("rb") as file:
-            _check_own(os.fstat(file.fileno()))
+            _check_owner(os.fstat(file.fileno()))
             contents = file.read()
         if hashlib.sha256(contents[_CHECKSUM:]).digest() != contents[:_CHECKSUM]:
             path.unlink()
-            raise OSError("it is damaged and has been removed")
+            raise OSError("the file was damaged and has been removed")
     except FileNotFoundError:
         return None
     except UntrustedError as error:
@@ -210,11 +211,11 @@ def _load(path: Path, target: Any) -> Any:
 
 
 def _write(path: Path, contents: bytes) -> None:
-    """Write a file: whole or not at all."""
+    """Write a file completely or not at all."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     unfinished.unlink(missing_ok=True)
     try:
-        with open(unfinished, "xb", opener=_for_us) as file:
+        with open(unfinished, "xb", opener=_open_private) as file:
             file.write(contents)
         unfinished.replace(path)
     except BaseException:
@@ -222,20 +223,20 @@ def _write(path: Path, contents: bytes) -> None:
         raise
 
 
-def _for_us(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
 @functools.cache
 def _warn_untrusted(folder: Path, reason: str) -> None:
-    """Warn, once, that what lies in a folder is not loaded."""
-    _warn(f"{folder}: does not load compiled kernels, which are code: {reason}")
+    """Warn, once, that the files of a folder are not loaded."""
+    _warn(f"{folder}: compiled kernels are code and were not loaded: {reason}")
 
 
 @functools.cache
-def _warn_unkept(folder: Path, reason: str) -> None:
-    """Warn, once, that what is compiled stays in memory."""
-    _warn(f"{folder}: cannot keep compiled kernels, which every start compiles anew: {reason}")
+def _warn_unwritable(folder: Path, reason: str) -> None:
+    """Warn, once, that compiled entries stay in memory."""
+    _warn(f"{folder}: cannot write compiled kernels, so each start compiles them again: {reason}")
 
 
 def _warn(message: str) -> None:
@@ -243,39 +244,42 @@ def _warn(message: str) -> None:
 
 
 @contextmanager
-def _turn(path: Path) -> Iterator[None]:
-    """Wait until no other process compiles what this file is to keep, and be the one.
+def _entry_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of an entry, so that one process at a time compiles it.
 
-    The operating system holds the lock and lets go when its holder ends, however it does: one byte
-    of the folder's lock file for each entry. Where it has no such locks, nobody waits.
+    The lock is on one byte of the folder's lock file for each entry. The operating system releases
+    it when the process ends in any way. Where it has no such locks, processes do not wait.
     """
-    place = int(path.stem.rpartition("-")[2][:15], 16)
+    byte = int(path.stem.rpartition("-")[2][:15], 16)
     try:
         file = _lock_file(path.parent)
-        fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
-    except (OSError, AttributeError):  # no locks on this disk, or on this system
+        fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
+    except (OSError, AttributeError):  # no locks on this disk or on this system
         yield
         return
     try:
         yield
     finally:
-        fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
 
 
 @functools.cache
 def _lock_file(folder: Path) -> int:
-    """Open a folder's lock file for good: closing it anywhere would end all locks on it."""
+    """Open a folder's lock file and never close it: closing would release all its locks."""
     return os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
 
 
 class CompileNotice:
-    """Says on a terminal that compiling takes a while: after `SLOW` seconds in all, then rarely."""
+    """Prints a notice on a terminal after `NOTICE_AFTER` seconds of compiling in all.
+
+    Notices are at least `NOTICE_INTERVAL` seconds apart.
+    """
 
     def __init__(self) -> None:
         self.muted = False
         self._depth = 0
-        self._spent = 0.0  # seconds of compiling since it was told
-        self._told = -inf
+        self._spent = 0.0  # seconds of compiling since the last notice
+        self._last_notice = -inf
         self._began = 0.0
         self._timer: threading.Timer | None = None
 
@@ -284,8 +288,8 @@ class CompileNotice:
         if self._depth > 1:
             return
         self._began = time.monotonic()
-        if _at_terminal() and not self.muted and self._began - self._told >= PAUSE:
-            self._timer = threading.Timer(max(SLOW - self._spent, 0), self._tell)
+        if _at_terminal() and not self.muted and self._began - self._last_notice >= NOTICE_INTERVAL:
+            self._timer = threading.Timer(max(NOTICE_AFTER - self._spent, 0), self._print)
             self._timer.daemon = True
             self._timer.start()
 
@@ -298,16 +302,16 @@ class CompileNotice:
             self._timer = None
         self._spent += time.monotonic() - self._began
 
-    def _tell(self) -> None:
-        self._told, self._spent = time.monotonic(), 0.0
+    def _print(self) -> None:
+        self._last_notice, self._spent = time.monotonic(), 0.0
         folder = _folder()
-        kept = (
-            "it cannot be kept: XDG_CACHE_HOME names a folder that can be written"
+        cached = (
+            "the result cannot be cached: set XDG_CACHE_HOME to a writable folder"
             if folder is None
-            else f"it is kept in {folder} (python -m tokaido_env warmup does it ahead)"
+            else f"the result is cached in {folder} (python -m tokaido_env warmup does it ahead)"
         )
         print(
-            f"tokaido_env: compiling for the first time, about half a minute; {kept}",
+            f"tokaido_env: compiling for the first time, about half a minute; {cached}",
             file=sys.stderr,
             flush=True,
         )
@@ -317,64 +321,64 @@ COMPILE_NOTICE = CompileNotice()
 
 
 def _at_terminal() -> bool:
-    """Return whether somebody reads what this process says; workers leave it to their parent."""
+    """Return whether this process prints to a terminal; worker processes never do."""
     return multiprocessing.parent_process() is None and bool(sys.stderr and sys.stderr.isatty())
 
 
-# What an entry is made of
+# Fingerprints of entries
 
 # Settings of Numba that change what it compiles.
-_SETTINGS = (
+_NUMBA_SETTINGS = (
     *("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "DEBUG_ARRAY_OPT", "ENABLE_AVX"),
     *("LOOP_VECTORIZE", "SLP_VECTORIZE", "DISABLE_INTEL_SVML", "ERROR_MODEL"),
 )
-_PLAIN = (type(None), type(Ellipsis), bool, int, float, complex, str, bytes)
-# Code that a version number tells, or that is part of Python; that of llvmlite goes with Numba's.
+_PLAIN_TYPES = (type(None), type(Ellipsis), bool, int, float, complex, str, bytes)
+# Packages that a version number identifies, or that are part of Python; llvmlite's follows Numba's.
 _VERSIONED = {"numpy", "numba", "llvmlite", *sys.stdlib_module_names}
 
 Description = tuple[str, list[Any]]
-"""A value in words, and other values that it is made of."""
+"""A text that describes a value, and the values that it consists of."""
 
 
 def fingerprint(entry: Any, signature: Any) -> str | None:
-    """Return 32 hexadecimal digits of what a dispatcher compiles for a signature.
+    """Return 32 hexadecimal digits that identify a dispatcher's code for a signature.
 
-    None if something in it has no lasting description, such as a pointer: then nothing may be kept.
+    None if a part is valid in this process only, such as a pointer: the code must not be cached.
     """
-    digest = hashlib.sha256(repr(_surroundings(entry)).encode())
-    met: dict[int, int] = {}  # what is mentioned twice, or calls itself
+    digest = hashlib.sha256(repr(_environment(entry)).encode())
+    seen: dict[int, int] = {}  # values that occur again, or refer to themselves
     waiting = [signature, entry]
     while waiting:
         value = waiting.pop()
-        if id(value) in met:
-            digest.update(f"again {met[id(value)]};".encode())
+        if id(value) in seen:
+            digest.update(f"again {seen[id(value)]};".encode())
             continue
         if isinstance(value, Dispatcher | FunctionType | type):
-            met[id(value)] = len(met)
+            seen[id(value)] = len(seen)
         described = _describe(value)
         if described is None:
             return None
-        words, parts = described
-        digest.update(f"{type(value).__name__} {len(parts)} {len(words)} {words};".encode())
+        text, parts = described
+        digest.update(f"{type(value).__name__} {len(parts)} {len(text)} {text};".encode())
         waiting += reversed(parts)
     return digest.hexdigest()[:32]
 
 
-def _surroundings(entry: Any) -> tuple[Any, ...]:
-    """Return what code depends on beside itself: versions, the processor, settings."""
+def _environment(entry: Any) -> tuple[Any, ...]:
+    """Return the versions, the processor and the settings that compiled code depends on."""
     versions = (numba.__version__, np.__version__, sys.version)
     processor = entry.targetctx.codegen().magic_tuple()
-    return (versions, processor, [getattr(config, name, None) for name in _SETTINGS])
+    return (versions, processor, [getattr(config, name, None) for name in _NUMBA_SETTINGS])
 
 
 def _describe(value: Any) -> Description | None:
-    """Return a value in words and what it is made of, None if it cannot be told."""
-    if isinstance(value, _PLAIN):
+    """Return a text that describes a value and the values in it; None if there is none."""
+    if isinstance(value, _PLAIN_TYPES):
         return repr(value), []
     if isinstance(value, Dispatcher):
         return repr(sorted(value.targetoptions.items())), [value.py_func]
     if isinstance(value, CodeType):
-        return _words_of_code(value), list(value.co_consts)
+        return _code_text(value), list(value.co_consts)
     if isinstance(value, types.Type):
         return repr(value), _parts_of_type(value)
     if isinstance(value, tuple | list):
@@ -389,7 +393,7 @@ def _describe(value: Any) -> Description | None:
 
 
 def _describe_named(value: Any) -> Description | None:
-    """Describe functions, classes and modules, those of libraries by their names."""
+    """Describe functions, classes and modules; those of libraries by their names."""
     if isinstance(value, _Intrinsic):
         return "", [value._defn]
     name = _name(value)
@@ -401,7 +405,7 @@ def _describe_named(value: Any) -> Description | None:
 
 
 def _parts_of_function(function: FunctionType) -> list[Any]:
-    """Return its code and the values that its names and closure have now."""
+    """Return a function's code and the present values of its globals and closure."""
     scope = function.__globals__
     known = [(name, scope[name]) for name in _names(function.__code__) if name in scope]
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
@@ -410,19 +414,19 @@ def _parts_of_function(function: FunctionType) -> list[Any]:
 
 @functools.cache
 def _names(code: CodeType) -> tuple[str, ...]:
-    """Return the names of globals, and of attributes, in a function's code, sorted."""
-    return tuple(sorted(set(_each_name(code))))
+    """Return the sorted names of globals and attributes in a function's code."""
+    return tuple(sorted(set(_iter_names(code))))
 
 
-def _each_name(code: CodeType) -> Iterator[str]:
+def _iter_names(code: CodeType) -> Iterator[str]:
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _each_name(inner)
+            yield from _iter_names(inner)
 
 
 @functools.cache
-def _words_of_code(code: CodeType) -> str:
+def _code_text(code: CodeType) -> str:
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return repr((code.co_code, code.co_argcount, code.co_flags, names))
 
@@ -443,13 +447,13 @@ def _parts_of_class(kind: type) -> list[Any]:
 
 
 def _parts_of_type(kind: Any) -> list[Any]:
-    """Return what the name of a type of Numba leaves out: the fields of named tuples."""
+    """Return the parts that the name of a Numba type leaves out: the fields of named tuples."""
     named = [kind.instance_class] if hasattr(kind, "instance_class") else []
     return [*getattr(kind, "types", ()), *named]
 
 
 def _name(value: Any) -> str:
-    """Return the full name of a function, class or module, empty for anything else."""
+    """Return the full name of a function, class or module; "" for other values."""
     if isinstance(value, type(sys)):
         return value.__name__
     own = getattr(value, "__qualname__", None) or getattr(value, "__name__", "")
