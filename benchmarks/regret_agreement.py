@@ -10,9 +10,9 @@ from tokaido_env.study.regret import (
     Floats,
     Rows,
     best_rows,
-    best_without,
-    block_values,
-    estimates,
+    best_rows_without_each_block,
+    block_means,
+    stratified_means,
 )
 from tokaido_env.study.regret_set import RegretSet
 
@@ -29,10 +29,11 @@ def agreement(told: RegretSet) -> dict[str, Any]:
     - "lost_by_POLICY": what the best action of the other loses by its rollouts;
     - "higher": by how much the first says more of its best action for who decides.
     """
-    first, second = (block_values(told, policy) for policy in (0, 1))
+    first, second = (block_means(told, policy) for policy in (0, 1))
     full = np.asarray(~np.isnan(first).any(axis=1))
-    a, b = (_centred(values[full], told.owners[full]) for values in (first, second))
-    best = [best_without(told, values) for values in (first, second)]  # (n, blocks) each
+    a, b = (_centred(values[full], told.action_positions[full]) for values in (first, second))
+    # (n, blocks) each
+    best = [best_rows_without_each_block(told, values) for values in (first, second)]
     whole = [best_rows(told, values) for values in (first, second)]
     worth = [[np.take_along_axis(v, rows, axis=0) for rows in best] for v in (first, second)]
     names = told.card["policies"]
@@ -48,7 +49,7 @@ def agreement(told: RegretSet) -> dict[str, Any]:
     return {
         "correlation": round(float(noisy), 4),
         "correlation_without_noise": round(float(clean), 4),
-        **estimates(columns, told),
+        **stratified_means(columns, told),
     }
 
 

@@ -202,7 +202,7 @@ def make_plan(n: int, seed: int, games: int = GAMES, blocks: int = BLOCKS) -> Re
 
 def worth_rolling(told: RegretSet) -> npt.NDArray[np.bool_]:
     """Return which actions are to be rolled out in full: bool (m,)."""
-    batch, n, owners = told.batch(), len(told), told.owners
+    batch, n, owners = told.batch(), len(told), told.action_positions
     there = batch.boards_of(batch.all_games), batch.states, batch.legal
     keys = batch.keys(batch.all_games)
     shares, named = np.zeros((n, N_ACTIONS)), np.zeros((n, N_ACTIONS), np.bool_)
@@ -304,8 +304,8 @@ def _unit(plan: RegretSet, agent: Agent, some: range) -> RolloutsUnit:
     """Return some positions of a plan as work for an executor."""
     rows, part = _rows(plan, some), np.arange(some.start, some.stop)
     _, (which, numbers) = _todo(plan, some)
-    batch = plan.questions(part).batch()
-    owners, actions = plan.owners[rows] - some.start, plan.actions[rows].astype(np.int64)
+    batch = plan.subset(part).batch()
+    owners, actions = plan.action_positions[rows] - some.start, plan.actions[rows].astype(np.int64)
     return RolloutsUnit(
         agent.spec,
         policy_sha256(agent.spec),

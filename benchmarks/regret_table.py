@@ -41,7 +41,7 @@ from tokaido_env.report.style import (
     save_figure,
 )
 from tokaido_env.report.tables import Table, markdown, print_table
-from tokaido_env.study.regret import Measured, difference
+from tokaido_env.study.regret import AgentChoices, regret_difference
 from tokaido_env.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _cost(told: RegretSet, one: Figures, other: Figures, counts: Any, board: str
     score = float(shares @ PAIR_SCORES)
     spread = sqrt(float(shares @ (PAIR_SCORES - score) ** 2))
     pairs = (CERTAIN * spread / abs(score - 0.5)) ** 2 if score != 0.5 else np.inf
-    more = difference(told, _choices(other), _choices(one), board)
+    more = regret_difference(told, _choices(other), _choices(one), board)
     error = (more["ci95"][1] - more["ci95"][0]) / (2 * Z95)
     needed = (CERTAIN * error / more["mean"]) ** 2 if more["mean"] > 0 else np.inf
     positions = needed * positions_on(told, board)
@@ -231,8 +231,8 @@ def positions_on(told: RegretSet, board: str) -> int:
     return int(own[told.stratum].sum())
 
 
-def _choices(found: Figures) -> Measured:
-    return Measured(found["agent"], np.array(found["choices"], np.int64), 0.0)
+def _choices(found: Figures) -> AgentChoices:
+    return AgentChoices(found["agent"], np.array(found["choices"], np.int64), 0.0)
 
 
 def costs_table(games: Sequence[Cost], positions: int) -> Table:

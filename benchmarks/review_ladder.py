@@ -31,9 +31,9 @@ from tokaido_env.cli.review_columns import review_file
 from tokaido_env.files import read_json, write_text
 from tokaido_env.record import Record, read_verified, save
 from tokaido_env.report.tables import Table, markdown, print_table
-from tokaido_env.study.batch_review import Asked, review_each
-from tokaido_env.study.estimates import Figure, mean_of
-from tokaido_env.study.review import DRAWS, OPEN
+from tokaido_env.study.batch_review import ReviewConfig, review_games
+from tokaido_env.study.estimates import JsonDict, clustered_mean
+from tokaido_env.study.review import CHANCE_SAMPLES, OPEN
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "review.md"
@@ -143,7 +143,7 @@ def _reviewed(games: Path, judge: str, executor: Executor) -> Path:
     if path.is_file():
         return path
     print(path.name, flush=True)
-    asked = Asked(make(judge), make(VALUES_BY), DRAWS, 0)
+    asked = ReviewConfig(make(judge), make(VALUES_BY), CHANCE_SAMPLES, 0)
     begun: list[Record] = []
 
     def each() -> Iterator[Any]:
@@ -159,7 +159,7 @@ def _reviewed(games: Path, judge: str, executor: Executor) -> Path:
             add(done + 1, begun[done], found)
             done += 1
 
-        review_each(each(), asked, take, executor)
+        review_games(each(), asked, take, executor)
     return path
 
 
@@ -239,12 +239,12 @@ def _against(choices: Choices, agents: Sequence[str]) -> list[tuple[str, ...]]:
     ]
 
 
-def loss_of(choices: Choices) -> Figure:
+def loss_of(choices: Choices) -> JsonDict:
     """Return the mean loss of decisions; pairs of games are what is independent."""
-    return mean_of(choices.losses, choices.pairs)
+    return clustered_mean(choices.losses, choices.pairs)
 
 
-def with_error(figure: Figure) -> str:
+def with_error(figure: JsonDict) -> str:
     """Return a mean of losses with half its interval, in percent."""
     if figure["mean"] is None:
         return "–"

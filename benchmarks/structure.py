@@ -1,10 +1,10 @@
-"""What the code looks like from outside: sizes, arguments, and which file knows which.
+"""Code structure: sizes of functions and files, and import directions between packages.
 
     python benchmarks/structure.py            this checkout
     python benchmarks/structure.py --root DIR another one
 
-Imports are read as text, those inside functions and those for type checkers included; nothing of
-the project is run.
+Imports are read from the syntax trees, also those in function bodies and for type checkers. No code
+of the project is run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 import functools
+import graphlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 KERNELS = {"kernel", "subroutine", "allocator", "entry", "parallel"}
 SCRIPTS = ("train.py", "evaluate.py")
 
-# Rooms and the files between them, lowest first: a file may know those of its own row and below.
-FLOORS: tuple[tuple[str, ...], ...] = (
+# Packages and modules in layers, lowest first: a module may import from its own layer and below.
+LAYERS: tuple[tuple[str, ...], ...] = (
     ("core",),
     ("files", "decoding"),
     ("boards",),
@@ -43,17 +44,17 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("web", "cli"),
     ("__main__", *(script.removesuffix(".py") for script in SCRIPTS)),
 )
-# What a room may not know although it lies below.
-BLIND = {"report": ("agents",)}
-# The one import upwards: what makes an agent of a spec, when asked.
-UPWARDS = {("agent", "agents")}
+# Packages that may not import from these lower packages.
+FORBIDDEN = {"report": ("agents",)}
+# The one allowed upward import: `agent.as_agent` makes an agent from a spec string.
+ALLOWED_UPWARD = {("agent", "agents")}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Graph = dict[str, set[str]]
 
 
 class Size(NamedTuple):
-    """A function: its file, name, lines of code and number of arguments."""
+    """The size of a function: file, name, lines of code and number of arguments."""
 
     file: str
     name: str
@@ -63,19 +64,19 @@ class Size(NamedTuple):
 
 
 def sources(root: Path = ROOT) -> dict[str, Path]:
-    """Return the files of the package and the scripts, by their paths in the root."""
+    """Return the files of the package and the scripts, by path in the root."""
     found = [*(root / "tokaido_env").rglob("*.py"), *(root / script for script in SCRIPTS)]
     return {str(path.relative_to(root)): path for path in sorted(found)}
 
 
 @functools.cache
 def parsed(path: Path) -> ast.Module:
-    """Return the syntax tree of a file, which is read once."""
+    """Return the syntax tree of a file; read once."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def module_of(file: str) -> str:
-    """Return the name of a file's module, without the package's.
+    """Return the module name of a file, without `tokaido_env`.
 
     >>> module_of("tokaido_env/core/rules.py"), module_of("tokaido_env/agents/__init__.py")
     ('core.rules', 'agents')
@@ -85,7 +86,7 @@ def module_of(file: str) -> str:
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Yield every module of the package, and every name of one, that a tree imports anywhere."""
+    """Yield the modules of the package, and their names, that a tree imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -99,7 +100,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def graph(root: Path = ROOT) -> Graph:
-    """Return which modules each module imports, wherever in the file it does."""
+    """Return the modules that each module imports."""
     files = {module_of(file): path for file, path in sources(root).items()}
     return {
         name: {_module(one, files) for one in imported(parsed(path))} - {name}
@@ -108,70 +109,56 @@ def graph(root: Path = ROOT) -> Graph:
 
 
 def _module(name: str, known: dict[str, Path]) -> str:
-    """Return the module that a name belongs to, the package itself for its public names."""
+    """Return the module of a name, "" for public names of the package."""
     while name not in known and name:
         name = name.rpartition(".")[0]
     return name
 
 
-def floor_of(module: str) -> tuple[int, str]:
-    """Return the floor of a module and its room: the longest name on a floor that it begins with.
+def layer_of(module: str) -> tuple[int, str]:
+    """Return the layer of a module, and the package or module that `LAYERS` lists for it.
 
     Raises:
-        ValueError: if it has no place.
+        ValueError: if no layer lists it.
     """
-    room = module
+    package = module
     while True:
-        for floor, rooms in enumerate(FLOORS):
-            if room in rooms:
-                return floor, room
-        room = room.rpartition(".")[0]
-        if not room:
-            raise ValueError(f"{module}: no place on any floor")
+        for layer, packages in enumerate(LAYERS):
+            if package in packages:
+                return layer, package
+        package = package.rpartition(".")[0]
+        if not package:
+            raise ValueError(f"{module}: expected a package or module of LAYERS")
 
 
-def arrows_up(edges: Graph) -> list[tuple[str, str]]:
-    """Return the imports of what lies above, or of what a room may not know."""
+def upward_imports(edges: Graph) -> list[tuple[str, str]]:
+    """Return the imports from a higher layer or a forbidden package."""
     wrong = []
     for module, others in edges.items():
-        floor, room = floor_of(module)
+        layer, package = layer_of(module)
         for other in others:
-            above, place = floor_of(other)
-            if (above > floor or place in BLIND.get(room, ())) and (module, other) not in UPWARDS:
+            other_layer, other_package = layer_of(other)
+            upward = other_layer > layer or other_package in FORBIDDEN.get(package, ())
+            if upward and (module, other) not in ALLOWED_UPWARD:
                 wrong.append((module, other))
     return sorted(wrong)
 
 
-def circles(edges: Graph) -> list[list[str]]:
-    """Return the groups of modules that import each other, directly or not (Tarjan 1972)."""
-    order: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    groups: list[list[str]] = []
-
-    def visit(node: str) -> None:
-        order[node] = low[node] = len(order)
-        stack.append(node)
-        for other in sorted(edges.get(node, ())):
-            if (node, other) in UPWARDS:
-                continue
-            if other not in order:
-                visit(other)
-            if other in stack:
-                low[node] = min(low[node], low[other])
-        if low[node] == order[node]:
-            at = stack.index(node)
-            groups.append(stack[at:])
-            del stack[at:]
-
-    for node in sorted(edges):
-        if node not in order:
-            visit(node)
-    return [sorted(group) for group in groups if len(group) > 1]
+def import_cycle(edges: Graph) -> list[str]:
+    """Return the modules of one import cycle in order, [] without one."""
+    allowed = {
+        module: {other for other in others if (module, other) not in ALLOWED_UPWARD}
+        for module, others in edges.items()
+    }
+    try:
+        graphlib.TopologicalSorter(allowed).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def code_lines(path: Path) -> set[int]:
-    """Return the numbers of the lines of code: no docstrings, comments or blank lines."""
+    """Return the numbers of code lines, without docstrings, comments and blank lines."""
     tree, lines = parsed(path), path.read_text(encoding="utf-8").splitlines()
     text: set[int] = set()
     for node in ast.walk(tree):
@@ -182,7 +169,7 @@ def code_lines(path: Path) -> set[int]:
 
 
 def functions(root: Path = ROOT) -> list[Size]:
-    """Return the sizes of all functions, decorators left out."""
+    """Return the sizes of all functions, without decorators."""
     sizes = []
     for file, path in sources(root).items():
         tree = parsed(path)
@@ -198,7 +185,7 @@ def functions(root: Path = ROOT) -> list[Size]:
 
 
 def _compiled_by_name(tree: ast.AST) -> set[str]:
-    """Return the functions that are compiled by a call, as `parallel(function)`."""
+    """Return the names of functions that a call compiles, such as `parallel(function)`."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return {
         ast.unparse(call.args[0])
@@ -208,45 +195,34 @@ def _compiled_by_name(tree: ast.AST) -> set[str]:
 
 
 def report(root: Path) -> str:
-    """Return all figures as text."""
+    """Return all measurements as text."""
     sizes, edges = functions(root), graph(root)
     files = {file: len(path.read_text().splitlines()) for file, path in sources(root).items()}
     lines = sorted(size.lines for size in sizes)
+    long = sorted((size for size in sizes if size.lines > 45), key=lambda size: -size.lines)
+    wide = [size for size in sizes if size.is_kernel and size.arguments > 10]
+    big = {file: n for file, n in files.items() if n > 500}
+    upward = upward_imports(edges)
     text = [
         f"files {len(files)}, functions {len(sizes)}: lines of code median "
-        f"{lines[len(lines) // 2]}, 90 % under {lines[len(lines) * 9 // 10] + 1}, most {lines[-1]}"
+        f"{lines[len(lines) // 2]}, 90 % under {lines[len(lines) * 9 // 10] + 1}, most {lines[-1]}",
+        f"functions over 45 lines: {len(long)}",
+        *(f"  {size.file}: {size.name} {size.lines}" for size in long),
+        f"kernels over 10 arguments: {len(wide)}",
+        *(f"  {size.file}: {size.name} {size.arguments}" for size in wide),
+        f"files over 500 lines: {len(big)}",
+        *(f"  {file} {n}" for file, n in sorted(big.items(), key=lambda one: -one[1])),
+        f"import cycle: {' -> '.join(import_cycle(edges)) or 'none'}",
+        f"upward imports: {len(upward)}",
+        *(f"  {module} -> {other}" for module, other in upward),
     ]
-    long = sorted((size for size in sizes if size.lines > 45), key=lambda size: -size.lines)
-    text.append(f"functions over 45 lines: {len(long)}")
-    text += [f"  {size.file}: {size.name} {size.lines}" for size in long]
-    wide = [size for size in sizes if size.is_kernel and size.arguments > 10]
-    text.append(f"kernels over 10 arguments: {len(wide)}")
-    text += [f"  {size.file}: {size.name} {size.arguments}" for size in wide]
-    big = {file: n for file, n in files.items() if n > 500}
-    text.append(f"files over 500 lines: {len(big)}")
-    text += [f"  {file} {n}" for file, n in sorted(big.items(), key=lambda one: -one[1])]
-    rings = circles(edges)
-    text.append(f"circles: {len(rings)}")
-    text += [f"  {' '.join(ring)}" for ring in rings]
-    text += _arrows(edges)
     return "\n".join(text)
 
 
-def _arrows(edges: Graph) -> list[str]:
-    """Tell the arrows up; of a tree without these rooms, what imports agents from below them."""
-    if "core" in edges:
-        up = arrows_up(edges)
-    else:
-        ours = {module for module in edges if module.startswith("agents")}
-        below = set(edges) - ours - {"", "train", "evaluate"}
-        up = sorted((module, other) for module in below for other in edges[module] & ours)
-    return [f"arrows up: {len(up)}", *(f"  {module} -> {other}" for module, other in up)]
-
-
 def main() -> None:
-    """Run the command."""
-    parser = argparse.ArgumentParser(description="Print what the code looks like from outside.")
-    parser.add_argument("--root", type=Path, default=ROOT, help="of a checkout (this one)")
+    """Print the report."""
+    parser = argparse.ArgumentParser(description="Print sizes and import directions of the code.")
+    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout (default: this one)")
     print(report(parser.parse_args().root.resolve()))
 
 

@@ -35,7 +35,7 @@ from tokaido_env.arena.verification import verify
 from tokaido_env.observers import masks
 from tokaido_env.record import Forfeit, RecordError, load, save
 from tokaido_env.report.protocols import generalisation_table, meaning
-from tokaido_env.study.regret import figures, measure
+from tokaido_env.study.regret import choose_actions, summarize
 from tokaido_env.study.regret_set import RegretSet, RegretSetError
 
 
@@ -187,7 +187,7 @@ class Regrets(Cases):
         loaded.save(again)
         assert RegretSet.load(again).hash == loaded.hash
         if rng.random() < 0.1:
-            json.dumps(figures(loaded, measure(make("greedy"), loaded)), allow_nan=False)
+            json.dumps(summarize(loaded, choose_actions(make("greedy"), loaded)), allow_nan=False)
 
 
 class Ladders(Cases):

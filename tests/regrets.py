@@ -1,4 +1,4 @@
-"""Small regret sets for tests: positions of played games, with results that are drawn or given."""
+"""Small regret sets for tests: positions of played games with simulated rollout results."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ BOARDS = ("shikoku", "family:2000003")
 
 
 def small_set(blocks: int = 4, most: int = 8) -> RegretSet:
-    """Positions on two boards in all phases, of which no rollout was won or lost."""
+    """Positions on two boards in all phases, with zero sums."""
     records, states, legal = decisions(BOARDS, games=12, moves=60, most=2 * most)
     several = np.flatnonzero(legal & (legal - np.uint64(1)))
     boards = [Board.load(name) for name in BOARDS]
@@ -54,25 +54,27 @@ def small_set(blocks: int = 4, most: int = 8) -> RegretSet:
     )
 
 
-def truth_of(told: RegretSet, rng: np.random.Generator, spread: float) -> npt.NDArray[np.float64]:
-    """What each action is worth: around the middle, so far apart as `spread` says."""
-    return np.asarray(np.clip(rng.normal(0.0, spread, len(told.actions)), -0.9, 0.9))
+def truth_of(
+    regret_set: RegretSet, rng: np.random.Generator, spread: float
+) -> npt.NDArray[np.float64]:
+    """Random true values of the actions, float64 (m,), with this standard deviation."""
+    return np.asarray(np.clip(rng.normal(0.0, spread, len(regret_set.actions)), -0.9, 0.9))
 
 
 def drawn_sums(
-    told: RegretSet, truth: npt.NDArray[np.float64], rng: np.random.Generator, few: int = 0
+    regret_set: RegretSet, truth: npt.NDArray[np.float64], rng: np.random.Generator, few: int = 0
 ) -> npt.NDArray[np.int8]:
-    """Results of rollouts of actions that are worth so much, each game won or lost.
+    """Random sums of rollouts with these true values; each game is won or lost.
 
     Args:
-        told: the set.
+        regret_set: the set.
         truth: (m,).
         rng: of the results.
-        few: if not 0, the third and later actions of each position have only so many blocks.
+        few: if not 0, the number of blocks of the third and later actions of each position.
     """
     odds = (1 + truth[:, None, None]) / 2
-    sums = (2 * rng.binomial(BLOCK, odds, told.sums.shape) - BLOCK).astype(np.int8)
+    sums = (2 * rng.binomial(BLOCK, odds, regret_set.sums.shape) - BLOCK).astype(np.int8)
     if few:
-        late = np.arange(len(truth)) - told.starts[told.owners] >= 2
+        late = np.arange(len(truth)) - regret_set.starts[regret_set.action_positions] >= 2
         sums[late, :, few:] = NOT_ROLLED
     return sums

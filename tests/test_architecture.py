@@ -1,4 +1,4 @@
-"""The walls between the rooms, how state and kernels are written, and the action table by hand."""
+"""Import directions, rules for state and kernels, sizes, and the action table."""
 
 import ast
 import sys
@@ -16,7 +16,7 @@ from tokaido_env.core.state import BOARD, STATE
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import structure  # noqa: E402  the path has just been told
+import structure  # noqa: E402  after the path
 from structure import parsed  # noqa: E402
 
 SOURCES = structure.sources(ROOT)
@@ -29,7 +29,7 @@ OPTIONAL = {
 }
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 LEARNERS = ("alphazero", "metrics", "network", "rollouts", "run", "selfplay", "update")
-# Who may import an optional dependency when it is imported itself.
+# Modules that may import an optional dependency at their top level.
 WITH_OPTIONAL = {
     "tokaido_env/sb3.py": {"stable_baselines3"},
     "tokaido_env/openspiel.py": {"pyspiel", "open_spiel"},
@@ -44,7 +44,7 @@ WITH_OPTIONAL = {
     "tokaido_env/learn/ppo.py": {"stable_baselines3", "sb3_contrib"},
     "tokaido_env/learn/ppo_policy.py": {"torch", "sb3_contrib"},
 }
-# Who may import a library at all, also inside functions.
+# The only modules that may import a library, in function bodies too.
 ONLY_IN = {
     "ray": (
         "tokaido_env/arena/executors/ray.py",
@@ -64,7 +64,7 @@ Function = structure.Function
 
 
 def imported(nodes: Iterator[ast.AST]) -> set[str]:
-    """The modules that some nodes import, by their whole names."""
+    """The full names of the modules that the nodes import."""
     names = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -76,7 +76,7 @@ def imported(nodes: Iterator[ast.AST]) -> set[str]:
 
 
 def at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """What runs when a module is imported: no bodies of functions, nothing for type checkers."""
+    """The nodes that run at import: not function bodies, not blocks for type checkers."""
     for child in ast.iter_child_nodes(node):
         only_typing = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
         if isinstance(child, Function) or only_typing:
@@ -86,7 +86,7 @@ def at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def libraries(nodes: Iterator[ast.AST]) -> set[str]:
-    """The packages that some nodes import."""
+    """The top-level packages that the nodes import."""
     return {module.partition(".")[0] for module in imported(nodes)}
 
 
@@ -107,97 +107,97 @@ def graph() -> dict[str, set[str]]:
     return found
 
 
-# Directions of import: bodies of functions, and what is there for type checkers, included
+# Import directions, in function bodies and for type checkers too
 
 
-def test_no_file_knows_what_lies_above_it(graph: dict[str, set[str]]) -> None:
-    assert structure.arrows_up(graph) == []
+def test_imports__go_to_the_same_layer_or_below(graph: dict[str, set[str]]) -> None:
+    assert structure.upward_imports(graph) == []
 
 
-def test_there_are_no_circles(graph: dict[str, set[str]]) -> None:
-    assert structure.circles(graph) == []
+def test_imports__have_no_cycle(graph: dict[str, set[str]]) -> None:
+    assert structure.import_cycle(graph) == []
 
 
-def test_every_file_has_a_room(graph: dict[str, set[str]]) -> None:
+def test_layers__list_every_module_and_nothing_else(graph: dict[str, set[str]]) -> None:
     assert len(graph) == len(SOURCES) > 70
-    assert {structure.floor_of(module)[1] for module in graph} == {
-        room for rooms in structure.FLOORS for room in rooms
+    assert {structure.layer_of(module)[1] for module in graph} == {
+        package for packages in structure.LAYERS for package in packages
     }
 
 
-def test_the_one_way_up_is_taken(graph: dict[str, set[str]]) -> None:
-    """An exception that nobody needs any more would hide the next mistake."""
-    assert {(module, other) for module, other in structure.UPWARDS if other in graph[module]} == (
-        structure.UPWARDS
-    )
+def test_allowed_upward_imports__are_used(graph: dict[str, set[str]]) -> None:
+    """An unused exception would hide the next mistake."""
+    assert {
+        (module, other) for module, other in structure.ALLOWED_UPWARD if other in graph[module]
+    } == structure.ALLOWED_UPWARD
 
 
-def test_the_core_needs_numpy_and_numba_only() -> None:
+def test_core__imports_numpy_and_numba_only() -> None:
     allowed = {"numpy", "tokaido_env", "numba", "llvmlite"} | set(sys.stdlib_module_names)
     for name, path in SOURCES.items():
         if "/core/" in name:
             assert libraries(ast.walk(parsed(path))) <= allowed, name
 
 
-def test_no_learning_library_below_the_adapters() -> None:
-    gymnasiums_own_way_to_warn = "tokaido_env/render/modes.py"
+def test_layers_below_the_game_objects__import_no_learning_library() -> None:
+    warns_by_gymnasium = "tokaido_env/render/modes.py"
+    game_objects = structure.layer_of("game")[0]
     for name, path in SOURCES.items():
-        below = structure.floor_of(structure.module_of(name))[0] < 4
-        if below and name != gymnasiums_own_way_to_warn:
+        below = structure.layer_of(structure.module_of(name))[0] < game_objects
+        if below and name != warns_by_gymnasium:
             assert not libraries(ast.walk(parsed(path))) & LEARNING, name
 
 
-def test_optional_dependencies_are_imported_where_they_are_used() -> None:
+def test_optional_dependencies__are_imported_where_they_are_used() -> None:
     for name, path in SOURCES.items():
         found = libraries(at_import(parsed(path))) & OPTIONAL
         assert found <= WITH_OPTIONAL.get(name, set()), name
 
 
-def test_trainers_stay_in_their_rooms() -> None:
+def test_libraries__are_imported_by_their_own_modules_only() -> None:
     for name, path in SOURCES.items():
         for library in libraries(ast.walk(parsed(path))) & ONLY_IN.keys():
             assert name.startswith(ONLY_IN[library]), (name, library)
 
 
-def test_agents_are_imported_by_the_packages_name() -> None:
+def test_package__does_not_import_the_examples_and_scripts() -> None:
     for name, path in SOURCES.items():
         assert not libraries(ast.walk(parsed(path))) & {"agents", "train", "evaluate"}, name
 
 
-def test_arrows_circles_and_rooms_are_found() -> None:
-    """On a house of four files by hand: one arrow up, in a circle with one that is allowed."""
-    house = {
+def test_structure__finds_upward_imports_and_cycles() -> None:
+    edges = {
         "core.rules": {"game"},
         "game": {"core.rules"},
         "agent": {"agents"},
         "agents": {"agent"},
     }
-    assert structure.arrows_up(house) == [("core.rules", "game")]
-    assert structure.circles(house) == [["core.rules", "game"]]
+    assert structure.upward_imports(edges) == [("core.rules", "game")]
+    assert set(structure.import_cycle(edges)) == {"core.rules", "game"}
     tree = ast.parse("def f():\n    from tokaido_env.core import rules\nimport tokaido_env.game")
     assert set(structure.imported(tree)) == {"core.rules", "game"}
-    with pytest.raises(ValueError, match="no place"):
-        structure.floor_of("attic.box")
+    with pytest.raises(ValueError, match="expected a package or module of LAYERS"):
+        structure.layer_of("unknown.module")
 
 
 # State and kernels
 
 
 @pytest.mark.parametrize("dtype", [STATE, BOARD, LUCK])
-def test_records_have_no_padding(dtype: np.dtype[np.void]) -> None:
+def test_dtypes__have_no_padding(dtype: np.dtype[np.void]) -> None:
     """NumPy drops padding in copies, Numba keeps it: bytes would differ."""
     assert dtype.names is not None
     assert dtype.itemsize == sum(dtype[name].itemsize for name in dtype.names)
 
 
-def test_a_state_is_small_and_holds_no_luck() -> None:
+def test_state__is_small_and_holds_no_luck() -> None:
     assert STATE.itemsize <= 128
     assert STATE.names is not None
     assert LUCK.names is not None
     assert not set(STATE.names) & set(LUCK.names)
 
 
-def test_kernels_read_fields_by_key() -> None:
+def test_kernels__read_fields_by_key() -> None:
     """`s.field` runs compiled but not interpreted."""
     fields = {*(STATE.names or ()), *(BOARD.names or ()), *(LUCK.names or ())}
     assert sum(len(list(kernels(path))) for path in SOURCES.values()) > 60
@@ -210,7 +210,7 @@ def test_kernels_read_fields_by_key() -> None:
 # Sizes
 
 
-def test_functions_kernels_and_files_are_short() -> None:
+def test_functions_kernels_and_files__are_short() -> None:
     sizes = structure.functions(ROOT)
     assert [size for size in sizes if size.lines > 45] == []
     assert [size for size in sizes if size.is_kernel and size.arguments > 10] == []
@@ -241,10 +241,10 @@ ACTION_TABLE = """
 40 sell:4:wave      41 sell:5:wave
 42 paint            43 paint:wave       44 gift
 45 discard:kimono   46 discard:pottery  47 discard:doll     48 discard:fan
-"""  # written out: saved policies and records depend on every id
+"""  # in full: saved policies and records depend on every id
 
 
-def test_the_action_table_is_the_contract() -> None:
+def test_actions__keep_their_ids() -> None:
     numbers, labels = ACTION_TABLE.split()[::2], ACTION_TABLE.split()[1::2]
     by_hand = dict(zip(map(int, numbers), labels, strict=True))
     assert dict(enumerate(ACTIONS)) == by_hand

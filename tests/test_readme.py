@@ -1,12 +1,18 @@
-"""The examples of the README and of pages, run as a reader would paste them."""
+"""The examples of README, pages and CONTRIBUTING, run as a reader would paste them."""
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
+from tokaido_env import agents
+from tokaido_env.agents import registry
+from tokaido_env.arena.tournament import play_match
+
 README = Path(__file__).resolve().parents[1] / "README.md"
 DOCS = README.parent / "docs"
+CONTRIBUTING = README.parent / "CONTRIBUTING.md"
 
 
 def examples_of(page: Path) -> list[str]:
@@ -16,15 +22,15 @@ def examples_of(page: Path) -> list[str]:
 EXAMPLES = [*examples_of(README), *examples_of(DOCS / "quickstart.md")]
 
 
-def test_the_pages_have_examples() -> None:
+def test_pages__have_examples() -> None:
     assert len(examples_of(README)) >= 2
     assert len(EXAMPLES) >= 12
 
 
-# RLlib registers its vector of games anew each time.
+# RLlib registers its vector of games again each time.
 @pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda code: code.split("\n", 1)[0])
-def test_an_example_runs_by_itself(
+def test_example__of_readme_and_quickstart_runs_by_itself(
     example: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -41,7 +47,7 @@ def test_an_example_runs_by_itself(
 @pytest.mark.parametrize(
     ("name", "least"), [("agents", 1), ("bots", 1), ("libraries", 3), ("records", 1), ("text", 3)]
 )
-def test_the_examples_of_a_page_run_one_after_the_other(
+def test_page__examples_run_in_order(
     name: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "libraries":
@@ -53,3 +59,18 @@ def test_the_examples_of_a_page_run_one_after_the_other(
     names: dict[str, object] = {"__name__": "example"}
     for example in examples:
         exec(compile(example, str(page), "exec"), names)
+
+
+def test_contributing__has_an_agent_that_plays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent of *Add an agent*, with its entry of `KINDS`."""
+    recipe = CONTRIBUTING.read_text(encoding="utf-8").partition("## Add an agent")[2]
+    module, entry = map(dedent, re.findall(r"```python\n(.*?)```", recipe, re.DOTALL)[:2])
+    (name,) = re.findall(r"`tokaido_env/agents/(\w+)\.py`", recipe.partition("```")[0])
+    (tmp_path / f"{name}.py").write_text(module, encoding="utf-8")
+    monkeypatch.setattr("tokaido_env.agents.__path__", [*agents.__path__, str(tmp_path)])
+    kinds = eval("{" + entry + "}", {"Kind": registry.Kind})
+    monkeypatch.setattr(registry, "KINDS", registry.KINDS | kinds)
+    (spec,) = kinds
+    assert len(play_match(agents.make(spec), agents.make("random"), 4, seed=0).games) == 2

@@ -14,7 +14,7 @@ from regrets import drawn_sums, small_set, truth_of
 from tokaido_env.agents.registry import make
 from tokaido_env.report import regret as report
 from tokaido_env.report.tables import markdown
-from tokaido_env.study.regret import difference, figures, measure
+from tokaido_env.study.regret import choose_actions, regret_difference, summarize
 from tokaido_env.study.regret_set import RegretSet
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -31,7 +31,7 @@ def told() -> RegretSet:
 @pytest.fixture(scope="module")
 def found(told: RegretSet) -> list[dict[str, Any]]:
     agents = [make(spec) for spec in ("greedy", "random")]
-    return [figures(told, measure(agent, told), timed=True) for agent in agents]
+    return [summarize(told, choose_actions(agent, told), timed=True) for agent in agents]
 
 
 def test_costs__follow_from_the_errors(told: RegretSet, found: list[dict[str, Any]]) -> None:
@@ -47,8 +47,8 @@ def test_costs__follow_from_the_errors(told: RegretSet, found: list[dict[str, An
     scores = np.repeat([0, 0.25, 0.5, 0.75, 1], counts)
     assert abs(scores.mean() - 0.5) == pytest.approx(2 * scores.std() / sqrt(cost.pairs))
     assert [cost.better, cost.worse] == order
-    one, other = (measure(make(spec), told) for spec in order)
-    more = difference(told, other, one, "shikoku")
+    one, other = (choose_actions(make(spec), told) for spec in order)
+    more = regret_difference(told, other, one, "shikoku")
     there = regret_table.positions_on(told, "shikoku")
     assert 0 < there < len(told)
     error = (more["ci95"][1] - more["ci95"][0]) / 2 / 1.959964

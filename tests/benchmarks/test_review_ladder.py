@@ -84,6 +84,6 @@ def test_review_ladder__plays_once_and_fills_the_page(
         raise AssertionError
 
     monkeypatch.setattr(review_ladder, "play", never)
-    monkeypatch.setattr(review_ladder, "review_each", never)
+    monkeypatch.setattr(review_ladder, "review_games", never)
     assert review_ladder.main([*options, "--docs"]) == 0
     assert page.read_text(encoding="utf-8") == told

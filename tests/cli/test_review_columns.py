@@ -152,7 +152,7 @@ def test_review__leaves_no_file_after_ctrl_c(
         if len(calls) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(command.Tally, "add", add)
+    monkeypatch.setattr(command.ReviewTotals, "add", add)
     files = ["--data", str(tmp_path / "o.parquet"), "--json", str(tmp_path / "o.json")]
     assert main(["review", str(games), *QUICK, *files]) == 130
     assert capsys.readouterr().err == "review: interrupted\n"

@@ -108,14 +108,14 @@ def test_review_page__refuses_reviews_of_other_games() -> None:
     ("options", "error"),
     [
         (["--game", "3"], "--game: expected 1 to 2, got 3"),
-        (["--judge", "greedy"], "'greedy' does not tell what results it expects"),
-        (["--chance-samples", "2"], "draws: expected 4 or more, got 2"),
+        (["--judge", "greedy"], "agent: expected one that gives values, got 'greedy'"),
+        (["--chance-samples", "2"], "chance_samples: expected 4 or more, got 2"),
         (["--json", "no/such/folder.json"], "there is no folder"),
         (["--json", "games.jsonl"], "is read too"),
         (["--data", "o.csv"], "o.csv: expected a name that ends in .parquet or .npz"),
         (["--data", "o.npz", "--json", "o.npz"], "each output needs a name of its own"),
         (["--executor", "nobody"], "executor: expected serial, processes[:N] or ray[:ADDRESS]"),
-        (["--judge", "greedy", "--executor", "processes:1"], "'greedy' does not tell"),
+        (["--judge", "greedy", "--executor", "processes:1"], "got 'greedy': use champion"),
     ],
 )
 def test_review__refuses_wrong_options_before_any_work(

@@ -1,4 +1,4 @@
-"""Figures about the game with honest intervals."""
+"""Studies against the same games played with `Game`, and the command."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import runpy
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -28,50 +28,18 @@ from tokaido_env.study.analysis import (
     SWAP_ROUNDS,
     TILES,
     Study,
-    figures,
-    mean_of,
-    share_of,
     study_board,
     study_boards,
+    summarize,
 )
 
 COMMITTED = sorted((Path(__file__).parents[2] / "benchmarks").glob("analysis*.json"))
-# Intervals
 
 
-@pytest.mark.parametrize(
-    ("hits", "n", "low", "high"),
-    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611)],
-)
-def test_shares__published_wilson_intervals(hits: int, n: int, low: float, high: float) -> None:
-    """Newcombe 1998, table I."""
-    told = share_of([1] * hits + [0] * (n - hits), np.arange(n))
-    assert told["mean"] == pytest.approx(hits / n, abs=1e-6)
-    # A share of independent games has n - 1 in its variance, Wilson n.
-    assert told["ci95"] == pytest.approx([low, high], abs=6e-4)
+class WithoutTiles(Agent):
+    """Neither uses nor takes tiles: plays the highest other action."""
 
-
-def test_means__of_independent_values_as_by_hand() -> None:
-    values = [3.0, 5.0, 4.0, 9.0, 1.0, 2.0]
-    told = mean_of(values, np.arange(6))
-    half = 1.959964 * stdev(values) / 6**0.5
-    assert told["mean"] == pytest.approx(mean(values))
-    assert told["ci95"] == pytest.approx([mean(values) - half, mean(values) + half], abs=2e-6)
-
-
-@pytest.mark.parametrize("estimate", [mean_of, share_of])
-def test_nothing_is_said_about_nothing(estimate: Any) -> None:
-    assert estimate([], np.arange(0)) == {"mean": None, "ci95": None, "n": 0}
-    assert mean_of([1.0, 2.0], np.zeros(2, int))["ci95"] is None
-
-
-# Studies
-
-
-class Plain(Agent):
-    """Never uses a tile nor takes one: it makes the highest action of the rest."""
-
-    spec = "plain"
+    spec = "without tiles"
     unused = ("pilgrim:wave", "draw:wave", "paint:wave", "take:pilgrim", "take:merchant")
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
@@ -87,17 +55,17 @@ def greedy_study() -> Study:
 
 @pytest.fixture(scope="module")
 def replays() -> list[list[Game]]:
-    """The same games by `Game`, each as it was at its first decision of every round, then ended."""
+    """The same games by `Game`: copies at the start of each round, and the finished game."""
     games, actions = play_selfplay(make("greedy"), Board.load(), seeds_of(24, 5))
     stages = []
     for seed, moves in zip(games["seed"], actions, strict=True):
         game = Game(seed=int(seed))
-        begun = [game.copy()]
+        starts = [game.copy()]
         for move in moves[moves >= 0]:
             game.play(int(move))
-            if game.rounds > begun[-1].rounds and not game.is_over:
-                begun.append(game.copy())
-        stages.append([*begun, game])
+            if game.rounds > starts[-1].rounds and not game.is_over:
+                starts.append(game.copy())
+        stages.append([*starts, game])
     return stages
 
 
@@ -105,59 +73,59 @@ def seeds_of(games: int, seed: int) -> Any:
     return np.array([arena_seed(seed, number) for number in range(games)])
 
 
-def test_rounds_are_the_positions_where_they_begin(
+def test_round_starts__are_the_positions_at_the_start_of_each_round(
     greedy_study: Study, replays: list[list[Game]]
 ) -> None:
     board = Board.load()
     for rows, stages in zip(greedy_study.rounds, replays, strict=True):
-        begun = [to_dict(board, row) for row in rows if row["round"]]
-        assert begun == [game.to_dict() for game in stages[:-1]]
+        starts = [to_dict(board, row) for row in rows if row["round"]]
+        assert starts == [game.to_dict() for game in stages[:-1]]
 
 
-def test_figures_are_those_of_the_games(greedy_study: Study, replays: list[list[Game]]) -> None:
-    told = figures(greedy_study)
+def test_summarize__matches_games_of_game(greedy_study: Study, replays: list[list[Game]]) -> None:
+    found = summarize(greedy_study)
     ends = [stages[-1] for stages in replays]
     points = [game.scores() for game in ends]
     for name in ("faith", "commerce", "culture", "total"):
         both = mean(mean(seat[name] for seat in seats) for seats in points)
-        assert told["points"][name]["mean"] == pytest.approx(both, abs=1e-5)
+        assert found["points"][name]["mean"] == pytest.approx(both, abs=1e-5)
     lead = mean(first["total"] - second["total"] for first, second in points)
-    assert told["player_0"]["lead"]["mean"] == pytest.approx(lead, abs=1e-5)
+    assert found["player_0"]["lead"]["mean"] == pytest.approx(lead, abs=1e-5)
     won = mean({0: 1.0, 1: 0.0, None: 0.5}[game.winner()] for game in ends)
-    assert told["player_0"]["score"]["mean"] == pytest.approx(won, abs=1e-5)
-    assert told["rounds"]["mean"] == pytest.approx(mean(g.rounds for g in ends), abs=1e-5)
-    assert told["rounds"]["counts"][ends[0].rounds] == [g.rounds for g in ends].count(
+    assert found["player_0"]["score"]["mean"] == pytest.approx(won, abs=1e-5)
+    assert found["rounds"]["mean"] == pytest.approx(mean(g.rounds for g in ends), abs=1e-5)
+    assert found["rounds"]["counts"][ends[0].rounds] == [g.rounds for g in ends].count(
         ends[0].rounds
     )
     gardens = mean(any(p["garden"] == 6 for p in g.to_dict()["players"]) for g in ends)
-    assert told["triggers"]["garden"]["mean"] == pytest.approx(gardens, abs=1e-5)
+    assert found["triggers"]["garden"]["mean"] == pytest.approx(gardens, abs=1e-5)
     leads = [game.to_dict()["lead"] for game in ends]
     of_leader = mean(
         {lead: 1.0, 1 - lead: 0.0, None: 0.5}[game.winner()]
         for game, lead in zip(ends, leads, strict=True)
     )
-    last = told["last_round"]
+    last = found["last_round"]
     assert last["led_by_player_0"]["mean"] == pytest.approx(leads.count(0) / 24, abs=1e-5)
     assert last["leader_score"]["mean"] == pytest.approx(of_leader, abs=1e-5)
     decided = [(g.winner(), seats) for g, seats in zip(ends, points, strict=True)]
     ahead = [s[w]["faith"] - s[1 - w]["faith"] for w, s in decided if w is not None]
-    assert told["winner_lead"]["faith"]["mean"] == pytest.approx(mean(ahead), abs=1e-5)
+    assert found["winner_lead"]["faith"]["mean"] == pytest.approx(mean(ahead), abs=1e-5)
 
 
-def test_tiles_are_counted_where_they_are_held(
+def test_summarize__counts_rounds_with_an_owned_tile(
     greedy_study: Study, replays: list[list[Game]]
 ) -> None:
-    told = figures(greedy_study)["tiles"]
+    found = summarize(greedy_study)["tiles"]
     held = []
     for stages in replays:
         waves = [game.to_dict()["waves"]["pilgrim"] for game in stages[:-1]]
         if waves[0]["side"] == "hasty":
             held.append(mean(wave["owner"] is not None for wave in waves))
-    assert told["hasty"]["held"]["n"] == len(held)
-    assert told["hasty"]["held"]["mean"] == pytest.approx(mean(held), abs=1e-5)
+    assert found["hasty"]["held"]["n"] == len(held)
+    assert found["hasty"]["held"]["mean"] == pytest.approx(mean(held), abs=1e-5)
 
 
-def test_positions_are_played_on_as_by_game(greedy_study: Study) -> None:
+def test_play_on__plays_as_game_does(greedy_study: Study) -> None:
     board, greedy = Board.load(), make("greedy")
     rows = greedy_study.rounds[:6, SWAP_ROUNDS[0] - 1]
     results, leads = rollout_positions(greedy, board, rows, np.arange(6))
@@ -179,10 +147,9 @@ def one_action(agent: Any, game: Game, seed: int, decision: int) -> Any:
     return agent.act(game.board.record, game.state, legal, keys)[0]
 
 
-def test_who_never_uses_tiles_gains_nothing_by_them() -> None:
-    """All is equal but the owner, so the games are the same to the end."""
-    study = study_board(Plain(), Board.load(), 20, 20, seed=1)
-    # Robust gives room and inspired more places for the same gift: those two are always used.
+def test_swap_tiles__has_no_effect_on_an_agent_without_tiles() -> None:
+    study = study_board(WithoutTiles(), Board.load(), 20, 20, seed=1)
+    # Robust adds room and inspired more places for the same gift: both work without an action.
     used = [TILES.index(name) for name in ("robust", "inspired")]
     swaps = study.swaps[~np.isin(study.swaps["tile"], used)]
     assert (study.games["end"] == 1).all()
@@ -191,7 +158,7 @@ def test_who_never_uses_tiles_gains_nothing_by_them() -> None:
     assert not swaps["points"].any()
 
 
-def test_boards_are_clusters() -> None:
+def test_study_boards__makes_each_board_a_cluster() -> None:
     boards, executor = [Board.generate(seed) for seed in range(3)], Twice()
     study = study_boards(make("greedy"), boards, 4, 2, seed=0, executor=executor)
     assert executor.units == [
@@ -200,13 +167,13 @@ def test_boards_are_clusters() -> None:
     assert list(study.clusters) == [0] * 4 + [1] * 4 + [2] * 4
     assert set(study.swaps["cluster"]) == {0, 1, 2}
     assert study.hashes == tuple(board.hash for board in boards)
-    alone = study_board(make("greedy"), boards[2], 4, 2, arena_seed(0, 2))
-    assert (study.games[8:] == alone.games).all()
-    longest = alone.rounds.shape[1]
-    assert (study.rounds[8:, :longest] == alone.rounds).all()
+    single = study_board(make("greedy"), boards[2], 4, 2, arena_seed(0, 2))
+    assert (study.games[8:] == single.games).all()
+    longest = single.rounds.shape[1]
+    assert (study.rounds[8:, :longest] == single.rounds).all()
 
 
-def test_whoever_plays_the_study_is_the_same(greedy_study: Study) -> None:
+def test_study_board__is_the_same_with_every_executor(greedy_study: Study) -> None:
     executor = Twice()
     again = study_board(make("greedy"), Board.load(), 24, 12, seed=5, executor=executor)
     for name in ("games", "rounds", "swaps"):
@@ -216,7 +183,7 @@ def test_whoever_plays_the_study_is_the_same(greedy_study: Study) -> None:
     assert re.search(r"game 1 of \d+ and \d+ more", executor.units[-1])
 
 
-def test_more_swaps_than_games_are_refused() -> None:
+def test_study_board__refuses_more_swaps_than_games() -> None:
     with pytest.raises(ValueError, match="games, swaps: expected"):
         study_board(make("greedy"), Board.load(), 4, 5, seed=0)
 
@@ -224,7 +191,7 @@ def test_more_swaps_than_games_are_refused() -> None:
 # The command
 
 
-def test_the_command_writes_the_same_bytes_again(
+def test_command__writes_the_same_bytes_for_a_seed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = "--agent greedy --also random --games 8 --swaps 4 --family 2 --seed 3 --boards"
@@ -232,8 +199,8 @@ def test_the_command_writes_the_same_bytes_again(
     for name, executor in (("one.json", "serial"), ("two.json", "processes:1")):
         assert analysis.main([*words, str(tmp_path / name), "--executor", executor]) == 0
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
-    told = json.loads((tmp_path / "one.json").read_text())
-    named = [(s["board"], s["agent"], s["games"]) for s in told["studies"]]
+    found = json.loads((tmp_path / "one.json").read_text())
+    named = [(s["board"], s["agent"], s["games"]) for s in found["studies"]]
     assert named == [
         ("shikoku", "greedy", 8),
         ("shikoku", "random", 4),
@@ -244,7 +211,7 @@ def test_the_command_writes_the_same_bytes_again(
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules")
-def test_run_as_a_script_its_units_are_of_a_module_that_others_have(
+def test_command__as_a_script_sends_tasks_of_an_importable_module(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     executor = Twice()
@@ -264,7 +231,9 @@ def test_run_as_a_script_its_units_are_of_a_module_that_others_have(
         "--agent python:outsiders:Fails,how=raise --games 2",
     ],
 )
-def test_the_command_says_what_is_wrong(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command__refuses_bad_options_in_one_line(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert analysis.main(["--swaps", "0", "--family", "0", *words.split()]) == 1
     error = capsys.readouterr().err
     assert error.startswith("analysis: ")
@@ -272,11 +241,11 @@ def test_the_command_says_what_is_wrong(words: str, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
-def test_committed_figures_are_of_todays_boards(path: Path) -> None:
+def test_committed_results__are_of_the_current_boards(path: Path) -> None:
     studies = json.loads(path.read_text(encoding="utf-8"))["studies"]
     assert {study["board"] for study in studies} == {*built_in_boards(), "plausible"}
     for study in studies:
-        if study["board"] == "plausible":  # drawn by an older generator
+        if study["board"] == "plausible":  # of an older generator
             assert len(study["hashes"]) == study["boards"] > 1
         else:
             assert study["hashes"] == [Board.load(study["board"]).hash]

@@ -1,4 +1,4 @@
-"""Reviews of many games: in order whoever does them, and totals with intervals by games."""
+"""Reviews of many games by executors, and their totals."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ from twice import Twice
 
 from tokaido_env.agents import make
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.study.batch_review import Asked, Tally, review_each
+from tokaido_env.study.batch_review import ReviewConfig, ReviewTotals, review_games
 from tokaido_env.study.review import MARKS, Review, review
 
 JUDGE = make("mcts:sims=20")
-ASKED = Asked(JUDGE, CHAMPION, 4, 3)
+CONFIG = ReviewConfig(JUDGE, CHAMPION, 4, 3)
 SEEDS = (3, 4, 5)
 
 
@@ -21,40 +21,40 @@ def singles() -> list[Review]:
 
 
 @pytest.mark.parametrize("executor", [None, Twice()])
-def test_games_are_reviewed_in_order_and_as_alone(
+def test_review_games__gives_single_reviews_in_order(
     executor: Twice | None, singles: list[Review]
 ) -> None:
     found: list[Review] = []
-    review_each((golden(seed) for seed in SEEDS), ASKED, found.append, executor)
+    review_games((golden(seed) for seed in SEEDS), CONFIG, found.append, executor)
     assert [one.to_dict() for one in found] == [one.to_dict() for one in singles]
 
 
-def test_who_cannot_judge_is_refused_by_any_executor() -> None:
-    asked = ASKED._replace(judge=make("greedy"))
-    with pytest.raises(ValueError, match="'greedy' does not tell") as refused:
-        review_each([golden()], asked, lambda found: None, Twice())
+def test_review_games__refuses_a_judge_without_values() -> None:
+    config = CONFIG._replace(judge=make("greedy"))
+    with pytest.raises(ValueError, match="got 'greedy'") as refused:
+        review_games([golden()], config, lambda found: None, Twice())
     assert not isinstance(refused.value, AgentFailed)
 
 
-def test_no_more_games_are_begun_than_are_reviewed() -> None:
+def test_review_games__takes_games_one_by_one() -> None:
     """A file may be longer than memory."""
-    begun, done = [], []
+    taken, done = [], []
 
     def games() -> object:
         for seed in SEEDS:
-            assert len(begun) == len(done)
-            begun.append(seed)
+            assert len(taken) == len(done)
+            taken.append(seed)
             yield golden(seed)
 
-    review_each(games(), ASKED, done.append)  # type: ignore[arg-type]
+    review_games(games(), CONFIG, done.append)  # type: ignore[arg-type]
     assert len(done) == 3
 
 
-def test_totals_are_those_of_the_games(singles: list[Review]) -> None:
-    tally, names = Tally(), [("a", "b"), ("b", "a"), ("a", "b")]
+def test_summary__has_the_totals_of_the_games(singles: list[Review]) -> None:
+    totals_by_name, names = ReviewTotals(), [("a", "b"), ("b", "a"), ("a", "b")]
     for name, one in zip(names, singles, strict=True):
-        tally.add(name, one)
-    figures = tally.figures()
+        totals_by_name.add(name, one)
+    figures = totals_by_name.summary()
     assert list(figures) == ["a", "b"]
     for name, of in figures.items():
         totals = [one.totals()[who.index(name)] for who, one in zip(names, singles, strict=True)]
@@ -76,11 +76,11 @@ def test_totals_are_those_of_the_games(singles: list[Review]) -> None:
             assert of[key]["ci95"][1] - of[key]["mean"] == pytest.approx(half, abs=1e-4)
 
 
-def test_one_name_for_both_has_no_luck_and_half_the_results(singles: list[Review]) -> None:
-    tally = Tally()
+def test_summary__of_one_name_in_both_seats_has_no_luck(singles: list[Review]) -> None:
+    totals_by_name = ReviewTotals()
     for one in singles:
-        tally.add(("a", "a"), one)
-    (of,) = tally.figures().values()
-    assert (tally.games, of["games"]) == (3, 3)
+        totals_by_name.add(("a", "a"), one)
+    (of,) = totals_by_name.summary().values()
+    assert (totals_by_name.games, of["games"]) == (3, 3)
     assert of["luck"]["mean"] == of["luck"]["ci95"][1] == 0
     assert of["result"]["mean"] == 0.5

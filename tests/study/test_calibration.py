@@ -1,4 +1,4 @@
-"""`tokaido evaluate calibrate`: figures against a second way to compute them, and what it says."""
+"""Calibration: statistics against plain loops, and `tokaido evaluate calibrate`."""
 
 import json
 from math import sqrt
@@ -20,17 +20,17 @@ from tokaido_env.cli.evaluate import main
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import SETUP
 from tokaido_env.report import calibration as report
-from tokaido_env.study.agent_values import values_after
+from tokaido_env.study.agent_values import values_after_chance
 from tokaido_env.study.calibration import (
     ROUNDS,
-    Judged,
-    Lucky,
-    Plan,
-    Rolled,
+    CalibrationConfig,
+    DecisionValues,
+    LuckBalance,
+    RolloutResults,
     calibrate,
     calibration_error,
-    events_of,
-    figures,
+    chance_events,
+    summarize,
 )
 from tokaido_env.trajectory import replay_actions
 
@@ -38,32 +38,34 @@ BOARD = Board.load()
 
 
 class Steady(Agent):
-    """Takes the lowest action; expects of every position what a function of the state tells."""
+    """Plays the lowest action; its values are a function of the states."""
 
     spec = "steady"
 
-    def __init__(self, worth: Any = lambda states: np.full(len(states), 0.25)) -> None:
-        self.worth = worth
+    def __init__(self, value: Any = lambda states: np.full(len(states), 0.25)) -> None:
+        self.value = value
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
         return np.array([(int(mask) & -int(mask)).bit_length() - 1 for mask in legal], np.int64)
 
     def judge(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
-        return super().judge(boards, states, legal, keys)[0], self.worth(states)
+        return super().judge(boards, states, legal, keys)[0], self.value(states)
 
 
 def coins(states: Any) -> Any:
-    """A value that every event of chance may move: not what it should be, but known."""
+    """A known value that every kind of chance changes."""
     held = states["coins"].astype(float) + 2 * states["wares"].sum(axis=2)
     dice = states["dice"].sum(axis=1) / 10
     return np.tanh((held[:, 0] - held[:, 1]) / 10 + dice - 1)
 
 
-# The figures, from data
+# Statistics
 
 
-def simulated(games: int = 3000, seed: int = 0) -> tuple[Judged, Rolled, Lucky]:
-    """Games as walks of a value that is true: with the next step as likely up as down."""
+def simulated(
+    games: int = 3000, seed: int = 0
+) -> tuple[DecisionValues, RolloutResults, LuckBalance]:
+    """Games as random walks of true values: each step is as likely up as down."""
     rng = np.random.default_rng(seed)
     steps = 20
     values = np.zeros((games, steps))
@@ -74,44 +76,43 @@ def simulated(games: int = 3000, seed: int = 0) -> tuple[Judged, Rolled, Lucky]:
     movers = rng.choice([-1, 1], (games, steps))
     number = np.repeat(np.arange(games), steps)
     own = (movers * values).reshape(-1), (movers * results[:, None]).reshape(-1)
-    judged = Judged(number, np.tile(np.arange(1, steps + 1), games), *own)
+    judged = DecisionValues(number, np.tile(np.arange(1, steps + 1), games), *own)
     truth = rng.uniform(-0.6, 0.6, 800)
     wins = rng.random((800, 64)) < (1 + truth[:, None]) / 2
-    rolled = Rolled(np.arange(800), truth + rng.normal(0, 0.2, 800), 2.0 * wins - 1)
+    rolled = RolloutResults(np.arange(800), truth + rng.normal(0, 0.2, 800), 2.0 * wins - 1)
     noise = rng.normal(0, 0.3, games)
-    luck = Lucky(results - values[:, 0], results - values[:, 0] + noise, np.full(games, 0.09))
+    luck = LuckBalance(results - values[:, 0], results - values[:, 0] + noise, np.full(games, 0.09))
     return judged, rolled, luck
 
 
-def test_figures_are_those_of_loops() -> None:
-    """Each by its definition, position after position."""
+def test_summarize__matches_the_definitions_in_plain_loops() -> None:
     judged, rolled, luck = simulated(games=40)
-    told = figures(judged, rolled, luck)
+    found = summarize(judged, rolled, luck)
     rows = list(zip(*(column.tolist() for column in judged), strict=True))
-    for group, row in enumerate(told["by_round"]):
+    for group, row in enumerate(found["by_round"]):
         last = ROUNDS[group + 1] if group + 1 < len(ROUNDS) else 10**6
         check_means(row, [one for one in rows if ROUNDS[group] <= one[1] < last])
-    assert sum(row["bias"]["n"] for row in told["by_round"]) == len(rows) == told["positions"]
+    assert sum(row["bias"]["n"] for row in found["by_round"]) == len(rows) == found["positions"]
     distances = 0.0
-    for row in told["reliability"]:
+    for row in found["reliability"]:
         low, high = row["values"]
         there = [one for one in rows if low <= one[2] < high or one[2] == high == 1.0]
         check_means(row, there)
         distances += abs(sum(value - result for *_, value, result in there))
-    assert told["calibration_error"] == pytest.approx(distances / len(rows), abs=1e-5)
+    assert found["calibration_error"] == pytest.approx(distances / len(rows), abs=1e-5)
     squares = []
     for value, results in zip(rolled.values.tolist(), rolled.results.tolist(), strict=True):
         mean = sum(results) / 64
         spread = sum((result - mean) ** 2 for result in results) / 63
         squares.append((value - mean) ** 2 - spread / 64)
-    assert told["rollouts"]["rms"]["value"] == pytest.approx(sqrt(np.mean(squares)), abs=1e-5)
+    assert found["rollouts"]["rms"]["value"] == pytest.approx(sqrt(np.mean(squares)), abs=1e-5)
     left = sum((g - x) ** 2 - n for g, x, n in zip(*luck, strict=True))
     share = 1 - left / sum(gain**2 for gain in luck.gains.tolist())
-    assert told["luck"]["explained"]["value"] == pytest.approx(share, abs=1e-5)
+    assert found["luck"]["explained"]["value"] == pytest.approx(share, abs=1e-5)
 
 
 def check_means(row: dict[str, Any], there: list[tuple[int, int, float, float]]) -> None:
-    """The means of some positions, and the interval that sums the errors of each game first."""
+    """Check means and intervals of some positions; errors are summed by game first."""
     assert row["bias"]["n"] == len(there)
     for name, values in (
         ("value", [value for *_, value, _ in there]),
@@ -129,36 +130,35 @@ def check_means(row: dict[str, Any], there: list[tuple[int, int, float, float]])
 
 
 @pytest.mark.slow
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
-    """Of rollouts, whose noise is taken off, and of the share that luck explains."""
+def test_summarize__has_intervals_that_cover_the_truth_as_often_as_stated() -> None:
     inside = np.zeros(2)
     for seed in range(200):
         judged, rolled, luck = simulated(60, seed)
-        told = figures(judged, rolled, luck)
+        found = summarize(judged, rolled, luck)
         assert len(rolled.values) == 800
-        low, high = told["rollouts"]["rms"]["ci95"]
+        low, high = found["rollouts"]["rms"]["ci95"]
         inside[0] += low < 0.2 < high
-        low, high = told["luck"]["explained"]["ci95"]
+        low, high = found["luck"]["explained"]["ci95"]
         inside[1] += low < 1 < high
         assert len(luck.gains) == 60
     assert (inside / 200 > 0.9).all()
 
 
-def test_the_ends_of_the_scale_have_bins() -> None:
+def test_calibration_error__includes_values_of_plus_and_minus_one() -> None:
     ends = np.array([-1.0, 1.0])
-    judged = Judged(np.arange(2), np.ones(2, int), ends, ends)
+    judged = DecisionValues(np.arange(2), np.ones(2, int), ends, ends)
     assert calibration_error(judged) == 0.0
 
 
-# Games
+# Measurements
 
 
-def test_what_a_steady_agent_expects_is_held_against_its_games() -> None:
-    """By `Game`: at each decision a quarter for player_0, whatever comes."""
-    plan = Plan(games=12, positions=6, rollouts=4, seed=3)
-    told = calibrate(Steady(), BOARD, plan)
+def test_calibrate__compares_values_with_the_results_of_the_games() -> None:
+    """Played with `Game`; the value is always 0.25 for player_0."""
+    config = CalibrationConfig(games=12, positions=6, rollouts=4, seed=3)
+    found = calibrate(Steady(), BOARD, config)
     biases, rounds = [], []
-    for seed in plan.seeds("games", plan.games).tolist():
+    for seed in config.seeds("games", config.games).tolist():
         game, movers = Game(seed=seed), []
         while not game.is_over:
             movers.append(1 - 2 * game.player)
@@ -167,19 +167,19 @@ def test_what_a_steady_agent_expects_is_held_against_its_games() -> None:
         winner = game.winner()
         result = 0 if winner is None else 1 - 2 * winner
         biases += [sign * (0.25 - result) for sign in movers]
-    assert told["positions"] == len(biases) > 500
-    assert told["bias"]["mean"] == pytest.approx(np.mean(biases), abs=1e-5)
+    assert found["positions"] == len(biases) > 500
+    assert found["bias"]["mean"] == pytest.approx(np.mean(biases), abs=1e-5)
     counts = np.bincount(np.digitize(rounds, ROUNDS) - 1)
-    assert [row["bias"]["n"] for row in told["by_round"]] == counts[counts > 0].tolist()
-    assert [row["values"] for row in told["reliability"]] == [[-0.4, -0.2], [0.2, 0.4]]
-    assert told["rollouts"]["positions"] == 6
+    assert [row["bias"]["n"] for row in found["by_round"]] == counts[counts > 0].tolist()
+    assert [row["values"] for row in found["reliability"]] == [[-0.4, -0.2], [0.2, 0.4]]
+    assert found["rollouts"]["positions"] == 6
 
 
-def test_chance_is_what_comes_between_decisions() -> None:
+def test_chance_events__are_the_rows_between_decisions() -> None:
     seeds = np.arange(6)
     played, actions = play_selfplay(make("greedy"), BOARD, seeds)
     part = replay_actions(BOARD, seeds, actions)
-    begins, ends = events_of(part, 5)
+    begins, ends = chance_events(part, 5)
     assert (part.games[begins] == part.games[ends]).all()
     assert part.games[begins].max() == 4
     known = {(int(a), int(b)) for a, b in zip(begins, ends, strict=True)}
@@ -199,36 +199,35 @@ def test_chance_is_what_comes_between_decisions() -> None:
     assert len(played) == 6
 
 
-def mean_after(state: Any, worth: Any) -> float:
-    """The mean of what comes of chance: over every outcome by its odds, down to a decision."""
+def mean_after(state: Any, value: Any) -> float:
+    """The mean value over all outcomes of chance by their odds, down to decisions."""
     batch = Batch(1, BOARD, chance="explicit", autoreset=False, observation=None)
     batch.reset(0, state)
     if batch.over[0]:
         return float(batch.rewards(np.arange(1))[0, 0])
     if batch.legal[0]:
-        return float(worth(batch.states)[0])
+        return float(value(batch.states)[0])
     weights = batch.outcome_weights()[0]
     assert len(weights) == MAX_OUTCOMES
     total = 0.0
     for outcome in np.flatnonzero(weights).tolist():
         batch.reset(0, state)
         batch.step([outcome])
-        total += weights[outcome] * mean_after(batch.states.copy(), worth)
+        total += weights[outcome] * mean_after(batch.states.copy(), value)
     return total / float(weights.sum())
 
 
-def test_what_chance_might_have_brought_has_its_odds() -> None:
-    """The means of many draws, against the exact ones; and luck as the sum of the surprises."""
+def test_values_after_chance__have_the_exact_mean() -> None:
     agent, seeds = Steady(coins), np.arange(2)
     games, actions = play_selfplay(make("greedy"), BOARD, seeds)
     part = replay_actions(BOARD, seeds, actions)
-    begins, _ = events_of(part, 2)
+    begins, _ = chance_events(part, 2)
     kinds = part.states["phase"][begins]
     some = np.concatenate([begins[kinds == kind][:3] for kind in np.unique(kinds)])
     luck = np.arange(len(some) * 3000).reshape(-1, 3000)
-    drawn = values_after(agent, part, some, luck, SerialExecutor())
+    samples = values_after_chance(agent, part, some, luck, SerialExecutor())
     assert len(np.unique(kinds)) == 3
-    for row, values in zip(some.tolist(), drawn, strict=True):
+    for row, values in zip(some.tolist(), samples, strict=True):
         exact = mean_after(part.states[row : row + 1].copy(), coins)
         assert abs(values.mean() - exact) < 5 * values.std() / sqrt(3000) + 1e-9
     assert len(games) == 2
@@ -243,7 +242,7 @@ def run(*words: str) -> int:
     return main(["calibrate", *words])
 
 
-def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_command__writes_the_same_bytes_for_a_seed(tmp_path: Path) -> None:
     """In another process too."""
     files = [tmp_path / name for name in ("a", "b", "c")]
     for path, seed, executor in zip(files, "112", ("serial", "processes:1", "serial"), strict=True):
@@ -262,21 +261,25 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("calibration.png", "calibration.svg"):
         a, b, c = ((tmp_path / f"{path}.d" / name).read_bytes() for path in files)
         assert a == b != c
-    told = json.loads(files[0].read_bytes())
-    assert (told["agent"], told["seed"], told["games"]) == ("champion", 1, 6)
-    assert told["hash"] == BOARD.hash
+    found = json.loads(files[0].read_bytes())
+    assert (found["agent"], found["seed"], found["games"]) == ("champion", 1, 6)
+    assert found["hash"] == BOARD.hash
 
 
 @pytest.mark.parametrize("spec", rest_slow(["champion", "mcts:sims=4"]))
-def test_whoever_plays_and_judges_the_figures_are_the_same(spec: str) -> None:
-    plan, counts, executor = Plan(games=4, positions=5, rollouts=3, seed=1), list[int](), Twice()
-    told = calibrate(make(spec), BOARD, plan, counts.append, executor)
-    assert told == calibrate(make(spec), BOARD, plan)
-    assert sum(counts) == plan.total
-    assert any(unit.endswith(f"draws of chance judged by '{spec}'") for unit in executor.units)
+def test_calibrate__is_the_same_with_every_executor(spec: str) -> None:
+    config, counts, executor = (
+        CalibrationConfig(games=4, positions=5, rollouts=3, seed=1),
+        list[int](),
+        Twice(),
+    )
+    found = calibrate(make(spec), BOARD, config, counts.append, executor)
+    assert found == calibrate(make(spec), BOARD, config)
+    assert sum(counts) == config.total
+    assert any(unit.startswith(f"values of '{spec}' after ") for unit in executor.units)
 
 
-def test_without_rollouts_nothing_is_said_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command__without_rollouts_prints_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("champion", "--games", "4", "--positions", "0") == 0
     assert "rollouts" not in capsys.readouterr().out
 
@@ -284,13 +287,13 @@ def test_without_rollouts_nothing_is_said_of_them(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["greedy"], "'greedy' does not tell what results it expects: expected an agent that"),
+        (["greedy"], "agent: expected one that gives values, got 'greedy': use"),
         (["champion", "--games", "1"], "games: expected 2 to 10,000,000, got 1"),
         (["champion", "--positions", "-1"], "positions: expected 0 to 10,000,000, got -1"),
-        (["champion", "--games", "2", "--positions", "5000"], "positions: expected at most "),
+        (["champion", "--games", "2", "--positions", "5000"], "positions: expected "),
     ],
 )
-def test_what_cannot_be_measured_is_refused(
+def test_command__refuses_bad_options_in_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], message: str
 ) -> None:
     assert run(*words, "--json", str(tmp_path / "out")) == 1
@@ -302,33 +305,33 @@ def test_what_cannot_be_measured_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("worth", "message"),
+    ("value", "message"),
     [
         (lambda states: 1 / 0, "agent 'steady': ZeroDivisionError: division by zero"),
-        (lambda states: np.full(len(states), 2.0), "judge: expected results from -1 to 1, got 2.0"),
+        (lambda states: np.full(len(states), 2.0), "judge: expected values from -1 to 1, got 2.0"),
         (
             lambda states: np.full(len(states), np.nan),
-            "judge: expected results from -1 to 1, got nan",
+            "judge: expected values from -1 to 1, got nan",
         ),
-        (lambda states: np.zeros(len(states) + 1), r"judge: expected results of shape \(\d+,\)"),
+        (lambda states: np.zeros(len(states) + 1), r"judge: expected values of shape \(\d+,\)"),
     ],
 )
-def test_an_agent_that_fails_is_named(worth: Any, message: str) -> None:
+def test_calibrate__names_an_agent_that_fails(value: Any, message: str) -> None:
     with pytest.raises(AgentFailed, match=message):
-        calibrate(Steady(worth), BOARD, Plan(games=2, positions=0))
+        calibrate(Steady(value), BOARD, CalibrationConfig(games=2, positions=0))
 
 
-# What is said
+# The conclusion
 
 
-def test_meaning_names_the_rounds_that_are_off() -> None:
+def test_meaning__names_the_rounds_with_a_bias() -> None:
     judged, rolled, luck = simulated()
-    told = {"agent": "somebody", **figures(judged, rolled, luck)}
+    found = {"agent": "somebody", **summarize(judged, rolled, luck)}
     tilted = judged._replace(values=judged.values + np.where(judged.rounds < 4, 0.3, 0.0))
-    off = {"agent": "somebody", **figures(tilted, rolled, luck)}
+    off = {"agent": "somebody", **summarize(tilted, rolled, luck)}
     assert "somebody has a bias above 0.02 in rounds 1 – 3 (+0.3" in report.meaning(off)
     calm = {
-        **told,
-        "by_round": [row for row in told["by_round"] if abs(row["bias"]["mean"]) < 0.02],
+        **found,
+        "by_round": [row for row in found["by_round"] if abs(row["bias"]["mean"]) < 0.02],
     }
     assert report.meaning(calm).startswith("somebody is calibrated: its bias is at most 0.02")

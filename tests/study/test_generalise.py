@@ -1,4 +1,4 @@
-"""Generalisation: what is played on which boards, what is told of it, and what is refused."""
+"""Generalisation tests: boards, matches, scores, result files and refusals."""
 
 import json
 from collections.abc import Callable
@@ -18,78 +18,84 @@ from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.core.rng import arena_seed
-from tokaido_env.study.generalise import Plan, plan, trained_on
+from tokaido_env.study.generalise import GeneralisationTest, generalisation_test, trained_on
 
 
 def learner(training: Any) -> Agent:
-    """A policy whose header says what it was trained on."""
+    """A policy with this training entry in its header."""
     return PolicyAgent.from_policy(replace(random_policy(), training=training), "learner")
 
 
-def on(name: str) -> Agent:
+def trained_on_board(name: str) -> Agent:
     return learner({"board": {"name": name}})
 
 
-def measured(**options: Any) -> tuple[Plan, list[MatchState], Generalisation]:
-    planned = plan(make("greedy"), "random", **{"boards": 3, "pairs": 4} | options)
-    match_states = planned.match_states()
-    for match_state in match_states:
-        play_remaining(match_state, make("greedy"), make("random"))
-    return planned, match_states, planned.result(match_states)
+def measured(**options: Any) -> tuple[GeneralisationTest, list[MatchState], Generalisation]:
+    test = generalisation_test(make("greedy"), "random", **{"boards": 3, "pairs": 4} | options)
+    matches = test.matches()
+    for match in matches:
+        play_remaining(match, make("greedy"), make("random"))
+    return test, matches, test.result(matches)
 
 
-# What is played
+# Boards and matches
 
 
-def test_tokaido_100_is_what_is_played_by_default() -> None:
-    planned = plan(make("greedy"))
-    assert (planned.opponent, planned.seed, planned.pairs) == ("mcts:sims=400", 0, 40)
-    assert (planned.test.name, len(planned.test)) == ("family:test", 100)
-    assert planned.train is not None
-    assert (planned.train.name, len(planned.train)) == ("family:train/100", 100)
-    assert [len(match_state) for match_state in planned.match_states()] == [8000, 8000]
-    assert planned.trained_on is None
+def test_generalisation_test__defaults_are_tokaido_100() -> None:
+    test = generalisation_test(make("greedy"))
+    assert (test.opponent, test.seed, test.pairs) == ("mcts:sims=400", 0, 40)
+    assert (test.test.name, len(test.test)) == ("family:test", 100)
+    assert test.train is not None
+    assert (test.train.name, len(test.train)) == ("family:train/100", 100)
+    assert [len(match) for match in test.matches()] == [8000, 8000]
+    assert test.trained_on is None
 
 
-def test_the_games_on_a_board_follow_from_the_seed_and_the_board_alone() -> None:
-    """Whoever plays, on however many boards; and no two boards have the same luck."""
-    few, many = plan(make("greedy"), boards=2, pairs=3), plan(make("random"), boards=5, pairs=4)
-    for one, other in zip(few.match_states(), many.match_states(), strict=True):
+def test_matches__have_games_that_follow_from_seed_and_board() -> None:
+    """They do not depend on agents and on other boards; no two boards share luck."""
+    few, many = (
+        generalisation_test(make("greedy"), boards=2, pairs=3),
+        generalisation_test(make("random"), boards=5, pairs=4),
+    )
+    for one, other in zip(few.matches(), many.matches(), strict=True):
         theirs = other.games["seed"].reshape(5, 4, 2)[:2, :3]
         assert (one.games["seed"].reshape(2, 3, 2) == theirs).all()
         assert (one.games["board"].reshape(2, 3, 2) == np.array([0, 1])[:, None, None]).all()
         assert len(np.unique(other.games["seed"])) == 20
     first = match_seed(0, "generalise", "family:2000000")
-    assert many.match_states()[0].games["seed"][0] == arena_seed(first, 0)
-    again = plan(make("greedy"), boards=2, pairs=3, seed=1).match_states()[0].games["seed"]
-    assert not set(again) & set(few.match_states()[0].games["seed"])
-
-
-def test_scores_are_those_of_matches_on_each_board() -> None:
-    planned, match_states, told = measured()
-    sides = (
-        (planned.test, match_states[0], told.test),
-        (planned.train, match_states[1], told.train),
+    assert many.matches()[0].games["seed"][0] == arena_seed(first, 0)
+    again = (
+        generalisation_test(make("greedy"), boards=2, pairs=3, seed=1).matches()[0].games["seed"]
     )
-    for pool, match_state, scores in sides:
+    assert not set(again) & set(few.matches()[0].games["seed"])
+
+
+def test_result__has_the_scores_of_single_matches_on_each_board() -> None:
+    test, matches, found = measured()
+    sides = ((test.test, matches[0], found.test), (test.train, matches[1], found.train))
+    for pool, match, scores in sides:
         assert pool is not None
         assert scores is not None
         for number, one in enumerate(scores.each):
             board = Board.load(one.board)
             assert pool[number].hash == board.hash
             seed = match_seed(0, "generalise", board.name)
-            alone = play_match(make("greedy"), make("random"), 8, seed, board)
-            assert [one.value, *one.ci95] == pytest.approx([alone.score, *alone.interval], abs=1e-6)
-            theirs = match_state.games.reshape(3, 4, 2)[number]
-            assert (theirs["result"] == alone.results).all()
+            single = play_match(make("greedy"), make("random"), 8, seed, board)
+            assert [one.value, *one.ci95] == pytest.approx(
+                [single.score, *single.interval], abs=1e-6
+            )
+            theirs = match.games.reshape(3, 4, 2)[number]
+            assert (theirs["result"] == single.results).all()
         values = [one.value for one in scores.each]
         assert scores.mean.value == pytest.approx(np.mean(values), abs=1e-6)
-    assert told.gap is not None
-    assert told.train is not None
-    assert told.gap.value == pytest.approx(told.test.mean.value - told.train.mean.value, abs=1e-6)
+    assert found.gap is not None
+    assert found.train is not None
+    assert found.gap.value == pytest.approx(
+        found.test.mean.value - found.train.mean.value, abs=1e-6
+    )
 
 
-# Boards trained on
+# Boards of the training
 
 
 @pytest.mark.parametrize(
@@ -103,21 +109,21 @@ def test_scores_are_those_of_matches_on_each_board() -> None:
         ("family:valid/50", 4, "family:valid/4", 5, True),
     ],
 )
-def test_as_many_games_on_boards_of_those_it_was_trained_on(
+def test_generalisation_test__plays_as_many_games_on_training_boards(
     name: str, boards: int, pool: str, pairs: int, drawn: bool
 ) -> None:
-    planned = plan(on(name), boards=boards, pairs=5)
-    assert planned.train is not None
-    assert planned.trained_on == name
-    told = (planned.train.name, planned.train_pairs, planned.train_drawn)
-    assert told == (pool, pairs, drawn)
-    by_number = plan(make("greedy"), boards=boards, pairs=5, train=3)
+    test = generalisation_test(trained_on_board(name), boards=boards, pairs=5)
+    assert test.train is not None
+    assert test.trained_on == name
+    found = (test.train.name, test.train_pairs, test.train_drawn)
+    assert found == (pool, pairs, drawn)
+    by_number = generalisation_test(make("greedy"), boards=boards, pairs=5, train=3)
     assert by_number.train is not None
     assert (by_number.trained_on, by_number.train.name) == ("family:train/3", "family:train/3")
 
 
 @pytest.mark.parametrize(
-    ("training", "told"),
+    ("training", "found"),
     [
         ({"board": {"name": "family:train/10", "hash": "x"}}, "family:train/10"),
         ({}, None),
@@ -125,32 +131,42 @@ def test_as_many_games_on_boards_of_those_it_was_trained_on(
         ({"board": {"name": ["family:1"]}}, None),
     ],
 )
-def test_what_a_policy_says_of_its_training(training: Any, told: str | None) -> None:
-    assert trained_on(learner(training)) == told
+def test_trained_on__reads_the_policy_header(training: Any, found: str | None) -> None:
+    assert trained_on(learner(training)) == found
     assert trained_on(make("greedy")) is None
 
 
-def test_what_a_policy_was_begun_from_counts_as_its_training() -> None:
+def test_generalisation_test__counts_the_training_of_the_start_policy() -> None:
     board = {"name": "family:train/9", "splits": ["train", "test"]}
-    with pytest.raises(ValueError, match=r"begun from a policy .* on boards of family:test: exp"):
-        plan(learner({"board": board}), boards=2)
-    planned = plan(learner({"board": board}), boards=2, split="valid")
-    assert planned.trained_on == "family:train/9"
+    with pytest.raises(
+        ValueError, match="got family:test: it started from a policy of these boards"
+    ):
+        generalisation_test(learner({"board": board}), boards=2)
+    test = generalisation_test(learner({"board": board}), boards=2, split="valid")
+    assert test.trained_on == "family:train/9"
 
 
-def test_on_the_boards_of_train_there_is_no_gap() -> None:
-    planned, match_states, told = measured(split="train")
-    assert len(match_states) == 1
-    assert (planned.train, told.train, told.gap) == (None, None, None)
-    assert told.test.pool == "family:train/3"
+def test_result__on_train_has_no_gap() -> None:
+    test, matches, found = measured(split="train")
+    assert len(matches) == 1
+    assert (test.train, found.train, found.gap) == (None, None, None)
+    assert found.test.pool == "family:train/3"
 
 
 @pytest.mark.parametrize(
     ("agent", "options", "message"),
     [
-        ("family:test", {}, r"split: 'learner' was trained on family:test, which has 2 of the .*t"),
-        ("family:2000001", {}, "trained on family:2000001, which has 1 of the boards of family:t"),
-        ("family:train/9", {"train": 8}, "'family:train/9', got family:train/8"),
+        (
+            "family:test",
+            {},
+            "split: expected boards that 'learner' was not trained on, got family:test",
+        ),
+        ("family:2000001", {}, "got family:test/2: 1 of them are in family:2000001; choose"),
+        (
+            "family:train/9",
+            {"train": 8},
+            "train: expected 'family:train/9', .* got family:train/8: leave it out",
+        ),
         ("family:train/0", {}, "empty pool"),
         ("shikoku", {"boards": 1}, "boards: expected 2 to 100, as many as family:test has, got 1"),
         ("shikoku", {"boards": 101, "split": "valid"}, "boards: expected 2 to 100, .*valid has"),
@@ -159,11 +175,11 @@ def test_on_the_boards_of_train_there_is_no_gap() -> None:
         ("shikoku", {"seed": -1}, "seed: expected an integer from 0"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(
+def test_generalisation_test__refuses_bad_arguments(
     agent: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises((ValueError, BoardError, SeedError), match=message) as error:
-        plan(on(agent), **{"boards": 2, **options})
+        generalisation_test(trained_on_board(agent), **{"boards": 2, **options})
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 500
 
@@ -174,33 +190,33 @@ def test_what_cannot_be_measured_is_refused(
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("results") / "r.json"
-    _, _, told = measured()
-    path.write_text(json.dumps(told.to_dict(), indent=1), encoding="utf-8")
+    _, _, found = measured()
+    path.write_text(json.dumps(found.to_dict(), indent=1), encoding="utf-8")
     return path
 
 
-def test_what_is_written_is_read(results: Path) -> None:
+def test_load__reads_written_results(results: Path) -> None:
     data = json.loads(results.read_text(encoding="utf-8"))
     assert Generalisation.load(results).to_dict() == data
     assert list(data) == [
         *("version", "agent", "opponent", "seed", "trained_on", "test", "train", "gap")
     ]
     assert (data["version"], data["test"]["boards"], data["test"]["pairs"]) == (1, 3, 4)
-    _, _, alone = measured(split="train")
-    again = results.with_name("alone.json")
-    again.write_text(json.dumps(alone.to_dict()), encoding="utf-8")
+    _, _, single = measured(split="train")
+    again = results.with_name("single.json")
+    again.write_text(json.dumps(single.to_dict()), encoding="utf-8")
     assert Generalisation.load(again).train is None
 
 
-def test_on_how_many_boards_an_agent_was_trained(results: Path) -> None:
-    told = Generalisation.load(results)
+def test_boards_trained_on__follows_from_the_name(results: Path) -> None:
+    found = Generalisation.load(results)
     numbers = {"family:train/10": 10, "family:7": 1, "shikoku": None, None: None}
     for name, number in numbers.items():
-        assert structs.replace(told, trained_on=name).boards_trained_on == number
+        assert structs.replace(found, trained_on=name).boards_trained_on == number
 
 
 def changed(place: str, value: Any) -> Callable[[Any], Any]:
-    """Put a value into nested results, at a path with dots; numbers are places in lists."""
+    """Return a function that sets the value at a dotted path; numbers index lists."""
 
     def change(data: Any) -> Any:
         *way, last = place.split(".")
@@ -231,7 +247,7 @@ def changed(place: str, value: Any) -> Callable[[Any], Any]:
         (changed("train.each.1.board", None), r"train.each\[1\].board: expected a text, got None"),
     ],
 )
-def test_a_file_that_holds_something_else_is_refused(
+def test_load__refuses_a_wrong_file(
     results: Path, tmp_path: Path, change: Callable[[Any], Any], message: str
 ) -> None:
     path = tmp_path / "other.json"

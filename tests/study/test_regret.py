@@ -1,4 +1,4 @@
-"""Regret: the estimator on simulated truth, what agents are asked, and who fails."""
+"""Regret: the estimator on simulated truth, and agents' actions in a set."""
 
 import sys
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from tokaido_env.agents import make
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.study.regret import (
     ERROR,
-    Measured,
-    difference,
-    estimates,
-    figures,
+    AgentChoices,
+    choose_actions,
     losses,
-    measure,
+    regret_difference,
+    stratified_means,
+    summarize,
 )
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
 
@@ -31,127 +31,129 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from regret_agreement import agreement
 
-TOLD = small_set()
+SET = small_set()
 Floats = npt.NDArray[np.float64]
 
 
 def with_results(truth: Floats, seed: int, few: int = 0) -> RegretSet:
-    return replace(TOLD, sums=drawn_sums(TOLD, truth, np.random.default_rng(seed), few))
+    return replace(SET, sums=drawn_sums(SET, truth, np.random.default_rng(seed), few))
 
 
-def best_rows(truth: Floats, told: RegretSet = TOLD) -> npt.NDArray[np.int64]:
-    pairs = zip(told.starts, told.starts[1:], strict=False)
+def best_rows(truth: Floats) -> npt.NDArray[np.int64]:
+    pairs = zip(SET.starts, SET.starts[1:], strict=False)
     return np.array([a + truth[a:b].argmax() for a, b in pairs])
 
 
-def by_hand(told: RegretSet, i: int, row: int) -> tuple[float, float]:
-    """What a choice loses, as the definition says it, in plain Python."""
-    blocks = told.sums.shape[2]
-    rows = range(told.starts[i], told.starts[i + 1])
+def defined_losses(regret_set: RegretSet, i: int, row: int) -> tuple[float, float]:
+    """The low and the high estimate of a loss by definition, in plain Python."""
+    blocks = regret_set.sums.shape[2]
+    rows = range(regret_set.starts[i], regret_set.starts[i + 1])
     value = {
-        r: [sum(told.sums[r, p, k] / BLOCK for p in (0, 1)) / 2 for k in range(blocks)]
+        r: [sum(regret_set.sums[r, p, k] / BLOCK for p in (0, 1)) / 2 for k in range(blocks)]
         for r in rows
     }
-    rolled = {r: [told.sums[r, 0, k] != NOT_ROLLED for k in range(blocks)] for r in rows}
+    rolled = {r: [regret_set.sums[r, 0, k] != NOT_ROLLED for k in range(blocks)] for r in rows}
     full = [r for r in rows if all(rolled[r])]
-    least, most = [], []
+    low, high = [], []
     top = max(full, key=lambda r: sum(value[r]))
     for k in range(blocks):
         if rolled[row][k]:
             best = max(full, key=lambda r: sum(value[r]) - value[r][k])
-            least.append(value[best][k] - value[row][k])
-            most.append(value[top][k] - value[row][k])
-    return sum(least) / len(least), sum(most) / len(most)
+            low.append(value[best][k] - value[row][k])
+            high.append(value[top][k] - value[row][k])
+    return sum(low) / len(low), sum(high) / len(high)
 
 
 @pytest.mark.parametrize("few", [0, 2])
-def test_losses_are_what_the_definition_says(few: int) -> None:
+def test_losses__match_the_definition(few: int) -> None:
     rng = np.random.default_rng(1)
-    told = with_results(truth_of(TOLD, rng, 0.3), 2, few)
+    regret_set = with_results(truth_of(SET, rng, 0.3), 2, few)
     rows = np.array(
-        [rng.integers(a, b) for a, b in zip(told.starts, told.starts[1:], strict=False)]
+        [rng.integers(a, b) for a, b in zip(regret_set.starts, regret_set.starts[1:], strict=False)]
     )
-    found = losses(told, rows)
+    found = losses(regret_set, rows)
     for i, row in enumerate(rows.tolist()):
-        least, most = by_hand(told, i, row)
-        assert (found.least[i], found.most[i]) == (pytest.approx(least), pytest.approx(most))
+        low, high = defined_losses(regret_set, i, row)
+        assert (found.low[i], found.high[i]) == (pytest.approx(low), pytest.approx(high))
 
 
-def test_intervals_hold_the_mean_of_the_strata_as_often_as_they_say() -> None:
+def test_stratified_means__have_intervals_that_cover_95_percent() -> None:
     rng = np.random.default_rng(11)
-    centres = rng.exponential(0.05, len(TOLD.card["strata"]))
-    real, hits = float(centres @ TOLD.shares), 0
+    centres = rng.exponential(0.05, len(SET.card["strata"]))
+    real, hits = float(centres @ SET.shares), 0
     for _ in range(200):
-        values = centres[TOLD.stratum] + rng.normal(0, 0.05, len(TOLD))
-        low, high = estimates({"x": values}, TOLD)["x"]["ci95"]
+        values = centres[SET.stratum] + rng.normal(0, 0.05, len(SET))
+        low, high = stratified_means({"x": values}, SET)["x"]["ci95"]
         hits += low <= real <= high
     assert 180 <= hits <= 199
 
 
-def test_strata_count_by_their_share_among_choices() -> None:
-    values = TOLD.stratum.astype(float)
-    strata = TOLD.card["strata"]
-    assert estimates({"x": values}, TOLD)["x"]["mean"] == pytest.approx(
+def test_stratified_means__weight_strata_by_their_share() -> None:
+    values = SET.stratum.astype(float)
+    strata = SET.card["strata"]
+    assert stratified_means({"x": values}, SET)["x"]["mean"] == pytest.approx(
         sum(k * stratum["share"] for k, stratum in enumerate(strata)), abs=1e-6
     )
     moves = [stratum["phase"] == "MOVE" for stratum in strata]
-    shares = TOLD.shares * moves
+    shares = SET.shares * moves
     mean = (shares @ np.arange(len(strata))) / shares.sum()
-    assert estimates({"x": values}, TOLD, moves)["x"]["mean"] == pytest.approx(mean, abs=1e-6)
+    assert stratified_means({"x": values}, SET, moves)["x"]["mean"] == pytest.approx(mean, abs=1e-6)
 
 
-def test_figures_of_an_agent() -> None:
-    truth = truth_of(TOLD, np.random.default_rng(0), 0.2)
-    told = with_results(truth, 0)
-    measured = measure(make("greedy"), told)
-    batch = told.batch()
+def test_summarize__has_the_means_of_an_agents_losses() -> None:
+    truth = truth_of(SET, np.random.default_rng(0), 0.2)
+    regret_set = with_results(truth, 0)
+    chosen = choose_actions(make("greedy"), regret_set)
+    batch = regret_set.batch()
     every = batch.all_games
     asked = batch.boards_of(every), batch.states, batch.legal, batch.keys(every)
-    assert (measured.choices == make("greedy").act(*asked)).all()
-    found = figures(told, measured)
-    least = losses(told, told.rows(measured.choices)).least
-    assert found["regret"] == estimates({"x": least}, told)["x"]
-    assert found["errors"] == estimates({"x": (least >= ERROR).astype(float)}, told)["x"]
+    assert (chosen.choices == make("greedy").act(*asked)).all()
+    found = summarize(regret_set, chosen)
+    low = losses(regret_set, regret_set.action_rows(chosen.choices)).low
+    assert found["regret"] == stratified_means({"x": low}, regret_set)["x"]
+    assert found["errors"] == stratified_means({"x": (low >= ERROR).astype(float)}, regret_set)["x"]
     assert found["regret"]["mean"] <= found["at_most"]["mean"]
     both = (found["by_champion"]["mean"] + found["by_heuristic"]["mean"]) / 2
     assert both == pytest.approx(found["regret"]["mean"], abs=0.03)
     assert list(found["boards"]) == ["shikoku", "family:2000003"]
     assert "core_seconds" not in found
-    assert figures(told, measured, timed=True)["core_seconds"] > 0
-    assert figures(told, measure(make("greedy"), told)) == found  # the same bytes again
+    assert summarize(regret_set, chosen, timed=True)["core_seconds"] > 0
+    assert (
+        summarize(regret_set, choose_actions(make("greedy"), regret_set)) == found
+    )  # the same bytes again
 
 
-def test_whoever_asks_the_choices_are_the_same() -> None:
+def test_choose_actions__is_the_same_with_every_executor() -> None:
     for spec in ("greedy", "mcts:sims=4", "random"):
         executor = Twice()
-        found = measure(make(spec), TOLD, executor)
-        assert (found.choices == measure(make(spec), TOLD).choices).all()
+        found = choose_actions(make(spec), SET, executor)
+        assert (found.choices == choose_actions(make(spec), SET).choices).all()
         assert found.seconds > 0
         assert len(executor.units) > executor.workers
-        assert executor.units[-1].endswith(f"positions that '{spec}' is asked about")
+        assert executor.units[-1].startswith(f"actions of '{spec}' in ")
 
 
-def test_differences_are_paired() -> None:
-    truth = truth_of(TOLD, np.random.default_rng(0), 0.2)
-    told = with_results(truth, 0)
-    best = Measured("best", told.actions[best_rows(truth)].astype(np.int64), 0.0)
-    first = Measured("first", told.actions[told.starts[:-1]].astype(np.int64), 0.0)
-    found = difference(told, first, best)
+def test_regret_difference__is_paired() -> None:
+    truth = truth_of(SET, np.random.default_rng(0), 0.2)
+    regret_set = with_results(truth, 0)
+    best = AgentChoices("best", regret_set.actions[best_rows(truth)].astype(np.int64), 0.0)
+    first = AgentChoices("first", regret_set.actions[regret_set.starts[:-1]].astype(np.int64), 0.0)
+    found = regret_difference(regret_set, first, best)
     assert found["ci95"][0] > 0.05
-    back = difference(told, best, first)
+    back = regret_difference(regret_set, best, first)
     assert back["mean"] == pytest.approx(-found["mean"])
 
 
-def test_how_far_two_policies_agree() -> None:
-    truth = truth_of(TOLD, np.random.default_rng(0), 0.4)
+def test_agreement__measures_the_correlation_of_two_policies() -> None:
+    truth = truth_of(SET, np.random.default_rng(0), 0.4)
     same = agreement(with_results(truth, 0))
     assert same["correlation_without_noise"] == pytest.approx(1.0, abs=0.02)
     assert same["correlation"] < same["correlation_without_noise"]
     assert same["same_best"]["mean"] > 0.8
     assert abs(same["lost_by_champion"]["mean"]) < 0.02
-    told = with_results(truth, 0)
-    told.sums[:, 1] = drawn_sums(told, -truth, np.random.default_rng(1))[:, 1]
-    other = agreement(told)
+    regret_set = with_results(truth, 0)
+    regret_set.sums[:, 1] = drawn_sums(regret_set, -truth, np.random.default_rng(1))[:, 1]
+    other = agreement(regret_set)
     assert other["correlation"] < -0.9
     assert other["lost_by_champion"]["mean"] > 0.3
 
@@ -160,12 +162,12 @@ def test_how_far_two_policies_agree() -> None:
 
 
 class Wrong(Agent):
-    """Fails in one position, in a way that is told it."""
+    """Calls a function in one position, which fails or gives an action."""
 
     spec = "wrong"
 
     def __init__(self, at: int, fail: Callable[[], int]) -> None:
-        self.at, self.fail = TOLD.states[at].tobytes(), fail
+        self.at, self.fail = SET.states[at].tobytes(), fail
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         lowest = [int(mask) & -int(mask) for mask in legal]
@@ -181,9 +183,9 @@ def fail() -> int:
 
 
 @pytest.mark.parametrize("executor", [None, Twice()])
-def test_an_agent_that_fails_is_named_with_the_position(executor: Twice | None) -> None:
+def test_choose_actions__names_the_position_of_a_failure(executor: Twice | None) -> None:
     where = r"'wrong': position 7 of \d+ of the set: "
     with pytest.raises(AgentFailed, match=f"{where}KeyError"):
-        measure(Wrong(7, fail), TOLD, executor)
+        choose_actions(Wrong(7, fail), SET, executor)
     with pytest.raises(IllegalMove, match=f"{where}illegal action 48"):
-        measure(Wrong(7, lambda: 48), TOLD, executor)
+        choose_actions(Wrong(7, lambda: 48), SET, executor)

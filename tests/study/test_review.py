@@ -1,4 +1,4 @@
-"""Reviews: losses against positions that are solved, luck against exact odds, and totals."""
+"""Reviews: losses against solved positions, luck against exact odds, and totals."""
 
 import itertools
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ CHAMPION = make("champion")
 
 
 class Solver(Agent):
-    """Plays the last picks of a game perfectly, and knows what they are worth."""
+    """Plays the last picks of a game perfectly and knows their values."""
 
     spec = "solver"
 
@@ -38,9 +38,9 @@ class Solver(Agent):
             game.states[:] = states[i : i + 1]
             game._note_turn()
             in_last_round = bool(states["end_triggered"][i])
-            worth = solve(game) if in_last_round else dict.fromkeys(game.legal_actions(), 0.0)
-            values[i] = best(game, worth)
-            shares[i, min(action for action in worth if worth[action] == values[i])] = 1
+            of_action = solve(game) if in_last_round else dict.fromkeys(game.legal_actions(), 0.0)
+            values[i] = best(game, of_action)
+            shares[i, min(action for action in of_action if of_action[action] == values[i])] = 1
         return shares, values
 
 
@@ -69,17 +69,17 @@ def golden(seed: int = 3) -> Trajectory:
 # Decisions
 
 
-def test_a_loss_is_that_of_solved_positions() -> None:
-    """Where the end is near enough to be computed; what chance brings is drawn, hence intervals."""
+def test_loss__is_that_of_solved_positions() -> None:
+    """Within its interval, since chance is sampled."""
     lost, inside = 0, []
     for position in itertools.islice(decided_late(), 20):
-        worth = solve(position)
+        values = solve(position)
         sign = 1 - 2 * (position.player or 0)
-        worst = min(worth, key=lambda action: sign * worth[action])
+        worst = min(values, key=lambda action: sign * values[action])
         played = replay_labels(position.board, [position.label(worst)], position.state)
-        found = review(played, Solver(), Solver(), draws=16)
+        found = review(played, Solver(), Solver(), chance_samples=16)
         (row,) = found.choices().tolist()
-        truth = sign * (best(position, worth) - worth[worst]) / 2
+        truth = sign * (best(position, values) - values[worst]) / 2
         assert found.loss[row] == pytest.approx(truth, abs=max(3 * found.error[row], 1e-6))
         inside.append(abs(found.loss[row] - truth) <= found.error[row] + 1e-6)
         lost += found.loss[row] > 0
@@ -88,18 +88,18 @@ def test_a_loss_is_that_of_solved_positions() -> None:
 
 
 def decided_late() -> Iterator[Game]:
-    """Last picks of games between equals, where not every action is as good."""
+    """Last picks of even games, with actions of different values."""
     for played, _ in played_match("greedy", "greedy", 150):
         late = played.states["end_triggered"] & (np.bitwise_count(played.legal) > 1)
         for row in np.flatnonzero(late)[::-1].tolist():
             game = Game.from_dict(played.position(row), chance="explicit")
             if len(game.to_dict()["dice_left"]) > 1 or not is_small(game):
                 break
-            if len({round(worth, 6) for worth in solve(game).values()}) > 1:
+            if len({round(values, 6) for values in solve(game).values()}) > 1:
                 yield game
 
 
-def test_what_the_judge_would_play_loses_nothing() -> None:
+def test_loss__of_the_judges_own_actions_is_zero() -> None:
     played, _ = played_match("champion", "champion", 1)[0]
     found = review(played, CHAMPION, CHAMPION)
     assert (found.best[found.choices()] == played.events[found.choices()]).all()
@@ -115,8 +115,8 @@ def test_what_the_judge_would_play_loses_nothing() -> None:
 # Chance
 
 
-def test_what_chance_gives_has_mean_zero_by_exact_odds() -> None:
-    """A roll and a draw, looked behind with `Game` alone."""
+def test_luck__has_mean_zero_by_exact_odds() -> None:
+    """For a roll and a draw, expanded with `Game`."""
     played = golden()
     found = review(played, CHAMPION, CHAMPION)
     phases = played.states["phase"]
@@ -127,15 +127,15 @@ def test_what_chance_gives_has_mean_zero_by_exact_odds() -> None:
         for label, odds in position.outcomes():
             then = position.copy()
             then.play(label)
-            mean += odds * wins_of_0(then)
+            mean += odds * win_probability(then)
         assert found.values[row] == pytest.approx(mean, abs=1e-5)
         then = position.copy()
         then.play(played.labels()[row])
-        assert found.luck[row] == pytest.approx(wins_of_0(then) - mean, abs=1e-5)
+        assert found.luck[row] == pytest.approx(win_probability(then) - mean, abs=1e-5)
 
 
-def wins_of_0(game: Game) -> float:
-    """The probability that player_0 wins as the champion sees it, by all that may come."""
+def win_probability(game: Game) -> float:
+    """player_0's win probability by the champion, over all outcomes."""
     if game.is_over:
         return (1 + expected_result(game)) / 2
     if game.phase in CHANCE_PHASES:
@@ -143,7 +143,7 @@ def wins_of_0(game: Game) -> float:
         for label, odds in game.outcomes():
             then = game.copy()
             then.play(label)
-            total += odds * wins_of_0(then)
+            total += odds * win_probability(then)
         return total
     legal = np.array([game.legal_mask], np.uint64)
     _, values = CHAMPION.judge(game.boards, game.state, legal, np.zeros(1, np.uint64))
@@ -151,7 +151,7 @@ def wins_of_0(game: Game) -> float:
     return (1 + float(values[0])) / 2
 
 
-def test_luck_stands_at_chance_only_and_the_end_is_the_result() -> None:
+def test_luck__is_at_chance_only_and_the_last_value_is_the_result() -> None:
     for played, _ in played_match("champion", "greedy", 2):
         found = review(played, CHAMPION, CHAMPION)
         chance = np.isin(played.states["phase"], [*CHANCE_PHASES[1:]])
@@ -166,10 +166,10 @@ def test_luck_stands_at_chance_only_and_the_end_is_the_result() -> None:
         assert first["result_less_luck"] == pytest.approx(first["result"] - first["luck"], abs=1e-5)
 
 
-# All of it
+# Whole reviews
 
 
-def test_the_same_seed_gives_the_same_review() -> None:
+def test_review__is_the_same_for_a_seed() -> None:
     played, judge = golden(), make("mcts:sims=50")
     one, again, other = (review(played, judge, CHAMPION, seed=seed) for seed in (1, 1, 2))
     assert one.to_dict() == again.to_dict()
@@ -177,7 +177,7 @@ def test_the_same_seed_gives_the_same_review() -> None:
     assert (one.luck == other.luck).all()
 
 
-def test_an_unfinished_game_is_reviewed_as_far_as_it_went() -> None:
+def test_review__of_an_unfinished_game_covers_its_events() -> None:
     game = Game(seed=2)
     assert review(game.trajectory(), CHAMPION, CHAMPION).choices().tolist() == []
     for _ in range(25):
@@ -187,12 +187,12 @@ def test_an_unfinished_game_is_reviewed_as_far_as_it_went() -> None:
     assert len(found.to_dict()["events"]) == len(game.events())
 
 
-def test_what_is_told_of_each_event() -> None:
+def test_to_dict__has_keys_for_each_kind_of_event() -> None:
     played = golden()
     found = review(played, make("mcts:sims=50"), CHAMPION)
-    told = found.to_dict()
-    assert [one["event"] for one in told["events"]] == list(played.labels())
-    for row, one in enumerate(told["events"]):
+    written = found.to_dict()
+    assert [one["event"] for one in written["events"]] == list(played.labels())
+    for row, one in enumerate(written["events"]):
         if one["event"] not in IDS:
             assert one.keys() == {"event", "wins", "luck"}
         elif found.best[row] < 0:
@@ -214,7 +214,7 @@ def test_what_is_told_of_each_event() -> None:
         (-0.1, 0.0, None),
     ],
 )
-def test_a_mark_needs_a_loss_that_is_shown(loss: float, error: float, mark: str | None) -> None:
+def test_mark__needs_a_significant_loss(loss: float, error: float, mark: str | None) -> None:
     found: Review = review(golden(), make("mcts:sims=10"), CHAMPION)
     row = int(found.choices()[0])
     losses, errors = found.loss.copy(), found.error.copy()
@@ -222,9 +222,9 @@ def test_a_mark_needs_a_loss_that_is_shown(loss: float, error: float, mark: str 
     assert replace(found, loss=losses, error=errors).mark(row) == mark
 
 
-def test_what_cannot_judge_is_refused() -> None:
-    with pytest.raises(ValueError, match="draws: expected 4 or more, got 3"):
-        review(golden(), CHAMPION, CHAMPION, draws=3)
+def test_review__refuses_few_samples_and_agents_without_values() -> None:
+    with pytest.raises(ValueError, match="chance_samples: expected 4 or more, got 3"):
+        review(golden(), CHAMPION, CHAMPION, chance_samples=3)
     for agents in ((CHAMPION, make("greedy")), (make("greedy"), CHAMPION)):
-        with pytest.raises(ValueError, match="'greedy' does not tell what results it expects"):
+        with pytest.raises(ValueError, match="agent: expected one that gives values, got 'greedy'"):
             review(golden(), *agents)

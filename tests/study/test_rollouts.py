@@ -1,4 +1,4 @@
-"""Rollouts against games played one by one, with the same luck for every action."""
+"""Rollouts of regret sets against games played one by one."""
 
 import sys
 
@@ -46,10 +46,12 @@ def keys_for(n: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     return np.random.default_rng(3).integers(2**63, size=n).astype(np.uint64)
 
 
-def played(where: PositionBatch, name: str, i: int, action: int, key: int, agent: Agent) -> Game:
-    """The game that a rollout is, one call after the other."""
+def rollout_game(
+    sample: PositionBatch, name: str, i: int, action: int, key: int, agent: Agent
+) -> Game:
+    """The game of one rollout, played with `Game`."""
     board = Board.load(name)
-    game = Game.from_dict(state_to_dict(name, board.record[0], where.states[i]), chance="sampled")
+    game = Game.from_dict(state_to_dict(name, board.record[0], sample.states[i]), chance="sampled")
     game._luck["key"], game._luck["drawn"] = key, 0
     game.play(action)
     while not game.is_over:
@@ -65,50 +67,50 @@ def result(game: Game, seat: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def where() -> tuple[PositionBatch, list[str]]:
+def sample() -> tuple[PositionBatch, list[str]]:
     return positions()
 
 
 @pytest.mark.parametrize("spec", ["heuristic", "champion"])
-def test_a_block_is_the_sum_of_games_played_one_by_one(
-    spec: str, where: tuple[PositionBatch, list[str]]
+def test_roll_out__sums_the_results_of_single_games(
+    spec: str, sample: tuple[PositionBatch, list[str]]
 ) -> None:
-    there, names = where
+    given, names = sample
     agent, keys = make(spec), keys_for(len(names))
     for i in range(0, len(names), 8 if INTERPRETED else 3):
-        seat = int(there.states["player"][i])
-        actions = actions_of(int(there.legal[i]))
+        seat = int(given.states["player"][i])
+        actions = actions_of(int(given.legal[i]))
         action, number = actions[-1], i % 2
         own = Blocks(np.array([i]), np.array([action]), np.array([number]))
         total = 0
         for rollout in range(BLOCK * number, BLOCK * (number + 1)):
             key = hashed(int(keys[i]), ROLLOUTS << 56 | rollout)
-            total += result(played(there, names[i], i, action, key, agent), seat)
-        assert roll_out(network_of(make(spec)), there, keys, own).tolist() == [total]
+            total += result(rollout_game(given, names[i], i, action, key, agent), seat)
+        assert roll_out(network_of(make(spec)), given, keys, own).tolist() == [total]
 
 
-def test_threads_and_the_order_of_blocks_change_nothing(
-    where: tuple[PositionBatch, list[str]],
+def test_roll_out__is_the_same_for_any_threads_and_order(
+    sample: tuple[PositionBatch, list[str]],
 ) -> None:
-    there, names = where
+    given, names = sample
     keys, rng = keys_for(len(names)), np.random.default_rng(0)
     which = rng.integers(len(names), size=12)
-    actions = np.array([actions_of(int(there.legal[i]))[0] for i in which])
+    actions = np.array([actions_of(int(given.legal[i]))[0] for i in which])
     blocks = Blocks(which, actions, rng.integers(4, size=12))
-    sums = roll_out(None, there, keys, blocks)
+    sums = roll_out(None, given, keys, blocks)
     order = rng.permutation(12)
     again = Blocks(*(column[order] for column in blocks))
     threads = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        assert (roll_out(None, there, keys, again) == sums[order]).all()
+        assert (roll_out(None, given, keys, again) == sums[order]).all()
     finally:
         numba.set_num_threads(threads)
     assert (np.abs(sums) <= BLOCK).all()
     assert len(set(sums.tolist())) > 2
 
 
-def test_only_who_draws_nothing_may_play_rollouts() -> None:
+def test_network_of__refuses_agents_that_draw_random_numbers() -> None:
     for spec in ("greedy", "mcts:sims=10"):
         with pytest.raises(ValueError, match="expected heuristic or a network that draws nothing"):
             network_of(make(spec))

@@ -20,7 +20,7 @@ from tokaido_env.cli.command import write_json
 from tokaido_env.report import calibration as report
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.tables import print_table
-from tokaido_env.study.calibration import GAMES, POSITIONS, ROLLOUTS, Plan, calibrate
+from tokaido_env.study.calibration import GAMES, POSITIONS, ROLLOUTS, CalibrationConfig, calibrate
 
 
 def calibrate_agent(arguments: Sequence[str]) -> int:
@@ -32,7 +32,7 @@ def calibrate_agent(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     read = [options.board, policy_path_of(options.agent)]
     check_run(options, options.json, read=read, folder=options.plots)
-    plan = Plan(options.games, options.positions, options.rollouts, options.seed)
+    plan = CalibrationConfig(options.games, options.positions, options.rollouts, options.seed)
     agent, board = make(options.agent), Board.load(options.board)
     with (
         chosen_executor(options.executor) as executor,

@@ -44,7 +44,7 @@ from tokaido_env.decoding import Number, Source, Struct
 from tokaido_env.files import write_text
 from tokaido_env.report import protocols as report
 from tokaido_env.report.tables import Table, markdown, print_table
-from tokaido_env.study.generalise import BOARDS, OPPONENT, PAIRS, SPLIT, plan
+from tokaido_env.study.generalise import BOARDS, OPPONENT, PAIRS, SPLIT, generalisation_test
 
 TIMED = 4  # games of each match on the default board in which the agent is timed
 
@@ -275,8 +275,8 @@ def generalise(arguments: Sequence[str]) -> int:
 
 def _measure_generalisation(agent: Agent, opponent: Agent, options: argparse.Namespace) -> int:
     numbers = {name: getattr(options, name) for name in ("split", "boards", "pairs", "train")}
-    planned = plan(agent, opponent.spec, **numbers, seed=options.seed)
-    states = planned.match_states()
+    planned = generalisation_test(agent, opponent.spec, **numbers, seed=options.seed)
+    states = planned.matches()
     status = _play([(agent, opponent)] * len(states), states, options, _finished_boards)
     if status:
         return status

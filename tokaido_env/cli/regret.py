@@ -21,7 +21,7 @@ from tokaido_env.cli.command import write_json
 from tokaido_env.files import write_text
 from tokaido_env.report import regret as report
 from tokaido_env.report.tables import markdown, print_table
-from tokaido_env.study.regret import difference, figures, measure
+from tokaido_env.study.regret import choose_actions, regret_difference, summarize
 from tokaido_env.study.regret_set import SHIPPED, RegretSet
 
 VERSION = 1
@@ -34,11 +34,11 @@ def regret(arguments: Sequence[str]) -> int:
     agents = [make(spec) for spec in options.agents]
     regret_set = RegretSet.load(options.set)
     with chosen_executor(options.executor) as executor:
-        measured = [measure(agent, regret_set, executor) for agent in agents]
-    found = [figures(regret_set, one, timed=True) for one in measured]
+        measured = [choose_actions(agent, regret_set, executor) for agent in agents]
+    found = [summarize(regret_set, one, timed=True) for one in measured]
     order = sorted(range(len(found)), key=lambda i: float(found[i]["regret"]["mean"]))
     differences = [
-        difference(regret_set, measured[worse], measured[better])
+        regret_difference(regret_set, measured[worse], measured[better])
         for better, worse in itertools.pairwise(order)
     ]
     card = {"name": regret_set.card["name"], "hash": regret_set.hash, "positions": len(regret_set)}

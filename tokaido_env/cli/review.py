@@ -31,9 +31,9 @@ from tokaido_env.record import Record, RecordError, read_verified
 from tokaido_env.render.narration import display_names
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.tables import Table, print_table
-from tokaido_env.study.batch_review import Asked, Tally, review_each
-from tokaido_env.study.estimates import Figure
-from tokaido_env.study.review import DRAWS, MARKS, Review, check_draws
+from tokaido_env.study.batch_review import ReviewConfig, ReviewTotals, review_games
+from tokaido_env.study.estimates import JsonDict
+from tokaido_env.study.review import CHANCE_SAMPLES, MARKS, Review, check_chance_samples
 from tokaido_env.trajectory import Trajectory
 
 VERSION = 1
@@ -54,9 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.data is not None:
         check_format(options.data)
     check_executor(options.executor)
-    check_draws(options.chance_samples)
+    check_chance_samples(options.chance_samples)
     agents = make(options.judge), make(options.value_agent)
-    asked = Asked(*agents, options.chance_samples, options.seed)
+    asked = ReviewConfig(*agents, options.chance_samples, options.seed)
     board = None if options.board is None else BoardPool.load(options.board)
     _review(asked, options, board, _count(options, board))
     return 0
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     value = "agent that values positions before and after rolls and draws"
     add("--value-agent", default="champion", metavar="SPEC", help=value)
     samples = "number of sampled chance outcomes after each action"
-    add("--chance-samples", type=int, default=DRAWS, help=samples)
+    add("--chance-samples", type=int, default=CHANCE_SAMPLES, help=samples)
     add("--seed", type=int, default=0, help="random seed of these samples, 0 to 2**53 - 1")
     json_file = "write the reviews to this file as JSON (default: none)"
     add("--json", type=Path, metavar="OUT", help=json_file)
@@ -103,10 +103,10 @@ def _count(options: argparse.Namespace, board: BoardPool | None) -> int:
 
 
 def _review(
-    asked: Asked, options: argparse.Namespace, board: BoardPool | None, number: int
+    asked: ReviewConfig, options: argparse.Namespace, board: BoardPool | None, number: int
 ) -> None:
     """Review games, print the results, and write files as the reviews arrive."""
-    tally, many = Tally(), number > MANY
+    tally, many = ReviewTotals(), number > MANY
     on_page: list[tuple[Record, Review]] = []
     with ExitStack() as stack:
         on_review: list[OnReview] = [] if many else [lambda _, record, found: _print(record, found)]
@@ -136,7 +136,7 @@ def _review(
 
 
 def _review_all(
-    asked: Asked,
+    asked: ReviewConfig,
     options: argparse.Namespace,
     board: BoardPool | None,
     on_review: Sequence[OnReview],
@@ -156,7 +156,7 @@ def _review_all(
             function(line, record, found)
 
     with open_executor(options.executor) as reviewers:
-        review_each(each(), asked, take, reviewers)
+        review_games(each(), asked, take, reviewers)
 
 
 # Tables
@@ -168,10 +168,10 @@ def _print(record: Record, found: Review) -> None:
     first, second = display_names(record.players)
     title = f"{first} against {second}, {escape_text(record.board)}"
     print_table(Table(title, ("", first, second), totals_rows(found)))
-    labels, worst = found.played.labels(), worst_of(found, _LISTED)
+    labels, worst = found.trajectory.labels(), worst_of(found, _LISTED)
     rows = [
         (
-            *(str(row + 1), (first, second)[found.played.movers[row]], labels[row]),
+            *(str(row + 1), (first, second)[found.trajectory.movers[row]], labels[row]),
             *(LABELS[found.best[row]], str(found.mark(row))),
             f"{found.loss[row]:.1%} ± {found.error[row]:.1%}",
         )
@@ -182,9 +182,9 @@ def _print(record: Record, found: Review) -> None:
         print_table(Table("The worst decisions", headers, rows))
 
 
-def _totals_tables(tally: Tally) -> Iterator[Table]:
+def _totals_tables(tally: ReviewTotals) -> Iterator[Table]:
     """Yield tables of totals per player; with many players, of those with most games."""
-    figures = sorted(tally.figures().items(), key=lambda one: -one[1]["games"])
+    figures = sorted(tally.summary().items(), key=lambda one: -one[1]["games"])
     title = f"{tally.games:,} games"
     if len(figures) > MOST_NAMES:
         title += f", the {MOST_NAMES} of {len(figures):,} players with most games"
@@ -208,7 +208,7 @@ def _totals_tables(tally: Tally) -> Iterator[Table]:
     yield Table("Per game", ("player", "games", "luck", "result", "luck-adjusted"), chance)
 
 
-def _with_error(figure: Figure, form: str) -> str:
+def _with_error(figure: JsonDict, form: str) -> str:
     """Return a mean with half of its 95 % interval, which is symmetric."""
     if figure["mean"] is None:
         return "–"

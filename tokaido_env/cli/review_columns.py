@@ -14,7 +14,7 @@ from tokaido_env.core.actions import LABELS, NO_ACTION
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import NO_PLAYER, Phase
 from tokaido_env.record import Record
-from tokaido_env.study.batch_review import Asked
+from tokaido_env.study.batch_review import ReviewConfig
 from tokaido_env.study.review import Review
 
 FORMAT = "tokaido-duo-review"
@@ -45,7 +45,7 @@ _PHASES = [phase.name for phase in Phase]
 
 
 @contextmanager
-def review_file(path: Path, asked: Asked) -> Iterator[Callable[[int, Record, Review], None]]:
+def review_file(path: Path, asked: ReviewConfig) -> Iterator[Callable[[int, Record, Review], None]]:
     """Yield a function that takes the line of a game, from 1, its record and its review.
 
     Args:
@@ -56,8 +56,10 @@ def review_file(path: Path, asked: Asked) -> Iterator[Callable[[int, Record, Rev
         OSError: if the file cannot be written.
     """
     about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
-    about |= {"judge": asked.judge.spec, "values_by": asked.values_by.spec}
-    with table_file(path, COLUMNS, about | {"draws": asked.draws, "seed": asked.seed}) as add:
+    about |= {"judge": asked.judge.spec, "values_by": asked.value_agent.spec}
+    with table_file(
+        path, COLUMNS, about | {"draws": asked.chance_samples, "seed": asked.seed}
+    ) as add:
         yield lambda number, record, found: add(rows_of(number, record, found))
 
 
@@ -69,7 +71,7 @@ def rows_of(number: int, record: Record, found: Review) -> dict[str, Any]:
         record: of the game.
         found: its review.
     """
-    played = found.played
+    played = found.trajectory
     chance = (played.movers == NO_PLAYER) & (played.events != NO_ACTION)
     rows = np.flatnonzero(chance | (found.best >= 0))
     movers, labels = played.movers[rows], played.labels()

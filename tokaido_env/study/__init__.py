@@ -1,1 +1,1 @@
-"""What the game and an agent are like."""
+"""Measurements of the game and of single agents."""

@@ -1,4 +1,4 @@
-"""What results an agent expects: in its games, and where chance would have gone on anew."""
+"""The results that an agent expects (its values): at decisions, and after chance samples."""
 
 from __future__ import annotations
 
@@ -25,146 +25,147 @@ from tokaido_env.core.rng import agent_keys
 from tokaido_env.core.state import copy_rows
 from tokaido_env.trajectory import Trajectory
 
-_ROWS = 2**15  # positions drawn at once
+_MAX_ROWS = 2**15  # games of one batch of samples: about 30 MB
 
 Values = npt.NDArray[np.float64]
 
 
-def check_tells(agent: Agent, board: Board) -> None:
-    """Raise `ValueError` if an agent does not tell what results it expects."""
+def check_has_values(agent: Agent, board: Board) -> None:
+    """Raise `ValueError` if an agent gives no values."""
     batch = Batch(1, board, observation=None)
     batch.reset(0)
-    if _asked(agent, batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)) is None:
+    if _judge(agent, batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)) is None:
         raise ValueError(
-            f"{repr_short(agent.spec)} does not tell what results it expects: expected an agent that "
-            "judges positions, such as champion or mcts:sims=100"
+            f"agent: expected one that gives values, got {repr_short(agent.spec)}: "
+            "use champion or mcts:sims=100, for example"
         )
 
 
-def values_of(
-    agent: Agent, played: Trajectory, seeds: Numbers, rows: Numbers, executor: Executor
+def values_at_decisions(
+    agent: Agent, trajectory: Trajectory, seeds: Numbers, rows: Numbers, executor: Executor
 ) -> Values:
-    """Return what an agent expects for player_0 in rows of a trajectory, float64 (k,).
+    """Return an agent's values for player_0 at decisions of its own games, float64 (k,).
 
-    It has the random bits with which it decided there.
+    The agent gets the random bits that it had when it decided there.
 
     Args:
-        agent: that is asked.
-        played: games of it.
+        agent: gives the values; it played the games.
+        trajectory: the games.
         seeds: int64, of all games.
-        rows: int64 (k,), where it had to decide.
-        executor: who asks.
+        rows: int64 (k,), the rows of the decisions.
+        executor: runs the agent.
 
     Raises:
-        AgentFailed: if it fails, or says what is no number from -1 to 1.
+        AgentFailed: if the agent fails, or a value is not a number from -1 to 1.
     """
-    games = played.games[rows]
-    number = np.cumsum(played.decided)[rows] - 1
-    first = np.searchsorted(games, np.arange(len(played)))  # of each game, among the rows
+    games = trajectory.games[rows]
+    number = np.cumsum(trajectory.decided)[rows] - 1
+    first = np.searchsorted(games, np.arange(len(trajectory)))  # of each game, among the rows
     keys = np.empty(len(rows), np.uint64)
-    agent_keys(seeds[games], played.movers[rows], number - number[first][games], keys)
-    values, judge = np.empty(len(rows)), (agent_spec_of(agent),)
+    agent_keys(seeds[games], trajectory.movers[rows], number - number[first][games], keys)
+    values, agents = np.empty(len(rows)), (agent_spec_of(agent),)
 
     def task(some: Numbers) -> CallTask:
-        positions = copy_rows(played.states, rows[some]), played.legal[rows[some]], keys[some]
-        text = f"{len(some)} positions judged by {repr_short(agent.spec)}"
-        return CallTask(_judge, judge, (some, played.board, *positions), text)
+        positions = copy_rows(trajectory.states, rows[some]), trajectory.legal[rows[some]]
+        text = f"values of {repr_short(agent.spec)} at {len(some)} decisions"
+        arguments = some, trajectory.board, *positions, keys[some]
+        return CallTask(_position_values_task, agents, arguments, text)
 
     parts = split_work(np.arange(len(rows)), executor.workers)
     gather(values, executor, map(task, parts), (agent,))
     return values
 
 
-def _judge(
-    agent: Agent, numbers: Numbers, board: Board, states: States, legal: Legal, keys: Keys
+def _position_values_task(
+    agent: Agent, indices: Numbers, board: Board, states: States, legal: Legal, keys: Keys
 ) -> Iterator[tuple[Numbers, Values]]:
-    """Yield what an agent expects in numbered positions, as `expected_of`."""
-    yield numbers, expected_of(agent, board, states, legal, keys)
+    yield indices, position_values(agent, board, states, legal, keys)
 
 
-def values_after(
-    agent: Agent, played: Trajectory, events: Numbers, seeds: Numbers, executor: Executor
+def values_after_chance(
+    agent: Agent, trajectory: Trajectory, events: Numbers, seeds: Numbers, executor: Executor
 ) -> Values:
-    """Return what an agent would expect for player_0 if chance went on anew, float64 (k, draws).
+    """Return an agent's values for player_0 after resampled chance, float64 (k, samples).
 
     Args:
-        agent: that is asked.
-        played: whole games.
-        events: int64 (k,), rows where chance comes in.
-        seeds: int64 (k, draws), of what is drawn.
-        executor: who draws and asks.
+        agent: gives the values.
+        trajectory: whole games.
+        events: int64 (k,), rows at chance.
+        seeds: int64 (k, samples), of the samples.
+        executor: draws the samples and runs the agent.
 
     Raises:
-        AgentFailed: as `values_of`.
+        AgentFailed: as `values_at_decisions`.
     """
-    out, judge = np.empty(seeds.shape), (agent_spec_of(agent),)
+    values, agents = np.empty(seeds.shape), (agent_spec_of(agent),)
 
     def task(some: Numbers) -> CallTask:
-        arguments = some, played.board, copy_rows(played.states, events[some]), seeds[some]
-        text = f"{len(some)} draws of chance judged by {repr_short(agent.spec)}"
-        return CallTask(_draw, judge, arguments, text)
+        states = copy_rows(trajectory.states, events[some])
+        text = f"values of {repr_short(agent.spec)} after {len(some)} chance samples"
+        return CallTask(
+            _chance_values_task, agents, (some, trajectory.board, states, seeds[some]), text
+        )
 
     parts = split_work(np.arange(len(events)), executor.workers)
-    gather(out, executor, map(task, parts), (agent,))
-    return out
+    gather(values, executor, map(task, parts), (agent,))
+    return values
 
 
-def _draw(
-    agent: Agent, numbers: Numbers, board: Board, states: States, seeds: Numbers
+def _chance_values_task(
+    agent: Agent, indices: Numbers, board: Board, states: States, seeds: Numbers
 ) -> Iterator[tuple[Numbers, Values]]:
-    """Let chance go on by seeds, int64 (n, draws); yield what an agent expects after each draw."""
-    draws = seeds.shape[1]
-    for some in chunked(np.arange(len(numbers)), max(_ROWS // draws, 1)):
-        batch = Batch(len(some) * draws, board, autoreset=False, observation=None)
-        batch.reset(seeds[some].reshape(-1), copy_rows(states, np.repeat(some, draws)))
-        yield numbers[some], worth_of(agent, board, batch).reshape(len(some), draws)
+    samples = seeds.shape[1]
+    for some in chunked(np.arange(len(indices)), max(_MAX_ROWS // samples, 1)):
+        batch = Batch(len(some) * samples, board, autoreset=False, observation=None)
+        batch.reset(seeds[some].reshape(-1), copy_rows(states, np.repeat(some, samples)))
+        yield indices[some], game_values(agent, board, batch).reshape(len(some), samples)
 
 
-def worth_of(agent: Agent, board: Board, batch: Batch) -> Values:
-    """Return the results of player_0 in games, what an agent expects where they go on: (n,).
+def game_values(agent: Agent, board: Board, batch: Batch) -> Values:
+    """Return player_0's results in finished games and an agent's values in the others: (n,).
 
     Args:
-        agent: that is asked, with the random bits of the games.
+        agent: gives the values, with the random bits of the games.
         board: of all games.
-        batch: the games; those that go on have a decision to take.
+        batch: the games; unfinished ones are at a decision.
     """
     values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
     running = np.flatnonzero(~batch.over)
     states, legal = copy_rows(batch.states, running), batch.legal[running]
-    values[running] = expected_of(agent, board, states, legal, batch.keys(running))
+    values[running] = position_values(agent, board, states, legal, batch.keys(running))
     return values
 
 
-def expected_of(agent: Agent, board: Board, states: States, legal: Legal, keys: Keys) -> Values:
-    """Return what results an agent expects for player_0 in positions, float64 (n,).
+def position_values(agent: Agent, board: Board, states: States, legal: Legal, keys: Keys) -> Values:
+    """Return an agent's values for player_0 in positions, float64 (n,).
 
     Args:
-        agent: that is asked.
+        agent: gives the values.
         board: of all positions.
-        states: `STATE` (n,), with a decision to take.
+        states: `STATE` (n,), each at a decision.
         legal: uint64 (n,), the legal actions as bits.
         keys: uint64 (n,), the agent's random bits.
 
     Raises:
-        AgentFailed: if it fails, or says what is no number from -1 to 1.
+        AgentFailed: if the agent fails, or a value is not a number from -1 to 1.
     """
     values = np.empty(len(states))
     for some in chunked(np.arange(len(states)), agent.games_at_once):
-        told = _asked(agent, board.record, copy_rows(states[some]), legal[some], keys[some])
-        if np.shape(told) != values[some].shape:
+        part = _judge(agent, board.record, copy_rows(states[some]), legal[some], keys[some])
+        if np.shape(part) != values[some].shape:
             raise AgentFailed(
-                f"agent {repr_short(agent.spec)}: judge: expected results of shape "
-                f"{values[some].shape}, got {np.shape(told)}"
+                f"agent {repr_short(agent.spec)}: judge: expected values of shape "
+                f"{values[some].shape}, got {np.shape(part)}"
             )
-        values[some] = told
+        values[some] = part
     if not (np.abs(values) <= 1).all():
         wrong = values[~(np.abs(values) <= 1)][0]
         raise AgentFailed(
-            f"agent {repr_short(agent.spec)}: judge: expected results from -1 to 1, got {wrong}"
+            f"agent {repr_short(agent.spec)}: judge: expected values from -1 to 1, got {wrong}"
         )
     return values
 
 
-def _asked(agent: Agent, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+def _judge(agent: Agent, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
     with naming_agent(agent):
         return agent.judge(boards, states, legal, keys)[1]

@@ -1,16 +1,16 @@
-"""What the game is like: figures with intervals from games of an agent against itself.
+"""Analysis of the game: statistics with intervals from games of an agent against itself.
 
     python -m tokaido_env.study.analysis --agent mcts:sims=400 --json analysis.json
 
-A *study* is a number of games on one board, or on several boards drawn at random. It tells which
-triggers end games, how much the first player is ahead, how scores split, how long games last, and
-what each wave side and the hot spring token are worth. For the last, positions of the games are
-played on twice with the same luck, the tile given to either player: all else is equal, so what
-differs is the tile's doing. Who holds a tile longer wins more often too, but that says less: a
-player who is ahead has time for tiles.
+A *study* is a number of games on one board, or on several boards drawn at random. It reports the
+triggers that end games, the first player's lead, the split of scores, the length of games, and the
+value of each wave side and of the hot spring token. For these tiles, positions of the games are
+played on twice with the same luck, once with the tile owned by each player. All else is equal, so
+the difference is the effect of the tile. Players who own a tile longer win more often too, but
+that shows less: a player who is ahead has time to take tiles.
 
-An agent against itself makes a pair of games with swapped seats the same game twice, so here every
-game has luck of its own.
+Each game has its own luck: with one agent in both seats, a pair of games with swapped seats would
+be the same game twice.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ from tokaido_env.core.constants import CAPACITY, CHARACTERS, ROBUST, SIDES
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
 from tokaido_env.files import check_outputs, write_text
-from tokaido_env.study.estimates import Figure, mean_of, share_of
+from tokaido_env.study.estimates import JsonDict, clustered_mean, clustered_share
 from tokaido_env.trajectory import replay_chunks
 
 VERSION = 1
 MOST_BOARDS = len(SPLITS["train"])
 TILES = (*(side for sides in SIDES for side in sides), "hot spring")
 SWAP_ROUNDS = (5, 12)
-"""At the beginning of these rounds tiles change hands: early, and halfway through a game."""
+"""Rounds at the start of which tiles are swapped: early, and halfway through a game."""
 
 FAMILY = "family"
-"""The name of the study on boards drawn at random."""
+"""Name of the study on boards drawn at random."""
 
 _ALL_DICE = 0b111
 
-# What it changes that a player and not the opponent holds a tile, in one position.
+# The effect of one tile in one position: owned by a player, less owned by the opponent.
 SWAP = np.dtype(
     [
-        ("cluster", "<i8"),  # of the game that the position is from
+        ("cluster", "<i8"),  # the game that the position is from
         ("tile", "i1"),  # index into TILES
         ("round", "<i2"),
         ("result", "<f8"),  # within [-1, 1]: 1 turns a loss into a win
-        ("points", "<f8"),  # of the player's lead
+        ("points", "<f8"),  # of lead
     ]
 )
 
@@ -85,9 +85,9 @@ class Study:
         hashes: of the boards.
         agent: its spec.
         games: `GAME` (n,), agent `a` is player_0.
-        rounds: `STATE` (n, longest), each round's first decision; zeros after the last round.
-        clusters: int64 (n,), games with the same number are not independent: those of one board
-            among several.
+        rounds: `STATE` (n, longest), the first decision of each round; zeros after the last round.
+        clusters: int64 (n,), equal for games that are not independent: those of one board among
+            several.
         swaps: `SWAP` (m,).
     """
 
@@ -111,23 +111,23 @@ def study_board(
     Args:
         agent: plays both seats.
         board: of all games.
-        games: how many, from 1.
-        swaps: how many of them give positions in which tiles change hands, from 0.
-        seed: of the luck, 0 to 2**53 - 1.
-        executor: who plays; the games are the same. None: this process.
+        games: number of games, from 1.
+        swaps: number of these games with swapped tiles, from 0.
+        seed: random seed, 0 to 2**53 - 1.
+        executor: plays the games; they do not depend on it. None: this process.
 
     Raises:
         ValueError: if a number is out of range.
     """
     if games < 1 or not 0 <= swaps <= games:
         raise ValueError(
-            f"games, swaps: expected 1 or more games and swaps in 0 to all of them, "
+            f"games, swaps: expected 1 or more games, and at most as many swaps, "
             f"got {games} and {swaps}"
         )
     seeds = np.array([arena_seed(seed, number) for number in range(games)], np.int64)
     played, actions = play_selfplay(agent, board, seeds, executor=executor)
-    rounds = rounds_of(board, played, actions)
-    # Luck of their own: what the game drew before must not come again.
+    rounds = round_starts(board, played, actions)
+    # Seeds of their own: the games continue with other luck than before.
     later = np.array(
         [arena_seed(seed, games + number) for number in range(swaps * len(SWAP_ROUNDS))], np.int64
     ).reshape(swaps, len(SWAP_ROUNDS))
@@ -144,18 +144,17 @@ def study_boards(
     seed: int,
     executor: Executor | None = None,
 ) -> Study:
-    """Play a study on several boards, so many games on each: each board is a cluster.
+    """Play a study of several boards; each board is a cluster.
 
-    Args: as for `study_board`, which each of them is one of.
+    Args: as for `study_board`, with the numbers of games and swaps on each board.
     """
-    player, who = (agent_spec_of(agent),), f"{games} games of {repr_short(agent.spec)} on board"
-    tasks = [
-        CallTask(
-            *(_study, player, (board, games, swaps, int(arena_seed(seed, number)))),
-            f"{who} {repr_short(board.name)}",
-        )
-        for number, board in enumerate(boards)
-    ]
+
+    def task(number: int, board: Board) -> CallTask:
+        text = f"{games} games of {repr_short(agent.spec)} on board {repr_short(board.name)}"
+        arguments = board, games, swaps, int(arena_seed(seed, number))
+        return CallTask(_study_task, (agent_spec_of(agent),), arguments, text)
+
+    tasks = [task(number, board) for number, board in enumerate(boards)]
     found = dict((executor or SerialExecutor()).map(tasks, (agent,)))
     studies = [found[number] for number in range(len(boards))]
     longest = max(study.rounds.shape[1] for study in studies)
@@ -175,11 +174,13 @@ def study_boards(
     )
 
 
-def _study(agent: Agent, *options: Any) -> Iterator[Study]:
+def _study_task(agent: Agent, *options: Any) -> Iterator[Study]:
     yield study_board(agent, *options)
 
 
-def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np.int8]) -> States:
+def round_starts(
+    board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np.int8]
+) -> States:
     """Return the position at the first decision of each round, `STATE` (n, longest).
 
     Args:
@@ -200,16 +201,16 @@ def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np
 def swap_tiles(
     agent: Agent, board: Board, rounds: States, seeds: Seeds, executor: Executor | None = None
 ) -> npt.NDArray[np.void]:
-    """Play positions on with each tile in either hand, all else and the luck being equal.
+    """Play positions on with each tile owned by either player, with the same luck.
 
-    A tile that nobody holds is given too: by symmetry, what it is worth to have it rather than
-    leave it on the board is half of what is found here.
+    Tiles without an owner are given to a player too. By symmetry, owning such a tile rather than
+    leaving it on the board is worth half of the effect.
 
     Args:
         agent: plays both seats.
         board: of all games.
-        rounds: as from `rounds_of`; those of `SWAP_ROUNDS` are used.
-        seeds: int64 (n, len(SWAP_ROUNDS)), luck for each.
+        rounds: from `round_starts`; the positions of `SWAP_ROUNDS` are used.
+        seeds: int64 (n, len(SWAP_ROUNDS)), of the luck.
         executor: as for `study_board`.
 
     Returns:
@@ -227,41 +228,39 @@ def swap_tiles(
     swaps = np.concatenate([np.zeros(0, SWAP), *(part for part, _, _ in parts)])
     if len(swaps):
         positions = np.concatenate([states for _, states, _ in parts])
-        luck = np.concatenate([lucks for _, _, lucks in parts])
-        mine, theirs = (
-            rollout_positions(
-                agent, board, _given(positions, swaps["tile"], seat), luck, executor=executor
-            )
-            for seat in (0, 1)
+        luck = np.concatenate([part_seeds for _, _, part_seeds in parts])
+        owned_by = [_with_owner(positions, swaps["tile"], seat) for seat in (0, 1)]
+        first, second = (
+            rollout_positions(agent, board, states, luck, executor=executor) for states in owned_by
         )
-        swaps["result"], swaps["points"] = mine[0] - theirs[0], mine[1] - theirs[1]
+        swaps["result"], swaps["points"] = first[0] - second[0], first[1] - second[1]
     return swaps
 
 
 def _can_swap(states: States, round_: int, tile: int) -> npt.NDArray[np.bool_]:
-    """Return in which positions a tile exists and may be in either hand: bool (n,)."""
+    """Return the positions in which either player may own a tile, as a mask: bool (n,)."""
     can: npt.NDArray[np.bool_] = states["round"] == round_
     character, side = _wave_of(tile)
     if character is None:
         return can
     if (CHARACTERS[character], side) == ("merchant", ROBUST):
-        # Nobody may be left with a sixth ware (R7.4).
+        # The other player would have a sixth ware without the tile (R7.4).
         can = can & (states["wares"].sum(axis=2) <= CAPACITY).all(axis=1)
-    there: npt.NDArray[np.bool_] = states["wave_side"][:, character] == side
-    return can & there
+    in_play: npt.NDArray[np.bool_] = states["wave_side"][:, character] == side
+    return can & in_play
 
 
-def _given(states: States, tiles: npt.NDArray[np.int8], seat: int) -> States:
-    """Return positions with a tile of each in the hand of a seat."""
-    given = states.copy()
+def _with_owner(states: States, tiles: npt.NDArray[np.int8], seat: int) -> States:
+    """Return positions in which a seat owns the tile of each."""
+    changed = states.copy()
     for tile in range(len(TILES)):
         rows = np.flatnonzero(tiles == tile)
         character, _ = _wave_of(tile)
         if character is None:
-            given["hot_spring"][rows] = seat
+            changed["hot_spring"][rows] = seat
         else:
-            given["wave_owner"][rows, character] = seat
-    return given
+            changed["wave_owner"][rows, character] = seat
+    return changed
 
 
 def _wave_of(tile: int) -> tuple[int | None, int]:
@@ -269,11 +268,11 @@ def _wave_of(tile: int) -> tuple[int | None, int]:
     return (tile // 2, tile % 2) if tile < len(TILES) - 1 else (None, 0)
 
 
-# Figures
+# Statistics
 
 
-def figures(study: Study) -> Figure:
-    """Return all figures of a study as plain JSON types; estimates as from `mean_of`."""
+def summarize(study: Study) -> JsonDict:
+    """Return the statistics of a study as plain JSON types; estimates as by `clustered_mean`."""
     games, clusters = study.games, study.clusters
     points = np.concatenate([games["points"], games["points"].sum(axis=2, keepdims=True)], axis=2)
     lead = (points[:, 0] - points[:, 1]).astype(float)  # of player_0, (n, 4)
@@ -282,42 +281,42 @@ def figures(study: Study) -> Figure:
     split = games["points"].sum(axis=1) / np.maximum(points[:, :, 3].sum(axis=1), 1)[:, None]
     last_lead = (games["rounds"] + 1) % 2  # player_0 leads odd rounds (R2.2)
     of_leader = np.where(last_lead == 0, games["result"], 1 - games["result"])
-    pulled = games["triggers"].max(axis=1)  # by either player
+    triggered = games["triggers"].max(axis=1)  # by either player
     return {
         "board": study.name,
         "boards": len(study.hashes),
         "hashes": list(study.hashes),
         "agent": study.agent,
         "games": len(games),
-        "triggers": {t: share_of(pulled[:, i], clusters) for i, t in enumerate(TRIGGERS)},
-        "capped": share_of(games["end"] == END_CAP, clusters),
-        "shared": share_of(~decided & (games["end"] != END_CAP), clusters),
+        "triggers": {t: clustered_share(triggered[:, i], clusters) for i, t in enumerate(TRIGGERS)},
+        "capped": clustered_share(games["end"] == END_CAP, clusters),
+        "shared": clustered_share(~decided & (games["end"] != END_CAP), clusters),
         "player_0": {
-            "score": share_of(games["result"], clusters),
-            "lead": mean_of(lead[:, 3], clusters),
+            "score": clustered_share(games["result"], clusters),
+            "lead": clustered_mean(lead[:, 3], clusters),
         },
         "last_round": {
-            "led_by_player_0": share_of(last_lead == 0, clusters),
-            "leader_score": share_of(of_leader, clusters),
+            "led_by_player_0": clustered_share(last_lead == 0, clusters),
+            "leader_score": clustered_share(of_leader, clusters),
         },
         "points": _by_name(SCORE_KEYS, points.mean(axis=1), clusters),
         "split": _by_name(SCORE_KEYS[:3], split, clusters),
         "winner_lead": _by_name(SCORE_KEYS, winner_lead, clusters[decided]),
-        "rounds": mean_of(games["rounds"], clusters)
+        "rounds": clustered_mean(games["rounds"], clusters)
         | {"counts": np.bincount(games["rounds"]).tolist()},
-        "decisions": mean_of(games["decisions"], clusters),
+        "decisions": clustered_mean(games["decisions"], clusters),
         "tiles": {name: _tile(study, tile) for tile, name in enumerate(TILES)},
     }
 
 
 def _by_name(
     names: Sequence[str], columns: npt.NDArray[Any], clusters: npt.NDArray[np.int64]
-) -> Figure:
-    return {name: mean_of(columns[:, i], clusters) for i, name in enumerate(names)}
+) -> JsonDict:
+    return {name: clustered_mean(columns[:, i], clusters) for i, name in enumerate(names)}
 
 
-def _tile(study: Study, tile: int) -> Figure:
-    """Return what a tile is worth, and how often it is held."""
+def _tile(study: Study, tile: int) -> JsonDict:
+    """Return the effect of a tile, and the share of rounds in which it has an owner."""
     swaps = study.swaps[study.swaps["tile"] == tile]
     held = _rounds_held(study.rounds, tile)  # (n, 2)
     in_play = _in_play(study.rounds, tile)
@@ -325,21 +324,21 @@ def _tile(study: Study, tile: int) -> Figure:
     of_longer = np.where(held[:, 0] > held[:, 1], study.games["result"], 1 - study.games["result"])
     share_held = held.sum(axis=1) / study.games["rounds"]
     return {
-        "held": mean_of(share_held[in_play], study.clusters[in_play]),
-        "longer": share_of(of_longer[longer], study.clusters[longer]),
-        "swap": _swap_figures(swaps),
+        "held": clustered_mean(share_held[in_play], study.clusters[in_play]),
+        "longer": clustered_share(of_longer[longer], study.clusters[longer]),
+        "swap": _swap_means(swaps),
         "swap_by_round": {
-            str(round_): _swap_figures(swaps[swaps["round"] == round_]) for round_ in SWAP_ROUNDS
+            str(round_): _swap_means(swaps[swaps["round"] == round_]) for round_ in SWAP_ROUNDS
         },
     }
 
 
-def _swap_figures(swaps: npt.NDArray[np.void]) -> Figure:
-    return {key: mean_of(swaps[key], swaps["cluster"]) for key in ("result", "points")}
+def _swap_means(swaps: npt.NDArray[np.void]) -> JsonDict:
+    return {key: clustered_mean(swaps[key], swaps["cluster"]) for key in ("result", "points")}
 
 
 def _rounds_held(rounds: States, tile: int) -> npt.NDArray[np.int64]:
-    """Return in how many rounds each seat began with a tile: int64 (n, 2)."""
+    """Return the number of rounds that each seat began with a tile: int64 (n, 2)."""
     character, _ = _wave_of(tile)
     owner = rounds["hot_spring"] if character is None else rounds["wave_owner"][..., character]
     begun = rounds["round"] > 0
@@ -347,7 +346,7 @@ def _rounds_held(rounds: States, tile: int) -> npt.NDArray[np.int64]:
 
 
 def _in_play(rounds: States, tile: int) -> npt.NDArray[np.bool_]:
-    """Return in which games a tile is there at all: bool (n,)."""
+    """Return the games with a tile, as a mask: bool (n,)."""
     character, side = _wave_of(tile)
     if character is None:
         return np.ones(len(rounds), np.bool_)
@@ -382,18 +381,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tokaido_env.study.analysis",
-        description="Play an agent against itself and tell what the game is like, on several "
-        "boards. Half as many games are played on each board but the first.",
+        description="Play an agent against itself on several boards and report statistics of the "
+        "game. Each board after the first has half as many games.",
     )
     add = parser.add_argument
-    add("--agent", default="mcts:sims=400", help="plays on all boards (mcts:sims=400)")
-    add("--also", nargs="*", default=[], metavar="AGENT", help="play on the first board, no swaps")
-    add("--games", type=int, default=1000, help="on the first board (1000)")
-    add("--swaps", type=int, default=400, help="of them give positions where tiles swap (400)")
-    add("--boards", nargs="+", default=_boards(), help="built-in boards or files (all built-in)")
-    add("--family", type=int, default=50, help="so many boards of family:train (50)")
-    add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
-    add("--json", type=Path, metavar="FILE", help="write the figures to a file")
+    add("--agent", default="mcts:sims=400", help="plays on all boards (default: mcts:sims=400)")
+    add(
+        "--also",
+        nargs="*",
+        default=[],
+        metavar="AGENT",
+        help="more agents, which play on the first board without swaps (default: none)",
+    )
+    add("--games", type=int, default=1000, help="games on the first board (default: 1000)")
+    add("--swaps", type=int, default=400, help="games with swapped tiles (default: 400)")
+    add("--boards", nargs="+", default=_boards(), help="names or files (default: all built-in)")
+    add("--family", type=int, default=50, help="number of boards of family:train (default: 50)")
+    add("--seed", type=int, default=0, help="random seed, 0 to 2**53 - 1 (default: 0)")
+    add("--json", type=Path, metavar="FILE", help="write the statistics to this file")
     add("--executor", default="serial", help=f"runs games: {EXECUTORS} (default: serial)")
     return parser
 
@@ -403,32 +408,37 @@ def _boards() -> list[str]:
 
 
 def _analyse(options: argparse.Namespace, executor: Executor) -> None:
-    """Play all studies; the file is whole after each."""
+    """Play all studies; write the file after each."""
     agent, *others = (make(spec) for spec in (options.agent, *options.also))
     first, *boards = (Board.load(board) for board in options.boards)
     games, swaps, seed = options.games, options.swaps, options.seed
     half, half_swaps = -(-games // 2), swaps // 2
-    results: Figure = {"version": VERSION, "seed": seed, "swap_rounds": SWAP_ROUNDS, "studies": []}
-    _tell(results, study_board(agent, first, games, swaps, seed, executor), options.json)
+    results: JsonDict = {
+        "version": VERSION,
+        "seed": seed,
+        "swap_rounds": SWAP_ROUNDS,
+        "studies": [],
+    }
+    _report(results, study_board(agent, first, games, swaps, seed, executor), options.json)
     for other in others:
-        _tell(results, study_board(other, first, half, 0, seed, executor), options.json)
+        _report(results, study_board(other, first, half, 0, seed, executor), options.json)
     for board in boards:
-        _tell(results, study_board(agent, board, half, half_swaps, seed, executor), options.json)
+        _report(results, study_board(agent, board, half, half_swaps, seed, executor), options.json)
     if options.family:
         drawn = [Board.generate(number) for number in SPLITS["train"][: options.family]]
         each = (-(-half // len(drawn)), -(-half_swaps // len(drawn)))
-        _tell(results, study_boards(agent, drawn, *each, seed, executor), options.json)
+        _report(results, study_boards(agent, drawn, *each, seed, executor), options.json)
 
 
-def _tell(results: Figure, study: Study, path: Path | None) -> None:
-    results["studies"].append(figures(study))
+def _report(results: JsonDict, study: Study, path: Path | None) -> None:
+    results["studies"].append(summarize(study))
     if path is not None:
         write_text(path, json.dumps(results, indent=1) + "\n")
     print(_summary(results["studies"][-1]), flush=True)
 
 
-def _summary(row: Figure) -> str:
-    """Return the main figures of a study in one line."""
+def _summary(row: JsonDict) -> str:
+    """Return the main statistics of a study in one line."""
     triggers = ", ".join(f"{name} {each['mean']:.0%}" for name, each in row["triggers"].items())
     score, points = row["player_0"]["score"], row["points"]["total"]["mean"]
     who = f"{escape_text(row['board'])}, {escape_text(row['agent'])}"
@@ -440,7 +450,7 @@ def _summary(row: Figure) -> str:
 
 
 if __name__ == "__main__":
-    # Not `main` of this file: what is run is no module that other nodes could import units from.
+    # Other nodes import the tasks' functions from this module, not from `__main__`.
     from tokaido_env.study import analysis
 
     sys.exit(analysis.main())

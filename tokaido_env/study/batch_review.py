@@ -1,4 +1,4 @@
-"""Reviews of many games: by an executor, game by game, and what they come to for each name."""
+"""Reviews of many games by an executor, and their totals by player name."""
 
 from __future__ import annotations
 
@@ -10,73 +10,72 @@ import numpy as np
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import CallTask, Executor, SerialExecutor, agent_spec_of
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.study.agent_values import check_tells
-from tokaido_env.study.estimates import Figure, mean_of, mean_of_sums
-from tokaido_env.study.review import MARKS, Review, Sums, review
+from tokaido_env.study.agent_values import check_has_values
+from tokaido_env.study.estimates import JsonDict, clustered_mean, clustered_mean_of_sums
+from tokaido_env.study.review import MARKS, PlayerTotals, Review, review
 from tokaido_env.trajectory import Trajectory
 
 
-class Asked(NamedTuple):
-    """How games are reviewed: arguments as for `review`."""
+class ReviewConfig(NamedTuple):
+    """The arguments of `review` that all games share."""
 
     judge: Agent
-    values_by: Agent
-    draws: int
+    value_agent: Agent
+    chance_samples: int
     seed: int
 
 
-def review_each(
+def review_games(
     games: Iterable[Trajectory],
-    asked: Asked,
-    take: Callable[[Review], None],
+    config: ReviewConfig,
+    on_review: Callable[[Review], None],
     executor: Executor | None = None,
 ) -> None:
-    """Review games one by one; the same is found whoever does it, and whatever stands beside them.
+    """Review games one by one; the reviews do not depend on the executor or on the other games.
 
     Args:
-        games: one each; asked for when there is somebody to review them.
-        asked: how.
-        take: called with each review, in the order of the games.
-        executor: who reviews; None: this process.
+        games: one each; taken from the iterable when a worker is free.
+        config: how to review.
+        on_review: called with each review, in the order of the games.
+        executor: runs the reviews. None: this process.
 
     Raises:
-        ValueError, AgentFailed: as `review`; of another process as AgentFailed.
+        ValueError, AgentFailed: as `review`; errors of other processes as AgentFailed.
     """
-    found: dict[int, Review] = {}
+    waiting: dict[int, Review] = {}
     ready = 0
-    judge, values_by = asked.judge, asked.values_by
-    agents = agent_spec_of(judge), agent_spec_of(values_by)
+    judge, value_agent = config.judge, config.value_agent
+    agents = agent_spec_of(judge), agent_spec_of(value_agent)
     text = f"a game reviewed by {repr_short(judge.spec)}"
 
     def tasks() -> Iterator[CallTask]:
-        known = False
-        for played in games:
-            if not known:  # here, so that it is told as what it is
-                check_tells(judge, played.board)
-                check_tells(values_by, played.board)
-                known = True
-            yield CallTask(_review, agents, (played, asked.draws, asked.seed), text)
+        for number, game in enumerate(games):
+            if not number:  # checked in this process, so that it raises ValueError
+                check_has_values(judge, game.board)
+                check_has_values(value_agent, game.board)
+            arguments = game, config.chance_samples, config.seed
+            yield CallTask(_review_task, agents, arguments, text)
 
-    for number, part in (executor or SerialExecutor()).map(tasks(), (judge, values_by)):
-        if number >= ready:  # a task may have been done again
-            found[number] = part
-        while ready in found:
-            take(found.pop(ready))
+    for number, found in (executor or SerialExecutor()).map(tasks(), (judge, value_agent)):
+        if number >= ready:  # an executor may repeat a task
+            waiting[number] = found
+        while ready in waiting:
+            on_review(waiting.pop(ready))
             ready += 1
 
 
-def _review(
-    judge: Agent, values_by: Agent, played: Trajectory, draws: int, seed: int
+def _review_task(
+    judge: Agent, value_agent: Agent, game: Trajectory, chance_samples: int, seed: int
 ) -> Iterator[Review]:
-    yield review(played, judge, values_by, draws, seed)
+    yield review(game, judge, value_agent, chance_samples, seed)
 
 
-class Tally:
-    """What reviews of games come to for each name; of each game a few numbers are kept."""
+class ReviewTotals:
+    """Totals of reviews by player name; keeps a few numbers of each game."""
 
     def __init__(self) -> None:
         self.games = 0
-        self._parts: dict[str, list[tuple[int, Sums]]] = {}
+        self._parts: dict[str, list[tuple[int, PlayerTotals]]] = {}
 
     def add(self, names: Sequence[str], found: Review) -> None:
         """Add the review of one game.
@@ -85,33 +84,32 @@ class Tally:
             names: of its two players.
             found: the review.
         """
-        for name, sums in zip(names, found.sums(), strict=True):
-            self._parts.setdefault(name, []).append((self.games, sums))
+        for name, totals in zip(names, found.player_totals(), strict=True):
+            self._parts.setdefault(name, []).append((self.games, totals))
         self.games += 1
 
-    def figures(self) -> dict[str, dict[str, Any]]:
-        """Return by name, in the order they came, what the games come to.
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Return the totals by name, in order of first appearance.
 
-        Of each: "games", "choices", how many of each of `MARKS`, and as {"mean", "ci95", "n"}:
+        Each has "games", "choices", the number of each of `MARKS`, and as {"mean", "ci95", "n"}:
         "loss", "open_loss" and "agreed" of choices, "luck", "result" and "result_less_luck" of
-        games. Games are what is independent in the intervals; where both players have one name,
-        both count.
+        games. Intervals treat games as independent. Where both players have one name, both count.
         """
-        return {name: _figures(parts) for name, parts in self._parts.items()}
+        return {name: _summarize(parts) for name, parts in self._parts.items()}
 
 
-def _figures(parts: Sequence[tuple[int, Sums]]) -> dict[str, Any]:
+def _summarize(parts: Sequence[tuple[int, PlayerTotals]]) -> dict[str, Any]:
     games = np.array([game for game, _ in parts])
     choices, loss, open_choices, open_loss, agreed, marks, luck, result = (
-        np.array(column) for column in zip(*(sums for _, sums in parts), strict=True)
+        np.array(column) for column in zip(*(totals for _, totals in parts), strict=True)
     )
-    means: dict[str, Figure] = {
-        "loss": mean_of_sums(loss, choices, games),
-        "open_loss": mean_of_sums(open_loss, open_choices, games),
-        "agreed": mean_of_sums(agreed, choices, games),
-        "luck": mean_of(luck, games),
-        "result": mean_of(result, games),
-        "result_less_luck": mean_of(result - luck, games),
+    means: dict[str, JsonDict] = {
+        "loss": clustered_mean_of_sums(loss, choices, games),
+        "open_loss": clustered_mean_of_sums(open_loss, open_choices, games),
+        "agreed": clustered_mean_of_sums(agreed, choices, games),
+        "luck": clustered_mean(luck, games),
+        "result": clustered_mean(result, games),
+        "result_less_luck": clustered_mean(result - luck, games),
     }
     counts = {"games": len(np.unique(games)), "choices": int(choices.sum())}
     return counts | dict(zip(MARKS, marks.sum(axis=0).tolist(), strict=True)) | means

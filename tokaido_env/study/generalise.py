@@ -1,8 +1,8 @@
-"""Generalisation: how an agent plays on boards that it has not seen, against a fixed opponent.
+"""Generalisation tests: an agent's scores on unseen boards, against a fixed opponent.
 
-Tokaido-100 is this with its defaults: the 100 boards of `test`, 40 pairs of games on each, against
-`mcts:sims=400`. The games on a board follow from the seed and the board alone: all agents that are
-measured play them with the same luck, and more boards only add games.
+The defaults are Tokaido-100: the 100 boards of `test`, 40 pairs of games on each, against
+`mcts:sims=400`. The games on a board follow from the seed and the board alone. So all agents play
+them with the same luck, and more boards only add games.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ PAIRS = 40
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is going to be played.
+class GeneralisationTest:
+    """The boards and matches of a test.
 
     Attributes:
         agent: spec of the agent.
-        opponent: spec of whom it plays against.
+        opponent: spec of its opponent.
         seed: of the games.
         trained_on: name of the board or pool that the agent was trained on, or None.
-        test: boards that it has not seen.
+        test: unseen boards.
         pairs: of games on each of them.
-        train: boards of those it was trained on, None if they are the same as `test`.
-        train_pairs: on each of them: as many games as on `test`, or a few more.
-        train_drawn: whether it was trained on more than those.
+        train: boards of the training, None if `test` is of the training split.
+        train_pairs: on each of them, for as many games as on `test` or a few more.
+        train_drawn: whether the agent was trained on more boards than those.
     """
 
     agent: str
@@ -59,8 +59,8 @@ class Plan:
     train_pairs: int
     train_drawn: bool
 
-    def match_states(self) -> list[MatchState]:
-        """Return the two matches, or the one, board after board."""
+    def matches(self) -> list[MatchState]:
+        """Return the match on `test` and, if there are boards of the training, that on `train`."""
         parts = (self.test, self.pairs), (self.train, self.train_pairs)
         return [
             protocol_match(self.agent, self.opponent, pool, pairs, self.seed, "generalise")
@@ -68,12 +68,12 @@ class Plan:
             if pool is not None
         ]
 
-    def result(self, match_states: Sequence[MatchState]) -> Generalisation:
-        """Return what follows from the matches, which are finished."""
+    def result(self, matches: Sequence[MatchState]) -> Generalisation:
+        """Return the result of the finished matches."""
         pools, drawn = (self.test, self.train), (True, self.train_drawn)
         found = [
-            scores_on_boards(match_state.to_match(), pool, self.seed, kind, drawn=drawn[kind])
-            for kind, (match_state, pool) in enumerate(zip(match_states, pools, strict=False))
+            scores_on_boards(match.to_match(), pool, self.seed, kind, drawn=drawn[kind])
+            for kind, (match, pool) in enumerate(zip(matches, pools, strict=False))
             if pool is not None
         ]
         train, gap = (found[1][0], generalisation_gap(*found)) if len(found) > 1 else (None, None)
@@ -81,7 +81,7 @@ class Plan:
         return Generalisation(*head, found[0][0], train, gap)
 
 
-def plan(
+def generalisation_test(
     agent: Agent,
     opponent: str = OPPONENT,
     *,
@@ -90,22 +90,22 @@ def plan(
     pairs: int = PAIRS,
     train: int | None = None,
     seed: int = 0,
-) -> Plan:
-    """Return what is to be played to measure an agent.
+) -> GeneralisationTest:
+    """Return the test of an agent.
 
-    It plays on the first boards of the split, and on as many of those that it was trained on: the
-    first of them. Where it was trained on fewer, it plays more pairs on each, so that there are as
-    many games. Of an agent that tells nothing of its training, the others are the first of `train`.
+    The agent plays on the first boards of the split, and on as many boards of its training, from
+    the first. If it was trained on fewer boards, it plays more pairs on each, for as many games. If
+    its training is unknown, the second boards are the first of `train`.
 
     Args:
         agent: to be measured.
-        opponent: spec of whom it plays against.
-        split: of the boards that it has not seen: "test", "valid" or "train". With "train" there
-            are no others to compare with.
-        boards: how many, from 2.
+        opponent: spec of its opponent.
+        split: of the unseen boards: "test", "valid" or "train". With "train" there is no second
+            match.
+        boards: number of boards, from 2.
         pairs: of games on each board, from 1.
-        train: on how many of the first boards of `train` it was trained, where its policy file
-            does not tell.
+        train: number of the first boards of `train` that the agent was trained on, if its policy
+            file does not say.
         seed: of the games, 0 to 2**53 - 1.
 
     Raises:
@@ -114,33 +114,33 @@ def plan(
     check_seed(seed)
     test = _pool_of(split, boards)
     _check_pairs(pairs, boards)
-    told = trained_on(agent)
-    known = _training_pool(agent, told, train)
+    recorded = trained_on(agent)
+    known = _training_pool(agent, recorded, train)
     if known is not None:
         _refuse_overlap(agent, known, test)
     _refuse_start(agent, known, split)
     if split == "train":
-        ours, drawn = None, True
+        train_boards, drawn = None, True
     elif known is None:
-        ours, drawn = _pool_of("train", boards), True
+        train_boards, drawn = _pool_of("train", boards), True
     else:
         count = min(boards, len(known))
-        ours, drawn = _first(known, count), count < len(known)
-    more = 0 if ours is None else -(-pairs * boards // len(ours))
-    name = told if known is None else known.name
+        train_boards, drawn = _first(known, count), count < len(known)
+    more = 0 if train_boards is None else -(-pairs * boards // len(train_boards))
+    name = recorded if known is None else known.name
     head = agent.spec, opponent, seed, name
-    return Plan(*head, test, pairs, ours, more, drawn)
+    return GeneralisationTest(*head, test, pairs, train_boards, more, drawn)
 
 
 def trained_on(agent: Agent) -> str | None:
-    """Return the name of the board or pool that a policy says it was trained on, None if none."""
+    """Return the training board or pool that a policy file names, None without one."""
     board = _training(agent).get("board")
     name = board.get("name") if isinstance(board, dict) else None
     return name if isinstance(name, str) else None
 
 
 def _training(agent: Agent) -> dict[str, Any]:
-    """Return what a policy says of its training, nothing of another agent."""
+    """Return the training entry of a policy file, {} for other agents."""
     policy = getattr(agent, "policy", None)
     return policy.training if isinstance(policy, Policy) else {}
 
@@ -161,14 +161,15 @@ def _check_pairs(pairs: int, boards: int) -> None:
         raise ValueError(f"pairs: expected 1 to {most:,} on each of {boards:,} boards, got {pairs}")
 
 
-def _training_pool(agent: Agent, told: str | None, train: int | None) -> BoardPool | None:
-    """Return the boards of the family that an agent was trained on, None if that is not known."""
+def _training_pool(agent: Agent, recorded: str | None, train: int | None) -> BoardPool | None:
+    """Return the boards of the family that an agent was trained on, None if unknown."""
     name = None if train is None else f"{PREFIX}train/{train}"
-    if name is not None and told is not None and told != name:
+    if name is not None and recorded is not None and recorded != name:
         raise ValueError(
-            f"train: {repr_short(agent.spec)} says that it was trained on {repr_short(told)}, got {name}"
+            f"train: expected {repr_short(recorded)}, the training boards in the policy file of "
+            f"{repr_short(agent.spec)}, got {name}: leave it out"
         )
-    name = name or told
+    name = name or recorded
     return BoardPool.load(name) if name is not None and is_family(name) else None
 
 
@@ -177,18 +178,18 @@ def _refuse_overlap(agent: Agent, known: BoardPool, test: BoardPool) -> None:
     both = range(max(seen[0], unseen[0]), min(seen[-1], unseen[-1]) + 1)
     if both:
         raise ValueError(
-            f"split: {repr_short(agent.spec)} was trained on {known.name}, which has {len(both):,} of "
-            f"the boards of {test.name}: expected a split that it has not seen"
+            f"split: expected boards that {repr_short(agent.spec)} was not trained on, got "
+            f"{test.name}: {len(both):,} of them are in {known.name}; choose another split"
         )
 
 
 def _refuse_start(agent: Agent, known: BoardPool | None, split: str) -> None:
-    """Refuse a policy that was begun from one that was trained on boards of the split."""
-    own = known is not None and numbers_of(known.name)[0] in SPLITS[split]  # its numbers tell
-    if not own and split != "train" and split in splits_of(_training(agent)):
+    """Refuse a policy that started from one that was trained on boards of the split."""
+    in_split = known is not None and numbers_of(known.name)[0] in SPLITS[split]
+    if not in_split and split != "train" and split in splits_of(_training(agent)):
         raise ValueError(
-            f"split: {repr_short(agent.spec)} was begun from a policy that was trained on boards of "
-            f"{PREFIX}{split}: expected a split that it has not seen"
+            f"split: expected boards that {repr_short(agent.spec)} was not trained on, got "
+            f"{PREFIX}{split}: it started from a policy of these boards; choose another split"
         )
 
 

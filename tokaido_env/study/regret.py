@@ -1,11 +1,11 @@
-"""Regret: what an agent's decisions lose against the best action, by a set of rolled-out positions.
+"""Regret: the loss of an agent's actions against the best action, by a set of rollouts.
 
-The truth is known with noise: the best of several means that are uncertain is too high on average
-(the winner's curse). So the best action is chosen by all blocks of rollouts but one and valued by
-that one, for each block in turn (cross-validation; van Hasselt 2013, "Estimating the Maximum
-Expected Value"): the noise of choosing is not in the value. What comes out is on average at most
-the true regret, for the action chosen may not be the best; choosing and valuing by the same blocks
-gives on average at least the true regret. Both are told: the truth lies between them.
+The rollouts have noise, and the highest of several noisy means is too high on average (the winner's
+curse). So all blocks of rollouts but one choose the best action, and that block values it, for each
+block in turn (cross-validation; van Hasselt 2013, "Estimating the Maximum Expected Value"). This
+estimate is on average at most the true regret, because the chosen action may not be the best.
+Choosing and valuing by the same blocks gives on average at least the true regret. Both are
+reported: the truth lies between them.
 
 Regret is in results: 1 turns a shared victory into a win, 2 a loss into a win; 0.02 is one win in
 a hundred games.
@@ -38,30 +38,30 @@ from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, repr_short, str_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.threads import single_thread
-from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, Questions, RegretSet
+from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, PositionSubset, RegretSet
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 ERROR, BLUNDER = 0.08, 0.16
-"""From what loss on a decision is an error, a blunder: as GNU Backgammon's bad and very bad."""
+"""The least loss of an error and of a blunder: GNU Backgammon's "bad" and "very bad"."""
 
 RESAMPLES = 2000
 
-_TIMED = 200  # positions of a unit at most, in which an agent is timed
+_MAX_TIMED = 200  # positions of a task in which an agent is timed
 
 
 class Losses(NamedTuple):
-    """What choices lose, one of each position: float64 (n,)."""
+    """Estimated losses of actions, one a position: float64 (n,)."""
 
-    least: Floats
+    low: Floats
     """By cross-validation: on average at most the true regret."""
-    most: Floats
-    """By the best mean itself: on average at least the true regret."""
+    high: Floats
+    """By the highest mean: on average at least the true regret."""
 
 
-class Measured(NamedTuple):
-    """An agent's choices."""
+class AgentChoices(NamedTuple):
+    """An agent's actions in a set."""
 
     agent: str
     choices: Rows
@@ -70,192 +70,206 @@ class Measured(NamedTuple):
     """Of a processor, a decision, on one thread."""
 
 
-# Measuring
+# Actions
 
 
-def measure(agent: Agent, told: RegretSet, executor: Executor | None = None) -> Measured:
-    """Ask an agent what it does in all positions of a set.
+def choose_actions(
+    agent: Agent, regret_set: RegretSet, executor: Executor | None = None
+) -> AgentChoices:
+    """Return an agent's actions in all positions of a set, and its time for them.
 
     Args:
-        agent: that is asked.
-        told: the set.
-        executor: who asks; the choices are the same. None: this process.
+        agent: chooses the actions.
+        regret_set: the positions.
+        executor: runs the agent; the actions do not depend on it. None: this process.
 
     Raises:
-        AgentFailed: if it raised an error, naming the agent and the position.
+        AgentFailed: if the agent raised an error, naming the agent and the position.
         IllegalMove: if an action is not legal, naming both.
     """
-    executor, asked = executor or SerialExecutor(), (agent_spec_of(agent),)
+    executor, agents = executor or SerialExecutor(), (agent_spec_of(agent),)
 
     def task(some: Rows) -> CallTask:
-        text = f"{len(some)} positions that {repr_short(agent.spec)} is asked about"
-        arguments = told.questions(some), len(told)
-        return CallTask(_choose, asked, arguments, text)
+        text = f"actions of {repr_short(agent.spec)} in {len(some)} positions"
+        arguments = regret_set.subset(some), len(regret_set)
+        return CallTask(_choose_task, agents, arguments, text)
 
-    choices, seconds = np.empty(len(told), np.int64), {}
-    tasks = map(task, split_work(np.arange(len(told)), executor.workers))
+    choices, seconds = np.empty(len(regret_set), np.int64), {}
+    tasks = map(task, split_work(np.arange(len(regret_set)), executor.workers))
     for number, (rows, actions, spent) in executor.map(tasks, (agent,)):
         choices[rows], seconds[number] = actions, spent
-    return Measured(agent.spec, choices, sum(seconds.values()) / len(told))
+    return AgentChoices(agent.spec, choices, sum(seconds.values()) / len(regret_set))
 
 
-def _choose(agent: Agent, questions: Questions, total: int) -> Iterator[tuple[Rows, Rows, float]]:
-    """Ask an agent in positions of a set; yield their numbers, its actions, and what it took.
+def _choose_task(
+    agent: Agent, positions: PositionSubset, total: int
+) -> Iterator[tuple[Rows, Rows, float]]:
+    """Yield the numbers of positions, an agent's actions in them, and its seconds.
 
     Args:
-        agent: that is asked.
-        questions: the positions.
-        total: how many the set has, for messages.
+        agent: chooses the actions.
+        positions: some of a set.
+        total: the number of positions of the set, for messages.
     """
-    batch = questions.batch()
-    agent.prepare(list({id(board): board for board in questions.boards}.values()))
+    batch = positions.batch()
+    agent.prepare(list({id(board): board for board in positions.boards}.values()))
     every = np.arange(len(batch))
 
-    def ask(some: Rows) -> Rows:
-        return _ask(agent, batch, some, questions.numbers, total)
+    def choose(some: Rows) -> Rows:
+        return _checked_actions(agent, batch, some, positions.numbers, total)
 
-    parts = [ask(some) for some in chunked(every, agent.games_at_once)]
-    # In some of them it is timed: processor time on one thread, the median of some repeats.
-    timed = every[:: -(-len(batch) // _TIMED)]
+    parts = [choose(some) for some in chunked(every, agent.games_at_once)]
+    # Timed in some positions: processor time on one thread, the median of repeats.
+    timed = every[:: -(-len(batch) // _MAX_TIMED)]
     times = []
     with single_thread():
         for _ in range(REPEATS + 1):
             began = time.process_time()
             for some in chunked(timed, agent.games_at_once):
-                ask(some)
+                choose(some)
             times.append(time.process_time() - began)
     each = statistics.median(times[1:]) / len(timed)  # the first may load or compile
-    yield questions.numbers, np.concatenate(parts), len(every) * each
+    yield positions.numbers, np.concatenate(parts), len(every) * each
 
 
-def _ask(agent: Agent, batch: Batch, some: Rows, numbers: Rows, total: int) -> Rows:
-    """Return what an agent does in some of the positions, by their numbers in the set."""
+def _checked_actions(agent: Agent, batch: Batch, some: Rows, numbers: Rows, total: int) -> Rows:
+    """Return an agent's actions in some games; errors name the position by its number."""
     own = numbers[some]
     try:
-        actions = _asked(agent, batch, some)
+        states = copy_rows(batch.states, some)
+        asked = batch.boards_of(some), states, batch.legal[some], batch.keys(some)
+        actions = checked_moves(agent.act(*asked), len(some))
     except (Exception, SystemExit) as error:
         place = f"positions {own[0]} to {own[-1]}"
-        if len(some) > 1:  # asked about each alone, it should fail in one again
+        if len(some) > 1:  # one by one, to find the position that fails
             for i in range(len(some)):
-                _ask(agent, batch, some[i : i + 1], numbers, total)
+                _checked_actions(agent, batch, some[i : i + 1], numbers, total)
         else:
             place = f"position {own[0]} of {total}"
-        what = f"{type(error).__name__}: {str_short(' '.join(str(error).split()), 200)}"
-        raise AgentFailed(f"agent {repr_short(agent.spec)}: {place} of the set: {what}") from error
+        cause = f"{type(error).__name__}: {str_short(' '.join(str(error).split()), 200)}"
+        raise AgentFailed(f"agent {repr_short(agent.spec)}: {place} of the set: {cause}") from error
     wrong = np.flatnonzero(batch.find_illegal(some, actions))
     if len(wrong):
         action = int(actions[wrong[0]])
         name = f" ({LABELS[action]})" if 0 <= action < N_ACTIONS else ""
-        raise IllegalMove(
-            f"agent {repr_short(agent.spec)}: position {own[wrong[0]]} of {total} of the set: illegal "
-            f"action {action}{name}"
-        )
+        place = f"position {own[wrong[0]]} of {total} of the set"
+        raise IllegalMove(f"agent {repr_short(agent.spec)}: {place}: illegal action {action}{name}")
     return actions
 
 
-def _asked(agent: Agent, batch: Batch, some: Rows) -> Rows:
-    states = copy_rows(batch.states, some)
-    actions = agent.act(batch.boards_of(some), states, batch.legal[some], batch.keys(some))
-    return checked_moves(actions, len(some))
+# Estimates
 
 
-# Estimating
-
-
-def losses(told: RegretSet, rows: Rows, policy: int | None = None) -> Losses:
-    """Return what choices lose.
+def losses(regret_set: RegretSet, rows: Rows, policy: int | None = None) -> Losses:
+    """Return the losses of actions, one a position.
 
     Args:
-        told: the set.
-        rows: int64 (n,), the rows of the choices, by `RegretSet.rows`.
-        policy: by whose rollouts, None for the mean of all.
+        regret_set: the set.
+        rows: int64 (n,), the rows of the actions, by `RegretSet.action_rows`.
+        policy: index of the policy of the rollouts, None for the mean of all.
     """
-    values = block_values(told, policy)  # (m, blocks)
-    own = values[rows]  # nan where it was not rolled out
-    best = np.take_along_axis(values, best_without(told, values), axis=0)
-    top = values[best_rows(told, values)]
+    values = block_means(regret_set, policy)  # (m, blocks)
+    own = values[rows]  # nan without rollouts
+    best = np.take_along_axis(values, best_rows_without_each_block(regret_set, values), axis=0)
+    top = values[best_rows(regret_set, values)]
     return Losses(np.nanmean(best - own, axis=1), np.nanmean(top - own, axis=1))
 
 
-def block_values(told: RegretSet, policy: int | None = None) -> Floats:
-    """Return the mean result of each block, nan where it was not rolled out: (m, blocks)."""
-    sums = told.sums if policy is None else told.sums[:, policy : policy + 1]
+def block_means(regret_set: RegretSet, policy: int | None = None) -> Floats:
+    """Return the mean result of each block, nan without rollouts: float64 (m, blocks)."""
+    sums = regret_set.sums if policy is None else regret_set.sums[:, policy : policy + 1]
     values = np.where(sums == NOT_ROLLED, np.nan, sums / BLOCK)
     return np.asarray(values.mean(axis=1))
 
 
-def _places(told: RegretSet) -> Rows:
-    """Return the rows of the actions of each position, -1 behind the last: int64 (n, most)."""
-    counts = np.diff(told.starts)
+def best_rows(regret_set: RegretSet, values: Floats) -> Rows:
+    """Return the row of the best action with all blocks, int64 (n,)."""
+    return _best_of(regret_set, values.sum(axis=1)[:, None])[:, 0]
+
+
+def best_rows_without_each_block(regret_set: RegretSet, values: Floats) -> Rows:
+    """Return the row of the best action by all blocks but one, for each, int64 (n, blocks)."""
+    return _best_of(regret_set, values.sum(axis=1)[:, None] - values)
+
+
+def _best_of(regret_set: RegretSet, values: Floats) -> Rows:
+    """Return the row of the action with the highest value in each position, int64 (n, k).
+
+    Args:
+        regret_set: the set.
+        values: float64 (m, k), nan for actions that do not count.
+    """
+    counts = np.diff(regret_set.starts)
     numbers = np.arange(counts.max())
-    return np.where(numbers < counts[:, None], told.starts[:-1, None] + numbers, -1)
+    rows: Rows = regret_set.starts[:-1, None].astype(np.int64) + numbers  # (n, most actions)
+    exists = numbers < counts[:, None]
+    padded = np.where(exists[:, :, None], values[np.where(exists, rows, 0)], np.nan)
+    return np.take_along_axis(rows, np.nanargmax(padded, axis=1), axis=1)
 
 
-# Telling
-
-
-def figures(told: RegretSet, measured: Measured, *, timed: bool = False) -> dict[str, Any]:
+def summarize(
+    regret_set: RegretSet, chosen: AgentChoices, *, timed: bool = False
+) -> dict[str, Any]:
     """Return the regret of an agent as plain JSON types.
 
     Args:
-        told: the set.
-        measured: by `measure`.
-        timed: whether to tell core seconds, which are another time's and machine's.
+        regret_set: the set.
+        chosen: by `choose_actions`.
+        timed: include core seconds, which depend on the machine.
     """
-    rows = told.rows(measured.choices)
-    found = losses(told, rows)
+    rows = regret_set.action_rows(chosen.choices)
+    found = losses(regret_set, rows)
     columns = {
-        "regret": found.least,
-        "at_most": found.most,
-        "errors": (found.least >= ERROR).astype(float),
-        "blunders": (found.least >= BLUNDER).astype(float),
+        "regret": found.low,
+        "at_most": found.high,
+        "errors": (found.low >= ERROR).astype(float),
+        "blunders": (found.low >= BLUNDER).astype(float),
     }
-    for number, name in enumerate(told.card["policies"]):
-        columns[f"by_{name}"] = losses(told, rows, number).least
-    strata = [stratum for stratum in told.card["strata"] if stratum["share"]]
+    for number, name in enumerate(regret_set.card["policies"]):
+        columns[f"by_{name}"] = losses(regret_set, rows, number).low
+    strata = [stratum for stratum in regret_set.card["strata"] if stratum["share"]]
     groups = {
-        key: {name: _in_group(told, found.least, key, name) for name in _names(strata, key)}
+        key: {
+            name: _group_mean(regret_set, found.low, key, name)
+            for name in dict.fromkeys(stratum[key] for stratum in strata)
+        }
         for key in ("boards", "phase", "rounds")
     }
-    head = {"agent": measured.agent, **estimates(columns, told), **groups}
-    head["choices"] = measured.choices.tolist()
-    return head | ({"core_seconds": measured.seconds} if timed else {})
+    head = {"agent": chosen.agent, **stratified_means(columns, regret_set), **groups}
+    head["choices"] = chosen.choices.tolist()
+    return head | ({"core_seconds": chosen.seconds} if timed else {})
 
 
-def _names(strata: Sequence[dict[str, Any]], key: str) -> list[str]:
-    return list(dict.fromkeys(stratum[key] for stratum in strata))
-
-
-def _in_group(told: RegretSet, values: Floats, key: str, name: str) -> dict[str, Any]:
-    chosen = [stratum[key] == name for stratum in told.card["strata"]]
-    mean: dict[str, Any] = estimates({"regret": values}, told, chosen)["regret"]
+def _group_mean(regret_set: RegretSet, values: Floats, key: str, name: str) -> dict[str, Any]:
+    selected = [stratum[key] == name for stratum in regret_set.card["strata"]]
+    mean: dict[str, Any] = stratified_means({"regret": values}, regret_set, selected)["regret"]
     return mean
 
 
-def estimates(
-    columns: dict[str, Floats], told: RegretSet, chosen: Sequence[bool] | None = None
+def stratified_means(
+    columns: dict[str, Floats], regret_set: RegretSet, selected: Sequence[bool] | None = None
 ) -> dict[str, Any]:
     """Return means over all choices in some strata, as {"mean", "ci95"} each.
 
-    The mean of a stratum counts by its share among choices. Intervals resample positions within
-    strata (the bootstrap of stratified samples, with deviations widened for small strata: Rao and
-    Wu 1988).
+    The mean of a stratum has the weight of its share among choices. Intervals resample positions
+    within strata (the bootstrap of stratified samples, with deviations scaled up for small strata:
+    Rao and Wu 1988).
 
     Args:
         columns: float64 (n,), by name.
-        told: the set.
-        chosen: which strata, as many as there are; None for all.
+        regret_set: the set.
+        selected: a flag for each stratum; None for all.
     """
     values = np.stack(list(columns.values()), axis=1)
-    weights = told.shares * np.asarray(True if chosen is None else chosen)
-    means, draws = np.zeros(values.shape[1]), np.zeros((RESAMPLES, values.shape[1]))
+    weights = regret_set.shares * np.asarray(True if selected is None else selected)
+    means, deviations = np.zeros(values.shape[1]), np.zeros((RESAMPLES, values.shape[1]))
     rng = np.random.default_rng(0)
     for k in np.flatnonzero(weights):
-        own = values[told.stratum == k]
+        own = values[regret_set.stratum == k]
         weight = weights[k] / weights.sum()
         means += weight * own.mean(axis=0)
-        draws += weight * resampled(own, rng)
-    low, high = np.quantile(means + draws, [0.025, 0.975], axis=0)
+        deviations += weight * bootstrap_deviations(own, rng)
+    low, high = np.quantile(means + deviations, [0.025, 0.975], axis=0)
     return {
         name: {"mean": _rounded(means[c]), "ci95": [_rounded(low[c]), _rounded(high[c])]}
         for c, name in enumerate(columns)
@@ -266,8 +280,8 @@ def _rounded(number: float) -> float:
     return round(float(number), 6)
 
 
-def resampled(values: Floats, rng: np.random.Generator) -> Floats:
-    """Return how far means of resamples lie from the mean: float64 (RESAMPLES, columns).
+def bootstrap_deviations(values: Floats, rng: np.random.Generator) -> Floats:
+    """Return the deviations of resampled means from the mean: float64 (RESAMPLES, columns).
 
     Args:
         values: float64 (n, columns), n from 2.
@@ -275,38 +289,24 @@ def resampled(values: Floats, rng: np.random.Generator) -> Floats:
     """
     n = len(values)
     counts = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    away = (counts - 1.0) @ values / n
-    return np.asarray(away * np.sqrt(n / (n - 1)))
+    deviations = (counts - 1.0) @ values / n
+    return np.asarray(deviations * np.sqrt(n / (n - 1)))
 
 
-def difference(
-    told: RegretSet, one: Measured, other: Measured, boards: str | None = None
+def regret_difference(
+    regret_set: RegretSet, one: AgentChoices, other: AgentChoices, boards: str | None = None
 ) -> dict[str, Any]:
-    """Return how much more regret one agent has than another in the same positions.
+    """Return the regret of one agent less that of another in the same positions.
 
     Args:
-        told: the set.
-        one, other: the agents.
+        regret_set: the set.
+        one: the first agent's actions.
+        other: the second agent's actions.
         boards: of the strata that count; None for all.
     """
-    chosen = [boards in (None, stratum["boards"]) for stratum in told.card["strata"]]
-    each = [losses(told, told.rows(measured.choices)).least for measured in (one, other)]
-    more = estimates({"more": each[0] - each[1]}, told, chosen)["more"]
+    selected = [boards in (None, stratum["boards"]) for stratum in regret_set.card["strata"]]
+    of_one, of_other = (
+        losses(regret_set, regret_set.action_rows(chosen.choices)).low for chosen in (one, other)
+    )
+    more = stratified_means({"more": of_one - of_other}, regret_set, selected)["more"]
     return {"a": one.agent, "b": other.agent, **more}
-
-
-def best_rows(told: RegretSet, values: Floats) -> Rows:
-    """Return the row of the best action of each position, of those rolled out in full: (n,)."""
-    return _best_of(told, values.sum(axis=1)[:, None])[:, 0]
-
-
-def best_without(told: RegretSet, values: Floats) -> Rows:
-    """Return the row of the best action by all blocks but one, for each: (n, blocks)."""
-    return _best_of(told, values.sum(axis=1)[:, None] - values)
-
-
-def _best_of(told: RegretSet, worth: Floats) -> Rows:
-    """Return the row of the action that is worth most in each position, nan is none: (n, k)."""
-    places = _places(told)
-    there = np.where((places >= 0)[:, :, None], worth[places], np.nan)
-    return np.take_along_axis(places, np.nanargmax(there, axis=1), axis=1)

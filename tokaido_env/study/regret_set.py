@@ -1,7 +1,8 @@
-"""A regret set: positions, and what each legal action in them is worth by rollouts; and its file.
+"""Regret sets: positions with rollout results of every legal action, and their file format.
 
-The file is NumPy's `.npz` without pickles, so `numpy.load` reads it too. A set is for the rules,
-the boards and the layout of states and actions that it was made with; its hash stands for all.
+The file is NumPy's `.npz` without pickles, so `numpy.load` reads it too. A set belongs to the
+rules, the boards and the layout of states and actions that it was made with. Its hash covers all of
+its contents.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ VERSION = 1
 SHIPPED = Path(__file__).resolve().parent / "regret.npz"
 
 BLOCK = 64
-"""Rollouts whose results are kept as one sum, which 8 bits hold: -64 to 64."""
+"""Rollouts in one sum of results, -64 to 64, which fits into 8 bits."""
 
 MOST_FILE = 32 << 20
 MOST_POSITIONS = 100_000
 MOST_BLOCKS = 1024
 MOST_BOARDS = 1000
 NOT_ROLLED = -128
-"""Stands in `RegretSet.sums` for a block that was not rolled out."""
+"""The value in `RegretSet.sums` of a block without rollouts."""
 
 LAYOUT = hashlib.sha256(repr((STATE.descr, LABELS)).encode()).hexdigest()[:16]
-"""Of states and actions, as the file holds them."""
+"""The hash of the layout of states and of the action table."""
 
 PhaseName = Literal["MOVE", "EFFECT", "DISCARD", "REPEAT"]
 PHASES: tuple[str, ...] = get_args(PhaseName)
@@ -67,17 +68,17 @@ _ARRAYS: dict[str, npt.DTypeLike] = {
 
 
 class RegretSetError(ValueError):
-    """A file that is no regret set, or one of another version: the message says what helps."""
+    """A file that is no valid regret set of this version; the message names a remedy."""
 
 
-class Questions(NamedTuple):
-    """Positions in which it is to be decided, k of them.
+class PositionSubset(NamedTuple):
+    """Some positions of a set, k of them.
 
     Attributes:
         numbers: int64 (k,), of the positions within the set.
         boards: of each.
         states: `STATE` (k,).
-        seeds: int64 (k,), of the luck that each has of its own.
+        seeds: int64 (k,), of the luck and of the agents' random bits.
     """
 
     numbers: npt.NDArray[np.int64]
@@ -86,7 +87,7 @@ class Questions(NamedTuple):
     seeds: npt.NDArray[np.int64]
 
     def batch(self) -> Batch:
-        """Return them as games."""
+        """Return the positions as games."""
         batch = Batch(len(self.numbers), self.boards, autoreset=False, observation=None)
         batch.reset(self.seeds, self.states)
         return batch
@@ -94,21 +95,21 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True)
 class RegretSet:
-    """Positions with a choice, n of them, and m legal actions in them.
+    """n positions with a choice, and their m legal actions.
 
     Attributes:
-        card: what it is and how it was made, JSON types: "name", "seed", "boards" (names and
-            hashes), "strata" ({"boards", "phase", "rounds", "share"} each), "policies" (specs of
-            who played the rollouts), and what else its maker says.
+        card: description of the set, JSON types: "name", "seed", "boards" (names and hashes),
+            "strata" ({"boards", "phase", "rounds", "share"} each), "policies" (specs of the agents
+            that played the rollouts), and more by its maker.
         states: `STATE` (n,).
-        board: int16 (n,), which of the boards.
-        stratum: int16 (n,), which of the strata.
+        board: int16 (n,), index of the board.
+        stratum: int16 (n,), index of the stratum.
         starts: int32 (n + 1,): position `i` has the actions `starts[i]` to `starts[i + 1]`, all
-            that are legal, ascending.
+            legal ones in ascending order.
         actions: int8 (m,).
-        sums: int8 (m, policies, blocks), the results of `BLOCK` rollouts each, for who decides;
-            `NOT_ROLLED` behind the blocks that an action has. A position has one action at least
-            with all blocks, and the first of them is rolled out for every action.
+        sums: int8 (m, policies, blocks), the sums of `BLOCK` rollouts each, for the player to
+            decide; `NOT_ROLLED` after the last block of an action. The first block has rollouts
+            of every action. At least one action of each position has all blocks.
     """
 
     card: dict[str, Any]
@@ -124,12 +125,12 @@ class RegretSet:
 
     @property
     def hash(self) -> str:
-        """Sixteen hex digits that stand for all of it."""
+        """Sixteen hex digits of a hash of all contents."""
         text = json.dumps({**self.card, "hash": None}, sort_keys=True)
-        held = hashlib.sha256(text.encode())
+        digest = hashlib.sha256(text.encode())
         for name in _ARRAYS:
-            held.update(getattr(self, name).tobytes())
-        return held.hexdigest()[:16]
+            digest.update(getattr(self, name).tobytes())
+        return digest.hexdigest()[:16]
 
     @property
     def shares(self) -> npt.NDArray[np.float64]:
@@ -137,40 +138,40 @@ class RegretSet:
         return np.array([stratum["share"] for stratum in self.card["strata"]], np.float64)
 
     @property
-    def owners(self) -> npt.NDArray[np.int64]:
-        """The position of each action: int64 (m,)."""
+    def action_positions(self) -> npt.NDArray[np.int64]:
+        """The index of the position of each action: int64 (m,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
     @functools.cached_property
     def boards(self) -> BoardPool:
-        """The boards, in the order of the card: built-in ones or of the family, never files."""
+        """The boards in the order of the card: built-in ones or of the family, never files."""
         return BoardPool.load([Board.named(name) for name, _ in self.card["boards"]])
 
     def batch(self) -> Batch:
-        """Return all positions as games in which it is to be decided, with luck of their own."""
-        return self.questions(np.arange(len(self))).batch()
+        """Return all positions as games."""
+        return self.subset(np.arange(len(self))).batch()
 
-    def questions(self, some: npt.NDArray[np.int64]) -> Questions:
-        """Return what is asked in some positions, int64 (k,)."""
+    def subset(self, some: npt.NDArray[np.int64]) -> PositionSubset:
+        """Return some positions by their numbers, int64 (k,)."""
         seed = match_seed(self.card["seed"], "regret", "agents")
-        return Questions(
+        return PositionSubset(
             some,
             [self.boards[k] for k in self.board[some].tolist()],
             copy_rows(self.states, some),
             np.array([arena_seed(seed, k) for k in some.tolist()], np.int64),
         )
 
-    def rows(self, choices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def action_rows(self, choices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the rows of legal actions, one of each position: int64 (n,)."""
-        mine = np.flatnonzero(self.actions == choices[self.owners])
-        if len(mine) != len(self):
+        rows = np.flatnonzero(self.actions == choices[self.action_positions])
+        if len(rows) != len(self):
             raise ValueError("choices: expected a legal action in each position")
-        return mine
+        return rows
 
     # The file
 
     def save(self, path: str | Path) -> None:
-        """Write the file: whole or not at all; the same set gives the same bytes."""
+        """Write the file atomically; the same set gives the same bytes."""
         card = {**self.card, "hash": self.hash}
         head = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION, "layout": LAYOUT}
         text = json.dumps(head | card, sort_keys=True)
@@ -183,8 +184,8 @@ class RegretSet:
         """Read a regret set.
 
         Raises:
-            RegretSetError: if the file is none, is damaged, or was made for other rules, another
-                layout or other boards.
+            RegretSetError: if the file is no regret set, is damaged, or was made for other rules,
+                another layout or other boards.
         """
         path = Path(path)
         where = str_short(path, MAX_PATH_CHARS)
@@ -194,8 +195,8 @@ class RegretSet:
         _check_shapes(where, loaded)
         if loaded.hash != card["hash"]:
             raise RegretSetError(
-                f"{where}: hash: the file says {repr_short(card['hash'])}, what it holds has "
-                f"{loaded.hash}: it is damaged, or was changed"
+                f"{where}: hash: expected {loaded.hash}, that of its contents, got "
+                f"{repr_short(card['hash'])}: the file is damaged or was changed"
             )
         _check_boards(where, loaded)
         _check_positions(where, loaded)
@@ -203,21 +204,24 @@ class RegretSet:
 
 
 def _members(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a file, of the dtypes they should have."""
-    wanted = {"card": np.dtype(np.uint8)} | {k: np.dtype(v) for k, v in _ARRAYS.items()}
+    """Return the arrays of a file after a check of names and dtypes."""
+    expected = {"card": np.dtype(np.uint8)} | {k: np.dtype(v) for k, v in _ARRAYS.items()}
     try:
-        held = read_arrays(path, MOST_FILE)
+        arrays = read_arrays(path, MOST_FILE)
     except ValueError as error:
-        told = str(error).removeprefix(f"{path.name}: ")
-        raise RegretSetError(f"{where}: {told}") from None
-    if sorted(held) != sorted(wanted):
-        raise RegretSetError(f"{where}: not a regret set: expected the arrays {', '.join(wanted)}")
-    for name, dtype in wanted.items():
-        if held[name].dtype != dtype or not held[name].flags.c_contiguous:
+        message = str(error).removeprefix(f"{path.name}: ")
+        raise RegretSetError(f"{where}: {message}") from None
+    if sorted(arrays) != sorted(expected):
+        raise RegretSetError(
+            f"{where}: expected a regret set, with the arrays {', '.join(expected)}"
+        )
+    for name, dtype in expected.items():
+        if arrays[name].dtype != dtype or not arrays[name].flags.c_contiguous:
             raise RegretSetError(
-                f"{where}: {name}: expected {str_short(dtype, 20)}, got {str_short(held[name].dtype, 20)}"
+                f"{where}: {name}: expected {str_short(dtype, 20)}, "
+                f"got {str_short(arrays[name].dtype, 20)}"
             )
-    return held
+    return arrays
 
 
 class _Stratum(Struct, frozen=True):
@@ -228,7 +232,7 @@ class _Stratum(Struct, frozen=True):
 
 
 class _Card(msgspec.Struct, frozen=True):
-    """What is read of a card: its maker may say more."""
+    """The keys of a card that are read; its maker may add more."""
 
     name: Name
     hash: str
@@ -244,73 +248,77 @@ def _checked_card(where: str, text: npt.NDArray[np.uint8]) -> dict[str, Any]:
     except ValueError as error:
         raise RegretSetError(f"{where}: card: expected JSON: {str_short(error, 200)}") from None
     source = Source(f"{where}: card", card, RegretSetError)
-    remedy = "make it again (benchmarks/regret_set.py), or use the version it was made with"
-    source.check_versions("it is no regret set", format=FORMAT)
+    remedy = "make the set again (benchmarks/regret_set.py), or use the version that made it"
+    source.check_versions("this is no regret set", format=FORMAT)
     source.check_versions(remedy, version=VERSION, rules=RULES_VERSION, layout=LAYOUT)
     source.decode(_Card)
     made_for = ("format", "version", "rules", "layout")
     return {key: value for key, value in card.items() if key not in made_for}
 
 
-def _check_shapes(where: str, told: RegretSet) -> None:
-    n, m, starts = told.states.size, told.actions.size, told.starts
-    policies, strata = len(told.card["policies"]), len(told.card["strata"])
-    right = told.states.ndim == told.board.ndim == told.stratum.ndim == starts.ndim == 1
-    right = right and 1 <= n <= MOST_POSITIONS and len(told.board) == len(told.stratum) == n
+def _check_shapes(where: str, loaded: RegretSet) -> None:
+    n, m, starts = loaded.states.size, loaded.actions.size, loaded.starts
+    policies, strata = len(loaded.card["policies"]), len(loaded.card["strata"])
+    right = loaded.states.ndim == loaded.board.ndim == loaded.stratum.ndim == starts.ndim == 1
+    right = right and 1 <= n <= MOST_POSITIONS and len(loaded.board) == len(loaded.stratum) == n
     right = right and len(starts) == n + 1 and starts[0] == 0 and starts[-1] == m
-    right = right and bool((np.diff(starts) > 0).all()) and told.actions.ndim == 1
-    right = right and told.sums.ndim == 3 and told.sums.shape[:2] == (m, policies)
-    right = right and 2 <= told.sums.shape[2] <= MOST_BLOCKS
-    right = right and bool(((told.stratum >= 0) & (told.stratum < strata)).all())
-    right = right and bool(((told.board >= 0) & (told.board < len(told.card["boards"]))).all())
+    right = right and bool((np.diff(starts) > 0).all()) and loaded.actions.ndim == 1
+    right = right and loaded.sums.ndim == 3 and loaded.sums.shape[:2] == (m, policies)
+    right = right and 2 <= loaded.sums.shape[2] <= MOST_BLOCKS
+    right = right and bool(((loaded.stratum >= 0) & (loaded.stratum < strata)).all())
+    right = right and bool(
+        ((loaded.board >= 0) & (loaded.board < len(loaded.card["boards"]))).all()
+    )
     if not right:
-        raise RegretSetError(f"{where}: its arrays do not belong together")
-    counts, shares = np.bincount(told.stratum, minlength=strata), told.shares
+        raise RegretSetError(f"{where}: expected arrays of matching shapes")
+    counts, shares = np.bincount(loaded.stratum, minlength=strata), loaded.shares
     if ((counts < 2) != (shares == 0)).any() or not shares.any():
         raise RegretSetError(
-            f"{where}: expected two positions or more of each stratum with a share"
+            f"{where}: strata: expected two positions or more of each stratum with a share"
         )
-    _check_sums(where, told)
+    _check_sums(where, loaded)
 
 
-def _check_sums(where: str, told: RegretSet) -> None:
-    rolled = told.sums != NOT_ROLLED
-    behind = rolled[:, :, 1:] & ~rolled[:, :, :-1]  # a block behind one that is missing
+def _check_sums(where: str, loaded: RegretSet) -> None:
+    rolled = loaded.sums != NOT_ROLLED
+    after_gap = rolled[:, :, 1:] & ~rolled[:, :, :-1]
     alike = (rolled == rolled[:, :1]).all()
-    whole = np.logical_or.reduceat(rolled[:, 0].all(axis=1), told.starts[:-1])
-    within = np.abs(told.sums.astype(np.int16)) <= BLOCK
-    if behind.any() or not alike or not rolled[:, :, 0].all() or not whole.all():
+    whole = np.logical_or.reduceat(rolled[:, 0].all(axis=1), loaded.starts[:-1])
+    within = np.abs(loaded.sums.astype(np.int16)) <= BLOCK
+    if after_gap.any() or not alike or not rolled[:, :, 0].all() or not whole.all():
         raise RegretSetError(f"{where}: sums: expected one action of each position in all blocks")
     if not (within | ~rolled).all():
         raise RegretSetError(f"{where}: sums: expected -{BLOCK} to {BLOCK}, or {NOT_ROLLED}")
 
 
-def _check_boards(where: str, told: RegretSet) -> None:
+def _check_boards(where: str, loaded: RegretSet) -> None:
     try:
-        hashes = told.boards.hashes.tolist()
+        hashes = loaded.boards.hashes.tolist()
     except BoardError as error:
         raise RegretSetError(f"{where}: {error}") from None
-    for (name, own), known in zip(told.card["boards"], hashes, strict=True):
+    for (name, own), known in zip(loaded.card["boards"], hashes, strict=True):
         if known != own:
             raise RegretSetError(
-                f"{where}: made on a board {repr_short(name)} of hash {repr_short(own)}, the one here has "
-                f"{known}: make it again (benchmarks/regret_set.py)"
+                f"{where}: board {repr_short(name)}: expected hash {known}, got {repr_short(own)}: "
+                "make the set again (benchmarks/regret_set.py)"
             )
 
 
-def _check_positions(where: str, told: RegretSet) -> None:
-    """Check that the states are possible, and the actions those that are legal in them."""
-    boards = told.boards
-    which = told.board.astype(np.int64)
+def _check_positions(where: str, loaded: RegretSet) -> None:
+    """Check that the states are possible, and that the actions are all legal ones."""
+    boards = loaded.boards
+    which = loaded.board.astype(np.int64)
     try:
-        check_states(boards, boards.records, which, np.arange(len(told)), copy_rows(told.states))
+        check_states(
+            boards, boards.records, which, np.arange(len(loaded)), copy_rows(loaded.states)
+        )
     except PositionError as error:
         raise RegretSetError(f"{where}: {error}") from None
     records = copy_rows(boards.records, which)
-    for i in range(len(told)):
-        actions = told.actions[told.starts[i] : told.starts[i + 1]].tolist()
-        if actions != actions_of(legal_mask(records, told.states, i)) or len(actions) < 2:
+    for i in range(len(loaded)):
+        actions = loaded.actions[loaded.starts[i] : loaded.starts[i + 1]].tolist()
+        if actions != actions_of(legal_mask(records, loaded.states, i)) or len(actions) < 2:
             raise RegretSetError(
-                f"{where}: position {i}: expected the actions that are legal, two or more, "
+                f"{where}: position {i}: expected all legal actions, two or more, "
                 f"got {repr_short(actions)}"
             )

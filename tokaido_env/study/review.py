@@ -1,15 +1,15 @@
-"""Reviews of played games: what each decision lost, and what chance gave, in win probability.
+"""Reviews of games: the loss of each decision and the luck of each chance event.
 
-Decisions are judged by a search. Where it prefers another action than the one played, both are
-judged again with equal effort and the same luck: each is played, chance goes on by seeds that both
-share, and the search says what can be expected then. The loss is the mean of the differences over
-these draws, with its 95 % interval. That luck is not the one by which the search preferred, so the
-loss of a good decision is nothing on average (see `regret` on the winner's curse).
+Both are in win probability. A search judges the decisions. Where it prefers another action than the
+one played, both actions are compared with equal effort and the same luck: each is played, chance is
+sampled by shared seeds, and the search values the positions after it. The loss is the mean
+difference over these samples, with its 95 % interval. The samples are independent of the search
+that chose the preferred action, so a good decision has a mean loss of 0 (see `regret` on the
+winner's curse).
 
-Chance is judged by a value that is quick: that of a position at chance is the mean over all
-outcomes by their exact odds, so what chance gives has mean zero whatever the value is worth. With
-what it gave taken off, the result is what the players' decisions were worth
-(`arena.variance_reduction`). The set-up counts as neither.
+A fast agent values chance. The value at a chance node is the mean over all outcomes by their exact
+odds, so luck has mean zero however good the values are. The result less the luck measures the
+players' decisions (`arena.variance_reduction`). The set-up counts as neither.
 """
 
 from __future__ import annotations
@@ -27,34 +27,36 @@ from tokaido_env.arena.game_runner import Numbers, naming_agent
 from tokaido_env.arena.intervals import student_t_quantile
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
-from tokaido_env.core.actions import LABELS
+from tokaido_env.core.actions import LABELS, NO_ACTION
 from tokaido_env.core.rng import arena_seed
-from tokaido_env.core.state import CHANCE_PHASES, OVER, Phase, copy_rows
-from tokaido_env.study.agent_values import check_tells, expected_of, worth_of
+from tokaido_env.core.state import CHANCE_PHASES, NO_PLAYER, OVER, Phase, copy_rows
+from tokaido_env.study.agent_values import check_has_values, game_values, position_values
 from tokaido_env.study.regret import BLUNDER, ERROR
 from tokaido_env.trajectory import Trajectory
 
 Floats = npt.NDArray[np.float64]
 States = npt.NDArray[np.void]
 
-DRAWS = 8
-"""How often chance goes on behind each of two actions that are compared."""
+CHANCE_SAMPLES = 8
+"""Samples of chance after each of two compared actions; not tuned."""
 
 MARKS = {"blunder": BLUNDER / 2, "mistake": ERROR / 2, "inaccuracy": ERROR / 4}
-"""From what loss of win probability a decision is called so, if its interval excludes that nothing
-was lost; the worst first. The first two are GNU Backgammon's very bad and bad."""
+"""The least loss of win probability of each mark, worst first; the loss's interval must exclude 0.
+
+The first two are the thresholds of GNU Backgammon's "very bad" and "bad"."""
 
 OPEN = 0.1
-"""A game is open while both can win with at least this probability. Where one cannot, decisions
-have little to lose, and whether it comes to that depends on the opponent."""
+"""A game is open while both players win with at least this probability.
 
-_NOTHING = -1
-_FEWEST_DRAWS = 4
-_AT_ONCE = 4096  # chance nodes that are looked behind at once
+In decided games decisions can lose little, and the opponent's strength decides how many there
+are."""
+
+_MIN_SAMPLES = 4  # below, Student's interval is too wide to mark anything
+_CHANCE_NODES = 4096  # expanded at once, which bounds memory
 
 
-class Sums(NamedTuple):
-    """What the decisions of a player, and chance, came to in a game."""
+class PlayerTotals(NamedTuple):
+    """Totals of a player's decisions and luck in one game."""
 
     choices: int
     loss: float  # of all of them
@@ -66,7 +68,7 @@ class Sums(NamedTuple):
     result: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON types, with means instead of sums."""
+        """Return the totals as JSON types, with means instead of sums."""
         return {
             "choices": self.choices,
             "loss": _rounded(self.loss / self.choices) if self.choices else None,
@@ -84,25 +86,26 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Review:
-    """What was found of games, a row for each event, as in their trajectory.
+    """The review of games, with a row for each row of their trajectory.
 
     Attributes:
-        played: the games.
-        judge, values_by: specs of who judged decisions, and chance.
-        draws: behind each action that was compared.
-        values: float64 (rows,), the probability that player_0 wins before an event, in the last
-            row of a game what became of it; a shared victory is half a win.
-        luck: float64 (rows,), by how much an event of chance raised it, 0 elsewhere.
+        trajectory: the games.
+        judge: spec of the agent that judged decisions.
+        value_agent: spec of the agent that valued chance.
+        chance_samples: the number after each compared action.
+        values: float64 (rows,), player_0's win probability before each event, and the result in
+            the last row of a game; a shared victory is half a win.
+        luck: float64 (rows,), the increase of `values` by each chance event, 0 elsewhere.
         best: int64 (rows,), the action that the judge prefers; -1 where there was no choice.
-        loss: float64 (rows,), the win probability that the choice cost who decided: 0 if it is the
-            preferred one, NaN where there was no choice.
-        error: float64 (rows,), half the width of its 95 % interval.
+        loss: float64 (rows,), the win probability that the decision cost its player: 0 for the
+            preferred action, NaN where there was no choice.
+        error: float64 (rows,), half the width of the loss's 95 % interval.
     """
 
-    played: Trajectory
+    trajectory: Trajectory
     judge: str
-    values_by: str
-    draws: int
+    value_agent: str
+    chance_samples: int
     values: Floats
     luck: Floats
     best: Numbers
@@ -111,251 +114,244 @@ class Review:
 
     def choices(self, game: int = 0) -> Numbers:
         """Return the rows of a game in which there was a choice, int64 (k,)."""
-        rows = self.played.rows(game)
-        return np.asarray(rows.start + np.flatnonzero(self.best[rows] != _NOTHING))
+        rows = self.trajectory.rows(game)
+        return np.asarray(rows.start + np.flatnonzero(self.best[rows] != NO_ACTION))
 
     def is_open(self, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Return in which rows the game was open, see `OPEN`: bool (k,)."""
+        """Return where the game was open (see `OPEN`), bool (k,)."""
         return np.asarray(np.abs(self.values[rows] - 0.5) <= 0.5 - OPEN)
 
     def mark(self, row: int) -> str | None:
-        """Return what a decision is called, one of `MARKS`, or None."""
+        """Return the mark of a decision, one of `MARKS`, or None."""
         if not self.loss[row] - self.error[row] > 0:
             return None
         return next((name for name, least in MARKS.items() if self.loss[row] >= least), None)
 
     def totals(self, game: int = 0) -> list[dict[str, Any]]:
-        """Return for each player what the decisions and chance came to, as JSON types."""
-        return [sums.to_dict() for sums in self.sums(game)]
+        """Return both players' totals of a game as JSON types."""
+        return [totals.to_dict() for totals in self.player_totals(game)]
 
-    def sums(self, game: int = 0) -> tuple[Sums, Sums]:
-        """Return for each player what the decisions and chance came to."""
-        rows = self.played.rows(game)
+    def player_totals(self, game: int = 0) -> tuple[PlayerTotals, PlayerTotals]:
+        """Return both players' totals of a game."""
+        rows = self.trajectory.rows(game)
         luck, end = float(self.luck[rows].sum()), float(self.values[rows][-1])
         chosen = self.choices(game)
-        movers = self.played.movers[chosen]
+        movers = self.trajectory.movers[chosen]
         return (
-            self._sums_of(chosen[movers == 0], end, luck),
-            self._sums_of(chosen[movers == 1], 1 - end, -luck),
+            self._totals_of(chosen[movers == 0], end, luck),
+            self._totals_of(chosen[movers == 1], 1 - end, -luck),
         )
 
-    def _sums_of(self, rows: Numbers, result: float, luck: float) -> Sums:
+    def _totals_of(self, rows: Numbers, result: float, luck: float) -> PlayerTotals:
         losses, is_open = self.loss[rows], self.is_open(rows)
         marks = [self.mark(row) for row in rows.tolist()]
-        return Sums(
+        return PlayerTotals(
             *(len(rows), float(losses.sum()), int(is_open.sum()), float(losses[is_open].sum())),
-            int((self.best[rows] == self.played.events[rows]).sum()),
+            int((self.best[rows] == self.trajectory.events[rows]).sum()),
             tuple(marks.count(name) for name in MARKS),
             *(luck, result),
         )
 
     def to_dict(self, game: int = 0) -> dict[str, Any]:
-        """Return what was found of a game as JSON types."""
-        rows, labels = self.played.rows(game), self.played.labels(game)
+        """Return the review of a game as JSON types."""
+        rows, labels = self.trajectory.rows(game), self.trajectory.labels(game)
         events = [
             self._event(row, label)
             for row, label in zip(range(rows.start, rows.stop - 1), labels, strict=True)
         ]
         return {
-            **{"judge": self.judge, "values_by": self.values_by, "draws": self.draws},
-            **{"players": self.totals(game), "events": events},
+            "judge": self.judge,
+            "values_by": self.value_agent,
+            "draws": self.chance_samples,
+            "players": self.totals(game),
+            "events": events,
         }
 
     def _event(self, row: int, label: str) -> dict[str, Any]:
-        told: dict[str, Any] = {"event": label, "wins": _rounded(self.values[row])}
-        if self.played.movers[row] == _NOTHING:
-            return told | {"luck": _rounded(self.luck[row])}
-        told["player"] = int(self.played.movers[row])
-        if self.best[row] != _NOTHING:
-            told["best"] = LABELS[self.best[row]]
-            told |= {"loss": _rounded(self.loss[row]), "error": _rounded(self.error[row])}
-            told["mark"] = self.mark(row)
-        return told
+        event: dict[str, Any] = {"event": label, "wins": _rounded(self.values[row])}
+        if self.trajectory.movers[row] == NO_PLAYER:
+            return event | {"luck": _rounded(self.luck[row])}
+        event["player"] = int(self.trajectory.movers[row])
+        if self.best[row] != NO_ACTION:
+            event["best"] = LABELS[self.best[row]]
+            event |= {"loss": _rounded(self.loss[row]), "error": _rounded(self.error[row])}
+            event["mark"] = self.mark(row)
+        return event
 
 
 def review(
-    played: Trajectory, judge: Agent, values_by: Agent, draws: int = DRAWS, seed: int = 0
+    trajectory: Trajectory,
+    judge: Agent,
+    value_agent: Agent,
+    chance_samples: int = CHANCE_SAMPLES,
+    seed: int = 0,
 ) -> Review:
     """Review games.
 
     Args:
-        played: whole or unfinished.
-        judge: of decisions: an agent that tells what results it expects, by search best.
-        values_by: of chance: one that tells it quickly.
-        draws: of chance behind each of two actions that are compared, from 4.
-        seed: of these draws and of what agents draw: same seed, same review.
+        trajectory: the games, finished or not.
+        judge: judges decisions; an agent that gives values, best one that searches.
+        value_agent: values chance; a fast agent that gives values.
+        chance_samples: after each of two compared actions, from 4.
+        seed: of these samples and of the agents' random bits; same seed, same review.
 
     Raises:
-        ValueError: for fewer draws, or an agent that does not tell what results it expects.
+        ValueError: for fewer samples, or an agent that gives no values.
         AgentFailed: if an agent fails.
     """
-    check_draws(draws)
-    for agent in (judge, values_by):
-        check_tells(agent, played.board)
-    values = _values_of(played, values_by, seed)
+    check_chance_samples(chance_samples)
+    for agent in (judge, value_agent):
+        check_has_values(agent, trajectory.board)
+    values = _win_probabilities(trajectory, value_agent, seed)
     luck = np.zeros(len(values))
-    chance = np.flatnonzero((played.movers == _NOTHING) & (played.events != _NOTHING))
+    chance = np.flatnonzero((trajectory.movers == NO_PLAYER) & (trajectory.events != NO_ACTION))
     luck[chance] = values[chance + 1] - values[chance]
-    legal = played.legal
-    rows = np.flatnonzero(played.decided & (legal & (legal - np.uint64(1)) != 0))
-    best = np.full(len(values), _NOTHING)
+    legal = trajectory.legal
+    rows = np.flatnonzero(trajectory.decided & (legal & (legal - np.uint64(1)) != 0))
+    best = np.full(len(values), NO_ACTION)
     loss, error = np.full(len(values), np.nan), np.full(len(values), np.nan)
-    positions = _Positions(copy_rows(played.states, rows), legal[rows], rows)
-    best[rows] = _preferred(played.board, judge, positions, seed)
+    best[rows] = _preferred_actions(trajectory, judge, rows, seed)
     loss[rows] = error[rows] = 0.0
-    other = rows[best[rows] != played.events[rows]]
-    compared = _compare(played, judge, other, best[other], draws, seed)
-    loss[other], error[other] = compared.loss, compared.error
-    specs = judge.spec, values_by.spec
-    return Review(played, *specs, draws, values, luck, best, loss, error)
+    other = rows[best[rows] != trajectory.events[rows]]
+    samples = _sampled_losses(trajectory, judge, other, best[other], chance_samples, seed)
+    loss[other], error[other] = samples.mean(axis=1), interval_half_width(samples)
+    specs = judge.spec, value_agent.spec
+    return Review(trajectory, *specs, chance_samples, values, luck, best, loss, error)
 
 
-def check_draws(draws: int) -> None:
-    """Raise `ValueError` for fewer draws than intervals need."""
-    if draws < _FEWEST_DRAWS:
-        raise ValueError(f"draws: expected {_FEWEST_DRAWS} or more, got {draws}")
+def check_chance_samples(chance_samples: int) -> None:
+    """Raise `ValueError` for fewer samples than intervals need."""
+    if chance_samples < _MIN_SAMPLES:
+        raise ValueError(f"chance_samples: expected {_MIN_SAMPLES} or more, got {chance_samples}")
 
 
 # Decisions
 
 
-class _Positions(NamedTuple):
-    """Positions with a decision to take, and the numbers that random bits follow from."""
-
-    states: States
-    legal: npt.NDArray[np.uint64]
-    numbers: Numbers
-
-
-class _Compared(NamedTuple):
-    loss: Floats
-    error: Floats
-
-
-def _preferred(board: Board, judge: Agent, positions: _Positions, seed: int) -> Numbers:
-    """Return the action that a judge prefers in each position."""
-    chosen = np.empty(len(positions.legal), np.int64)
-    for some in chunked(np.arange(len(chosen)), judge.games_at_once):
-        asked = copy_rows(positions.states, some), positions.legal[some]
+def _preferred_actions(trajectory: Trajectory, judge: Agent, rows: Numbers, seed: int) -> Numbers:
+    """Return the action that a judge prefers in each row, int64 (k,)."""
+    chosen = np.empty(len(rows), np.int64)
+    for some in chunked(np.arange(len(rows)), judge.games_at_once):
+        part = rows[some]
+        states = copy_rows(trajectory.states, part)
         with naming_agent(judge):
-            shares, _ = judge.judge(board.record, *asked, _keys(seed, positions.numbers[some]))
-        chosen[some] = shares.argmax(axis=1)
+            probabilities, _ = judge.judge(
+                trajectory.board.record, states, trajectory.legal[part], _keys(seed, part)
+            )
+        chosen[some] = probabilities.argmax(axis=1)
     return chosen
 
 
-def _compare(
-    played: Trajectory, judge: Agent, rows: Numbers, best: Numbers, draws: int, seed: int
-) -> _Compared:
-    """Return what the actions that were played lose against others, with the same luck behind."""
-    seeds = _seeds(seed, np.add.outer(rows * draws, np.arange(draws)).reshape(-1))
-    states, shared = copy_rows(played.states, rows), seeds.reshape(-1, draws)
-    expected = [
-        expected_behind(judge, played.board, states, actions, shared)
-        for actions in (best, played.events[rows].astype(np.int64))
-    ]
-    sign = 1 - 2 * played.movers[rows].astype(np.float64)[:, None]
-    losses = (expected[0] - expected[1]) * sign / 2
-    return _Compared(losses.mean(axis=1), half_width(losses))
+def _sampled_losses(
+    trajectory: Trajectory, judge: Agent, rows: Numbers, best: Numbers, samples: int, seed: int
+) -> Floats:
+    """Return the losses of the played actions against others, float64 (k, samples).
+
+    Both actions have the same luck after them.
+    """
+    seeds = _seeds(seed, np.add.outer(rows * samples, np.arange(samples)).reshape(-1))
+    states, shared = copy_rows(trajectory.states, rows), seeds.reshape(-1, samples)
+    of_best, of_played = (
+        values_after_actions(judge, trajectory.board, states, actions, shared)
+        for actions in (best, trajectory.events[rows].astype(np.int64))
+    )
+    sign = 1 - 2 * trajectory.movers[rows].astype(np.float64)[:, None]
+    return np.asarray((of_best - of_played) * sign / 2)
 
 
-def half_width(draws: Floats) -> Floats:
-    """Return half the width of the 95 % interval of the mean of each row."""
-    count = draws.shape[1]
-    return np.asarray(student_t_quantile(count - 1) * draws.std(axis=1, ddof=1) / count**0.5)
+def interval_half_width(samples: Floats) -> Floats:
+    """Return half the width of the 95 % interval of each row's mean."""
+    count = samples.shape[1]
+    return np.asarray(student_t_quantile(count - 1) * samples.std(axis=1, ddof=1) / count**0.5)
 
 
-def expected_behind(
+def values_after_actions(
     judge: Agent, board: Board, states: States, actions: Numbers, seeds: Numbers
 ) -> Floats:
-    """Return what results player_0 can expect behind actions, float64 (k, draws).
-
-    Each is played, chance goes on by seeds, and an agent is asked there.
+    """Return player_0's values after actions and the chance that follows, float64 (k, samples).
 
     Args:
-        judge: that is asked.
+        judge: gives the values at the next decision.
         board: of the positions.
-        states: `STATE` (k,), each with a decision to take.
+        states: `STATE` (k,), each at a decision.
         actions: int64 (k,), legal there.
-        seeds: int64 (k, draws), of what chance brings then.
+        seeds: int64 (k, samples), of the chance after the actions.
 
     Raises:
         AgentFailed: if the agent fails.
     """
-    draws = seeds.shape[1]
+    samples = seeds.shape[1]
     out = np.empty(seeds.shape)
-    for some in chunked(np.arange(len(states)), max(1, judge.games_at_once // draws)):
-        batch = Batch(len(some) * draws, board, observation=None, autoreset=False)
-        batch.reset(seeds[some].reshape(-1), copy_rows(states, np.repeat(some, draws)))
-        batch.advance(batch.all_games, np.repeat(actions[some], draws))
-        out[some] = worth_of(judge, board, batch).reshape(-1, draws)
+    for some in chunked(np.arange(len(states)), max(1, judge.games_at_once // samples)):
+        batch = Batch(len(some) * samples, board, observation=None, autoreset=False)
+        batch.reset(seeds[some].reshape(-1), copy_rows(states, np.repeat(some, samples)))
+        batch.advance(batch.all_games, np.repeat(actions[some], samples))
+        out[some] = game_values(judge, board, batch).reshape(-1, samples)
     return out
 
 
 # Chance
 
 
-def _values_of(played: Trajectory, agent: Agent, seed: int) -> Floats:
-    """Return the probability that player_0 wins in each row, at chance the mean by exact odds."""
-    values = np.empty(len(played.states))
-    decisions = np.flatnonzero(played.legal)
-    keys = _keys(seed, decisions)
-    states, legal = copy_rows(played.states, decisions), played.legal[decisions]
-    values[decisions] = expected_of(agent, played.board, states, legal, keys)
-    over = np.flatnonzero(played.states["phase"] == OVER)
+def _win_probabilities(trajectory: Trajectory, agent: Agent, seed: int) -> Floats:
+    """Return player_0's win probability in each row; at chance the mean by exact odds."""
+    board, phases = trajectory.board, trajectory.states["phase"]
+    values = np.empty(len(phases))
+    decisions = np.flatnonzero(trajectory.legal)
+    states, legal = copy_rows(trajectory.states, decisions), trajectory.legal[decisions]
+    values[decisions] = position_values(agent, board, states, legal, _keys(seed, decisions))
+    over = np.flatnonzero(phases == OVER)
     if len(over):
-        ended = _explicit(played.board, copy_rows(played.states, over))
+        ended = _explicit_batch(board, copy_rows(trajectory.states, over))
         values[over] = ended.rewards(ended.all_games)[:, 0]
-    phases = played.states["phase"]
     chance = np.flatnonzero(np.isin(phases, [*CHANCE_PHASES]) & (phases != Phase.SETUP))
-    for some in chunked(chance, _AT_ONCE):
-        values[some] = _means(played.board, agent, copy_rows(played.states, some), seed)
+    for some in chunked(chance, _CHANCE_NODES):
+        values[some] = _chance_node_values(board, agent, copy_rows(trajectory.states, some), seed)
     for row in np.flatnonzero(phases == Phase.SETUP)[::-1].tolist():
-        values[row] = values[row + 1] if played.events[row] != _NOTHING else 0.0
+        values[row] = values[row + 1] if trajectory.events[row] != NO_ACTION else 0.0
     return (1 + values) / 2
 
 
-def _means(board: Board, agent: Agent, states: States, seed: int) -> Floats:
-    """Return what results player_0 can expect at chance, by the odds of all that may come."""
+def _chance_node_values(board: Board, agent: Agent, states: States, seed: int) -> Floats:
+    """Return player_0's values at chance nodes: means over all outcomes by their odds."""
     means = np.zeros(len(states))
-    for origin, odds, after, done in _futures(board, states):
+    for origin, odds, after, done in _successors(board, states):
         values = after.rewards(done)[:, 0].astype(np.float64)
-        decides = np.flatnonzero(after.legal[done])
-        there = done[decides]
-        positions = copy_rows(after.states, there), after.legal[there]
-        keys = _keys(seed, origin[decides])
-        values[decides] = expected_of(agent, board, *positions, keys)
+        decisions = np.flatnonzero(after.legal[done])
+        games = done[decisions]
+        positions = copy_rows(after.states, games), after.legal[games]
+        keys = _keys(seed, origin[decisions])
+        values[decisions] = position_values(agent, board, *positions, keys)
         means += np.bincount(origin, odds * values, len(means))
     return means
 
 
-def _futures(board: Board, states: States) -> Iterator[tuple[Numbers, Floats, Batch, Numbers]]:
-    """Yield the decisions and ends that chance may lead to: whence, with what odds, and where.
+def _successors(board: Board, states: States) -> Iterator[tuple[Numbers, Floats, Batch, Numbers]]:
+    """Yield the decisions and ends that follow chance nodes.
 
-    Where is a batch, and the games in it that have come to one.
+    Each item has, for k of them: the index of the chance node and the probability, both (k,); a
+    batch; and the indices of the k games in it.
     """
     origin, odds = np.arange(len(states)), np.ones(len(states))
     while len(states):
-        batch = _explicit(board, states)
+        batch = _explicit_batch(board, states)
         weights = batch.outcome_weights()
         at, outcome = np.nonzero(weights)
         odds = odds[at] * weights[at, outcome] / weights.sum(axis=1)[at]
         origin = origin[at]
-        after = _explicit(board, copy_rows(states, at))
+        after = _explicit_batch(board, copy_rows(states, at))
         after.advance(after.all_games, outcome)
-        goes_on = np.isin(after.states["phase"], [*CHANCE_PHASES])
-        done, still = np.flatnonzero(~goes_on), np.flatnonzero(goes_on)
+        at_chance = np.isin(after.states["phase"], [*CHANCE_PHASES])
+        done, rest = np.flatnonzero(~at_chance), np.flatnonzero(at_chance)
         yield origin[done], odds[done], after, done
-        origin, odds, states = origin[still], odds[still], copy_rows(after.states, still)
+        origin, odds, states = origin[rest], odds[rest], copy_rows(after.states, rest)
 
 
-def _explicit(board: Board, states: States) -> Batch:
-    """Return positions as games whose chance is chosen."""
+def _explicit_batch(board: Board, states: States) -> Batch:
+    """Return positions as games with explicit chance."""
     batch = Batch(len(states), board, chance="explicit", observation=None, autoreset=False)
     batch.reset(0, states)
     return batch
-
-
-# Asking
 
 
 def _seeds(seed: int, numbers: Numbers) -> Numbers:

@@ -37,7 +37,7 @@ from tokaido_env.record import (
 )
 from tokaido_env.render.narration import LogEntry, describe_event, display_names, log_entries
 from tokaido_env.render.scene import Scene, scenes_of, state_after, status_text
-from tokaido_env.study.review import DRAWS, expected_behind, half_width
+from tokaido_env.study.review import CHANCE_SAMPLES, interval_half_width, values_after_actions
 from tokaido_env.trajectory import Trajectory
 
 HUMAN = "human"
@@ -339,7 +339,7 @@ class Session:
             if values is not None:
                 key = int(inputs[1][0])
                 samples = win_probability(_sampled_values(judge, game.board, state, best, key))
-                means, errors = samples.mean(axis=1).tolist(), half_width(samples).tolist()
+                means, errors = samples.mean(axis=1).tolist(), interval_half_width(samples).tolist()
             moves = [
                 MoveSuggestion(LABELS[action], float(preferences[0, action]), mean, error)
                 for action, mean, error in zip(best, means, errors, strict=True)
@@ -390,7 +390,7 @@ class Session:
 
 def _sampled_values(judge: Agent, board: Board, state: Any, actions: list[int], key: int) -> Any:
     """Return player_0's expected results after actions, float64 (k, chance samples)."""
-    seeds = [arena_seed(key >> 2, draw) for draw in range(DRAWS)]
+    seeds = [arena_seed(key >> 2, draw) for draw in range(CHANCE_SAMPLES)]
     states = copy_rows(state, np.zeros(len(actions), np.int64))
     shared = np.tile(np.array(seeds, np.int64), (len(actions), 1))
-    return expected_behind(judge, board, states, np.array(actions, np.int64), shared)
+    return values_after_actions(judge, board, states, np.array(actions, np.int64), shared)

@@ -52,9 +52,9 @@ def totals_rows(review: Review) -> list[tuple[str, str, str]]:
 def judged_by(review: Review) -> str:
     """Return a sentence with the judges and the settings of a review."""
     return (
-        f"{review.judge} judged the decisions, with {review.draws} chance samples for each of two "
-        f"actions; {review.values_by} judged chance. Losses are win probabilities with 95 % "
-        "intervals."
+        f"{review.judge} judged the decisions, with {review.chance_samples} chance samples for "
+        f"each of two actions; {review.value_agent} judged chance. Losses are win probabilities "
+        "with 95 % intervals."
     )
 
 
