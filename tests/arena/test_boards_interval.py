@@ -89,7 +89,7 @@ def test_resamples_repeat_and_do_not_hang_on_how_many_are_made_at_once(
     one, other, seeded = (bootstrap_boards(counts, seed) for seed in (1, 1, 2))
     assert (one == other).all()
     assert (one != seeded).any()
-    monkeypatch.setattr("tokaido_env.arena.intervals._AT_ONCE", 300)
+    monkeypatch.setattr("tokaido_env.arena.intervals._BOARDS_AT_ONCE", 300)
     parts = bootstrap_boards(counts, 1)
     assert parts.shape == one.shape
     assert parts.mean() == pytest.approx(one.mean(), abs=0.005)

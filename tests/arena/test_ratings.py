@@ -534,11 +534,13 @@ def test_a_curve_is_the_logarithm_of_the_share_and_its_derivatives(link: str) ->
     z, step = np.linspace(-45, 12, 400), 1e-4
     z = z[np.abs(z + 30) > 0.1]  # where another series begins
     model = model_named(link)
-    curve, after, before = (model.curve(z + d) for d in (0, step, -step))
+    curve, after, before = (model.log_score(z + d) for d in (0, step, -step))
     near = np.abs(z) < 8
-    assert np.exp(curve.log[near]) == pytest.approx(model.share(z[near]))
-    assert model.share(z) + model.share(-z) == pytest.approx(np.ones(len(z)))
-    assert curve.slope == pytest.approx((after.log - before.log) / (2 * step), rel=1e-5, abs=1e-9)
+    assert np.exp(curve.value[near]) == pytest.approx(model.expected_score(z[near]))
+    assert model.expected_score(z) + model.expected_score(-z) == pytest.approx(np.ones(len(z)))
+    assert curve.slope == pytest.approx(
+        (after.value - before.value) / (2 * step), rel=1e-5, abs=1e-9
+    )
     bend = -(after.slope - before.slope) / (2 * step)
     assert curve.curvature == pytest.approx(bend, rel=2e-3, abs=1e-9)
     assert (curve.curvature > 0).all()

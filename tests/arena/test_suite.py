@@ -33,7 +33,7 @@ from tokaido_env.core.rng import arena_seed
 from tokaido_env.record import Forfeit, RecordError
 
 SMALL = Path(__file__).parents[1] / "golden" / "small-suite.json"
-SIGMA = model_named("probit").points
+SIGMA = model_named("probit").elo_per_unit
 
 
 @pytest.fixture(scope="module")
@@ -179,9 +179,9 @@ def test_agents_decide_again_what_they_decided(match_states: list[MatchState]) -
         numbers = np.array([0, 3])
         theirs = [repeat_decisions(match_state, numbers, make(match_state.b), 1) for _ in range(2)]
         ours = repeat_decisions(match_state, numbers, make("heuristic"), 0)
-        assert [one.different for one in (*theirs, ours)] == [None] * 3
+        assert [one.mismatch for one in (*theirs, ours)] == [None] * 3
         assert theirs[0].decisions + ours.decisions == match_state.games["decisions"][numbers].sum()
-        other = repeat_decisions(match_state, numbers, make("random"), 0).different
+        other = repeat_decisions(match_state, numbers, make("random"), 0).mismatch
         assert other is not None
         assert other.recorded == match_state.actions[other.game, other.decision]
 
@@ -218,8 +218,8 @@ def changed(path: Path, change: Callable[[Any], Any]) -> None:
         (lambda data: data.update(suite="x"), "suite: expected small-suite, got 'x'"),
         (lambda data: data.update(hash="0" * 16), r"hash: expected \w{16}, got '0"),
         (lambda data: data.pop("agent"), "expected the key agent"),
-        (lambda data: data.update(records=None), "records: expected a file of all games, it names"),
-        (lambda data: data["records"].update(file="../x"), "file: expected the name of a file bes"),
+        (lambda data: data.update(records=None), "records: expected a file of all games, got none"),
+        (lambda data: data["records"].update(file="../x"), "file: expected the name of a file in"),
         (lambda data: data["records"].update(file="no"), "records: cannot be read: No such file"),
         (lambda data: data["records"].update(sha256="0"), "sha256: expected .* after it was subm"),
         (lambda data: data["tb_1"].update(value=900.0), "tb_1: expected .* of the games, got .*90"),
@@ -311,7 +311,7 @@ def test_a_share_is_from_0_to_1(path: Path, suite: Suite) -> None:
         (lambda data: data["test"].update(boards="nowhere"), "test.boards: .*unknown board"),
         (lambda data: data["test"].update(pairs=10**7), "test.pairs: expected at most 1,250,000"),
         (lambda data: data["test"].update(elo=[1.0]), "test.elo: expected a number for each opp"),
-        (lambda data: data["test"].update(elo=[1, 2]), "hash: expected .* of what it holds"),
+        (lambda data: data["test"].update(elo=[1, 2]), "hash: expected .* of its content"),
     ],
 )
 def test_a_suite_that_is_none_is_refused(

@@ -11,7 +11,7 @@ from tokaido_env import Board, Game
 from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.arena.match import adjusted_score
-from tokaido_env.arena.variance_reduction import _surprise
+from tokaido_env.arena.variance_reduction import _outcome_luck
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
@@ -23,7 +23,9 @@ BOARD = Board.load()
 def surprise(
     boards: Any, eval_tables: Any, states: Any, outcome: int, room: Any, scratch: Any
 ) -> float:
-    return _surprise(boards[0], eval_tables[0], states[0], outcome, room[:2], room[2], scratch[0])
+    return _outcome_luck(
+        boards[0], eval_tables[0], states[0], outcome, room[:2], room[2], scratch[0]
+    )
 
 
 def test_the_surprises_of_an_outcome_cancel_by_its_odds() -> None:

@@ -1,13 +1,13 @@
-"""What an agent scores on boards that it has not seen and on those it was trained on: as data.
+"""Scores of an agent on unseen boards and on boards of its training, with 95 % intervals.
 
-The score on a board is the mean of its pairs of games. What is reported of all boards, with 95 %
-intervals that resample boards and then pairs (`intervals.resampled_boards`):
+The score on a board is the mean of its pairs of games. Over all boards, these are reported, with
+intervals that resample boards and then pairs (`intervals.bootstrap_boards`):
 
 - the mean of the scores;
-- their interquartile mean, which a few odd boards do not move (Agarwal et al. 2021, "Deep
+- their interquartile mean, which a few unusual boards do not change (Agarwal et al. 2021, "Deep
   Reinforcement Learning at the Edge of the Statistical Precipice");
-- the share of boards on which the agent is better than even;
-- the gap: the mean on boards to test on, less that on boards it was trained on.
+- the share of boards with a score above 0.5;
+- the gap: the mean on test boards minus the mean on training boards.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ Floats = npt.NDArray[np.float64]
 
 
 class ResultsError(ValueError):
-    """A file that does not hold such results: the message says what was expected."""
+    """A file is not a file of such results: the message says what was expected."""
 
 
 class BoardScores(Struct, frozen=True):
-    """What an agent scores on some boards.
+    """The scores of an agent on several boards.
 
     Attributes:
         pool: name of the boards.
         hash: of the boards.
-        boards: how many.
+        boards: number of boards.
         pairs: of games, on each board.
-        drawn: whether the boards are some of many; if not, they are all it was trained on, and
-            intervals are about games only.
+        drawn: whether the boards are a sample; if not, they are all boards of the training, and
+            intervals contain the uncertainty of the games only.
         mean: of the scores on the boards.
         iqm: their interquartile mean.
-        above_even: the share of boards with a score above a half; one of a half counts half.
+        above_even: the share of boards with a score above 0.5; a score of 0.5 counts half.
         each: the boards, in their order.
     """
 
@@ -74,27 +74,27 @@ class BoardScores(Struct, frozen=True):
         if self.boards != len(self.each):
             raise ValueError(f"boards: expected {len(self.each)}, as in each, got {self.boards}")
         if not all(x.within(0, 1) for x in (self.mean, self.iqm, self.above_even, *self.each)):
-            raise ValueError("expected scores from 0 to 1, with intervals within")
+            raise ValueError("expected scores and intervals within 0 and 1")
 
     @property
     def games(self) -> int:
-        """How many games were played on all boards."""
+        """The number of games on all boards."""
         return 2 * self.pairs * self.boards
 
 
 class Generalisation(Struct, frozen=True):
-    """What an agent scores on boards that it has not seen, and on those it was trained on.
+    """The scores of an agent on unseen boards and on boards of its training.
 
     Attributes:
-        version: of the file.
+        version: of the file format.
         agent: its spec.
-        opponent: whom it played against.
+        opponent: spec of its opponent.
         seed: of the games.
-        trained_on: name of the board or pool that the agent was trained on, None if that is not
-            known: then the boards of `train` are as new to it as those of `test`.
-        test: its scores on boards it has not seen.
-        train: its scores on boards of those it was trained on; None if they are the same.
-        gap: the mean on `test` less that on `train`, or None.
+        trained_on: name of the board or pool that the agent was trained on, None if unknown: then
+            the boards of `train` are as unseen as those of `test`.
+        test: its scores on unseen boards.
+        train: its scores on boards of its training; None if these are the test boards.
+        gap: the mean on `test` minus that on `train`, or None.
     """
 
     version: int
@@ -112,22 +112,22 @@ class Generalisation(Struct, frozen=True):
         if self.gap is not None and not self.gap.within(-1, 1):
             raise ValueError("gap: expected a value and an interval from -1 to 1")
         if self.trained_on is not None and is_family(self.trained_on):
-            numbers_of(self.trained_on)  # refused if there are no such boards
+            numbers_of(self.trained_on)  # raises if there are no such boards
 
     @classmethod
     def load(cls, path: Path) -> Generalisation:
-        """Read what `generalise --json` wrote.
+        """Read a file of `generalise --json`.
 
         Raises:
             ResultsError: naming the file and the place in it.
         """
         source = Source.json(path, "results", ResultsError)
-        source.check_versions("measure anew", version=VERSION)
+        source.check_versions("measure again", version=VERSION)
         return source.decode(cls)
 
     @property
     def boards_trained_on(self) -> int | None:
-        """On how many boards of the family it was trained, None if on none that we know of."""
+        """The number of boards of the family it was trained on, None if unknown."""
         name = self.trained_on
         return None if name is None or not is_family(name) else len(numbers_of(name))
 
@@ -135,14 +135,14 @@ class Generalisation(Struct, frozen=True):
 def scores_on_boards(
     match: Match, pool: BoardPool, seed: int, kind: int, *, drawn: bool
 ) -> tuple[BoardScores, Floats]:
-    """Return what an agent scores on the boards of a match, and the mean score resampled.
+    """Return the scores of an agent on the boards of a match, and the resampled mean scores.
 
     Args:
-        match: of agent `a`, as many pairs on each board, board after board.
+        match: of agent `a`, the same number of pairs on each board, board after board.
         pool: the boards.
         seed: of the match.
-        kind: 0 for boards to test on, 1 for boards trained on: the resamples are others.
-        drawn: as in `Scores`.
+        kind: 0 for test boards, 1 for training boards: the resamples are independent.
+        drawn: as in `BoardScores`.
     """
     results = match.results.reshape(len(pool), -1, 2)
     boards, pairs, _ = results.shape
@@ -152,7 +152,7 @@ def scores_on_boards(
     def estimate(of: Callable[[Floats], Floats], independent: int) -> Estimate:
         value, resampled = float(of(means)), of(draws)
         low, high = percentile_interval(resampled, boards if drawn else None)
-        if low == high:  # all games ended alike: no resample tells what else could have been
+        if low == high:  # all results are equal: resamples have no variance
             low, high = wilson_interval(value, independent)
         return Estimate.of(value, (max(low, 0.0), min(high, 1.0)))
 
@@ -176,15 +176,16 @@ def scores_on_boards(
 def generalisation_gap(
     test: tuple[BoardScores, Floats], train: tuple[BoardScores, Floats]
 ) -> Estimate:
-    """Return how much more an agent scores on `test` than on `train`, with its interval.
+    """Return the mean score on `test` minus that on `train`, with its interval.
 
     Args:
         test: as `scores_on_boards` returns it.
-        train: likewise; the resamples are independent of those of `test`.
+        train: likewise; its resamples are independent of those of `test`.
     """
-    (there, draws), (here, others) = test, train
-    drawn = [scores.boards for scores in (there, here) if scores.drawn]
-    low, high = percentile_interval(draws - others, min(drawn, default=None))
+    (test_scores, test_means), (train_scores, train_means) = test, train
+    on_test, on_train = test_scores.mean, train_scores.mean
+    drawn = [scores.boards for scores in (test_scores, train_scores) if scores.drawn]
+    low, high = percentile_interval(test_means - train_means, min(drawn, default=None))
     if low == high:
-        low, high = there.mean.ci95[0] - here.mean.ci95[1], there.mean.ci95[1] - here.mean.ci95[0]
-    return Estimate.of(there.mean.value - here.mean.value, (low, high))
+        low, high = on_test.ci95[0] - on_train.ci95[1], on_test.ci95[1] - on_train.ci95[0]
+    return Estimate.of(on_test.value - on_train.value, (low, high))

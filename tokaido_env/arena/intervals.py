@@ -1,4 +1,4 @@
-"""Estimates with 95 % intervals: scores and shares, luck-adjusted scores, scores on boards."""
+"""Estimates with 95 % intervals: scores, luck-adjusted scores, and bootstraps over boards."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import numpy.typing as npt
 
 from tokaido_env.decoding import Number, Struct
 
-Z95 = 1.959963984540054
+Z95 = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
 
 
 class Estimate(Struct, frozen=True):
-    """A value with its 95 % interval, as files hold it."""
+    """A value with its 95 % interval, as stored in files."""
 
     value: Number
     ci95: tuple[Number, Number]
 
     @classmethod
     def of(cls, value: float, ci95: Sequence[float], *more: object, digits: int = 6) -> Self:
-        """Return an estimate to some digits after the point; `more` are fields of a subclass."""
+        """Return an estimate rounded to decimal digits; `more` are fields of a subclass."""
         value, low, high = (round(float(x), digits) + 0.0 for x in (value, *ci95))  # never -0.0
         return cls(value, (low, high), *more)
 
     def within(self, lowest: float, highest: float) -> bool:
-        """Return whether value and interval lie within some bounds."""
+        """Return whether value and interval lie within bounds."""
         return all(lowest <= x <= highest for x in (self.value, *self.ci95))
 
 
 class AdjustedScore(NamedTuple):
-    """A score with luck taken off: as if more games had been played.
+    """A luck-adjusted score, which has a lower variance than the score.
 
     Attributes:
         score: of `a`, within [0, 1].
         interval: of 95 %.
-        factor: how many times as many pairs would give the same interval without it.
+        factor: the unadjusted score needs so many times as many pairs for such an interval.
     """
 
     score: float
@@ -45,7 +45,7 @@ class AdjustedScore(NamedTuple):
     factor: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
+        """Return the score as plain JSON types."""
         return {
             "score": round(self.score, 6),
             "ci95": [round(bound, 6) for bound in self.interval],
@@ -54,24 +54,24 @@ class AdjustedScore(NamedTuple):
 
 
 def wilson_interval(p: float, n: float) -> tuple[float, float]:
-    """Return Wilson's interval (1927) of a share: within [0, 1], and honest at 0 and 1.
+    """Return the 95 % interval of a share (Wilson 1927): within [0, 1], of positive width.
 
     Args:
-        p: the share found, 0 to 1.
-        n: of so many independent values; need not be whole.
+        p: the observed share, 0 to 1.
+        n: number of independent observations, not necessarily whole.
     """
     centre = (p + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 / (1 + Z95**2 / n) * sqrt(p * (1 - p) / n + Z95**2 / (4 * n**2))
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def student_t_quantile(freedom: int) -> float:
-    """Return what 95 % of |Student's t| with so many degrees of freedom do not exceed.
+def student_t_quantile(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t distribution.
 
-    By the expansion of Cornish and Fisher (1938): right to one part in a hundred from 3 degrees on,
-    too low with fewer.
+    By the expansion of Cornish and Fisher (1938): right to one part in a hundred from 3 degrees of
+    freedom, too low with fewer.
     """
-    z, n = Z95, freedom
+    z, n = Z95, degrees
     first = (z**3 + z) / (4 * n)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
@@ -81,9 +81,8 @@ def student_t_quantile(freedom: int) -> float:
 def score_interval(results: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Return the 95 % interval of the mean of paired results, (pairs, 2) within [0, 1].
 
-    Wilson's interval (1927), which stays within [0, 1] and is honest at 0 and 1, with the effective
-    number of independent games that the spread between pairs shows (Kish 1965), from one to four a
-    pair.
+    Wilson's interval with the effective number of independent games, estimated from the variance
+    between pairs.
     """
     pairs = len(results)
     p = float(results.mean())
@@ -92,24 +91,19 @@ def score_interval(results: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 
 def effective_games(p: float, variance: float, pairs: int) -> float:
-    """Return how many independent games tell as much as some pairs (Kish 1965): one to four a pair.
+    """Return the effective number of independent games of pairs (Kish 1965), one to four a pair.
 
     Args:
         p: the mean score.
-        variance: of the scores of pairs.
-        pairs: how many.
+        variance: between the scores of pairs.
+        pairs: their number.
     """
     n = p * (1 - p) * pairs / variance if variance > 0 else pairs
     return min(max(n, pairs), 4 * pairs)
 
 
 def chi2_sf(chi2: float, df: int) -> float:
-    """Return the probability that a chi-squared variate is greater.
-
-    Args:
-        chi2: from 0.
-        df: its degrees of freedom, from 1.
-    """
+    """Return the probability of a greater chi-squared variate, for chi2 >= 0 and df >= 1."""
     half = chi2 / 2
     # Q(a + 1, x) = Q(a, x) + exp(-x) x**a / Gamma(a + 1), from Q(1/2, x) or Q(0, x).
     tail = erfc(sqrt(half)) if df % 2 else 0.0
@@ -127,27 +121,28 @@ def adjusted_score(
 ) -> AdjustedScore | None:
     """Return the mean of paired results with luck as a control variate.
 
-    The multiple of the luck that is taken off is estimated from the same pairs, so that luck which
-    says little does no harm (Lavenberg and Welch 1981, "A Perspective on the Use of Control
-    Variables to Increase the Efficiency of Monte Carlo Simulations").
+    The coefficient of the luck is estimated from the same pairs, so that luck which correlates
+    little with the results is subtracted little (Lavenberg and Welch 1981, "A Perspective on the
+    Use of Control Variables to Increase the Efficiency of Monte Carlo Simulations").
 
     Args:
         results: float64 (pairs, 2), within [0, 1].
         luck: float64 (pairs, 2), of mean zero, in results.
 
     Returns:
-        None if all pairs ended alike, luck is not known, or there are fewer than ten pairs.
+        None if all pairs had the same score or luck, or there are fewer than ten pairs.
     """
-    each, lucks = results.mean(axis=1), luck.mean(axis=1)
-    pairs = len(each)
-    if pairs < 10 or each.var() == 0 or lucks.var() == 0:
+    scores, lucks = results.mean(axis=1), luck.mean(axis=1)
+    pairs = len(scores)
+    if pairs < 10 or scores.var() == 0 or lucks.var() == 0:
         return None
-    multiple = float(np.cov(each, lucks)[0, 1] / lucks.var(ddof=1))
-    rest = each - multiple * lucks
-    variance = float(rest.var(ddof=2))  # two numbers were estimated
-    score, half = float(rest.mean()), Z95 * sqrt(variance / pairs)
+    coefficient = float(np.cov(scores, lucks)[0, 1] / lucks.var(ddof=1))
+    adjusted = scores - coefficient * lucks
+    variance = float(adjusted.var(ddof=2))  # the mean and the coefficient are estimated
+    score, half = float(adjusted.mean()), Z95 * sqrt(variance / pairs)
     low, high = (min(max(x, 0.0), 1.0) for x in (score - half, score + half))
-    return AdjustedScore(min(max(score, 0.0), 1.0), (low, high), float(each.var(ddof=1)) / variance)
+    factor = float(scores.var(ddof=1)) / variance
+    return AdjustedScore(min(max(score, 0.0), 1.0), (low, high), factor)
 
 
 # Scores on many boards
@@ -155,7 +150,7 @@ def adjusted_score(
 RESAMPLES = 2000
 PAIR_SCORES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])  # of the pairs that a pentanomial counts
 
-_AT_ONCE = 1 << 18  # resampled boards, so that many boards need little memory
+_BOARDS_AT_ONCE = 1 << 18  # resampled boards, to limit memory
 
 
 def bootstrap_boards(
@@ -165,20 +160,19 @@ def bootstrap_boards(
     drawn: bool = True,
     resamples: int = RESAMPLES,
 ) -> npt.NDArray[np.float64]:
-    """Return the scores on some boards, resampled: boards first, then pairs of games within each.
+    """Return resampled scores on boards: boards are resampled first, then pairs within each.
 
-    The mean score on a board spreads by the boards and by the luck of its pairs. To resample both
-    as they are would count the luck twice, so the boards are drawn nearer to their mean first, such
-    that the variance of what is resampled is that of scores on new boards (Davison and Hinkley
-    1997, "Bootstrap Methods and their Application", section 3.8).
+    The mean score on a board varies by the board and by the chance outcomes of its pairs. Plain
+    resampling of both would count the second twice. So the board means are first shrunk towards
+    their mean, such that the resampled variance is that of scores on new boards (Davison and
+    Hinkley 1997, "Bootstrap Methods and their Application", section 3.8).
 
     Args:
-        counts: int64 (boards, 5), the pairs on each board with 0, 0.5, 1, 1.5 and 2 points: as many
-            pairs on each.
+        counts: int64 (boards, 5), the number of pairs on each board with 0, 0.5, 1, 1.5 and 2
+            points; the same number of pairs on each.
         seed: of the resamples.
-        drawn: whether the boards are some of many; else they are all there are, and only pairs are
-            resampled.
-        resamples: how many.
+        drawn: whether the boards are a sample; if they are all boards, only pairs are resampled.
+        resamples: number of resamples.
 
     Returns:
         float64 (resamples, boards).
@@ -186,40 +180,40 @@ def bootstrap_boards(
     boards, pairs = len(counts), int(counts[0].sum())
     shares = counts / pairs
     means = shares @ PAIR_SCORES
-    nearer = _nearer(shares, pairs) if drawn else 1.0
-    centres = means.mean() + nearer * (means - means.mean())
+    shrinkage = _shrinkage(shares, pairs) if drawn else 1.0
+    centres = means.mean() + shrinkage * (means - means.mean())
     rng, parts = np.random.default_rng(seed), []
-    size = max(_AT_ONCE // boards, 1)
+    size = max(_BOARDS_AT_ONCE // boards, 1)
     for first in range(0, resamples, size):
         some = min(size, resamples - first)
         chosen = rng.integers(boards, size=(some, boards)) if drawn else np.arange(boards)
         chosen = np.broadcast_to(chosen, (some, boards))
-        luck = rng.multinomial(pairs, shares[chosen]) @ PAIR_SCORES / pairs - means[chosen]
-        parts.append(centres[chosen] + luck)
+        noise = rng.multinomial(pairs, shares[chosen]) @ PAIR_SCORES / pairs - means[chosen]
+        parts.append(centres[chosen] + noise)
     return np.concatenate(parts)
 
 
-def _nearer(shares: npt.NDArray[np.float64], pairs: int) -> float:
-    """Return the factor by which boards are drawn to their mean: 0 if they may all be alike."""
+def _shrinkage(shares: npt.NDArray[np.float64], pairs: int) -> float:
+    """Return the factor on the deviations of board means; 0 if the boards may all be equal."""
     boards, means = len(shares), shares @ PAIR_SCORES
     between = float(((means - means.mean()) ** 2).sum())
     within = float((shares @ PAIR_SCORES**2 - means**2).sum())
     if boards < 2 or not between:
         return 0.0
-    luck = within / ((pairs - 1) * between) if pairs > 1 else 0.0
-    return sqrt(max(boards / (boards - 1) - luck, 0.0))
+    noise = within / ((pairs - 1) * between) if pairs > 1 else 0.0
+    return sqrt(max(boards / (boards - 1) - noise, 0.0))
 
 
 def percentile_interval(
     draws: npt.NDArray[np.float64], boards: int | None = None
 ) -> tuple[float, float]:
-    """Return the interval of 95 % that resampled values give: their percentiles.
+    """Return the 95 % bootstrap interval of resampled values: their percentiles.
 
     Args:
         draws: float64 (resamples,).
-        boards: how many were drawn: with few, percentiles farther out are taken, as Student's
-            distribution asks (Hesterberg 2015, "What Teachers Should Know About the Bootstrap").
-            None: no board was.
+        boards: number of resampled boards: the fewer there are, the further out are the
+            percentiles, by Student's t distribution (Hesterberg 2015, "What Teachers Should Know
+            About the Bootstrap"). None: boards were not resampled.
     """
     tail = 0.025 if boards is None else erfc(student_t_quantile(boards - 1) / sqrt(2)) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])
@@ -227,12 +221,12 @@ def percentile_interval(
 
 
 def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the mean of the middle half along the last axis: a quarter at each end is left out."""
+    """Return the mean along the last axis without the highest and the lowest quarter."""
     cut = scores.shape[-1] // 4
     middle: npt.NDArray[np.float64] = np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut]
     return np.asarray(middle.mean(axis=-1))
 
 
 def share_above_even(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of scores above a half along the last axis; one of a half counts half."""
+    """Return the share of scores above 0.5 along the last axis; a score of 0.5 counts half."""
     return np.asarray(((scores > 0.5) + 0.5 * (scores == 0.5)).mean(axis=-1))

@@ -1,4 +1,4 @@
-"""One more agent placed on a ladder in few games, whose ratings stay as they are."""
+"""Placement of one more agent on a ladder in few games; the ladder's ratings stay fixed."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import RESAMPLES, Rating, expected_score, rate_against
 from tokaido_env.core.arguments import check_seed
 
-OPPONENTS = 4  # that `rate` plays against
+OPPONENTS = 4  # of a placement, by default
 
-PLACING = "rate"  # stands for any agent that is placed
+PLACING = "rate"  # in seeds, stands for any agent that is placed
 
-# How many games `rate` plays against an agent: `games_against`.
+# The number of games against an opponent: `games_against`. Chosen by hand, not tuned.
 FAST_GAMES = 1000
 SEARCHES = 800_000  # simulations a decision times games
 MIN_GAMES = 40
-MAX_SIMULATIONS = 4000  # of opponents, unless include_slow
+MAX_SIMULATIONS = 4000  # of opponents, unless slow ones are included
 
 
 @dataclass(frozen=True)
 class LadderRating:
-    """One agent placed on a ladder.
+    """The rating of one agent placed on a ladder.
 
     Attributes:
-        rating: of the agent, on the scale of the ladder: by its link, from its anchor.
-        matches: those it played, in the order in which opponents were chosen.
+        rating: of the agent, by the rating model and the anchor of the ladder.
+        matches: of the agent, in the order in which opponents were chosen.
         ladder: hash of the ladder.
-        seed: from which the seeds of the matches follow.
+        seed: from which the seeds of the matches are derived.
     """
 
     rating: Rating
@@ -61,38 +61,36 @@ def rate_on_ladder(
     include_slow: bool = False,
     resamples: int = RESAMPLES,
 ) -> LadderRating:
-    """Place one agent on a ladder, whose ratings stay as they are.
+    """Place one agent on a ladder; the ladder's ratings stay fixed.
 
-    It meets an agent from the middle of the fast ones first, then each time the one whose games
-    promise to tell most: the number of games, times p (1 - p) with p the score expected so far.
-    How many games they play is `games_between`: by the agents' specs, not by a clock, so that the
-    result is the same on any machine.
+    The first opponent is in the middle of the fast agents. Each next one is the opponent with the
+    greatest expected information: the number of games times p (1 - p), with p the expected score.
+    The numbers of games are those of `games_between`: they follow from the specs, not from a
+    clock, so that the result is the same on every machine.
 
     Args:
         agent: its spec; if it is on the ladder, it does not meet itself.
-        ladder: a finished one.
-        play: see `Play`; on the board of the ladder.
-        seed: from which those of the matches follow: luck of its own for each opponent, and the
-            same for every agent that is placed.
-        opponents: how many to play against.
-        include_slow: play against slow agents too.
+        ladder: a finished ladder.
+        play: see `PlayMatch`; on the board of the ladder.
+        seed: from which the seed of each opponent's match is derived, the same for every agent.
+        opponents: number of opponents.
+        include_slow: also play against slow agents.
         resamples: for the interval, see `ratings.rate_against`.
 
     Raises:
-        LadderError: if the ladder is not finished, or has nobody to play against.
+        LadderError: if the ladder is not finished, or has no opponent for the agent.
     """
     check_seed(seed)
     if not ladder.agents:
         played = len(ladder.matches)
         raise LadderError(
-            f"the ladder is not finished: {played} matches, no ratings; go on with it"
+            f"the ladder is not finished: {played} matches, no ratings; run its command again"
         )
     matches: list[Match] = []
     rating: Rating | None = None
     while len(matches) < opponents:
-        opponent = _next_opponent(
-            agent, ladder, {match.b for match in matches}, rating, include_slow
-        )
+        met = {match.b for match in matches}
+        opponent = _next_opponent(agent, ladder, met, rating, include_slow)
         if opponent is None:
             break
         games = games_between(agent, opponent, include_slow=include_slow)
@@ -109,36 +107,34 @@ def rate_on_ladder(
         )
     if rating is None:
         raise LadderError(
-            f"nobody on the ladder for {agent!r} to play against: expected opponents from 1, and "
-            f"an agent other than itself with at most {MAX_SIMULATIONS} simulations; "
-            "--include-slow adds slower ones"
+            f"no opponent on the ladder for {agent!r}: expected opponents from 1, and another "
+            f"agent with at most {MAX_SIMULATIONS} simulations; --include-slow adds slower ones"
         )
     return LadderRating(rating, tuple(matches), ladder.hash, seed)
 
 
 def games_between(agent: str, opponent: str, *, include_slow: bool = False) -> int:
-    """Return how many games `rate` plays between two agents: as the slower of them allows."""
-    return min(
-        games_against(agent, include_slow=True), games_against(opponent, include_slow=include_slow)
-    )
+    """Return the number of games of a placement between two agents: the slower one decides."""
+    allowed = games_against(opponent, include_slow=include_slow)
+    return min(games_against(agent, include_slow=True), allowed)
 
 
 def games_against(opponent: str, *, include_slow: bool = False) -> int:
-    """Return how many games `rate` plays against an agent, by its spec.
+    """Return the number of games of a placement against an agent, by its spec.
 
     An agent that does not search: 1000. One that costs N simulations: 800,000 / N, rounded down to
-    an even number, within 40 and 1000. With more than 4000: none, unless include_slow.
+    an even number, within 40 and 1000. With more than 4000: none, unless `include_slow`.
     """
-    slow = cost_of(opponent)
-    if slow > MAX_SIMULATIONS and not include_slow:
+    cost = cost_of(opponent)
+    if cost > MAX_SIMULATIONS and not include_slow:
         return 0
-    return min(max(SEARCHES // max(slow, 1) // 2 * 2, MIN_GAMES), FAST_GAMES)
+    return min(max(SEARCHES // max(cost, 1) // 2 * 2, MIN_GAMES), FAST_GAMES)
 
 
 def _next_opponent(
     agent: str, ladder: Ladder, met: set[str], rating: Rating | None, include_slow: bool
 ) -> str | None:
-    """Return whom to meet next, None if nobody is left."""
+    """Return the next opponent, None if no agent is left."""
     games = {
         other.agent: games_between(agent, other.agent, include_slow=include_slow)
         for other in ladder.agents

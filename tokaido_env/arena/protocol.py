@@ -1,8 +1,8 @@
-"""What suites and measures of generalisation share: matches board by board, with luck of their own.
+"""Matches board by board with fixed seeds, as used by suites and measures of generalisation.
 
-A protocol fixes opponents, boards, pairs of games and luck, so that whatever agent is measured
-plays the same games. The luck of the games on a board follows from the protocol's seed and name and
-the board alone: more boards only add games.
+A protocol fixes opponents, boards, pairs of games and seeds, so that every agent plays under the
+same conditions. The seeds on a board are derived from the protocol's seed and name and the board
+alone: more boards only add games.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tokaido_env.decoding import Name
 
 
 class BoardEstimate(Estimate, frozen=True):
-    """What an agent scores on one board, or how strong it is there."""
+    """The score or strength of an agent on one board."""
 
     board: Name
 
@@ -27,15 +27,15 @@ class BoardEstimate(Estimate, frozen=True):
 def protocol_match(
     agent: str, opponent: str, pool: BoardPool, pairs: int, seed: int, *names: str
 ) -> MatchState:
-    """Return a match to be played, as many pairs on each board, board after board.
+    """Return an unplayed match with the same number of pairs on each board, board after board.
 
     Args:
-        agent: spec of who is measured.
-        opponent: spec of whom it meets.
+        agent: spec of the measured agent.
+        opponent: spec of its opponent.
         pool: the boards.
-        pairs: of games, on each of them.
+        pairs: of games, on each board.
         seed: of the protocol.
-        names: what the luck of the match follows from, beside seed and board.
+        names: from which the seeds are derived, together with `seed` and the board.
     """
     return MatchState.for_boards(
         *(agent, opponent, pool, pairs), lambda board: match_seed(seed, *names, board)
@@ -43,6 +43,6 @@ def protocol_match(
 
 
 def pentanomials_by_board(match: Match, boards: int) -> npt.NDArray[np.int64]:
-    """Return how many pairs on each board gave 0, 0.5, 1, 1.5 and 2 points: int64 (boards, 5)."""
-    twice = np.rint(4 * match.results.mean(axis=1)).astype(np.int64).reshape(boards, -1)
-    return np.asarray((twice[:, :, None] == np.arange(5)).sum(axis=1))
+    """Return the number of pairs on each board with 0, 0.5, 1, 1.5 and 2 points: (boards, 5)."""
+    half_points = np.rint(4 * match.results.mean(axis=1)).astype(np.int64).reshape(boards, -1)
+    return np.asarray((half_points[:, :, None] == np.arange(5)).sum(axis=1))

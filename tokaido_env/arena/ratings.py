@@ -1,13 +1,12 @@
-"""Ratings: what paired matches say about the strength of agents, on the Elo scale, with intervals.
+"""Elo ratings of agents from paired matches, with bootstrap intervals and goodness of fit.
 
-What share of points a difference in strength is worth is a choice, the link (`rating_models`). A
-draw counts as half a win for each (Elo 1978): a rating then speaks of the score, the figure that a
-match reports, and needs no model of draws (as Davidson 1970). Ratings are those of the greatest
-likelihood over all matches at once; `fit` tells whether the matches look like the model.
+`rating_models` has the models of the expected score. A draw counts as half a win for each agent
+(Elo 1978): ratings then predict the score that a match reports, and need no model of draws (as
+Davidson 1970). Ratings maximise the likelihood of all matches at once; `goodness_of_fit` tests
+whether the matches agree with the model.
 
-Intervals come from resampling *pairs*: the two games of a pair share their luck, so they are not
-two independent games. Where matches were played with the same seed, their n-th pairs share it too,
-and are resampled together.
+Intervals resample *pairs*, since the two games of a pair share their chance outcomes and are not
+independent. Matches of the same seed share them too: their n-th pairs are resampled together.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
+from msgspec.structs import replace
 
 from tokaido_env.arena.intervals import chi2_sf, percentile_interval
 from tokaido_env.arena.match import MAX_GAMES, Match
@@ -34,20 +34,20 @@ from tokaido_env.arena.rating_models import (
 from tokaido_env.decoding import Name, Number, Share, Struct
 
 DEFAULT_MODEL = PROBIT
-ANCHORS = ("mcts:sims=400", "random")  # the first that plays is at 0
+ANCHORS = ("mcts:sims=400", "random")  # the first of these that has played has rating 0
 RESAMPLES = 1000
 
 Floats = npt.NDArray[np.float64]
 
 
 class Rating(Struct, frozen=True):
-    """The strength of an agent, as files hold it too.
+    """The rating of an agent, as stored in files.
 
     Attributes:
         agent: its spec.
-        elo: above the anchor, which has 0.
-        ci95: the 95 % interval of `elo`; of the anchor, and of nobody else, (0, 0).
-        games: how many it played against others.
+        elo: relative to the anchor, which has 0.
+        ci95: the 95 % interval of `elo`; (0, 0) of the anchor only.
+        games: number of games against others.
     """
 
     agent: Name
@@ -55,39 +55,47 @@ class Rating(Struct, frozen=True):
     ci95: tuple[Number, Number]
     games: Annotated[int, Meta(ge=0, le=MAX_GAMES)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rating as plain JSON types; Elo to two decimals."""
+    def rounded(self) -> Rating:
+        """Return the rating with Elo to two decimals."""
         elo, low, high = (round(x, 2) + 0.0 for x in (self.elo, *self.ci95))  # never -0.0
-        return {"agent": self.agent, "elo": elo, "ci95": [low, high], "games": self.games}
+        return replace(self, elo=elo, ci95=(low, high))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rounded rating as plain JSON types."""
+        return Struct.to_dict(self.rounded())
 
 
 class GoodnessOfFit(Struct, frozen=True):
-    """How far matches are from what a model expects of them: Pearson's statistic.
+    """Pearson's chi-squared statistic of matches against a rating model.
 
     Attributes:
-        chi2: about `df` if the model is right.
-        df: degrees of freedom: matches less strengths that were fitted.
-        p: how often a right model gives so much or more; None without a degree of freedom.
+        chi2: the statistic, about `df` if the model is right.
+        df: degrees of freedom: matches less fitted strengths.
+        p: probability of such a statistic or a greater one if the model is right; None if df is 0.
     """
 
     chi2: Annotated[float, Meta(ge=0, le=1e12)]
     df: Annotated[int, Meta(ge=0, le=MAX_GAMES)]
     p: Share | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types; p to three digits that count."""
+    def rounded(self) -> GoodnessOfFit:
+        """Return the statistic to two decimals and p to three significant digits."""
         p = None if self.p is None else float(f"{self.p:.3g}")
-        return {"chi2": round(self.chi2, 2), "df": self.df, "p": p}
+        return GoodnessOfFit(round(self.chi2, 2), self.df, p)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rounded figures as plain JSON types."""
+        return Struct.to_dict(self.rounded())
 
 
 class RatingDifferences(NamedTuple):
-    """How far each agent is above each other.
+    """The differences between the ratings of every two agents.
 
     Attributes:
         agents: best first.
-        elo: (agents, agents), row above column.
+        elo: (agents, agents), the row's rating minus the column's.
         low, high: likewise, the 95 % intervals.
-        above: likewise, the share of resamples in which row is above column.
+        above: likewise, the share of resamples in which the row is above the column.
     """
 
     agents: tuple[str, ...]
@@ -126,34 +134,29 @@ def rate_matches(
 ) -> list[Rating]:
     """Rate all agents of a set of matches together.
 
-    A match of an agent against itself says nothing and is left out.
+    A match of an agent against itself contains no information and is left out.
 
-    Where one group of agents lost every game to another, the likelihood grows without end as the
-    two part. Each match between such groups counts with one more pair, drawn; no other match does.
-    Such a rating rests on how many games there were: read its interval, and let agents of strengths
-    between play.
+    Where one group of agents lost every game to another, the likelihood rises without limit as
+    their ratings separate. Each match between such groups counts with one more pair, drawn; no
+    other match does. These ratings depend on the number of games: read their intervals, and add
+    agents of intermediate strength.
 
     Args:
         matches: at most one of every two agents; more could be the same games twice.
-        link: name of the link.
-        anchor: the agent at 0; if it is not among them, `anchor_of` tells which is.
+        model: name of the rating model.
+        anchor: the agent at 0; if it has not played, see `choose_anchor`.
         seed: of the resamples.
-        resamples: how many, for the intervals.
+        resamples: number of resamples, for the intervals.
 
     Returns:
-        A rating an agent, best first.
+        A rating for each agent, best first.
 
     Raises:
         RatingError: if there are no matches, two of the same agents, or agents that no chain of
             matches connects.
     """
-    field = _Field.of(matches, anchor)
-    elo = field.resampled(model_named(model), seed, resamples)
-    ratings = [
-        _rating(agent, elo[:, i], games)
-        for i, (agent, games) in enumerate(zip(field.agents, field.games, strict=True))
-    ]
-    return sorted(ratings, key=lambda rating: -rating.elo)
+    agents, games, elo = _bootstrap(matches, model, anchor, seed, resamples)
+    return [_rating(agent, elo[:, i], games[i]) for i, agent in enumerate(agents)]
 
 
 def rate_adjacent(
@@ -163,17 +166,15 @@ def rate_adjacent(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> list[Rating]:
-    """Return how far each agent is above the next one below, best first, the last left out.
+    """Return the difference of each agent to the next one below, best first, without the last.
 
-    The doubt about the anchor, which the intervals of all ratings share, is not in these: they tell
+    The intervals do not contain the uncertainty of the anchor, which all ratings share: they show
     whether neighbours differ. Arguments and errors as for `rate_matches`.
     """
-    field = _Field.of(matches, None)
-    elo = field.resampled(model_named(model), seed, resamples)
-    order = np.argsort(-elo[0], kind="stable")
+    agents, games, elo = _bootstrap(matches, model, None, seed, resamples)
     return [
-        _rating(field.agents[i], elo[:, i] - elo[:, below], field.games[i])
-        for i, below in pairwise(order)
+        _rating(agents[i], elo[:, i] - elo[:, below], games[i])
+        for i, below in pairwise(range(len(agents)))
     ]
 
 
@@ -184,37 +185,32 @@ def rate_differences(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> RatingDifferences:
-    """Return how far each agent is above each other: no anchor is in it.
+    """Return the differences between the ratings of every two agents, independent of an anchor.
 
     Arguments and errors as for `rate_matches`.
     """
-    field = _Field.of(matches, None)
-    elo = field.resampled(model_named(model), seed, resamples)
-    order = np.argsort(-elo[0], kind="stable")
-    elo = elo[:, order]
-    apart = elo[:, :, None] - elo[:, None, :]
-    low, high = np.quantile(apart[1:], [0.025, 0.975], axis=0)
-    above = (apart[1:] > 0).mean(axis=0) + (apart[1:] == 0).mean(axis=0) / 2
-    agents = tuple(field.agents[i] for i in order)
-    return RatingDifferences(agents, apart[0], low, high, above)
+    agents, _, elo = _bootstrap(matches, model, None, seed, resamples)
+    differences = elo[:, :, None] - elo[:, None, :]
+    low, high = np.quantile(differences[1:], [0.025, 0.975], axis=0)
+    above = (differences[1:] > 0).mean(axis=0) + (differences[1:] == 0).mean(axis=0) / 2
+    return RatingDifferences(tuple(agents), differences[0], low, high, above)
 
 
 def goodness_of_fit(matches: Sequence[PairedMatch], *, model: str = DEFAULT_MODEL) -> GoodnessOfFit:
-    """Return how far matches are from what a link expects at the ratings that fit them best.
+    """Test matches against a rating model at the ratings of maximum likelihood.
 
-    A match adds the square of its score less the one expected, over the variance of a score. As
-    the two games of a pair share their luck, this is p (1 - p) over the effective number of games
-    that the spread between its pairs shows, as in the interval of a score, with p the score
-    expected. Where less than about five wins are expected, the statistic is only roughly
+    A match adds the square of its score minus the expected score p, over the variance of a score:
+    p (1 - p) over the effective number of games, which the two games of a pair with shared chance
+    outcomes require. Where fewer than about five wins are expected, the statistic is only roughly
     distributed as chi-squared. Arguments and errors as for `rate_matches`.
     """
-    field, rating_model = _Field.of(matches, None), model_named(model)
-    pairs = field.pairs
-    skills = field.skills(rating_model, pairs.points[None])[0]
-    expected = rating_model.share(skills[field.ends[:, 0]] - skills[field.ends[:, 1]])
+    arrays, rating_model = _MatchArrays.of(matches, None), model_named(model)
+    pairs, pairings = arrays.pairs, arrays.pairings
+    skills = arrays.skills(rating_model, pairs.points[None])[0]
+    expected = rating_model.expected_score(skills[pairings[:, 0]] - skills[pairings[:, 1]])
     excess = pairs.points / pairs.played - expected
     chi2 = float((excess**2 * pairs.effective_games / (expected * (1 - expected))).sum())
-    df = len(field.ends) - len(field.agents) + 1
+    df = len(pairings) - len(arrays.agents) + 1
     return GoodnessOfFit(chi2, df, chi2_sf(chi2, df) if df > 0 else None)
 
 
@@ -229,91 +225,85 @@ def rate_against(
     known_seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Rating:
-    """Rate one agent among others whose ratings stay what their own matches made them.
+    """Rate one agent against others whose ratings follow from their own matches only.
 
-    The interval holds both doubts: how the agent did, and how well the others are known. Each
+    The interval contains the uncertainty of the agent's results and of the others' ratings: each
     resample rates the others from a resample of their matches, and then the agent against those.
-    An agent that won or lost every game is counted with one drawn pair a match more.
+    If the agent won or lost every game, each of its matches counts with one more pair, drawn.
 
     Args:
-        agent: the one to rate.
+        agent: the agent to rate.
         matches: its matches, each against an agent of `known`.
         known: the matches among the others.
-        link, anchor: as for `rate_matches`, among the others.
+        model, anchor: as for `rate_matches`, among the others.
         seed: of the resamples of `matches`.
         known_seed: of the resamples of `known`.
-        resamples: how many, for the interval.
+        resamples: number of resamples, for the interval.
 
     Raises:
-        RatingError: if there is no match, or one against an agent that is not known.
+        RatingError: if there is no match, or a match against an unknown agent.
     """
-    field, rating_model = _Field.of(known, anchor), model_named(model)
-    turned, others = _against(agent, matches, field.agents)
-    pairs = Pairs.of(turned)
+    arrays, rating_model = _MatchArrays.of(known, anchor), model_named(model)
+    as_first, others = _against(agent, matches, arrays.agents)
+    pairs = Pairs.of(as_first)
     won_or_lost_all = pairs.points.sum() in (0, pairs.played.sum())
     if won_or_lost_all:
         pairs = pairs.with_drawn_pairs(np.ones(len(matches), bool))
-    # Apart from the stream of the others, also when the seeds are equal.
-    points = pairs.resample(np.random.default_rng([seed, 1]), resamples)
-    skills = field.skills(
-        rating_model, field.pairs.resample(np.random.default_rng(known_seed), resamples)
-    )
+    # [seed, 1] is not the stream of the others, even if the seeds are equal.
+    points = pairs.bootstrap(np.random.default_rng([seed, 1]), resamples)
+    known_points = arrays.pairs.bootstrap(np.random.default_rng(known_seed), resamples)
+    known_skills = arrays.skills(rating_model, known_points)[:, others]
     one_column = np.ones((len(matches), 1))
-    found = maximum_likelihood(rating_model, one_column, -skills[:, others], points, pairs.played)
+    skills = maximum_likelihood(rating_model, one_column, -known_skills, points, pairs.played)
     games = sum(2 * int(match.pentanomial.sum()) for match in matches)
-    return _rating(agent, rating_model.points * found[:, 0], games)
+    return _rating(agent, rating_model.elo_per_unit * skills[:, 0], games)
 
 
 def anchor_of(matches: Sequence[PairedMatch], anchor: str | None = None) -> str:
-    """Return which agent ratings of the matches have at 0: see `anchor_among`."""
+    """Return the agent of the matches whose rating is 0: see `choose_anchor`."""
     return choose_anchor(_agents(matches), anchor)
 
 
 def choose_anchor(agents: Sequence[str], anchor: str | None = None) -> str:
-    """Return which agent is at 0: `anchor`, else the first of `ANCHORS` there, else the first."""
+    """Return `anchor` if it is among the agents, else the first of `ANCHORS`, else of `agents`."""
     return next((name for name in (anchor, *ANCHORS) if name in agents), None) or agents[0]
 
 
 def expected_score(difference: float, model: str = DEFAULT_MODEL) -> float:
-    """Return the share of points expected of an agent that is so many Elo above the other."""
+    """Return the expected score of an agent that is so many Elo points above the other."""
     rating_model = model_named(model)
-    return float(rating_model.share(np.array([difference / rating_model.points]))[0])
+    return float(rating_model.expected_score(np.array([difference / rating_model.elo_per_unit]))[0])
 
 
 @dataclass(frozen=True)
-class _Field:
+class _MatchArrays:
     """Agents and the matches between them, as arrays."""
 
     agents: list[str]
     anchor: int
-    ends: npt.NDArray[np.int64]  # (matches, 2): a and b, as indices into agents
+    pairings: npt.NDArray[np.int64]  # (matches, 2): a and b, as indices into agents
     games: list[int]  # of each agent
-    pairs: Pairs  # with those that keep ratings finite
+    pairs: Pairs  # with the drawn pairs that keep ratings finite
 
     @classmethod
-    def of(cls, matches: Sequence[PairedMatch], anchor: str | None) -> _Field:
+    def of(cls, matches: Sequence[PairedMatch], anchor: str | None) -> _MatchArrays:
         agents = _agents(matches)
         counted = [match for match in matches if match.a != match.b]
         named = [[agents.index(m.a), agents.index(m.b)] for m in counted]
-        ends = np.array(named, np.int64).reshape(-1, 2)
-        _refuse_repeats(agents, ends)
+        pairings = np.array(named, np.int64).reshape(-1, 2)
+        _refuse_repeats(agents, pairings)
         pairs = Pairs.of(counted)
         played = pairs.played
-        games = [int(played[(ends == i).any(axis=1)].sum()) for i in range(len(agents))]
-        pairs = pairs.with_drawn_pairs(_parting(agents, ends, pairs))
-        return cls(agents, agents.index(anchor_of(matches, anchor)), ends, games, pairs)
-
-    def resampled(self, model: RatingModel, seed: int, resamples: int) -> Floats:
-        """Return Elo (1 + resamples, agents): of the matches, then of each resample."""
-        points = self.pairs.resample(np.random.default_rng(seed), resamples)
-        return model.points * self.skills(model, points)
+        games = [int(played[(pairings == i).any(axis=1)].sum()) for i in range(len(agents))]
+        pairs = pairs.with_drawn_pairs(_separable(agents, pairings, pairs))
+        return cls(agents, agents.index(choose_anchor(agents, anchor)), pairings, games, pairs)
 
     def skills(self, model: RatingModel, points: Floats) -> Floats:
-        """Return the likeliest skills (sets, agents), the anchor at 0, as `maximise` does."""
-        design = np.zeros((len(self.ends), len(self.agents)))
-        rows = np.arange(len(self.ends))
-        design[rows, self.ends[:, 0]] = 1.0
-        design[rows, self.ends[:, 1]] = -1.0
+        """Return the skills (sets, agents) of `maximum_likelihood`, the anchor's being 0."""
+        design = np.zeros((len(self.pairings), len(self.agents)))
+        rows = np.arange(len(self.pairings))
+        design[rows, self.pairings[:, 0]] = 1.0
+        design[rows, self.pairings[:, 1]] = -1.0
         free = np.delete(np.arange(len(self.agents)), self.anchor)
         skills = np.zeros((len(points), len(self.agents)))
         offset = np.zeros_like(points)
@@ -323,16 +313,30 @@ class _Field:
         return skills
 
 
+def _bootstrap(
+    matches: Sequence[PairedMatch], model: str, anchor: str | None, seed: int, resamples: int
+) -> tuple[list[str], list[int], Floats]:
+    """Return agents and their games, best first, and Elo (1 + resamples, agents).
+
+    The first row of Elo is of the matches, the others are of the resamples.
+    """
+    arrays, rating_model = _MatchArrays.of(matches, anchor), model_named(model)
+    points = arrays.pairs.bootstrap(np.random.default_rng(seed), resamples)
+    elo = rating_model.elo_per_unit * arrays.skills(rating_model, points)
+    order = np.argsort(-elo[0], kind="stable")
+    return [arrays.agents[i] for i in order], [arrays.games[i] for i in order], elo[:, order]
+
+
 def _agents(matches: Sequence[PairedMatch]) -> list[str]:
-    """Return all agents in the order in which they are named."""
+    """Return all agents in the order of their first matches."""
     if not matches:
         raise RatingError("no matches to rate: expected at least one")
     return list(dict.fromkeys(agent for match in matches for agent in (match.a, match.b)))
 
 
-def _refuse_repeats(agents: list[str], ends: npt.NDArray[np.int64]) -> None:
+def _refuse_repeats(agents: list[str], pairings: npt.NDArray[np.int64]) -> None:
     met = set()
-    for one, other in np.sort(ends, axis=1).tolist():
+    for one, other in np.sort(pairings, axis=1).tolist():
         if (one, other) in met:
             raise RatingError(
                 f"two matches of {agents[one]!r} and {agents[other]!r}: with the same seed they "
@@ -342,47 +346,51 @@ def _refuse_repeats(agents: list[str], ends: npt.NDArray[np.int64]) -> None:
         met.add((one, other))
 
 
-def _parting(agents: list[str], ends: npt.NDArray[np.int64], pairs: Pairs) -> npt.NDArray[np.bool_]:
-    """Return which matches are between groups of which one won everything.
+def _separable(
+    agents: list[str], pairings: npt.NDArray[np.int64], pairs: Pairs
+) -> npt.NDArray[np.bool_]:
+    """Return the matches between groups of agents of which one won every game.
 
-    The likelihood has its greatest value at finite ratings if and only if between every two agents
-    there are chains of "took a point from" both ways (Ford 1957).
+    The likelihood has its maximum at finite ratings if and only if chains of "took a point from"
+    connect every two agents in both directions (Ford 1957).
     """
     scored = np.eye(len(agents), dtype=bool)
     won, lost = pairs.points > 0, pairs.points < pairs.played
-    scored[ends[won, 0], ends[won, 1]] = True
-    scored[ends[lost, 1], ends[lost, 0]] = True
-    _refuse_islands(agents, _chains(scored | scored.T))
-    chained = _chains(scored)
-    both_ways = chained & chained.T
-    return ~both_ways[ends[:, 0], ends[:, 1]]
+    scored[pairings[won, 0], pairings[won, 1]] = True
+    scored[pairings[lost, 1], pairings[lost, 0]] = True
+    _refuse_unconnected(agents, _reachable(scored | scored.T)[0])
+    chains = _reachable(scored)
+    both_ways = chains & chains.T
+    return ~both_ways[pairings[:, 0], pairings[:, 1]]
 
 
-def _chains(links: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which agents a chain of links leads to from each."""
-    for _ in range(len(links).bit_length()):
-        links = links @ links
-    return links
+def _reachable(edges: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the transitive closure of edges, which include all loops."""
+    for _ in range(len(edges).bit_length()):
+        edges = edges @ edges
+    return edges
 
 
-def _refuse_islands(agents: list[str], connected: npt.NDArray[np.bool_]) -> None:
+def _refuse_unconnected(agents: list[str], connected: npt.NDArray[np.bool_]) -> None:
+    """Refuse agents that no chain of matches connects with the first one."""
     if connected.all():
         return
-    here = [agent for agent, same in zip(agents, connected[0], strict=True) if same]
-    there = [agent for agent, same in zip(agents, connected[0], strict=True) if not same]
+    first, others = (
+        ", ".join(agents[i] for i in np.flatnonzero(connected == same)) for same in (True, False)
+    )
     raise RatingError(
-        f"no match connects {', '.join(here)} with {', '.join(there)}: their ratings cannot be "
-        "compared; play at least one match between them"
+        f"no match connects {first} with {others}: their ratings cannot be compared; play at "
+        "least one match between them"
     )
 
 
 def _against(
     agent: str, matches: Sequence[PairedMatch], agents: list[str]
 ) -> tuple[list[PairedMatch], npt.NDArray[np.int64]]:
-    """Return the matches with the agent as `a`, and who the others are."""
+    """Return the matches with the agent as `a`, and the indices of the others."""
     if not matches:
         raise RatingError(f"no matches of {agent!r} to rate it by: expected at least one")
-    turned, others = [], []
+    as_first, others = [], []
     for match in matches:
         first = match.a == agent
         other = match.b if first else match.a
@@ -391,22 +399,22 @@ def _against(
             raise RatingError(
                 f"{match.a!r} against {match.b!r}: expected {agent!r} against one of {known}"
             )
-        turned.append(match if first else _turn(match))
+        as_first.append(match if first else _swap_agents(match))
         others.append(agents.index(other))
-    return turned, np.array(others)
+    return as_first, np.array(others)
 
 
 @dataclass(frozen=True)
-class _Turned:
+class _Counts:
     a: str
     b: str
     pentanomial: npt.NDArray[np.int64]
 
 
-def _turn(match: PairedMatch) -> PairedMatch:
-    """Return a match as its `b` sees it."""
+def _swap_agents(match: PairedMatch) -> PairedMatch:
+    """Return a match with `a` and `b` swapped."""
     if not isinstance(match, Match):
-        return _Turned(match.b, match.a, match.pentanomial[::-1])
+        return _Counts(match.b, match.a, match.pentanomial[::-1])
     games = match.games[:, ::-1].copy()
     games["result"] = 1 - games["result"]
     return Match(match.b, match.a, games, match.actions[:, ::-1])

@@ -1,12 +1,12 @@
-"""Suites: fixed opponents, boards and luck, by which agents of different papers are compared.
+"""Suites: fixed opponents, boards and seeds for comparing agents of different papers.
 
-A suite is data, with a hash of all that it is. It gives an agent two numbers in Elo points on the
+A suite is a file with a hash of its content. It gives an agent two numbers in Elo points on the
 probit scale, where `mcts:sims=400` has 0: its strength on the default board, and the interquartile
 mean of its strengths on boards of the family that nobody trains on.
 
-The strength on a board is that of the greatest likelihood, given the games on this board and what
-the suite holds each opponent to be worth there, which is a constant. One drawn pair is added to
-each match, for every agent alike, so that it is defined for an agent that won or lost every game.
+The strength on a board has the maximum likelihood, given the games on this board and the fixed
+opponent ratings of the suite. One drawn pair is added to each match of every agent, so that the
+strength of an agent that won or lost every game is defined.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from msgspec.structs import asdict
 
 from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.intervals import Estimate, interquartile_mean, percentile_interval
-from tokaido_env.arena.ladder import content_hash, load_boards
+from tokaido_env.arena.ladder import HashedStruct, load_boards
 from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.paired_games import Pairs
 from tokaido_env.arena.protocol import BoardEstimate, pentanomials_by_board, protocol_match
@@ -45,17 +45,17 @@ Floats = npt.NDArray[np.float64]
 
 
 class SubmissionError(ValueError):
-    """A suite or a submission that cannot be used: the message says why and what was expected."""
+    """A suite or a submission cannot be used: the message says what was expected."""
 
 
 class SuitePart(Struct, frozen=True, dict=True):
-    """Boards of a suite, and what is played on them.
+    """Boards of a suite, the number of games and the fixed opponent ratings on them.
 
     Attributes:
         boards: name of the boards.
         hash: of the boards.
         pairs: of games, on each board, against each opponent.
-        elo: what each opponent is worth there, in the order of the opponents.
+        elo: the fixed rating of each opponent there, in the order of the opponents.
     """
 
     boards: Name
@@ -65,22 +65,22 @@ class SuitePart(Struct, frozen=True, dict=True):
 
     @cached_property
     def pool(self) -> BoardPool:
-        """The boards themselves."""
+        """The boards."""
         return BoardPool.load(self.boards)
 
 
-class Suite(Struct, frozen=True):
-    """Fixed opponents, boards and luck.
+class Suite(HashedStruct, frozen=True):
+    """Fixed opponents, boards and seeds.
 
     Attributes:
-        version: of the file.
+        version: of the file format.
         name: of the suite.
         rules: version of the rules.
-        seed: from which all luck follows.
-        link: of the strengths.
+        seed: from which the seeds of all games are derived.
+        link: name of the rating model.
         opponents: their specs.
-        default: the board of the first number.
-        test: the boards of the second.
+        default: the default board.
+        test: the test boards.
     """
 
     version: int
@@ -104,9 +104,7 @@ class Suite(Struct, frozen=True):
         source = Source.json(path, "suite", SubmissionError)
         remedy = "use the version of the package that it was made with"
         source.check_versions(remedy, version=VERSION, rules=RULES_VERSION, link=PROBIT)
-        told = source.data.pop("hash", None)
-        suite = source.decode(cls)
-        source.expect(told == suite.hash, "hash", f"{suite.hash} of what it holds", told)
+        suite = cls.from_source(source)
         opponents = suite.opponents
         once = len(set(opponents)) == len(opponents)
         source.expect(once, "opponents", "specs of agents, each once", opponents)
@@ -121,20 +119,11 @@ class Suite(Struct, frozen=True):
             source.expect(each, f"{key}.elo", "a number for each opponent", part.elo)
         return suite
 
-    @property
-    def hash(self) -> str:
-        """Sixteen hex digits that change when anything in the suite changes."""
-        return content_hash(super().to_dict())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the suite as plain JSON types, as it stands in a file."""
-        return {**super().to_dict(), "hash": self.hash}
-
     def match_states(self, agent: str) -> list[MatchState]:
         """Return the matches of an agent: on the default board, then on the test boards.
 
         On both it meets each opponent in turn, on the test boards board after board. Every match
-        on a board has luck of its own, the same for all agents.
+        on a board has its own seeds, the same for all agents.
         """
         return [
             protocol_match(agent, opponent, part.pool, part.pairs, self.seed, self.name, opponent)
@@ -143,12 +132,12 @@ class Suite(Struct, frozen=True):
         ]
 
     def result(self, match_states: Sequence[MatchState]) -> SuiteResult:
-        """Return what follows from the matches, which are finished."""
+        """Return the result of finished matches."""
         matches = [match_state.to_match() for match_state in match_states]
-        half = len(self.opponents)
+        count = len(self.opponents)
         rng = np.random.default_rng(self.seed)
-        (tb_1,) = strengths_by_board(self.default, matches[:half], rng).T
-        on_test = strengths_by_board(self.test, matches[half:], rng)
+        (tb_1,) = strengths_by_board(self.default, matches[:count], rng).T
+        on_test = strengths_by_board(self.test, matches[count:], rng)
         names = self.test.pool.names.tolist()
         boards = [
             BoardEstimate.of(one[0], percentile_interval(one[1:]), str(name), digits=2)
@@ -161,53 +150,54 @@ class Suite(Struct, frozen=True):
             worst=_worst(boards),
             scores=tuple(
                 OpponentScore(one.b, round(one.score, 6), round(other.score, 6))
-                for one, other in zip(matches[:half], matches[half:], strict=True)
+                for one, other in zip(matches[:count], matches[count:], strict=True)
             ),
             boards=tuple(boards),
         )
 
 
 def _strength(draws: Floats) -> Estimate:
-    """Return a strength from that of the games, then of each resample."""
+    """Return an estimate from the strength of the games, then of each resample."""
     return Estimate.of(draws[0], percentile_interval(draws[1:]), digits=2)
 
 
 def _worst(boards: Sequence[BoardEstimate]) -> BoardEstimate:
-    """Return the board on which an agent is weakest, the first of equals."""
+    """Return the board of the lowest strength, the first of equals."""
     return min(boards, key=lambda one: one.value)
 
 
 def strengths_by_board(
     part: SuitePart, matches: Sequence[Match], rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> Floats:
-    """Return the strength of an agent on each board, (1 + resamples, boards): found, resampled.
+    """Return the strength of an agent on each board, (1 + resamples, boards).
 
-    Pairs are resampled within each board and match. The boards stay: they are all there are.
+    The first row is of the matches, the others of resamples of the pairs within each board and
+    match. Boards are not resampled: a suite has no others.
 
     Args:
         part: of the suite.
-        matches: against each opponent, as many pairs on each board, board after board.
+        matches: against each opponent, the same number of pairs on each board, board after board.
         rng: of the resamples.
-        resamples: how many.
+        resamples: number of resamples.
     """
     counts = np.stack([pentanomials_by_board(match, len(part.pool)) for match in matches])
     model = model_named(PROBIT)
     one_column = np.ones((len(matches), 1))
-    found = []
+    strengths = []
     for board in range(len(part.pool)):
         pairs = Pairs.of_counts(counts[:, board]).with_drawn_pairs(np.ones(len(matches), bool))
-        points = pairs.resample(rng, resamples)
-        offset = np.broadcast_to(-np.array(part.elo) / model.points, points.shape)
+        points = pairs.bootstrap(rng, resamples)
+        offset = np.broadcast_to(-np.array(part.elo) / model.elo_per_unit, points.shape)
         skills = maximum_likelihood(model, one_column, offset, points, pairs.played)
-        found.append(model.points * skills[:, 0])
-    return np.stack(found, axis=1)
+        strengths.append(model.elo_per_unit * skills[:, 0])
+    return np.stack(strengths, axis=1)
 
 
 # Results and submissions
 
 
 class OpponentScore(Struct, frozen=True):
-    """The share of points of an agent against an opponent, on default and on test boards."""
+    """The score of an agent against an opponent, on the default and on the test boards."""
 
     opponent: Name
     default: Share
@@ -215,7 +205,7 @@ class OpponentScore(Struct, frozen=True):
 
 
 class SuiteResult(Struct, frozen=True):
-    """What a suite says of an agent.
+    """The result of an agent in a suite.
 
     Attributes:
         suite: name of the suite.
@@ -243,12 +233,12 @@ class SuiteResult(Struct, frozen=True):
 
 
 class RecordsEntry(Struct, frozen=True):
-    """The file of all games of a submission, beside it.
+    """The record file of a submission, in the same folder.
 
     Attributes:
         file: its name.
         sha256: 64 hex digits.
-        games: how many it holds.
+        games: number of games.
     """
 
     file: Name
@@ -257,20 +247,20 @@ class RecordsEntry(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.file in ("", "..") or Path(self.file).name != self.file:
-            raise ValueError("file: expected the name of a file beside it")
+            raise ValueError("file: expected the name of a file in the same folder")
 
     @classmethod
     def of(cls, path: Path, games: int) -> RecordsEntry:
-        """Return the entry of a file that holds so many games."""
+        """Return the entry of a record file with its number of games."""
         return cls(path.name, file_sha256(path), games)
 
 
 class Submission(SuiteResult, frozen=True):
-    """What somebody says of an agent.
+    """A submitted result.
 
     Attributes:
-        version: of the file.
-        records: the file of all games; None if none is named.
+        version: of the file format.
+        records: the record file; None if there is none.
     """
 
     version: int
@@ -278,12 +268,12 @@ class Submission(SuiteResult, frozen=True):
 
     @classmethod
     def of(cls, result: SuiteResult, records: RecordsEntry | None) -> Submission:
-        """Return the submission of a result."""
+        """Return a result as a submission."""
         return cls(**asdict(result), version=VERSION, records=records)
 
     @classmethod
     def load(cls, path: Path, suite: Suite) -> Submission:
-        """Read a submission, and check that it is of a suite.
+        """Read a submission to a suite.
 
         Raises:
             SubmissionError: naming the file and the place in it.

@@ -1,16 +1,16 @@
-"""How far chance favoured an agent in a game, to be taken off its result: fewer games tell more.
+"""Luck of an agent in a game, the control variate of luck-adjusted scores.
 
-Each outcome of chance is compared with what the odds of the rules promised:
+Each chance outcome is compared with its expectation by the odds of the rules:
 
     luck = Σ  value(position after the outcome) - Σ odds × value(position after each outcome)
 
-The sum has mean zero whatever the agents do and whatever the value function is worth, because the
-odds are known; so `result - luck` has the mean of the result, and the better the value function,
-the less it spreads. This is the chance part of AIVAT (Burch, Schmid, Moravčík, Morrill and Bowling
-2018, "AIVAT: A New Variance Reduction Technique for Agent Evaluation in Imperfect Information
-Games"). The value function is the heuristic's, one decision deep.
+The odds are known, so that the sum has mean zero for any agents and any value function. Therefore
+`result - luck` has the mean of the result, and a lower variance the better the value function is.
+This is the chance part of AIVAT (Burch, Schmid, Moravčík, Morrill and Bowling 2018, "AIVAT: A New
+Variance Reduction Technique for Agent Evaluation in Imperfect Information Games"). The value
+function is the heuristic's, one decision deep.
 
-The set-up is left out: both games of a pair have the same one with seats swapped.
+Set-up is left out: both games of a pair have the same one, with seats swapped.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, legal, ou
 from tokaido_env.core.state import EFFECT, ROLL, SETUP
 from tokaido_env.trajectory import Trajectory
 
-_UNITS = (36, 6, 1)  # of the dice in the number of a roll
-_MOVES = (  # of the characters, as bits
+_UNITS = (36, 6, 1)  # factor of each die in the id of a roll
+_MOVES = (  # of the characters, as masks
     (1 << MOVE_MERCHANT) - (1 << MOVE_PILGRIM),
     (1 << MOVE_ARTIST) - (1 << MOVE_MERCHANT),
     (2 << ARTIST_STAY) - (1 << MOVE_ARTIST),
@@ -47,11 +47,11 @@ _MOVES = (  # of the characters, as bits
 def store_luck(
     games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory
 ) -> None:
-    """Write to `GAME` (n,) the luck of those of its games that were played through."""
-    each = np.zeros(len(played.states))  # by event, 0 for decisions and in the set-up
+    """Store the luck of replayed games in `GAME` (n,): `some` are their indices."""
+    each = np.zeros(len(played.states))  # by event, 0 for decisions and set-up
     boards, outcomes = played.board.record, played.outcomes
     outcomes[played.states["phase"] == SETUP] = NO_ACTION
-    _note_luck(
+    _store_luck(
         len(played), played.offsets, boards, eval_tables_of(boards), played.states, outcomes, each
     )
     luck = np.bincount(played.games, each, len(played))  # of player_0
@@ -59,7 +59,7 @@ def store_luck(
 
 
 @pooled(at_least=2)
-def _note_luck(
+def _store_luck(
     first: int,
     last: int,
     offsets: Any,
@@ -69,33 +69,35 @@ def _note_luck(
     outcomes: Any,
     luck: Any,
 ) -> None:
-    """Write the luck of each event of games, float64 (rows,)."""
+    """Store the luck of each event of games, float64 (rows,)."""
     scratch = np.empty(1, SCRATCH)[0]
-    room = np.empty(MAX_OUTCOMES, np.int64), np.empty(MAX_OUTCOMES, np.float32)
-    balances = np.empty((2, 6), np.int64)
+    buffers = np.empty(MAX_OUTCOMES, np.int64), np.empty(MAX_OUTCOMES, np.float32)
+    face_odds = np.empty((2, 6), np.int64)
     for row in range(offsets[first], offsets[last]):
         outcome = int64(outcomes[row])
         if outcome >= 0:
             s = states[row]
-            found = _surprise(boards[0], eval_tables[0], s, outcome, room, balances, scratch)
+            found = _outcome_luck(
+                boards[0], eval_tables[0], s, outcome, buffers, face_odds, scratch
+            )
             luck[row] = found / 2.0
 
 
 @subroutine
-def _surprise(
-    board: Row, tables: Row, s: Row, outcome: int, room: Any, balances: Any, scratch: Row
+def _outcome_luck(
+    board: Row, tables: Row, s: Row, outcome: int, buffers: Any, face_odds: Any, scratch: Row
 ) -> float:
-    """Return by how much an outcome is better for player_0 than the mean, in values."""
-    odds, values = room
+    """Return the value of an outcome for player_0 minus the expected value."""
+    odds, values = buffers
     outcomes = outcome_weights(board, s, odds)
     if int(s["phase"]) == ROLL:
-        _note_rolls(board, tables, s, odds, values, balances, scratch)
+        _value_rolls(board, tables, s, odds, values, face_odds, scratch)
     else:
         for other in range(outcomes):
             if odds[other] > 0:
                 scratch["states"][2] = s
                 apply_outcome(board, scratch["states"][2], other)
-                values[other] = _outlook(board, tables, scratch["states"][2], scratch)
+                values[other] = _best_value(board, tables, scratch["states"][2], scratch)
     weights = 0
     mean = 0.0
     for other in range(outcomes):
@@ -106,13 +108,13 @@ def _surprise(
 
 
 @subroutine
-def _note_rolls(
-    board: Row, tables: Row, s: Row, odds: Any, values: Any, balances: Any, scratch: Row
+def _value_rolls(
+    board: Row, tables: Row, s: Row, odds: Any, values: Any, face_odds: Any, scratch: Row
 ) -> None:
-    """Write the value of each roll for player_0, after the best decision.
+    """Store the value of each roll for player_0, after the best decision.
 
-    What a die does is the same whatever the other two show, and of these each has terms of its own:
-    so each action counts once for a value of its die, not for every roll.
+    The effect of a die does not depend on the other two, and each of these has its own terms in
+    the value: so each action is valued once for each face of its die, not for every roll.
     """
     first = 0
     while odds[first] == 0:
@@ -129,66 +131,66 @@ def _note_rolls(
                 while mask != np.uint64(0):
                     action = lowest_action(mask)
                     mask &= mask - np.uint64(1)
-                    _note_action(board, tables, die, action, values, balances, scratch)
+                    _value_action(board, tables, die, action, values, face_odds, scratch)
     for outcome in range(MAX_OUTCOMES):
         values[outcome] *= np.float32(1 - 2 * int64(s["lead"]))
 
 
 @subroutine
-def _note_action(
-    board: Row, tables: Row, die: int, action: int, values: Any, balances: Any, scratch: Row
+def _value_action(
+    board: Row, tables: Row, die: int, action: int, values: Any, face_odds: Any, scratch: Row
 ) -> None:
-    """Let an action, with each of its effects, count for all rolls with this value of its die."""
+    """Update the values of all rolls with this face of a die by an action and its effects."""
     offset = (int64(scratch["states"][2]["dice"][die]) - 1) * _UNITS[die]
     scratch["states"][0] = scratch["states"][2]
     after = scratch["states"][0]
     effects = apply(board, after, action)
     if int(after["phase"]) != EFFECT:
-        _note_leaf(board, tables, after, die, offset, values, balances, scratch)
+        _value_leaf(board, tables, after, die, offset, values, face_odds, scratch)
         return
     while effects != np.uint64(0):
         scratch["states"][1] = after
         apply(board, scratch["states"][1], lowest_action(effects))
         effects &= effects - np.uint64(1)
-        _note_leaf(board, tables, scratch["states"][1], die, offset, values, balances, scratch)
+        _value_leaf(board, tables, scratch["states"][1], die, offset, values, face_odds, scratch)
 
 
 @subroutine
-def _note_leaf(
+def _value_leaf(
     board: Row,
     tables: Row,
     leaf: Row,
     die: int,
     offset: int,
     values: Any,
-    balances: Any,
+    face_odds: Any,
     scratch: Row,
 ) -> None:
-    """Let a position after a pick count for the player who rolled, with all values of two dice."""
+    """Update the values of rolls for the roller by a position after a pick, for all other faces."""
     one, two = (die + 1) % 3, (die + 2) % 3
     faces = board["face_count"]
-    here = int64(0)
+    shown_odds = int64(0)
     for k in range(2):
         other = two if k else one
         shown = int64(leaf["dice"][other])
         for face in range(6):
             if int(faces[other, face + 1]) > 0:
                 leaf["dice"][other] = face + 1
-                balances[k, face] = log_odds(board, tables, leaf, scratch)
+                face_odds[k, face] = log_odds(board, tables, leaf, scratch)
         leaf["dice"][other] = shown
-        here = balances[k, shown - 1]
+        shown_odds = face_odds[k, shown - 1]
     sign = np.float32(1 - 2 * int64(leaf["lead"]))
     for i in range(6):
         for j in range(6):
             if int(faces[one, i + 1]) > 0 and int(faces[two, j + 1]) > 0:
                 roll = offset + i * _UNITS[one] + j * _UNITS[two]
-                value = sign * expected_result(balances[0, i] + balances[1, j] - here)
+                value = sign * expected_result(face_odds[0, i] + face_odds[1, j] - shown_odds)
                 values[roll] = max(values[roll], value)
 
 
 @subroutine
-def _outlook(board: Row, tables: Row, s: Row, scratch: Row) -> np.float32:
-    """Return the value for player_0, after the best decision if one is to be taken."""
+def _best_value(board: Row, tables: Row, s: Row, scratch: Row) -> np.float32:
+    """Return the value for player_0, after the best decision if a decision is due."""
     mask = legal(board, s)
     if mask == np.uint64(0):
         return evaluate(board, tables, s, scratch)

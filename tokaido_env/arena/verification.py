@@ -1,4 +1,4 @@
-"""Verify submissions: replay every game, ask opponents again, compute the numbers again."""
+"""Verification of submissions: replay every game, repeat decisions, compute the result again."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import FILE, NOTHING, file_kind
 
-SHARE = 0.05  # of the games, in which opponents are asked again
-REPEATS = 5
-"""How often decisions are timed; the median counts."""
+SHARE = 0.05  # of the games, in which decisions are repeated
+REPEATS = 5  # timings of decisions, of which the median counts
 
 
 class VerifiedSubmission(NamedTuple):
-    """A submission that is what it says.
+    """A submission that has passed verification.
 
     Attributes:
-        result: of the suite, made anew from the games.
-        games: how many were replayed.
-        repeated: how many decisions were asked for again and were as recorded.
+        result: of the suite, computed from the games.
+        games: number of replayed games.
+        repeated: number of repeated decisions, all as recorded.
     """
 
     result: SuiteResult
@@ -48,63 +47,63 @@ def verify(
     share: float = SHARE,
     seed: int = 0,
     agent: Agent | None = None,
-    progress: Callable[[str], None] = lambda what: None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> VerifiedSubmission:
     """Verify a submission.
 
-    Each game is replayed from its seed: every decision legal, every outcome of chance that of the
-    seed, its end as told. In some games the opponent decides again, and `agent`, if one is given.
-    Without it the agent's decisions are free: what is verified is that they make these numbers.
+    Each game is replayed from its seed: every decision must be legal, every chance outcome that of
+    the seed, and the end as recorded. In a sample of games the opponent decides again, and `agent`
+    too if given. Without `agent` its decisions are not verified, only that they give the result.
 
     Args:
-        path: of the submission; its records lie beside it.
-        suite: it has to be of.
+        path: of the submission; its records are in the same folder.
+        suite: of the submission.
         make: returns an opponent of the suite by its spec.
-        share: of the games of each match, in which decisions are asked for again, 0 to 1.
-        seed: draws these games: with one of your own nobody can know which.
-        agent: the agent itself, to decide again too.
-        progress: called with what is done next, in words.
+        share: of the games of each match in which decisions are repeated, 0 to 1.
+        seed: of the sample; nobody can predict a sample of a secret seed.
+        agent: the submitted agent.
+        progress: called with a description of each next step.
 
     Raises:
-        SubmissionError: at the first thing that is not as the submission says.
-        RecordError: naming line and event of the first that is no game of the suite.
+        SubmissionError: at the first difference from the submission.
+        RecordError: naming line and event of the first game that is none of the suite.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share: expected a number from 0 to 1, got {share}")
     submitted = Submission.load(path, suite)
     where = str_short(path, MAX_PATH_CHARS)
     if submitted.records is None:
-        raise SubmissionError(f"{where}: records: expected a file of all games, it names none")
+        raise SubmissionError(f"{where}: records: expected a file of all games, got none")
     match_states = suite.match_states(submitted.agent)
     records = path.parent / submitted.records.file
-    progress("games are replayed")
-    games = _replayed(records, match_states)
+    progress("replaying the games")
+    games = _load_all(records, match_states)
     repeated = 0
     rng = np.random.default_rng(seed)
     for match_state in match_states:
         numbers = np.sort(rng.permutation(len(match_state))[: ceil(share * len(match_state))])
         for side, player in enumerate((agent, make(match_state.b))):
             if player is not None and len(numbers):
-                progress(f"{player.spec} decides again, on {match_state.pool.name}")
-                repeated += _repeated(records, match_state, numbers, player, side)
+                progress(f"repeating decisions of {player.spec} on {match_state.pool.name}")
+                repeated += _verify_decisions(records, match_state, numbers, player, side)
     found = file_sha256(records)
     if found != submitted.records.sha256:
         raise SubmissionError(
             f"{where}: records: sha256: expected {found} of {str_short(records.name)}, got "
             f"{repr_short(submitted.records.sha256)}: it was changed after it was submitted"
         )
-    progress("the numbers are made anew")
+    progress("computing the result")
     result = suite.result(match_states)
     _compare(where, submitted, result)
     return VerifiedSubmission(result, games, repeated)
 
 
-def _replayed(path: Path, match_states: Sequence[MatchState]) -> int:
-    """Fill all games of a record file into the match_states; refuse one that lacks games."""
+def _load_all(path: Path, match_states: Sequence[MatchState]) -> int:
+    """Load all games of the matches from a record file; refuse missing and forfeited games."""
     where = str_short(path, MAX_PATH_CHARS)
     try:
         if file_kind(path) not in (FILE, NOTHING):
-            raise SubmissionError(f"{where}: records: expected a file, it is {file_kind(path)}")
+            raise SubmissionError(f"{where}: records: expected a file, got {file_kind(path)}")
         games = read_records(path, match_states)
     except OSError as error:
         raise SubmissionError(f"{where}: records: cannot be read: {error.strerror}") from None
@@ -119,28 +118,26 @@ def _replayed(path: Path, match_states: Sequence[MatchState]) -> int:
         if len(missing):
             total = sum(map(len, match_states))
             raise SubmissionError(
-                f"{str_short(path, MAX_PATH_CHARS)}: holds {games:,} of {total:,} games: expected "
+                f"{where}: holds {games:,} of {total:,} games: expected "
                 f"{_place(match_state, int(missing[0]))}"
             )
     return games
 
 
-def _repeated(
+def _verify_decisions(
     path: Path, match_state: MatchState, numbers: Numbers, agent: Agent, side: int
 ) -> int:
-    again = repeat_decisions(match_state, numbers, agent, side)
-    if again.different is not None:
+    """Repeat decisions; return their number, or refuse the first that differs from the record."""
+    repeated = repeat_decisions(match_state, numbers, agent, side)
+    mismatch = repeated.mismatch
+    if mismatch is not None:
+        recorded, decided = LABELS[mismatch.recorded], LABELS[mismatch.decided]
         raise SubmissionError(
-            f"{str_short(path, MAX_PATH_CHARS)}: "
-            + _told(match_state, again.different, (match_state.a, match_state.b)[side])
+            f"{str_short(path, MAX_PATH_CHARS)}: {_place(match_state, mismatch.game)}, decision "
+            f"{mismatch.decision}: {repr_short((match_state.a, match_state.b)[side])} decides "
+            f"{decided!r}, the record has {recorded!r}"
         )
-    return again.decisions
-
-
-def _told(match_state: MatchState, different: DecisionMismatch, agent: str) -> str:
-    recorded, decided = (LABELS[i] for i in (different.recorded, different.decided))
-    where = f"{_place(match_state, different.game)}, decision {different.decision}"
-    return f"{where}: {repr_short(agent)} decides {decided!r}, the record has {recorded!r}"
+    return repeated.decisions
 
 
 def _place(match_state: MatchState, number: int) -> str:
@@ -152,25 +149,25 @@ def _place(match_state: MatchState, number: int) -> str:
     )
 
 
-def _compare(where: str, submitted: SuiteResult, found: SuiteResult) -> None:
-    """Refuse numbers that do not follow from the games."""
-    theirs, ours = submitted.to_dict(), found.to_dict()
-    for key, value in ours.items():
-        if theirs[key] != value:
+def _compare(where: str, submitted: SuiteResult, computed: SuiteResult) -> None:
+    """Refuse a submitted result that differs from the one computed from the games."""
+    got = submitted.to_dict()
+    for key, value in computed.to_dict().items():
+        if got[key] != value:
             raise SubmissionError(
                 f"{where}: {key}: expected {repr_short(value)} of the games, "
-                f"got {repr_short(theirs[key])}"
+                f"got {repr_short(got[key])}"
             )
 
 
 class DecisionMismatch(NamedTuple):
-    """A decision that an agent did not repeat.
+    """A repeated decision that differs from the recorded one.
 
     Attributes:
         game: its number within the match.
-        decision: which of the game, from 0.
-        recorded: the action that stands there.
-        decided: the action that the agent chooses.
+        decision: its number within the game, from 0.
+        recorded: the recorded action.
+        decided: the repeated action.
     """
 
     game: int
@@ -180,29 +177,29 @@ class DecisionMismatch(NamedTuple):
 
 
 class RepeatedDecisions(NamedTuple):
-    """Decisions that were asked for again.
+    """Decisions that an agent has repeated.
 
     Attributes:
-        decisions: how many.
+        decisions: their number.
         seconds: processor time of the agent, of all its threads.
-        different: the first that was not repeated, None if all were.
+        mismatch: the first decision that differs, None if all are equal.
     """
 
     decisions: int
     seconds: float
-    different: DecisionMismatch | None
+    mismatch: DecisionMismatch | None
 
 
 def repeat_decisions(
     match_state: MatchState, numbers: Numbers, agent: Agent, side: int
 ) -> RepeatedDecisions:
-    """Ask an agent for all its decisions of some finished games, at the positions of these games.
+    """Let an agent decide again in all its positions of some finished games.
 
-    An agent has nothing but the position and the random number of the decision, which follows from
-    the seed of the game: it decides as it did.
+    An agent gets only the position and the key of the decision, which is derived from the seed of
+    the game: its decisions must be the same.
 
     Args:
-        match_state: of the match.
+        match_state: the match.
         numbers: int64 (k,), of the games.
         agent: the agent.
         side: 0 for agent `a` of the match, 1 for `b`.
@@ -212,26 +209,24 @@ def repeat_decisions(
     agent.prepare(list({id(board): board for board in boards}.values()))
     batch = Batch(len(numbers), boards, autoreset=False, observation=None)
     batch.begin(np.arange(len(batch)), games["seed"])
-    running, asked, seconds = np.arange(len(batch)), 0, 0.0
-    different: list[DecisionMismatch] = []
+    running, decisions, seconds = np.arange(len(batch)), 0, 0.0
+    mismatches: list[DecisionMismatch] = []
     while len(running):
         at = batch.episode_info["decisions"][running]
         moves = match_state.actions[numbers[running], at].astype(np.int64)
         own = batch.states["player"][running] == (games["seat_of_a"][running] ^ side)
         if own.any():
-            places = running[own]
-            states = copy_rows(batch.states, places)
+            asked = running[own]
+            states = copy_rows(batch.states, asked)
             began = time.process_time()
             chosen = agent.act(
-                batch.boards_of(places), states, batch.legal[places], batch.keys(places)
+                batch.boards_of(asked), states, batch.legal[asked], batch.keys(asked)
             )
             seconds += time.process_time() - began
-            asked += len(places)
+            decisions += len(asked)
             for i in np.flatnonzero(chosen != moves[own])[:1].tolist():
-                game, decision = int(numbers[places[i]]), int(at[own][i])
-                different.append(
-                    DecisionMismatch(game, decision, int(moves[own][i]), int(chosen[i]))
-                )
+                place = int(numbers[asked[i]]), int(at[own][i])
+                mismatches.append(DecisionMismatch(*place, int(moves[own][i]), int(chosen[i])))
         batch.advance(running, moves, check=False)
         running = running[~batch.over[running]]
-    return RepeatedDecisions(asked, seconds, min(different, default=None))
+    return RepeatedDecisions(decisions, seconds, min(mismatches, default=None))
