@@ -237,7 +237,7 @@ def test_a_wrong_reset_changes_nothing(
         ({"render_mode": "sixel"}, ValueError, "render_mode: expected one of None.*, got 'sixel'"),
         ({"board": "honshu"}, BoardError, "unknown board 'honshu': expected one of shikoku"),
         ({"opponent": "grumpy"}, AgentError, "unknown agent 'grumpy': expected one of"),
-        ({"opponent": []}, ValueError, "opponents: expected one or more, got none"),
+        ({"opponent": []}, ValueError, "opponents: expected at least one, got none"),
         ({"seat": 2}, ValueError, "seat: expected one of 0, 1, 'alternate', 'random', got 2"),
     ],
 )

@@ -55,9 +55,11 @@ def test_what_is_no_game_or_has_no_decision_is_refused() -> None:
     greedy: Any = make("greedy")
     with pytest.raises(TypeError, match=r"^game: expected a Game, got str 'greedy'$"):
         greedy.choose("greedy")
-    with pytest.raises(ValueError, match=r"^game: expected one at a decision, it is at SETUP$"):
+    with pytest.raises(
+        ValueError, match=r"^game: expected a game at a decision, got one at SETUP$"
+    ):
         greedy.choose(Game(seed=7, chance="explicit"))
-    with pytest.raises(TypeError, match=r"for one Game: agent\.choose\(game\)$"):
+    with pytest.raises(TypeError, match=r"for one Game call agent\.choose\(game\)$"):
         greedy.act(Game(seed=7))
 
 
@@ -99,7 +101,7 @@ def test_what_an_object_declares_is_kept() -> None:
 
 @pytest.mark.parametrize("wrong", [None, 7, Lowest, object(), lambda boards: None])
 def test_what_cannot_act_is_refused_in_words(wrong: object) -> None:
-    with pytest.raises(AgentError, match="expected an agent, which has act"):
+    with pytest.raises(AgentError, match="agent: expected a spec string or an object with act"):
         as_agent(wrong)
 
 

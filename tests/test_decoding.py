@@ -73,9 +73,11 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="no such set"):
         Source.json(path, "set", FileError)
     path.write_text('{"a": 1, "a": 2}')
-    with pytest.raises(FileError, match=r"f\.json: not a whole JSON file: the key 'a' comes twice"):
+    with pytest.raises(
+        FileError, match=r"f\.json: not a whole JSON file: expected each key once, got 'a' twice"
+    ):
         Source.json(path, "set", FileError)
-    with pytest.raises(FileError, match="expected a file, it is a folder"):
+    with pytest.raises(FileError, match="expected a file, got a folder"):
         Source.json(tmp_path, "set", FileError)
     with pytest.raises(FileError, match="not a TOML file"):
         Source.toml(path, "set", FileError)

@@ -80,9 +80,9 @@ def test_what_cannot_be_shown_is_said_so() -> None:
         ("[" * DEEP, "nested too deeply: expected at most 64 levels"),
         ("[" * DEEP + "]" * DEEP, "nested too deeply"),
         ('{"a":' * 500 + "1" + "}" * 500, "nested too deeply"),
-        ("\n\n" + LONG, "line 3: a number of more than 4300 digits"),
-        ('{"a": 1, "a": 2}', "the key 'a' comes twice"),
-        ('{"b": [{"' + "a" * 10**6 + '": 1, "' + "a" * 10**6 + '": 2}]}', "comes twice"),
+        ("\n\n" + LONG, "line 3: expected numbers of at most 4300 digits"),
+        ('{"a": 1, "a": 2}', "expected each key once, got 'a' twice"),
+        ('{"b": [{"' + "a" * 10**6 + '": 1, "' + "a" * 10**6 + '": 2}]}', "expected each key once"),
         ("{", "Expecting property name"),
         ("[" + "[]," * 10**7 + "[]]", "too large: expected at most 16 MiB"),
     ],
@@ -113,7 +113,7 @@ def test_json_that_is_read() -> None:
         ("a = " + "[" * 100 + "]" * 100, "nested too deeply"),
         (".".join("a" * 20_000) + " = 1", "nested too deeply"),
         ("[" + ".".join(['"a b"'] * 20_000) + "]", "nested too deeply"),
-        ("a = 1\nb = " + LONG, "line 2: a number of more than 4300 digits"),
+        ("a = 1\nb = " + LONG, "line 2: expected numbers of at most 4300 digits"),
         ("a = 1\na = 2", "Cannot overwrite a value"),
         ("a" * 10**5 + " = 1\n" + "a" * 10**5 + " = 1", "Cannot overwrite"),
         ("[a]\n" * 10**6, "too large: expected at most 1 MiB"),
@@ -179,7 +179,7 @@ def special(path: Path, kind: str) -> Path:
 def test_what_is_no_plain_file_is_not_replaced(tmp_path: Path, kind: str) -> None:
     path = special(tmp_path / "a", kind)
     before = {one: one.lstat() for one in tmp_path.rglob("*")}
-    message = f"a: expected a file or nothing there, it is a {kind.removeprefix('dangling ')}$"
+    message = f"a: expected a file or nothing, got a {kind.removeprefix('dangling ')}$"
     with pytest.raises(OutputError, match=message):
         write_text(path, "x")
     with pytest.raises(OutputError, match=message):
@@ -194,7 +194,7 @@ def test_what_is_no_plain_file_is_not_replaced(tmp_path: Path, kind: str) -> Non
 @pytest.mark.parametrize("read", [read_json, read_toml])
 def test_what_might_never_end_is_not_read(tmp_path: Path, read: Callable[[Path], object]) -> None:
     for path, kind in ((special(tmp_path / "a", "pipe"), "pipe"), (Path("/dev/zero"), "device")):
-        with pytest.raises(ValueError, match=f"^{path}: .*: expected a file, it is a {kind}$"):
+        with pytest.raises(ValueError, match=f"^{path}: .*: expected a file, got a {kind}$"):
             read(path)
 
 
@@ -207,9 +207,9 @@ def test_outputs_that_cannot_be_are_told_before_work_is_done(tmp_path: Path) -> 
     for files, options, message in (
         ([tmp_path / "no" / "a"], {}, "no/a: there is no folder .*no$"),
         ([good[0], tmp_path / "in"], {"read": [tmp_path / "in"]}, "in: is read too: expected ano"),
-        ([good[0], good[0]], {}, "a: each output needs a name of its own"),
-        ([good[0]], {"folder": good[0]}, "a: each output needs a name of its own"),
-        ([good[0]], {"folder": tmp_path / "in"}, "in: expected a folder, it is none"),
+        ([good[0], good[0]], {}, "a: expected a different file for each output"),
+        ([good[0]], {"folder": good[0]}, "a: expected a different file for each output"),
+        ([good[0]], {"folder": tmp_path / "in"}, "in: expected a folder, got a file"),
     ):
         with pytest.raises(OutputError, match=message):
             check_outputs(*files, **options)

@@ -265,7 +265,9 @@ def test_a_game_shows_what_environments_show() -> None:
 
 def test_nobody_in_particular_sees_a_game_at_chance() -> None:
     game = Game(seed=7, chance="explicit")
-    with pytest.raises(ValueError, match=r"^seat: expected 0 or 1 at SETUP, where nobody decides$"):
+    with pytest.raises(
+        ValueError, match=r"^seat: expected 0 or 1 at SETUP, where nobody decides, got None$"
+    ):
         game.observation()
     with pytest.raises(ValueError, match=r"^seat: expected one of 0, 1, got 2$"):
         game.observation(2)
@@ -338,5 +340,5 @@ def test_record__of_what_are_no_two_names_is_refused(players: Any) -> None:
 
 def test_record__of_half_a_character_is_refused() -> None:
     """It could not be written to a file."""
-    with pytest.raises(ValueError, match=r"^expected names of whole characters, got"):
+    with pytest.raises(ValueError, match=r"^players, board: expected valid Unicode, got"):
         Game(seed=1).record(("\ud800", "b"))

@@ -246,7 +246,7 @@ def test_an_illegal_action_loses_the_game(action: int) -> None:
     assert (info["player"], info["next_player"]) == (1, NO_PLAYER)
     assert not info["action_mask"].any()
     assert not env.action_masks().any()
-    with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):
+    with pytest.raises(RuntimeError, match="game 0 has ended or not begun: call reset"):
         env.step(action)
 
 
@@ -327,7 +327,7 @@ def test_wrong_seeds_are_refused() -> None:
     with pytest.raises(SeedError, match="game 1"):
         envs.reset(seed=[0, -1, 2])
     for seeds in ([0, 1], [0, 1, 2, 3], []):
-        with pytest.raises(ValueError, match="seed: expected one for each of 3 environments"):
+        with pytest.raises(ValueError, match="seed: expected 3, one per environment"):
             envs.reset(seed=seeds)
     with pytest.raises(ValueError, match="seed: expected an integer or integers"):
         envs.reset(seed=[0, 1, None])  # type: ignore[list-item]

@@ -222,7 +222,7 @@ MISTAKES = [
     # not a position
     (AT_MOVE, "weather", "rain", "the position: expected only the keys board"),
     (AT_MOVE, "lead", DROP, "the position: expected the key 'lead'"),
-    (AT_MOVE, "board", DROP, "the position: expected an object whose key 'board' names a board"),
+    (AT_MOVE, "board", DROP, "the position: expected an object with the key 'board'"),
     (AT_MOVE, "players", AT_MOVE["players"][:1], "players: expected 2 of them"),
     (AT_MOVE, "players", {}, "players: expected a list"),
     (AT_MOVE, "players.1", None, "players[1]: expected an object"),

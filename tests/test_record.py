@@ -113,7 +113,9 @@ def test_a_game_on_a_board_of_ones_own(tmp_path: Path) -> None:
     record = finished(Game(board, seed=1), random.Random(1)).record()
     save([record], tmp_path / "games.jsonl")
     assert load(tmp_path / "games.jsonl", board) == [record]
-    with pytest.raises(RecordError, match=r"line 1: board: unknown board 'other'.*give the file"):
+    with pytest.raises(
+        RecordError, match=r"line 1: board: unknown board 'other'.*pass its board file"
+    ):
         load(tmp_path / "games.jsonl")
 
 
@@ -286,7 +288,7 @@ def with_seed(data: Data, seed: int) -> Data:
 def test_a_record_whose_seed_does_not_give_its_luck_is_refused(tmp_path: Path, game: Game) -> None:
     right = data_of(game)
     path = written(tmp_path / "games.jsonl", right, with_seed(right, 77))
-    message = r"line 2: event \d+ of \d+: the luck of seed 77 gives '.*', got '.*'$"
+    message = r"line 2: event \d+ of \d+: expected '.*' from seed 77, got '.*'$"
     with pytest.raises(RecordError, match=message):
         load(path)
     assert load(written(path, right, right | {"seed": None}))
@@ -298,7 +300,7 @@ def test_an_unfinished_game_has_the_luck_of_its_seed(tmp_path: Path) -> None:
         game.play(game.legal_actions()[0])
     data = data_of(game)
     assert load(written(tmp_path / "games.jsonl", data))
-    with pytest.raises(RecordError, match="the luck of seed 3 gives"):
+    with pytest.raises(RecordError, match="from seed 3, got"):
         load(written(tmp_path / "games.jsonl", with_seed(data, 3)))
 
 

@@ -178,7 +178,7 @@ def test_who_is_not_to_decide_is_refused(actions: Any) -> None:
     ((agent, _),) = e.reset(seed=1)[0].items()
     before = e.aec.game.states.tobytes()
     with pytest.raises(
-        ValueError, match=f"^action_dict: expected an integer of {agent} alone, got"
+        ValueError, match=f"^action_dict: expected an integer for {agent} only, got"
     ):
         e.step({agent: "pass"} if actions == {"mover": "pass"} else actions)
     assert e.aec.game.states.tobytes() == before

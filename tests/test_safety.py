@@ -306,7 +306,7 @@ class Nameless:
 def test_an_agent_that_is_none_is_refused() -> None:
     batch, wrong = in_the_middle(), (None, 5, "random", object(), [[1, 2], [3]])
     for agent in (None, 5, object()):
-        with unchanged(batch, AgentError, r"^expected an agent, which has act"):
+        with unchanged(batch, AgentError, r"^agent: expected a spec string or an object with act"):
             batch.decide(agent, np.array([0]))  # type: ignore[arg-type]
     for actions in wrong:
         with unchanged(batch, ValueError, r"^agent 'Nameless': moves: expected"):

@@ -92,7 +92,7 @@ def set_attribute(env: TokaidoVecEnv, opponents: Any, indices: Any) -> None:
     env.set_attr("opponent", opponents, indices)
 
 
-@pytest.mark.parametrize("assign", [TokaidoVecEnv.assign, set_attribute])
+@pytest.mark.parametrize("assign", [TokaidoVecEnv.set_opponents, set_attribute])
 def test_opponents_can_be_replaced_while_games_run(assign: Any) -> None:
     first, second, third = (Recorder() for _ in range(3))
     env = TokaidoVecEnv(4, [first, second], 0)
@@ -163,11 +163,13 @@ def test_attributes_are_told_game_by_game() -> None:
     assert [env.has_attr(name) for name in ("opponent", "seat", "action_masks", "weather")] == [
         *[True, True, True, False]
     ]
-    with pytest.raises(AttributeError, match=r"^get_attr: expected an attribute, got '\\x00'$"):
+    with pytest.raises(
+        AttributeError, match=r"^attr_name: expected an attribute of TokaidoVecEnv, got '\\x00'$"
+    ):
         env.get_attr("\x00")
     with pytest.raises(AttributeError, match="expected 'action_masks', got 'fly'"):
         env.env_method("fly")
-    with pytest.raises(AttributeError, match="seats follow from"):
+    with pytest.raises(AttributeError, match="attr_name: seats cannot be set"):
         env.set_attr("seat", 0, [0])
     env.set_attr("weather", "rain")
     assert env.get_attr("weather", 0) == ["rain"]

@@ -219,7 +219,7 @@ def test_finished_games_wait_for_a_reset_that_leaves_the_others_where_they_are()
     assert abs(versus.reward[game]) == 1.0
     assert not versus.masks()[game].any()
     before, running = contents(versus), np.flatnonzero(~versus.done)
-    with pytest.raises(RuntimeError, match=f"game {game} has ended or not begun: reset it"):
+    with pytest.raises(RuntimeError, match=f"game {game} has ended or not begun: call reset"):
         versus.step(random_legal(versus.masks(), np.random.default_rng(0)))
     assert contents(versus) == before
     others = versus.batch.snapshot(running), versus.observe()[running]
@@ -259,7 +259,7 @@ def test_results_of_a_step_do_not_outlive_a_reset() -> None:
         assert versus.batch.over[0]
         assert versus.done[0]
         assert not any(each.any() for each in results(versus))
-        with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):
+        with pytest.raises(RuntimeError, match="game 0 has ended or not begun: call reset"):
             versus.step([0])
 
 
@@ -458,7 +458,7 @@ def test_an_opponent_that_fails_in_a_reset_leaves_all_games_as_they_were() -> No
     for _ in range(2):
         with pytest.raises(OverflowError, match="out of ideas"):
             versus.reset(0)
-        with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):
+        with pytest.raises(RuntimeError, match="game 0 has ended or not begun: call reset"):
             versus.step([0, 0])
     versus.set_opponents("random")
     versus.reset(0)
@@ -476,7 +476,7 @@ def test_wrong_opponents_are_refused_and_nothing_changes() -> None:
     versus = SingleAgentBatch(2, "greedy")
     before = versus.opponents.copy()
     for games in (None, np.array([1])):
-        with pytest.raises(ValueError, match="opponents: expected one or more, got none"):
+        with pytest.raises(ValueError, match="opponents: expected at least one, got none"):
             versus.set_opponents([], games)
         with pytest.raises(AgentError, match="unknown agent 'grumpy'"):
             versus.set_opponents(["random", "grumpy"], games)
@@ -526,10 +526,10 @@ def test_stepping_before_the_first_reset_is_refused() -> None:
     for illegal in ("raise", "terminate"):
         versus = SingleAgentBatch(2, "random", illegal=illegal)
         for _ in range(2):
-            with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):
+            with pytest.raises(RuntimeError, match="game 0 has ended or not begun: call reset"):
                 versus.step([0, -1])
         versus.reset(0, games=np.array([0]))
-        with pytest.raises(RuntimeError, match="game 1 has ended or not begun: reset it"):
+        with pytest.raises(RuntimeError, match="game 1 has ended or not begun: call reset"):
             versus.step([0, 0])
 
 

@@ -113,7 +113,7 @@ def test_a_prompt_tells_what_is_asked() -> None:
         assert "What has happened" not in bare
         assert "Your last answer was refused: no such place" in bare
     assert {"MOVE", "EFFECT"} <= phases
-    with pytest.raises(ValueError, match="expected one at a decision, it is at OVER"):
+    with pytest.raises(ValueError, match="expected a game at a decision, got one at OVER"):
         make_prompt(game)
 
 
@@ -186,7 +186,7 @@ def test_a_player_by_text_in_the_arena(board: str) -> None:
     while len(game.legal_actions()) < 2:
         game.play(game.legal_actions()[0])
     assert agent.choose(game) == game.legal_actions()[-1]
-    failed = r"agent .text:legal=listed.: game 1 of 2.*expected a block of JSON"
+    failed = r"agent .text:legal=listed.: game 1 of 2.*expected a JSON block"
     with pytest.raises(AgentFailed, match=failed):
         play_match(TextAgent(TextPlayer(lambda prompt: "no")), make("random"), 2, 1, board)
 

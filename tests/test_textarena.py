@@ -87,7 +87,7 @@ def test_a_refused_answer_is_told_and_the_last_one_loses() -> None:
     assert rewards == {first: -1, 1 - first: 1}
     assert infos[first]["invalid_move"]
     assert not infos[1 - first]["invalid_move"]
-    with pytest.raises(RuntimeError, match="expected a game that goes on: call reset first"):
+    with pytest.raises(RuntimeError, match="no game is in progress: call reset first"):
         env.step('{"action": "pilgrim"}')
 
 

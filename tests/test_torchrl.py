@@ -10,7 +10,7 @@ from torchrl.envs.utils import check_env_specs
 from tokaido_env import Batch
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, SeedError
-from tokaido_env.torchrl import TokaidoDuoEnv, turning
+from tokaido_env.torchrl import TokaidoDuoEnv, value_sign
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_rollout_is_the_games_of_a_batch() -> None:
         assert np.array_equal(now["next", "truncated"][:, 0].numpy(), turn.truncated)
         signs = np.where(turn.next_player == turn.player, 1.0, -1.0)
         expected = np.where(turn.next_player == -1, 0.0, signs)
-        assert np.array_equal(turning(now)[:, 0].numpy(), expected)
+        assert np.array_equal(value_sign(now)[:, 0].numpy(), expected)
         done = np.flatnonzero(turn.terminated | turn.truncated)
         ended += len(done)
         if len(done):

@@ -1,13 +1,13 @@
 """Tokaido Duo as a reinforcement-learning environment.
 
-    game = Game(seed=7)             one game, made pleasant
-    batch = Batch(4096)             many games as one array
-    env(), raw_env()                PettingZoo
-    gymnasium.make("TokaidoDuo-v0") Gymnasium, registered by importing this; `make_vec` too
-    agents                          players to train against and to measure with
+    game = Game(seed=7)               one game
+    batch = Batch(4096)               many games as arrays
+    env(), raw_env()                  PettingZoo environments
+    gymnasium.make("TokaidoDuo-v0")   Gymnasium environment, registered on import; also `make_vec`
+    agents                            opponents for training and evaluation
 
-Importing is quick and compiles nothing: each name loads its module when it is first used, and
-kernels are compiled on their first call and kept on disk.
+The import is quick and compiles nothing. Each name loads its module when it is first used. Kernels
+are compiled on their first call and cached on disk.
 """
 
 import importlib

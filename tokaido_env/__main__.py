@@ -12,18 +12,18 @@ from tokaido_env.cli.command import program
 
 COMMANDS = {
     "play": "play against an agent, in a browser or the terminal",
-    "review": "tell what decisions of recorded games lost, and what chance gave",
-    "replay": "print recorded games move by move, verified; as a page or a GIF",
+    "review": "report the mistakes in recorded games and the effect of chance",
+    "replay": "verify recorded games and print them, or write a page or a GIF",
     "export": "write recorded games as a dataset",
     "features": "print the layout of the observation",
     "actions": "print the actions and the outcomes of chance",
-    "train": "train a self-play agent",
+    "train": "train an agent by self-play",
     "evaluate": "measure agents: matches, rate, ladder, exploit, generalise",
-    "bench": "measure the speeds of this machine",
+    "bench": "measure the speed of this machine",
     "certify": "run the conformance tests of all installed libraries",
-    "warmup": "compile what is used, before it is used",
+    "warmup": "compile all kernels in advance",
 }
-"""What each command does; its `main` is in the file of its name in `cli`."""
+"""Summary of each command; `cli/COMMAND.py` has its `main`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name not in COMMANDS:
         nearest = get_close_matches(name, COMMANDS, n=1, cutoff=0)[0]
         print(
-            f"{program()}: unknown command {name[:40]!r}: the nearest is {nearest!r}, "
-            f"{program()} --help lists all",
+            f"{program()}: unknown command {name[:40]!r}: the nearest is {nearest!r}; "
+            f"{program()} --help lists all commands",
             file=sys.stderr,
         )
         return 2
@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def usage() -> str:
-    """Return all commands with a line for each."""
+    """Return the usage text: one line per command."""
     lines = [f"  {name:<9} {summary}" for name, summary in COMMANDS.items()]
     title = f"usage: {program()} COMMAND …\n\nTokaido Duo for research.\n"
-    more = f"{program()} COMMAND --help tells more of one, {program()} --version which this is."
+    more = f"Run {program()} COMMAND --help for its options, {program()} --version for the version."
     return "\n".join([title, *lines, "", more])
 
 

@@ -1,17 +1,17 @@
-"""Tokaido Duo as a PettingZoo AEC environment.
+"""Tokaido Duo as a PettingZoo AEC environment: `env` and `raw_env`.
 
 | | |
 |---|---|
 | agents | `player_0`, `player_1` |
 | actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | `{"observation": float32 (N_FEATURES,) in [0, 1], "action_mask": int8 (49,)}` |
-| board | with `see_board=True` its block stands behind the observation |
-| entities | with `observation="entities"` a dict of arrays in the place of the vector |
-| rewards | at the end: +1 to the winner, -1 to the other, 0 to both if shared |
-| step | one decision; the same player may decide several times in a row |
+| board features | with `see_board=True`, appended to the observation |
+| entities | with `observation="entities"`, a dict of arrays instead of the vector |
+| rewards | at the end: +1 to the winner, -1 to the other player, 0 to both for a shared victory |
+| step | one decision; a player may decide several times in a row |
 | render modes | `tokaido_env.render.modes`: text, pixels, a window |
 
-`env()` is one layer that behaves as PettingZoo's usual stack of wrappers over `raw_env()`.
+`env()` behaves like `raw_env()` in PettingZoo's usual wrappers, but needs only one class.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from tokaido_env.render.scene import Scene
 
 AGENTS = ("player_0", "player_1")
-Form = Literal["dict", "box", "entities"]
-FORMS: tuple[Form, ...] = ("dict", "box", "entities")
-MaskIn = Literal["both", "observation", "infos"]
-MASKS: tuple[MaskIn, ...] = ("both", "observation", "infos")
+ObservationFormat = Literal["dict", "box", "entities"]
+FORMATS: tuple[ObservationFormat, ...] = ("dict", "box", "entities")
+MaskLocation = Literal["both", "observation", "infos"]
+MASK_LOCATIONS: tuple[MaskLocation, ...] = ("both", "observation", "infos")
 _SEATS: dict[object, int] = {agent: seat for seat, agent in enumerate(AGENTS)}
 ILLEGAL_REWARD = -1.0
 
@@ -55,16 +55,16 @@ _BEFORE_RESET = frozenset(
 
 
 class RawTokaidoEnv(AECEnv[str, Any, int | None]):
-    """The environment without checks of order, bounds and legality, to wrap yourself: `raw_env`.
+    """The AEC environment without checks of order, bounds and legality: `raw_env`.
 
     Args:
         board, reward, observation, see_board, mask, render_mode: as for `env`.
 
     Attributes:
-        game: the `Game` that is played: read it for records and positions.
+        game: the `Game` being played; read its record and position, but do not play it.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it on the instance
+    metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it as an instance attribute
         "name": "tokaido_duo_v0",
         "render_modes": [*RENDER_MODES],
         "is_parallelizable": False,
@@ -76,15 +76,15 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         board: Boards = "shikoku",
         *,
         reward: Literal["win", "margin"] = "win",
-        observation: Form = "dict",
+        observation: ObservationFormat = "dict",
         see_board: bool = False,
-        mask: MaskIn = "both",
+        mask: MaskLocation = "both",
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
         check_choice("reward", reward, ("win", "margin"))
-        check_observation(observation, see_board, FORMS)
-        check_choice("mask", mask, MASKS if observation != "box" else ("both", "infos"))
+        check_observation(observation, see_board, FORMATS)
+        check_choice("mask", mask, MASK_LOCATIONS if observation != "box" else ("both", "infos"))
         self._renderer = Renderer(render_mode)
         self.boards = BoardPool.load(board).check_drawn()
         self.render_mode = render_mode
@@ -99,50 +99,52 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         self._state_observer = GameObserver("float32", see_board or entities)
         self._margin = reward == "margin"
         self._as_dict = observation != "box"
-        self._shows_mask, self._tells_mask = mask != "infos", mask != "observation"
+        self._mask_in_observation, self._mask_in_infos = mask != "infos", mask != "observation"
         self._seed: int | None = None
         self._episode = 0
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the observation space of an agent, always the same object."""
+        """Return the observation space of an agent; repeated calls return the same object."""
         return self.observation_spaces[AGENTS[_seat_of(agent)]]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the action space of an agent, always the same object."""
+        """Return the action space of an agent; repeated calls return the same object."""
         return self.action_spaces[AGENTS[_seat_of(agent)]]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin a game.
+        """Start an episode.
 
         Args:
-            seed: of the episode's luck, 0 to 2**53 - 1. Without one, the next episode of the last
-                seed; the first of a new environment takes a seed from the operating system. `infos`
-                tell the seed with which `Game(seed=…)` plays the same luck.
-            options: `{"state": position}` begins from a position as `Game.to_dict` gives it.
+            seed: random seed of the episode, 0 to 2**53 - 1. None continues with the next episode
+                of the last seed, or in a new environment takes a seed from the operating system.
+                `infos` contain the seed with which `Game(seed=…)` has the same dice and draws.
+            options: `{"state": position}` starts from a position as `Game.to_dict` returns it.
 
         Raises:
-            SeedError, PositionError: nothing has changed then.
+            SeedError: for a seed out of range.
+            PositionError: for a position that no game can reach. The environment is unchanged
+                after an error.
         """
-        base, episode = self._next_episode(seed)
-        luck = int(episode_seed(base, episode))
+        base_seed, episode = self._next_episode(seed)
+        game_seed = int(episode_seed(base_seed, episode))
         position = options_of(options).get("state")
         if position is None:
-            game = Game(self.boards, seed=luck)
+            game = Game(self.boards, seed=game_seed)
         else:
-            game = Game.from_dict(position, board=self.boards, seed=luck, chance="sampled")
-        self._seed, self._episode, self.game = base, episode, game
+            game = Game.from_dict(position, board=self.boards, seed=game_seed, chance="sampled")
+        self._seed, self._episode, self.game = base_seed, episode, game
         self.agents = list(AGENTS)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
         self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
         self.terminations = dict.fromkeys(AGENTS, False)
         self.truncations = dict.fromkeys(AGENTS, False)
         self._skip_agent_selection = None
-        self._tell(None)
+        self._update_infos(None)
         if self.render_mode == "human":
             self._render()
 
     def step(self, action: int | None) -> None:
-        """Play the decision of `agent_selection`; None for an agent that is done."""
+        """Play an action of `agent_selection`; pass None for an agent that is done."""
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
@@ -150,35 +152,41 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         self._play(agent, action)
 
     def observe(self, agent: str) -> Any:
-        """Return what an agent sees, whether it is to decide or not."""
+        """Return the observation of an agent, also while the other decides.
+
+        Returns:
+            `{"observation": …, "action_mask": int8 (49,)}`; without the mask for `mask="infos"`,
+            the array alone for `observation="box"`. The mask is 0 while the agent cannot act.
+        """
         seat = _seat_of(agent)
         game = self.game
-        seen = self._observer.observe(game, seat)
+        observation = self._observer.observe(game, seat)
         if not self._as_dict:
-            return seen
-        if not self._shows_mask:
-            return {"observation": seen}
+            return observation
+        if not self._mask_in_observation:
+            return {"observation": observation}
         mask = self._mask if seat == game.player else np.zeros(N_ACTIONS, np.int8)
-        return {"observation": seen, "action_mask": mask}
+        return {"observation": observation, "action_mask": mask}
 
     def state(self) -> npt.NDArray[np.float32]:
-        """Return the whole position as one vector: what `player_0` sees, since all is open.
+        """Return the whole position as one vector: player_0's observation, since nothing is hidden.
 
-        Where agents see the board, its block stands behind it.
+        Returns:
+            float32 (N_FEATURES,), N_BOARD_FEATURES longer with `see_board` or entities.
         """
         vector: npt.NDArray[np.float32] = self._state_observer.observe(self.game, 0)
         return vector
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, or show it, as the render mode says."""
+        """Return the position as text or pixels, or show it, depending on the render mode."""
         return self._render()
 
     def close(self) -> None:
-        """Close the window, if there is one."""
+        """Close the window, if one is open."""
         self._renderer.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RawTokaidoEnv:
-        """Copy a running environment with its luck; spaces and board are shared."""
+        """Copy the environment with its random number state; spaces and boards are shared."""
         other = copy.copy(self)
         other._renderer = copy.copy(self._renderer)
         if "game" in self.__dict__:
@@ -200,30 +208,30 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         player = self.game.player
         self.game.play(action)
         self._cumulative_rewards[agent] = 0.0
-        self._tell(player)
+        self._update_infos(player)
         if self.render_mode == "human":
             self._render()
 
-    def _tell(self, player: int | None) -> None:
-        """Set what agents may read after a decision of `player` (None after a reset)."""
+    def _update_infos(self, player: int | None) -> None:
+        """Set infos and the next agent after a decision of `player` (None after a reset)."""
         game = self.game
         next_player = game.player
-        facts: dict[str, Any] = {
+        info: dict[str, Any] = {
             "player": NO_PLAYER if player is None else player,
             "next_player": NO_PLAYER if next_player is None else next_player,
             "seed": game.seed,
             "board": game.board.name,
         }
-        if self._tells_mask:
-            facts["action_mask"] = _NO_ACTIONS
-        self.infos = {AGENTS[0]: facts, AGENTS[1]: facts.copy()}
+        if self._mask_in_infos:
+            info["action_mask"] = _NO_ACTIONS
+        self.infos = {AGENTS[0]: info, AGENTS[1]: info.copy()}
         if next_player is None:
             self._finish()
             self.agent_selection = AGENTS[0]
             return
         self.agent_selection = agent = AGENTS[next_player]
         self._mask = game.mask()
-        if self._tells_mask:
+        if self._mask_in_infos:
             self.infos[agent]["action_mask"] = self._mask
 
     def _render(self) -> str | Pixels | None:
@@ -233,7 +241,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         return self.game.scene()
 
     def _finish(self) -> None:
-        """Pay the rewards: the end by a trigger terminates, the cap on rounds truncates (R10.1)."""
+        """Set the final rewards; a trigger terminates, the cap on rounds truncates (R10.1)."""
         game = self.game
         rewards = rewards_of(game.boards, game.states, 0, self._margin)
         self.rewards = dict(zip(AGENTS, rewards, strict=True))
@@ -244,23 +252,23 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
 
 class TokaidoEnv(RawTokaidoEnv):
-    """The environment, with every check of PettingZoo's usual wrappers in one fast layer: `env`.
+    """The AEC environment with the checks of PettingZoo's usual wrappers: `env`.
 
-    It behaves as `OrderEnforcing(AssertOutOfBounds(TerminateIllegal(raw_env(), -1)))`, fused
-    because each of these wrappers costs more than a step of the game.
+    It behaves like `OrderEnforcing(AssertOutOfBounds(TerminateIllegal(raw_env(), -1)))`. The checks
+    are part of this class because each wrapper takes longer than a step of the game.
 
     Args:
-        board: as for `Game`; of a pool each episode's seed draws a board, which `infos` tell.
-        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "dict" as above; "box": the plain vector, with the mask in `infos` only;
-            "entities": as "dict", with arrays by name (`entities.ENTITY_SHAPES`) for the vector.
-        see_board: the block of its board stands behind the vector, in `state()` too
-            (`board_features`).
-        mask: where the legal actions are told: "both", or the "observation" or the "infos" alone,
-            for libraries that cannot bear both; a box has no room for them.
-        illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it
-            raises `IllegalMove` and changes nothing.
-        render_mode: None, "ansi", "rgb_array" or "human", see `tokaido_env.render.modes`.
+        board: as for `Game`. With a pool, the seed of each episode draws a board, and `infos`
+            contain its name.
+        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
+        observation: "dict" for the vector and the mask; "box" for the vector alone, with the mask
+            in `infos`; "entities" for a dict of arrays (`entities.ENTITY_SHAPES`) and the mask.
+        see_board: append the board features to the vector and to `state()` (`board_features`).
+        mask: where to put the action mask: "both", "observation" or "infos". Some libraries accept
+            only one of them. A box observation never contains it.
+        illegal: "terminate" ends the game on an illegal action, with reward -1 for the offender
+            and 0 for the other; "raise" raises `IllegalMove` and changes nothing.
+        render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
     """
 
     def __init__(
@@ -268,9 +276,9 @@ class TokaidoEnv(RawTokaidoEnv):
         board: Boards = "shikoku",
         *,
         reward: Literal["win", "margin"] = "win",
-        observation: Form = "dict",
+        observation: ObservationFormat = "dict",
         see_board: bool = False,
-        mask: MaskIn = "both",
+        mask: MaskLocation = "both",
         illegal: Literal["terminate", "raise"] = "terminate",
         render_mode: str | None = None,
     ) -> None:
@@ -285,7 +293,7 @@ class TokaidoEnv(RawTokaidoEnv):
         check_choice("illegal", illegal, ("terminate", "raise"))
         self._raises = illegal == "raise"
         self._has_reset = False
-        self._moved = False  # since agent_iter last handed out an agent
+        self._moved = False  # whether step or reset was called since `agent_iter` last yielded
 
     def __getattr__(self, name: str) -> Any:
         if name in _BEFORE_RESET:
@@ -293,12 +301,12 @@ class TokaidoEnv(RawTokaidoEnv):
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin a game, as `RawTokaidoEnv.reset`."""
+        """Start an episode; see `RawTokaidoEnv.reset`."""
         super().reset(seed, options)
         self._has_reset = self._moved = True
 
     def step(self, action: int | None) -> None:
-        """Play the decision of `agent_selection`, checking order, bounds and legality."""
+        """Play an action of `agent_selection` after checks of order, bounds and legality."""
         if not self._has_reset:
             EnvLogger.error_step_before_reset()
         self._moved = True
@@ -310,11 +318,10 @@ class TokaidoEnv(RawTokaidoEnv):
         if done and action is None:
             self._was_dead_step(None)
             return
-        inside = (
-            type(action) is int and 0 <= action < N_ACTIONS
-        )  # the common case, ten times faster
-        known = inside or _contains(self.action_spaces[agent], action)
-        assert known, "action is not in action space"
+        # The first condition covers the usual case, ten times faster than the second.
+        in_range = type(action) is int and 0 <= action < N_ACTIONS
+        in_space = in_range or _contains(self.action_spaces[agent], action)
+        assert in_space, "action is not in action space"
         if done:
             self._was_dead_step(action)
             return
@@ -326,19 +333,19 @@ class TokaidoEnv(RawTokaidoEnv):
             self._terminate_illegal(agent)
 
     def observe(self, agent: str) -> Any:
-        """Return what an agent sees, as `RawTokaidoEnv.observe`."""
+        """Return the observation of an agent; see `RawTokaidoEnv.observe`."""
         if not self._has_reset:
             EnvLogger.error_observe_before_reset()
         return super().observe(agent)
 
     def state(self) -> npt.NDArray[np.float32]:
-        """Return the whole position as one vector, as `RawTokaidoEnv.state`."""
+        """Return the whole position as one vector; see `RawTokaidoEnv.state`."""
         if not self._has_reset:
             EnvLogger.error_state_before_reset()
         return super().state()
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, or show it, as `RawTokaidoEnv.render`."""
+        """Return the position as text or pixels, or show it; see `RawTokaidoEnv.render`."""
         if not self._has_reset:
             EnvLogger.error_render_before_reset()
         return super().render()
@@ -350,7 +357,7 @@ class TokaidoEnv(RawTokaidoEnv):
         return _CheckedIterable(self, max_iter)
 
     def _terminate_illegal(self, agent: str) -> None:
-        """End the game for both, at the offender's cost, as PettingZoo's wrapper does."""
+        """End the game with reward -1 for the offender, as PettingZoo's wrapper does."""
         EnvLogger.warn_on_illegal_move()
         self._cumulative_rewards[agent] = 0.0
         self.terminations = dict.fromkeys(self.agents, True)
@@ -376,26 +383,26 @@ class _CheckedIterator(AECIterator[str, Any, "int | None"]):
 def _contains(space: spaces.Space[Any], action: object) -> bool:
     try:
         return space.contains(action)
-    except Exception:  # a stranger's own
+    except Exception:  # comparing a custom object may raise any error
         return False
 
 
 def _seat_of(agent: object) -> int:
     try:
         return _SEATS[agent]
-    except Exception:  # no agent, or what cannot be looked up
+    except Exception:  # an unknown or unhashable object
         check_choice("agent", agent, AGENTS)
         raise
 
 
-def _observation_space(form: str, see_board: bool, mask: str) -> spaces.Space[Any]:
-    seen = observation_space("entities" if form == ENTITIES else "float32", see_board)
-    if form == "box":
-        return seen
+def _observation_space(observation: str, see_board: bool, mask: str) -> spaces.Space[Any]:
+    space = observation_space("entities" if observation == ENTITIES else "float32", see_board)
+    if observation == "box":
+        return space
     if mask == "infos":
-        return spaces.Dict({"observation": seen})
+        return spaces.Dict({"observation": space})
     legal = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
-    return spaces.Dict({"observation": seen, "action_mask": legal})
+    return spaces.Dict({"observation": space, "action_mask": legal})
 
 
 _NO_ACTIONS: npt.NDArray[np.int8] = np.zeros(N_ACTIONS, np.int8)

@@ -1,4 +1,4 @@
-"""What an agent is: what decides in many games at once, and what others may know of it."""
+"""`Agent`: the interface of agents that choose actions for many games at once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tokaido_env.core.state import BOARD, STATE
 
 
 class AgentError(ValueError):
-    """A spec string that makes no agent, or what is none: the message says what was expected."""
+    """An invalid spec string, or an object that is no agent."""
 
 
 BoardRows = npt.NDArray[np.void]
-"""`BOARD` (1,) for all games, or (n,)."""
+"""`BOARD` (1,) for all games, or (n,), one per game."""
 States = npt.NDArray[np.void]
 """`STATE` (n,)."""
 Legal = npt.NDArray[np.uint64]
@@ -29,118 +29,120 @@ Legal = npt.NDArray[np.uint64]
 Keys = npt.NDArray[np.uint64]
 """Random bits for one decision of each game, uint64 (n,)."""
 Actions = npt.NDArray[np.int64]
-"""Ids of actions, int64 (n,)."""
+"""Action ids, int64 (n,)."""
 
 Judgement = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
+"""Probabilities of actions (n, N_ACTIONS), and expected results of player_0 (n,) or None."""
 
 
 @runtime_checkable
 class Agent(Protocol):
-    """Chooses actions for many games at once.
+    """An agent that chooses actions for many games at once.
 
-    What inherits from it needs `spec` and `act` only. Its `act` and `judge` say which argument is
-    wrong where they are called with others than they take: `check_agent_arguments`.
+    A subclass needs `spec` and `act` only. Its `act` and `judge` check their arguments and name a
+    wrong one: see `check_agent_arguments`.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name in ("act", "judge"):
             if name in cls.__dict__:
-                setattr(cls, name, _checked(cls.__dict__[name]))
+                setattr(cls, name, _with_checked_arguments(cls.__dict__[name]))
 
     spec: str
-    """The string that `agents.make` makes this agent from, or a name for it."""
+    """The spec string from which `agents.make` makes this agent, or a name."""
 
     cost: int = 0
-    """How long a decision takes, in simulations of `mcts`; 0 for an agent that does not search."""
+    """Time of a decision, in simulations of `mcts`; 0 for an agent that does not search."""
 
     games_at_once: int = 4096
-    """How many games to hand it at once in a match, at the most."""
+    """The largest number of games per call of `act` in a match."""
 
     batched: bool = True
-    """Whether many games at once take less time than the same one after another."""
+    """Whether one call for many games is faster than one call per game."""
 
     bot: int = NO_BOT
-    """Its number in `core.bots` if its play is a kernel: games may ask the kernel instead."""
+    """Its number in `core.bots` if it is a compiled bot, which a batch can then call directly."""
 
     may_fail: bool = True
-    """Whether `act` may raise an error or return an illegal action; False for ours only."""
+    """Whether `act` may raise an error or return an illegal action; False for built-in agents."""
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return a legal action for the player to decide in each of n games.
+        """Return a legal action for each of n games, for the player to decide.
 
         Args:
             boards: `BOARD` (1,) for all games, or (n,).
-            states: `STATE` (n,), not to be changed.
+            states: `STATE` (n,); do not write to them.
             legal: uint64 (n,), the legal actions as bits, never 0.
-            keys: uint64 (n,), random bits for this decision of this game: the only randomness an
-                agent may use, so that a match is repeatable. No agent is handed the game's luck.
+            keys: uint64 (n,), random bits for this decision of each game. They are the only source
+                of randomness that an agent may use, so that matches are reproducible.
 
         Returns:
-            int64 (n,).
+            int64 (n,), action ids.
         """
         ...
 
     def choose(self, game: Any, rng: np.random.Generator | int | None = None) -> int:
-        """Return a legal action for one game at a decision: `act` of it alone.
+        """Return a legal action for one game.
 
         Args:
-            game: a `Game`; it is left as it is.
-            rng: what the agent's luck comes from, or a seed of it; None takes it from the system.
+            game: a `Game` at a decision; it is not changed.
+            rng: a generator or a seed for the agent's random numbers; None takes a seed from the
+                operating system.
 
         Raises:
-            TypeError, ValueError: if it is no game, or nobody is to decide.
+            TypeError: if `game` is no `Game`.
+            ValueError: if the game is not at a decision.
         """
         if not isinstance(getattr(game, "legal_mask", None), int):
             raise TypeError(f"game: expected a Game, got {type(game).__name__} {repr_short(game)}")
         if not game.legal_mask:
-            raise ValueError(f"game: expected one at a decision, it is at {game.phase.name}")
+            raise ValueError(f"game: expected a game at a decision, got one at {game.phase.name}")
         self.prepare([game.board])
         keys = np.random.default_rng(rng).integers(0, 2**64, 1, np.uint64)
         legal = np.array([game.legal_mask], np.uint64)
         return int(self.act(game.boards, game.state, legal, keys)[0])
 
     def judge(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Judgement:
-        """Tell what it thinks of n positions; one that cannot tell, what it would do.
+        """Evaluate n positions; by default, the action of `act` gets probability 1.
 
         Args:
             boards, states, legal, keys: as for `act`.
 
         Returns:
-            How good it holds each action, float32 (n, N_ACTIONS): shares that sum to 1, 0 where
-            illegal; and the results that player_0 can expect, float32 (n,), in [-1, 1], None from
-            an agent that has no idea of them.
+            The probability of each action, float32 (n, N_ACTIONS), 0 where illegal; and player_0's
+            expected results, float32 (n,) in [-1, 1], or None if the agent cannot estimate them.
         """
-        shares = np.eye(N_ACTIONS, dtype=np.float32)[self.act(boards, states, legal, keys)]
-        return shares, None
+        probabilities = np.eye(N_ACTIONS, dtype=np.float32)[self.act(boards, states, legal, keys)]
+        return probabilities, None
 
     def prepare(self, boards: Sequence[Board]) -> None:
-        """Hear on which boards the coming games are played."""
+        """Prepare for games on these boards; by default do nothing."""
         return None
 
 
 _BITS: np.dtype[Any] = np.dtype(np.uint64)
 
 
-def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method that is asked for n games at once refuse what kernels could not read.
+def _with_checked_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method check its arguments, because kernels cannot.
 
-    What is as usual is known at a glance: a decision of one game takes a few microseconds.
+    The usual case is recognised by a quick test: one decision takes only a few microseconds.
     """
 
     @functools.wraps(method)
-    def asked(
+    def checked_method(
         self: Any, boards: Any, states: Any = None, legal: Any = None, keys: Any = None
     ) -> Any:
         if not _is_usual(boards, states, legal, keys):
             check_agent_arguments(boards, states, legal, keys)
         return method(self, boards, states, legal, keys)
 
-    return asked
+    return checked_method
 
 
 def _is_usual(boards: Any, states: Any, legal: Any, keys: Any) -> bool:
-    """Return whether arguments are right and their dtypes the very objects of this package."""
+    """Return whether the arguments are valid and their dtypes are this package's own objects."""
     try:
         shape = states.shape
         return (
@@ -155,22 +157,23 @@ def _is_usual(boards: Any, states: Any, legal: Any, keys: Any) -> bool:
 
 
 def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> None:
-    """Check that an agent can be asked this, as `Agent.act` tells.
+    """Check the arguments of `Agent.act` and `Agent.judge`.
 
     Raises:
-        TypeError, ValueError: naming the argument, what was expected and what it is.
+        TypeError: for an argument that is no array or has another dtype.
+        ValueError: for an array of another shape.
     """
-    asked: dict[str, tuple[Any, np.dtype[Any], str]]
-    asked = {"states": (states, STATE, "STATE"), "boards": (boards, BOARD, "BOARD")}
-    asked |= {"legal": (legal, _BITS, "uint64"), "keys": (keys, _BITS, "uint64")}
+    arguments: dict[str, tuple[Any, np.dtype[Any], str]]
+    arguments = {"states": (states, STATE, "STATE"), "boards": (boards, BOARD, "BOARD")}
+    arguments |= {"legal": (legal, _BITS, "uint64"), "keys": (keys, _BITS, "uint64")}
     n = len(states) if isinstance(states, np.ndarray) and states.ndim == 1 else None
-    for name, (value, dtype, meaning) in asked.items():
+    for name, (value, dtype, meaning) in arguments.items():
         lengths = (1, n) if name == "boards" else (n,)
         shapes = "(1,) or (n,)" if name == "boards" else "(n,)"
         expected = f"{name}: expected an array of {meaning}, of shape {shapes}"
         if not isinstance(value, np.ndarray):
             got = f"{type(value).__name__} {repr_short(value)}"
-            raise TypeError(f"{expected}, got {got}; for one Game: agent.choose(game)")
+            raise TypeError(f"{expected}, got {got}; for one Game call agent.choose(game)")
         if value.dtype != dtype:
             raise TypeError(f"{expected}, got an array of {repr_short(value.dtype)}")
         if value.ndim != 1 or len(value) not in lengths:
@@ -179,40 +182,40 @@ def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> No
 
 
 class AgentAdapter(Agent):
-    """An object that has `act`, but not all that an agent has: what it lacks is as by default.
+    """An agent made of an object with a method `act`, with defaults for all that it lacks.
 
     Args:
-        player: the object.
-        spec: of the agent; by default the object's own, or the name of its class.
+        wrapped: the object.
+        spec: name of the agent; by default the object's `spec` or the name of its class.
     """
 
-    def __init__(self, player: Any, spec: str | None = None) -> None:
-        self.player = player
-        self.spec = spec or str(getattr(player, "spec", type(player).__name__))
+    def __init__(self, wrapped: Any, spec: str | None = None) -> None:
+        self.wrapped = wrapped
+        self.spec = spec or str(getattr(wrapped, "spec", type(wrapped).__name__))
         for name in ("cost", "games_at_once", "batched", "bot"):
-            setattr(self, name, getattr(player, name, getattr(Agent, name)))
+            setattr(self, name, getattr(wrapped, name, getattr(Agent, name)))
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`."""
-        actions: npt.NDArray[np.int64] = self.player.act(boards, states, legal, keys)
+        """Return the object's actions; see `Agent.act`."""
+        actions: npt.NDArray[np.int64] = self.wrapped.act(boards, states, legal, keys)
         return actions
 
     def judge(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Judgement:
-        """Return what the object thinks or, if it cannot tell, what it would do: `Agent.judge`."""
-        tells = getattr(self.player, "judge", super().judge)
-        judgement: Judgement = tells(boards, states, legal, keys)
+        """Return the object's judgement, or the default of `Agent.judge`."""
+        judge = getattr(self.wrapped, "judge", super().judge)
+        judgement: Judgement = judge(boards, states, legal, keys)
         return judgement
 
     def prepare(self, boards: Sequence[Board]) -> None:
-        """Let the object hear on which boards the coming games are played, if it wants to."""
-        getattr(self.player, "prepare", super().prepare)(boards)
+        """Call the object's `prepare`, if it has one."""
+        getattr(self.wrapped, "prepare", super().prepare)(boards)
 
 
 def as_agent(agent: object) -> Agent:
-    """Return an `Agent`: made from a spec string, as given, or an adapter of an object with `act`.
+    """Return an `Agent` for a spec string, an agent, or an object with a method `act`.
 
     Raises:
-        AgentError: if it is none of them, or there is no such kind of agent.
+        AgentError: for an unknown spec string or any other object.
     """
     if isinstance(agent, str):
         from tokaido_env.agents import make
@@ -222,7 +225,7 @@ def as_agent(agent: object) -> Agent:
         return agent
     if not callable(getattr(agent, "act", None)) or isinstance(agent, type):
         raise AgentError(
-            "expected an agent, which has act(boards, states, legal, keys), or a spec string, "
+            "agent: expected a spec string or an object with act(boards, states, legal, keys), "
             f"got {repr_short(agent)}"
         )
     return AgentAdapter(agent)

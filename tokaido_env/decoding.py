@@ -1,7 +1,7 @@
-"""Decode what files hold into typed structs: limits in, one format of errors out.
+"""Decode untrusted files into typed structs, with limits and one error format.
 
-Declare what a file holds, with its limits; read it, look at its version first, decode it, and check
-what types cannot say::
+Declare the contents of a file, read it, check its version, decode it, and check what types cannot
+express::
 
     class Match(Struct, frozen=True):
         a: Name
@@ -12,21 +12,20 @@ what types cannot say::
         version: int
         rules: int
         matches: tuple[Match, ...]
-        fit: Fit | None = None  # a key that may be missing
+        fit: Fit | None = None  # an optional key
 
     source = Source.json(path, "ladder", LadderError)
     source.check_versions("make it again", version=VERSION, rules=RULES_VERSION)
-    held = source.decode(LadderFile)
-    for i, match in enumerate(held.matches):
+    ladder = source.decode(LadderFile)
+    for i, match in enumerate(ladder.matches):
         source.expect(match.a != match.b, f"matches[{i}]", "two agents", match.a)
 
-Every error is of the class that is given (`LadderError` here), one line: `FILE: matches[0].a:
-expected a text, got 3`. Types are taken at their word: a bool is no integer, 1.0 is none either, an
-integer is a number, and keys that are not declared are refused. A `ValueError` of a struct's own
-`__post_init__` becomes such an error too. `files.parse_json` and `read_toml` limit size, depth and
-digits before anything is decoded.
+Every error has the given class (here `LadderError`) and one line: `FILE: matches[0].a: expected a
+text, got 3`. Types are strict: neither a bool nor 1.0 is an integer, and undeclared keys are
+refused. An integer is accepted as a number. A `ValueError` of `__post_init__` becomes such an error
+too. `files.parse_json` and `read_toml` limit size, depth and digits before decoding.
 
-A part of another file, as a header, is `Source("FILE: header", data, error)`.
+`Source("FILE: header", data, error)` decodes a part of another file.
 """
 
 from __future__ import annotations
@@ -54,35 +53,35 @@ Seed = Annotated[int, Meta(ge=0, le=MAX_SEED)]
 Count = Annotated[int, Meta(ge=0, le=MAX_SEED)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
-"""A score or a rating: no NaN, and nothing that games could not give."""
+"""A score or a rating. NaN and infinity are refused."""
 
 T = TypeVar("T")
 
-_MOST = 300  # characters of what is expected, in a message
+_MAX_MESSAGE = 300  # characters
 
-_PARTS = re.compile(r"\.(\w+)|\[(\d+)\]")
+_PATH_PARTS = re.compile(r"\.(\w+)|\[(\d+)\]")
 _EXPECTED = re.compile(r"Expected `([^`]+)`(.*?)(?:, got .*)?", re.DOTALL)
-_WORDS = {
+_TYPE_NAMES = {
     **{"int": "an integer", "float": "a number", "str": "a text", "bool": "true or false"},
     **{"array": "a list", "object": "an object"},
 }
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file holds: typed fields, which may have limits, and no others."""
+    """Typed contents of a file; unknown fields are refused."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
+        """Return the fields as plain JSON types."""
         data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return data
 
 
 class Source:
-    """Data that were read, and how errors name where they are from.
+    """Data read from a file, and the name of the file for errors.
 
     Args:
-        name: of the file, or of the part of one: what stands first in every error.
-        data: as `files.parse_json` and `read_toml` return it.
+        name: name of the file or of a part of it; every error starts with it.
+        data: plain values as `files.parse_json` and `read_toml` return them.
         error: class of the errors.
     """
 
@@ -92,67 +91,68 @@ class Source:
         self.error = error
 
     @classmethod
-    def json(cls, path: Path, what: str, error: Callable[[str], Exception]) -> Source:
-        """Read a file of one JSON value; `what` says what it should be, as "ladder"."""
-        return cls._read(read_json, path, what, error)
+    def json(cls, path: Path, kind: str, error: Callable[[str], Exception]) -> Source:
+        """Read a JSON file; `kind` names its contents in errors, such as "ladder"."""
+        return cls._read(read_json, path, kind, error)
 
     @classmethod
-    def toml(cls, path: Path, what: str, error: Callable[[str], Exception]) -> Source:
-        """Read a TOML file; `what` says what it should be."""
-        return cls._read(read_toml, path, what, error)
+    def toml(cls, path: Path, kind: str, error: Callable[[str], Exception]) -> Source:
+        """Read a TOML file; `kind` names its contents in errors."""
+        return cls._read(read_toml, path, kind, error)
 
     @classmethod
     def _read(
-        cls, read: Callable[[Path], Any], path: Path, what: str, error: Callable[[str], Exception]
+        cls, read: Callable[[Path], Any], path: Path, kind: str, error: Callable[[str], Exception]
     ) -> Source:
         where = str_short(path, MAX_PATH_CHARS)
         try:
             return cls(where, read(path), error)
         except FileNotFoundError:
-            raise error(f"{where}: no such {what}") from None
+            raise error(f"{where}: no such {kind}") from None
         except OSError as failed:
             raise error(f"{where}: cannot be read: {failed.strerror}") from None
         except ValueError as failed:
             raise error(str(failed)) from None
 
     def check_versions(self, remedy: str = "", **known: int | str) -> None:
-        """Refuse another version, or rules, than this version of the package has: before the rest.
+        """Check versions before anything else is decoded.
 
         Args:
-            remedy: what helps, at the end of the error.
-            known: by key, what it must be.
+            remedy: advice to append to the error.
+            known: the expected value of each key.
         """
         for key, value in known.items():
             own = self.data.get(key) if isinstance(self.data, dict) else self.data
             self.expect(type(own) is type(value) and own == value, key, str(value), own, remedy)
 
     def decode(self, kind: type[T]) -> T:
-        """Return the data as a struct, or as another type that `msgspec` knows."""
+        """Return the data as a struct or another type that `msgspec` supports."""
         try:
             return msgspec.convert(self.data, kind)
         except msgspec.ValidationError as error:
-            raise self.error(f"{self.name}: {_in_words(str(error), self.data)}") from None
-        except UnicodeEncodeError as error:  # half of a pair of surrogates
+            raise self.error(f"{self.name}: {_message(str(error), self.data)}") from None
+        except UnicodeEncodeError as error:  # a lone surrogate
             raise self.error(
                 f"{self.name}: expected text, got {repr_short(error.object)}"
             ) from None
 
     def expect(self, right: object, place: str, wanted: str, got: object, remedy: str = "") -> None:
-        """Refuse what is not right, by its place and what was wanted there, and say what helps."""
+        """Raise an error about a place in the file unless a condition holds."""
         if not right:
             text = f"{self.name}: {place}: expected {wanted}, got {repr_short(got)}"
             raise self.error(f"{text}: {remedy}" if remedy else text)
 
 
-def _in_words(message: str, data: Any) -> str:
-    """Return an error of `msgspec`'s in our words, with what stands in its place."""
+def _message(message: str, data: Any) -> str:
+    """Return a `msgspec` error in this package's words, with the value that it is about."""
     what, _, path = message.rpartition(" - at ")
     what, path = (what, path.strip("`")) if path.startswith("`") else (message, "$")
     place = path.rpartition("$")[2].lstrip(".")
-    got = f", got {repr_short(_found(data, path))}" if "..." not in path and "`" not in path else ""
+    is_exact = "..." not in path and "`" not in path
+    got = f", got {repr_short(_value_at(data, path))}" if is_exact else ""
     expected = _EXPECTED.fullmatch(what)
     if expected is not None:
-        kinds = " or ".join(_WORDS.get(one, one) for one in expected[1].split(" | "))
+        kinds = " or ".join(_TYPE_NAMES.get(one, one) for one in expected[1].split(" | "))
         text = f"expected {kinds}{expected[2]}{got}"
     elif what.startswith("Object missing required field"):
         text = f"expected the key {what.split('`')[1]}{got}"
@@ -162,11 +162,12 @@ def _in_words(message: str, data: Any) -> str:
         text = f"expected another value{got}"
     else:
         text = what
-    return f"{place}: {escape_text(text, _MOST)}" if place else escape_text(text, _MOST)
+    text = escape_text(text, _MAX_MESSAGE)
+    return f"{place}: {text}" if place else text
 
 
-def _found(data: Any, path: str) -> Any:
-    """Return what stands at a path such as `$.matches[0].a`."""
-    for key, index in _PARTS.findall(path):
+def _value_at(data: Any, path: str) -> Any:
+    """Return the value at a path such as `$.matches[0].a`."""
+    for key, index in _PATH_PARTS.findall(path):
         data = data[key] if key else data[int(index)]
     return data

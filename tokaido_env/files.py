@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, read without trust, and kept from a second command."""
+"""Files: atomic writes, size-limited reads of untrusted JSON and TOML, and locks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from typing import IO, Any
 
 from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
 
-MAX_DEPTH = 64  # lists and objects within each other, and parts of a key
+MAX_DEPTH = 64  # nested lists and objects, and parts of a TOML key
 
-# Far more than any of ours: what a parser makes of so much takes less than 1 GiB.
+# Far more than this project's files have. Parsing that much takes less than 1 GiB of memory.
 MAX_JSON_BYTES = 16 << 20  # bytes
 MAX_TOML_BYTES = 1 << 20
 
 TEMP_SUFFIX = ".tmp"
-"""How the name of a file, or folder, ends that is being written: a kill can leave it behind."""
+"""Suffix of a file or folder that is being written; a killed process can leave it behind."""
 
 LOCK_SUFFIX = ".lock"
-"""How the name of a lock ends: in a folder, or beside a file."""
+"""Suffix of a lock: in the locked folder, or next to the locked file."""
 
 _LONG_KEY = re.compile(
     r"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*)"""
@@ -35,62 +35,62 @@ _LONG_KEY = re.compile(
 
 
 class InUseError(ValueError):
-    """A file or folder that another command works on: the message says what helps."""
+    """A file or folder that another process has locked."""
 
 
 class OutputError(OSError):
-    """A path that nothing can be written to: the message says why."""
+    """A path that cannot be written; the message gives the reason."""
 
 
 # Writing
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file as `atomic_write` does."""
+    """Write a text file atomically; see `atomic_write`."""
     with atomic_write(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Give a new file that takes the place of `path` if all goes well and else is gone.
+    """Open a temporary file that replaces `path` on success and is removed on an error.
 
-    Its contents are on the disk before it has that name, and the name before this returns.
+    The contents are on disk before the file gets its name, and the name before this returns.
 
     Raises:
-        OutputError: if there is something else than a plain file.
+        OutputError: if something other than a regular file is at `path`.
         OSError: naming the file.
     """
     _check_kind(path)
-    unfinished = path.with_name(path.name + TEMP_SUFFIX)
+    temporary = path.with_name(path.name + TEMP_SUFFIX)
     with name_path_in_errors(path):
-        unfinished.unlink(missing_ok=True)  # it may be a link to another file
+        temporary.unlink(missing_ok=True)  # it may be a link to another file
         try:
-            with unfinished.open("xb") as file:
+            with temporary.open("xb") as file:
                 yield file
                 flush_to_disk(file)
-            unfinished.replace(path)
+            temporary.replace(path)
             flush_folder(path.parent)
         except BaseException:
-            unfinished.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
 
 def flush_to_disk(file: IO[bytes] | IO[str]) -> None:
-    """See what was written to a file on the disk."""
+    """Flush a file to disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def flush_folder(folder: Path) -> None:
-    """See the names in a folder on the disk, where the system lets one."""
+    """Flush the names in a folder to disk, where the system supports it."""
     if sys.platform == "win32":
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a network's, a container's
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # network and container file systems
             raise
     finally:
         os.close(handle)
@@ -98,7 +98,7 @@ def flush_folder(folder: Path) -> None:
 
 @contextmanager
 def name_path_in_errors(path: Path) -> Iterator[None]:
-    """Name a file in an OSError that names none, as that of a full disk, or its unfinished form."""
+    """Add `path` to an `OSError` that names no file, as for a full disk, or the temporary file."""
     try:
         yield
     except OSError as error:
@@ -112,15 +112,15 @@ def check_outputs(
     folder: str | Path | None = None,
     read: Sequence[str | Path | None] = (),
 ) -> None:
-    """Refuse paths at which nothing could be written, before work is done for it.
+    """Check paths of outputs before any work is done for them.
 
     Args:
-        files: what is to be written; None is nothing.
-        folder: one that files are written to; it is made if it is not there.
-        read: files that are read: none of them may be replaced.
+        files: paths to write; None is skipped.
+        folder: a folder to write to; it may not exist yet.
+        read: paths that are read and must not be overwritten.
 
     Raises:
-        OutputError: naming the first that cannot be.
+        OutputError: naming the first path that cannot be written.
     """
     outputs = [Path(path) for path in files if path is not None]
     for path in outputs:
@@ -130,43 +130,43 @@ def check_outputs(
         outputs.append(Path(folder))
         _check_place(outputs[-1])
         if outputs[-1].exists() and not outputs[-1].is_dir():
-            raise OutputError(f"{folder}: expected a folder, it is none")
+            raise OutputError(f"{folder}: expected a folder, got {file_kind(outputs[-1])}")
     for i, path in enumerate(outputs):
-        if any(_same(path, Path(other)) for other in read if other is not None):
+        if any(_is_same_file(path, Path(other)) for other in read if other is not None):
             raise OutputError(f"{path}: is read too: expected another file to write")
-        if any(_same(path, other) for other in outputs[:i]):
-            raise OutputError(f"{path}: each output needs a name of its own")
+        if any(_is_same_file(path, other) for other in outputs[:i]):
+            raise OutputError(f"{path}: expected a different file for each output")
 
 
 def _check_place(path: Path) -> None:
-    """Refuse a path that nothing can stand at, or that may not be written."""
-    above = path.absolute().parent
-    if not above.is_dir():
-        raise OutputError(f"{path}: there is no folder {above}")
-    if not os.access(path if path.exists() else above, os.W_OK):
+    """Refuse a path in a missing folder or without write permission."""
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {parent}")
+    if not os.access(path if path.exists() else parent, os.W_OK):
         raise OutputError(f"{path}: not writable")
 
 
 def _check_kind(path: Path) -> None:
-    """Refuse what is no plain file: it would be gone."""
+    """Refuse anything but a regular file, because writing would replace it."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        raise OutputError(f"{path}: expected a file or nothing there, it is {kind_of_mode(mode)}")
+        raise OutputError(f"{path}: expected a file or nothing, got {kind_of_mode(mode)}")
 
 
 def kind_of_mode(mode: int) -> str:
-    """Say what stands at a path, by the mode that `stat` gives."""
+    """Return the kind of file of a mode from `stat`, such as "a folder"."""
     return _KINDS.get(stat.S_IFMT(mode), "a device")
 
 
 def file_kind(path: Path) -> str:
-    """Say what stands at a path, links followed: NOTHING if nothing does, or can."""
+    """Return the kind of file at a path, following links; NOTHING for a missing path."""
     try:
         return kind_of_mode(path.stat().st_mode)
-    except (OSError, ValueError):  # too long, links that lead to each other; no path at all
+    except (OSError, ValueError):  # too long, a cycle of links, or a null character
         return NOTHING
 
 
@@ -177,7 +177,7 @@ _KINDS = {
 }
 
 
-def _same(path: Path, other: Path) -> bool:
+def _is_same_file(path: Path, other: Path) -> bool:
     if path.exists() and other.exists():
         return path.samefile(other)
     return path.resolve() == other.resolve()
@@ -187,16 +187,16 @@ def _same(path: Path, other: Path) -> bool:
 
 
 def parse_json(text: str) -> Any:
-    """Return what a text says in JSON.
+    """Parse JSON with limits on length, depth and digits.
 
     Raises:
-        ValueError: in one short line, if the text is no JSON, too long, nested too deeply, has a
-            number of too many digits, or names a key of an object twice.
+        ValueError: with a one-line message, for invalid JSON, a text beyond a limit, or a repeated
+            key in an object.
     """
     if len(text) > MAX_JSON_BYTES:
         raise ValueError(_too_large(MAX_JSON_BYTES))
     try:
-        data = json.loads(text, object_pairs_hook=_object)
+        data = json.loads(text, object_pairs_hook=_dict_of_unique_keys)
     except RecursionError:
         raise ValueError(_too_deep()) from None
     except json.JSONDecodeError:
@@ -209,11 +209,11 @@ def parse_json(text: str) -> Any:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a file says in JSON.
+    """Read a JSON file.
 
     Raises:
-        OSError: if it cannot be read.
-        ValueError: as `parse_json`, or if it is no text; the message names the file.
+        OSError: if the file cannot be read.
+        ValueError: as for `parse_json`, or if it is no UTF-8 text; the message names the file.
     """
     try:
         return parse_json(read_text(path, MAX_JSON_BYTES))
@@ -224,38 +224,38 @@ def read_json(path: Path) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return what a TOML file says.
+    """Read a TOML file.
 
     Raises:
-        OSError: if it cannot be read.
-        ValueError: in one short line that names the file, if it is no text or no TOML, too large,
-            nested too deeply, or has a key of too many parts or a number of too many digits.
+        OSError: if the file cannot be read.
+        ValueError: with a one-line message that names the file, for invalid UTF-8 or TOML, or a
+            file beyond a limit on size, depth or digits.
     """
     try:
         return _parse_toml(read_text(path, MAX_TOML_BYTES))
-    except ValueError as error:  # no TOML, or no UTF-8
-        what = escape_text(str(error), 200)
-        raise ValueError(f"{str_short(path, MAX_PATH_CHARS)}: not a TOML file: {what}") from None
+    except ValueError as error:
+        reason = escape_text(str(error), 200)
+        raise ValueError(f"{str_short(path, MAX_PATH_CHARS)}: not a TOML file: {reason}") from None
 
 
-def read_text(path: Path, most: int) -> str:
-    """Return the text of a plain file: a pipe might never end, or never begin.
+def read_text(path: Path, max_bytes: int) -> str:
+    """Read a regular file as UTF-8 text. A pipe is refused, because reading it could block.
 
     Args:
-        path: of the file.
-        most: bytes of it.
+        path: path of the file.
+        max_bytes: largest accepted size.
 
     Raises:
-        OSError: if it cannot be read.
-        ValueError: if it is something else, or larger.
+        OSError: if the file cannot be read.
+        ValueError: for anything but a regular file, a file that is too large, or invalid UTF-8.
     """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
-        raise ValueError(f"expected a file, it is {kind_of_mode(mode)}")
+        raise ValueError(f"expected a file, got {kind_of_mode(mode)}")
     with path.open("rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise ValueError(_too_large(most))
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise ValueError(_too_large(max_bytes))
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -266,7 +266,7 @@ def read_text(path: Path, most: int) -> str:
 
 
 def _parse_toml(text: str) -> dict[str, Any]:
-    if _LONG_KEY.search(text):  # tomllib would take minutes
+    if _LONG_KEY.search(text):  # tomllib would need minutes
         raise ValueError(_too_deep())
     try:
         data = tomllib.loads(text)
@@ -279,17 +279,17 @@ def _parse_toml(text: str) -> dict[str, Any]:
     return data
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _dict_of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {repr_short(twice)} comes twice")
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"expected each key once, got {repr_short(repeated)} twice")
     return data
 
 
-def _too_large(most: int) -> str:
-    return f"too large: expected at most {most >> 20} MiB"
+def _too_large(max_bytes: int) -> str:
+    return f"too large: expected at most {max_bytes >> 20} MiB"
 
 
 def _too_deep() -> str:
@@ -297,40 +297,40 @@ def _too_deep() -> str:
 
 
 def _long_number(text: str) -> str:
-    """Say where a number has more digits than Python reads; nothing if there is none."""
+    """Return a message about a number with more digits than Python reads, or an empty string."""
     most = sys.get_int_max_str_digits()
     found = re.search(rf"(?<![\d_])\d(?:_?\d){{{most}}}", text) if most else None
     if found is None:
         return ""
     line = text.count("\n", 0, found.start()) + 1
-    return f"line {line}: a number of more than {most} digits"
+    return f"line {line}: expected numbers of at most {most} digits"
 
 
 def _is_deep(data: Any) -> bool:
     """Return whether lists and objects are nested deeper than `MAX_DEPTH`."""
     level = [data]
     for _ in range(MAX_DEPTH + 1):
-        nests = [one for one in level if isinstance(one, dict | list)]
-        level = [x for one in nests for x in (one.values() if isinstance(one, dict) else one)]
+        nested = [value for value in level if isinstance(value, dict | list)]
+        level = [
+            x for value in nested for x in (value.values() if isinstance(value, dict) else value)
+        ]
     return bool(level)
 
 
-# One command at a time
+# Locks
 
-_held: dict[Path, _Held] = {}  # the locks of this process, by file
+_locks: dict[Path, _Lock] = {}  # the locks that this process holds, by lock file
 
 
-class _Held:
-    """A lock of this process."""
-
+class _Lock:
     def __init__(self, handle: int) -> None:
         self.handle = handle
-        self.count = 0  # how often it was taken
+        self.count = 0  # calls of `lock` without a release
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep a file or folder for this process: see `lock`."""
+    """Hold a lock on a file or folder; see `lock`."""
     release = lock(path)
     try:
         yield
@@ -339,75 +339,78 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def lock(path: Path) -> Callable[[], None]:
-    """Keep a file, there or not, or a folder for this process, which may do so more than once.
+    """Lock a file or folder for this process, which may lock it again.
 
-    The operating system holds the lock: it is gone with the process, however that ended.
+    The operating system releases the lock when the process ends for any reason.
+
+    Args:
+        path: a folder, or a file, which may not exist yet.
 
     Returns:
-        What gives it back.
+        A function that releases the lock.
 
     Raises:
-        InUseError: if another process keeps it.
+        InUseError: if another process holds the lock.
     """
     path = path.resolve()
     file = path / LOCK_SUFFIX if path.is_dir() else path.with_name(path.name + LOCK_SUFFIX)
-    if file not in _held:
-        _held[file] = _Held(_acquire(file, path))
-    held = _held[file]
-    held.count += 1
+    if file not in _locks:
+        _locks[file] = _Lock(_acquire(file, path))
+    own = _locks[file]
+    own.count += 1
 
     def release() -> None:
-        held.count -= 1
-        if not held.count:
-            del _held[file]
-            _let_go(file, held.handle)
+        own.count -= 1
+        if not own.count:
+            del _locks[file]
+            _release(file, own.handle)
 
     return release
 
 
 def _acquire(file: Path, path: Path) -> int:
-    """Return an open file that holds the lock: one that still has this name."""
+    """Return a locked file handle, once it belongs to the file of this name."""
     while True:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         handle = os.open(file, flags, 0o666)
-        if not _try_to_lock(handle):
+        if not _try_lock(handle):
             os.close(handle)
             raise InUseError(
-                f"{path}: another command is working on it: wait until it has ended, or name "
-                "another"
+                f"{path}: another command is working on it: wait for that command, or choose "
+                "another path"
             )
         try:
             if os.path.samestat(os.fstat(handle), file.lstat()):
                 return handle
         except FileNotFoundError:
             pass
-        os.close(handle)  # whoever held it has just removed it
+        os.close(handle)  # its last holder has just removed the file
 
 
 if sys.platform == "win32":
     import msvcrt
 
-    def _try_to_lock(handle: int) -> bool:
+    def _try_lock(handle: int) -> bool:
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError:
             return False
         return True
 
-    def _let_go(file: Path, handle: int) -> None:
+    def _release(file: Path, handle: int) -> None:
         os.close(handle)
-        with suppress(OSError):  # another has opened it since
+        with suppress(OSError):  # another process has opened it
             file.unlink()
 else:
     import fcntl
 
-    def _try_to_lock(handle: int) -> bool:
+    def _try_lock(handle: int) -> bool:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
 
-    def _let_go(file: Path, handle: int) -> None:
-        file.unlink(missing_ok=True)  # while it is still locked: nobody else has it
+    def _release(file: Path, handle: int) -> None:
+        file.unlink(missing_ok=True)  # still locked, so no other process holds it
         os.close(handle)

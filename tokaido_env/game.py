@@ -1,4 +1,4 @@
-"""`Game`: one game made pleasant."""
+"""`Game`: one game of Tokaido Duo as a Python object."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tokaido_env.render.svg import Picture
     from tokaido_env.trajectory import Trajectory
 
-_ROOM = 512  # events that a game has room for at first: half of the games have fewer
+_INITIAL_CAPACITY = 512  # events; half of the games have fewer
 
 
 class Game:
@@ -48,23 +48,23 @@ class Game:
 
     Args:
         board: name of a built-in board, path of a board file, `family:NUMBER`, a `Board`, or a
-            pool such as `family:train/1000`, of which the seed draws one (`boards.board_pool`).
-        seed: of the game's luck, 0 to 2**53 - 1; the same seed and moves give the same game. None
-            takes one from the operating system.
-        chance: "sampled": chance resolves itself from the seed; "explicit": the game stops at each
-            chance phase and `play` takes an outcome.
+            pool such as `family:train/1000`, from which the seed draws one (`boards.board_pool`).
+        seed: random seed of dice and draws, 0 to 2**53 - 1. The same seed and moves give the same
+            game. None takes a seed from the operating system.
+        chance: "sampled": dice and draws follow from the seed; "explicit": the game stops at each
+            chance phase, where `play` takes an outcome.
 
     Attributes:
         board: the `Board`.
-        chance: as given.
-        seed: what gives the whole game again with the same moves; None with explicit chance and in
-            a copy that was given other luck.
-        player: whose decision it is; None at chance and when the game is over.
-        legal_mask: the legal actions as bits of one integer; 0 at chance and when over.
-        boards, states: `BOARD` and `STATE` arrays of shape (1,), for kernels. Live: do not write.
+        chance: as passed.
+        seed: the seed that reproduces the whole game with the same moves; None with explicit
+            chance and in a copy with new random numbers.
+        player: the player to decide, 0 or 1; None at chance and at the end.
+        legal_mask: the legal actions as bits of one integer; 0 at chance and at the end.
+        boards, states: `BOARD` and `STATE` arrays of shape (1,), for kernels. Read only.
 
-    `print(game)` draws the position as text, notebooks show a picture. Two games are equal (`==`)
-    when their boards and positions are.
+    `print(game)` draws the position as text, and notebooks show a picture. Games are equal (`==`)
+    if their boards and positions are equal.
 
     >>> game = Game(seed=7)
     >>> game.play(game.legal_actions()[0])
@@ -90,19 +90,19 @@ class Game:
         seed: int | None = None,
         chance: Chance | None = None,
     ) -> Game:
-        """Start a game from a position, as `to_dict` gives it, with fresh luck.
+        """Start a game from a position, with new random numbers.
 
         Args:
-            position: the position.
-            board: needed when `position["board"]` names a board that is neither built in nor of
-                the family; of a pool, the board that the position names.
+            position: a position as `to_dict` returns it.
+            board: required if `position["board"]` names a board that is neither built in nor of
+                the family. A pool must contain the board that the position names.
             seed: as for `Game`.
-            chance: as for `Game`; None means "explicit" for a position at a chance phase, so that
-                the game stands exactly where the position does, else "sampled".
+            chance: as for `Game`. None means "explicit" for a position at a chance phase, which
+                keeps the game exactly at that position, and "sampled" otherwise.
 
         Raises:
-            PositionError: if no game can reach the position.
-            BoardError: if there is no such board.
+            PositionError: for a position that no game can reach.
+            BoardError: for an unknown board.
         """
         loaded = _board_of(position, board)
         states = positions.from_dict(loaded, position)
@@ -129,11 +129,11 @@ class Game:
         self._luck = np.zeros(1, LUCK)
         seed_luck(self._luck, 0, seed)
         self._sampled = chance == "sampled"
-        self._history = np.zeros(_ROOM, np.int32)  # as `advance` takes it
+        self._history = np.zeros(_INITIAL_CAPACITY, np.int32)  # as `advance` takes it
         self._advance(NO_ACTION)
 
     def _advance(self, move: int) -> None:
-        """Play a move that is on offer, or none, and chance: all of it or, at Ctrl-C, nothing."""
+        """Play a legal move, or NO_ACTION, and sampled chance; Ctrl-C leaves a consistent game."""
         try:
             legal, player = advance_game(
                 self.boards, self.states, self._luck, 0, move, self._sampled, self._history
@@ -146,20 +146,20 @@ class Game:
             self.legal_mask = legal
             self.player = None if player == NO_PLAYER else player
         except BaseException:  # Ctrl-C came before the kernel ran, or after it
-            self._note_turn()
+            self._update_legal()
             raise
 
-    def _note_turn(self) -> None:
-        """Note what is legal and who decides where the game stands."""
-        here = self.boards, self.states, self._luck, 0
-        self.legal_mask, player = advance_game(*here, NO_ACTION, False, self._history)
+    def _update_legal(self) -> None:
+        """Set `legal_mask` and `player` from the state."""
+        args = self.boards, self.states, self._luck, 0
+        self.legal_mask, player = advance_game(*args, NO_ACTION, False, self._history)
         self.player = None if player == NO_PLAYER else player
 
-    # What is going on
+    # The position
 
     @property
     def phase(self) -> Phase:
-        """What happens next."""
+        """The current phase, such as `Phase.MOVE`."""
         return Phase(self.states["phase"][0])
 
     @property
@@ -169,21 +169,21 @@ class Game:
 
     @property
     def end(self) -> str | None:
-        """How the game ended, "triggers" or "cap"; None while it runs."""
+        """The reason of the end, "triggers" or "cap"; None before the end."""
         return ENDS[self.states["end"][0]]
 
     @property
     def rounds(self) -> int:
-        """Rolls made."""
+        """The number of rolls so far."""
         return int(self.states["round"][0])
 
     @property
     def state(self) -> npt.NDArray[np.void]:
-        """A copy of the state: a `STATE` array of shape (1,)."""
+        """A copy of the state, `STATE` (1,)."""
         return copy_rows(self.states)
 
     def legal_actions(self) -> list[int]:
-        """Return the ids of the legal actions, ascending; empty at chance and when over."""
+        """Return the ids of the legal actions, ascending; empty at chance and at the end."""
         return actions_of(self.legal_mask)
 
     def legal_labels(self) -> list[str]:
@@ -191,37 +191,38 @@ class Game:
         return [LABELS[action] for action in actions_of(self.legal_mask)]
 
     def observation(self, seat: int | None = None) -> npt.NDArray[np.float32]:
-        """Return what a seat sees, as environments show it by default: `FEATURES`.
+        """Return the observation of a seat, in the default format of the environments.
 
         Args:
             seat: 0 or 1; None means the player to decide.
 
         Returns:
-            float32 (337,), numbers in [0, 1].
+            float32 (N_FEATURES,) in [0, 1]; `FEATURES` describes the entries.
 
         Raises:
-            ValueError: if there is no such seat, or None is given where nobody is to decide.
+            ValueError: for another seat, or for None while nobody is to decide.
         """
         seat = self.player if seat is None else seat
         if seat is None:
-            raise ValueError(f"seat: expected 0 or 1 at {self.phase.name}, where nobody decides")
+            raise ValueError(
+                f"seat: expected 0 or 1 at {self.phase.name}, where nobody decides, got None"
+            )
         check_choice("seat", seat, (0, 1))
-        seen = np.empty(N_FEATURES, np.float32)
-        encode_game(self.boards, self.states, 0, int(seat), seen)
-        return seen
+        observation = np.empty(N_FEATURES, np.float32)
+        encode_game(self.boards, self.states, 0, int(seat), observation)
+        return observation
 
     def mask(self) -> npt.NDArray[np.int8]:
-        """Return the legal actions as environments show them.
+        """Return the action mask of the environments: int8 (49,), 1 = legal.
 
-        Returns:
-            int8 (49,), 1 = legal; zeros at chance and when over.
+        It is 0 at chance and at the end.
         """
         mask = np.empty(N_ACTIONS, np.int8)
         unpack_mask(self.legal_mask, mask)
         return mask
 
     def outcomes(self) -> list[tuple[str, float]]:
-        """Return the possible outcomes of a chance phase as (label, probability); else []."""
+        """Return the possible outcomes as (label, probability) at a chance phase, otherwise []."""
         weights, step = self._weights()
         phase, total = self.phase, int(weights.sum())
         return [
@@ -231,21 +232,24 @@ class Game:
         ]
 
     def scores(self) -> list[dict[str, int]]:
-        """Return the points of both seats as they would count now (R9.2)."""
+        """Return the points of both seats in the current position (R9.2), as dicts by category."""
         return list(result_of(self.boards, self.states)["scores"])
 
     def winner(self) -> int | None:
-        """Return the seat that has won; None for a shared victory, at the cap, or while it runs."""
+        """Return the winning seat; None for a shared victory, at the cap and before the end."""
         return seat_or_none(winner_of(self.boards, self.states, 0))
 
-    # Playing
+    # Moves
 
     def play(self, move: int | str) -> None:
-        """Play a decision or, at a chance phase, an outcome: by id or by label.
+        """Play a decision or, at a chance phase, an outcome.
+
+        Args:
+            move: id or label of an action or outcome.
 
         Raises:
-            IllegalMove: if it is not on offer; nothing has changed then.
-            KeyboardInterrupt: at Ctrl-C: the move is played, with all that follows, or it is not.
+            IllegalMove: naming the legal moves; the game is unchanged.
+            KeyboardInterrupt: the move has either been played completely or not at all.
         """
         legal = self.legal_mask
         if legal:
@@ -254,7 +258,7 @@ class Game:
             else:
                 action = move if type(move) is int else _as_int(move)
             if action < 0 or not legal >> action & 1:
-                raise self._refused(move)
+                raise self._illegal_move(move)
         else:
             action = self._outcome_id(move)
         self._advance(action)
@@ -263,9 +267,9 @@ class Game:
         """Return an independent copy of the game.
 
         Args:
-            luck: "fresh": luck of its own, derived from this game's and a count of its copies, so
-                that no copy tells the future; "same": the very same future.
-            seed: take the luck of this seed instead.
+            luck: "fresh": new random numbers, derived from this game's and the number of its
+                copies, so that a copy does not reveal the future; "same": the same future.
+            seed: use the random numbers of this seed instead.
         """
         check_choice("luck", luck, ("fresh", "same"))
         other = copy.copy(self)
@@ -281,20 +285,20 @@ class Game:
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Game:
-        """Copy the luck exactly; boards are shared."""
+        """Copy the game with the same random numbers; boards are shared."""
         return self.copy(luck="same")
 
-    # In and out
+    # Conversions
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything visible as plain JSON types; `from_dict` is its inverse."""
+        """Return the position as plain JSON types; `from_dict` is the inverse."""
         return positions.to_dict(self.board, self.states[0])
 
     def record(self, players: Sequence[str] = ("?", "?")) -> Record:
-        """Return everything that happened, to save and replay.
+        """Return a record of the game, to save and replay.
 
         Args:
-            players: what to call the two players in the record.
+            players: names of the two players.
         """
         from tokaido_env.record import Record
 
@@ -310,11 +314,11 @@ class Game:
         )
 
     def show(self, policy: str | Agent | None = None, theme: Theme = "auto") -> Picture:
-        """Return a picture of the position, which notebooks show.
+        """Return a picture of the position, which notebooks display.
 
         Args:
-            policy: an agent, or the spec of one as `agents.make` takes it, to write how likely it
-                takes each legal action, and who it thinks will win.
+            policy: an agent or spec string; the picture then shows the agent's probability of each
+                legal action and its expected result.
             theme: "light", "dark", or "auto" to follow the reader's setting.
         """
         from tokaido_env.render.svg import Picture, draw
@@ -322,7 +326,7 @@ class Game:
         return Picture(draw(self.scene(policy), theme))
 
     def scene(self, policy: str | Agent | None = None) -> Scene:
-        """Return what there is to see: what pictures are drawn from.
+        """Return the scene from which pictures of the position are drawn.
 
         Args:
             policy: as for `show`.
@@ -335,8 +339,8 @@ class Game:
         if policy is None or not self.legal_mask:
             return scene_of(self.board, self.states, last=last)
         legal = np.array([self.legal_mask], np.uint64)
-        asked = self.boards, self.state, legal, np.zeros(1, np.uint64)
-        shares, values = as_agent(policy).judge(*asked)
+        keys = np.zeros(1, np.uint64)
+        shares, values = as_agent(policy).judge(self.boards, self.state, legal, keys)
         value = None if values is None else float(values[0])
         return scene_of(self.board, self.states, probabilities=shares[0], value=value, last=last)
 
@@ -345,16 +349,16 @@ class Game:
 
     @property
     def start_position(self) -> dict[str, Any] | None:
-        """The position that the game was begun from; None for an ordinary game."""
+        """The position from which the game was started; None for an ordinary game."""
         if not self._started_from_position:
             return None
         return positions.to_dict(self.board, self._start[0])
 
     def trajectory(self, since: Game | None = None) -> Trajectory:
-        """Return everything that happened, with the position before each event.
+        """Return all events with the position before each.
 
         Args:
-            since: an earlier copy of this game, to return only what happened after it.
+            since: an earlier copy of this game; return only later events.
         """
         from tokaido_env.trajectory import replay_ids
 
@@ -370,12 +374,12 @@ class Game:
         """Return the label of an action or, at a chance phase, of an outcome.
 
         Raises:
-            IllegalMove: if there is no such action or outcome.
+            IllegalMove: for an unknown action or outcome.
         """
         weights, step = self._weights()
         known, number = len(LABELS) if self.legal_mask else len(weights), _as_int(move)
         if not 0 <= number < known:
-            raise self._refused(move)
+            raise self._illegal_move(move)
         if self.legal_mask:
             return LABELS[number]
         return outcome_label(self.board.kinds, self.phase, step, number)
@@ -388,8 +392,8 @@ class Game:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        who = "" if self.player is None else f", player {self.player} to decide"
-        return f"<Game {self.board.name!r}, round {self.rounds}, {self.phase.name}{who}>"
+        player = "" if self.player is None else f", player {self.player} to decide"
+        return f"<Game {self.board.name!r}, round {self.rounds}, {self.phase.name}{player}>"
 
     def __str__(self) -> str:
         from tokaido_env.render.ansi import draw
@@ -397,7 +401,7 @@ class Game:
         return draw(self.scene(), color=False)
 
     def _weights(self) -> tuple[npt.NDArray[np.int64], int]:
-        """Return the weights of the outcomes (none at a decision) and the step of the set-up."""
+        """Return the outcome weights (empty at a decision) and the step of the set-up."""
         weights = np.zeros(MAX_OUTCOMES, np.int64)
         n, step = weights_of(self.boards, self.states, 0, weights)
         return weights[:n], step
@@ -409,17 +413,17 @@ class Game:
         else:
             outcome = _as_int(move)
         if not 0 <= outcome < len(weights) or not weights[outcome]:
-            raise self._refused(move)
+            raise self._illegal_move(move)
         return outcome
 
-    def _refused(self, move: object) -> IllegalMove:
+    def _illegal_move(self, move: object) -> IllegalMove:
         return IllegalMove(
             illegal_move_message(self.board.kinds, self.boards, self.states, 0, move)
         )
 
 
 def _board_of(position: Mapping[str, Any], boards: Boards | None) -> Board:
-    """Return the board of a position; whether it names the only one is looked at with the rest."""
+    """Return the board of a position. The reader of positions checks the name of an only board."""
     pool = None if boards is None else BoardPool.load(boards)
     if pool is not None and len(pool) == 1:
         return pool[0]
@@ -427,10 +431,10 @@ def _board_of(position: Mapping[str, Any], boards: Boards | None) -> Board:
 
 
 def _as_int(move: object) -> int:
-    """Accept NumPy's integers, which agents and masks hand out."""
+    """Return an integer as int, also NumPy's; NO_ACTION for anything else."""
     if isinstance(move, bool):
         return NO_ACTION
     try:
         return operator.index(move)  # type: ignore[arg-type]
-    except Exception:  # none, or a stranger's own
+    except Exception:  # a custom `__index__` may raise any error
         return NO_ACTION

@@ -1,18 +1,18 @@
-"""Tokaido Duo for Gymnasium: one learner against an opponent that is part of the environment.
+"""Gymnasium environments: one learner against opponents, single and vectorised.
 
 | | |
 |---|---|
 | id | `TokaidoDuo-v0`, registered by `import tokaido_env`; `make` and `make_vec` |
 | actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | float32 (N_FEATURES,) in [0, 1], or uint8 with `observation="uint8"` |
-| board | with `see_board=True` its block stands behind the observation |
-| entities | with `observation="entities"` a dict of arrays in the place of the vector |
+| board features | with `see_board=True`, appended to the observation |
+| entities | with `observation="entities"`, a dict of arrays instead of the vector |
 | mask | `info["action_mask"]`, int8 (49,), 1 = legal; `action_masks()` for maskable learners |
-| reward | at the end: +1 for a win, -1 for a loss, 0 if shared |
-| step | one decision of the learner, and all the opponent's until the learner decides again |
+| reward | at the end: +1 for a win, -1 for a loss, 0 for a shared victory |
+| step | one decision of the learner, then the opponent's until the learner decides again |
 | render modes | `tokaido_env.render.modes`: text, pixels, a window |
 
-An illegal action loses the game. `tokaido_env.single_agent` plays the games; this translates.
+An illegal action ends the game as a loss. The games are those of `tokaido_env.single_agent`.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _AUTORESET_MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED, "SameStep",
 
 
 class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
-    """One game at a time.
+    """A game of the learner against an opponent.
 
     Args:
         opponent: a spec string such as "greedy" or "policy:runs/a/best", or an agent.
-        seat: of the learner: 0, 1, "random" (drawn for each episode from its seed), "alternate".
+        seat: the learner's seat: 0, 1, "random" (drawn from each episode's seed) or "alternate".
         board: as for `Game`.
-        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "float32", "uint8" or "entities", and
-        see_board: as for `Batch`.
-        render_mode: None, "ansi", "rgb_array" or "human", see `tokaido_env.render.modes`.
+        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
+        observation: "float32", "uint8" or "entities", as for `Batch`.
+        see_board: append the board features to the observation, as for `Batch`.
+        render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  as Gymnasium declares it
@@ -89,11 +89,20 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode.
+        """Start an episode.
 
         Args:
-            seed: of the episode's luck, 0 to 2**53 - 1; None: the next episode of the last seed.
-            options: `{"state": position}` begins from a position as `Game.to_dict` gives it.
+            seed: random seed, 0 to 2**53 - 1; None continues with the next episode of the last
+                seed.
+            options: `{"state": position}` starts from a position as `Game.to_dict` returns it.
+
+        Returns:
+            The learner's first observation, and infos: `action_mask`, `seed` (that of a `Game`
+            with the same dice and draws), `board`, `seat`, `player` and `next_player`.
+
+        Raises:
+            SeedError: for a seed out of range.
+            PositionError: for a position that no game can reach.
         """
         seed = None if seed is None else check_seed(seed)
         self.games.reset(seed, options_of(options).get("state"))
@@ -103,7 +112,14 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
         return observation_at(self.games.observe(), 0), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play a decision and the opponent's answers."""
+        """Play an action of the learner, then the opponent until the learner decides again.
+
+        Args:
+            action: id of an action; an illegal one ends the game with reward -1.
+
+        Returns:
+            Observation, reward, terminated, truncated (at the cap on rounds), and infos.
+        """
         games = self.games
         move = as_array("action", action)
         if move.size != 1:
@@ -115,16 +131,16 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
         return observation_at(games.observe(), 0), float(games.reward[0]), *ends, self._info()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Return the legal actions: bool (N_ACTIONS,), none when the game is over."""
+        """Return the legal actions, bool (N_ACTIONS,); all False after the end."""
         masks: npt.NDArray[np.bool_] = self.games.masks()[0]
         return masks
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, or show it, as the render mode says."""
+        """Return the position as text or pixels, or show it, depending on the render mode."""
         return self._renderer.render(self._scene, self.metadata["render_fps"])
 
     def close(self) -> None:
-        """Close the window, if there is one."""
+        """Close the window, if one is open."""
         self._renderer.close()
 
     def _scene(self) -> Scene:
@@ -138,25 +154,25 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
     def _info(self) -> dict[str, Any]:
         return {
             key: values[0] if values.ndim > 1 else values.tolist()[0]
-            for key, values in _facts(self.games).items()
+            for key, values in _info_of(self.games).items()
         }
 
 
 class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
-    """Many games of one learner in one process: `gymnasium.make_vec`.
+    """Many games of one learner in one process, for `gymnasium.make_vec`.
 
-    `autoreset_mode` and `metadata` tell how games begin anew, as Gymnasium has it.
-
-    With `num_envs` environments of seed `s`, environment `i` is `TokaidoDuoEnv` with seed `s + i`
-    (at the seats "alternate" it begins at seat `i % 2`).
+    Environment `i` of seed `s` equals `TokaidoDuoEnv` with seed `s + i`, except that with the seats
+    "alternate" its first seat is `i % 2`. `metadata["autoreset_mode"]` has the autoreset mode.
 
     Args:
-        num_envs: how many games.
-        opponent: as for `TokaidoDuoEnv`; of a list, environment `i` meets the `i`-th, in turn.
-        autoreset_mode: "SameStep": a finished game begins anew in the same step, and its end is in
-            `infos["final_obs"]` and `infos["final_info"]`; "Disabled": finished games wait for
-            `reset(options={"reset_mask": …})`.
+        num_envs: number of games.
+        opponent: as for `TokaidoDuoEnv`, or a list: environment `i` plays against opponent
+            `i % len(opponent)`.
+        autoreset_mode: "SameStep" starts the next episode in the step that ends a game, with the
+            final observation and info in `infos["final_obs"]` and `infos["final_info"]`;
+            "Disabled" waits for `reset(options={"reset_mask": …})`.
         seat, board, reward, observation, see_board: as for `TokaidoDuoEnv`.
+        render_mode: None only.
     """
 
     def __init__(
@@ -198,26 +214,30 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         seed: int | list[int] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes.
+        """Start episodes.
 
         Args:
-            seed: environment `i` gets `seed + i`, or `seed[i]`; None: the next episode of each.
-            options: `{"reset_mask": bool (num_envs,)}` resets only these; `{"state": position}`
-                begins from a position, the same for all.
+            seed: environment `i` gets `seed + i`, or `seed[i]`; None continues with the next
+                episode of each.
+            options: `{"reset_mask": bool (num_envs,)}` resets only these environments;
+                `{"state": position}` starts all from one position.
+
+        Returns:
+            Observations and infos; see `TokaidoDuoEnv.reset`.
         """
         if isinstance(seed, list) and len(seed) != self.num_envs:
             raise ValueError(
-                f"seed: expected one for each of {self.num_envs} environments, got {len(seed)}"
+                f"seed: expected {self.num_envs}, one per environment, got {len(seed)}"
             )
         if seed is not None and not isinstance(seed, list):
             seed = check_seed(seed)
-        given = options_of(options)
-        flags = self._reset_mask(given)
+        reset_options = options_of(options)
+        flags = self._reset_mask(reset_options)
         games = np.flatnonzero(flags)
         chosen = as_array("seed", seed)[games] if isinstance(seed, list) else seed
-        self.games.reset(chosen, given.get("state"), games)
+        self.games.reset(chosen, reset_options.get("state"), games)
         super().reset(seed=seed if isinstance(seed, int) else None)
-        return self.games.observe(), _flagged(_facts(self.games), flags)
+        return self.games.observe(), _flagged(_info_of(self.games), flags)
 
     def step(
         self, actions: Any
@@ -228,13 +248,24 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         npt.NDArray[Any],
         dict[str, Any],
     ]:
-        """Play a decision of every game and the opponents' answers."""
+        """Play an action in every game, then the opponents until the learner decides again.
+
+        Args:
+            actions: integers (num_envs,); an illegal one ends its game with reward -1.
+
+        Returns:
+            Observations, rewards float64 (num_envs,), terminated and truncated bool (num_envs,),
+            and infos.
+
+        Raises:
+            RuntimeError: if a game has ended and was not reset (with autoreset disabled).
+        """
         games = self.games
         ended = games.step(actions)
-        facts = _facts(games)
-        infos = _flagged(facts, np.ones(self.num_envs, np.bool_))
+        info = _info_of(games)
+        infos = _flagged(info, np.ones(self.num_envs, np.bool_))
         if len(ended.games) and self.autoreset_mode == AutoresetMode.SAME_STEP:
-            infos |= _final(ended, facts)
+            infos |= _final(ended, info)
         results = games.reward.astype(np.float64), games.terminated.copy(), games.truncated.copy()
         return games.observe(), *results, infos
 
@@ -243,7 +274,7 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         return self.games.masks()
 
     def _reset_mask(self, options: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
-        """Return which environments to reset, all by default."""
+        """Return which environments to reset (default: all), bool (num_envs,)."""
         if "reset_mask" not in options:
             return np.ones(self.num_envs, np.bool_)
         mask = as_array("reset_mask", options["reset_mask"])
@@ -254,11 +285,11 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         return mask
 
 
-def _facts(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
-    """Return what infos tell of every game, by name.
+def _info_of(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
+    """Return the info of every game, one array per key.
 
-    `player` decided in the step (-1 after a reset), `next_player` decides next (-1 at the end):
-    a value estimate keeps its sign, for both are the learner.
+    `player` decided in the step (-1 after a reset), and `next_player` decides next (-1 at the end).
+    Both are the learner, so value estimates keep their sign.
     """
     return {
         "action_mask": games.masks().view(np.int8),
@@ -270,22 +301,22 @@ def _facts(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _final(ended: EndedGames, facts: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Return what `SyncVectorEnv` tells of episodes that ended, in its form: of others nothing."""
-    told: dict[str, Any] = {"action_mask": 0, "seed": ended.seed, "board": ended.board}
-    told |= {"seat": ended.seat, "player": ended.seat, "next_player": NO_PLAYER}
-    flags = np.zeros(len(facts["seed"]), np.bool_)
+def _final(ended: EndedGames, info: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """Return the final observations and infos of ended games, in the form of `SyncVectorEnv`."""
+    final_info: dict[str, Any] = {"action_mask": 0, "seed": ended.seed, "board": ended.board}
+    final_info |= {"seat": ended.seat, "player": ended.seat, "next_player": NO_PLAYER}
+    flags = np.zeros(len(info["seed"]), np.bool_)
     flags[ended.games] = True
     last = np.full(len(flags), None, object)
     for j, game in enumerate(ended.games.tolist()):
         last[game] = observation_at(ended.observation, j)
     final = {}
-    for key, now in facts.items():
-        final[key] = np.full_like(now, None if now.dtype == object else 0)
-        final[key][ended.games] = told[key]
+    for key, values in info.items():
+        final[key] = np.full_like(values, None if values.dtype == object else 0)
+        final[key][ended.games] = final_info[key]
     return _flagged({"final_obs": last, "final_info": _flagged(final, flags)}, flags)
 
 
 def _flagged(infos: dict[str, Any], flags: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Add to each entry the flags of the environments that it holds for, as Gymnasium does."""
+    """Add Gymnasium's `_KEY` entries: which environments each entry belongs to."""
     return infos | {f"_{key}": flags.copy() for key in infos}

@@ -1,11 +1,11 @@
-"""Tokaido Duo for harnesses of language models in the manner of Kaggle's game arena.
+"""Prompts and answers for language model harnesses like Kaggle's Game Arena.
 
     from tokaido_env.kaggle import generate_prompt, get_legal_moves, parse_response
 
-Such a harness asks three functions: which moves are legal in an observation, what to ask a model,
-and what its answer means; calling the model and asking again are the harness's own. An observation
-is that of Kaggle's environments of OpenSpiel games: this needs neither of both, for the
-"observationString" of our OpenSpiel game is the position, which `Game.from_dict` reads.
+A harness calls three functions: for the legal moves of an observation, for the prompt, and for the
+meaning of the answer. The harness itself calls the model and asks again. Observations are those of
+Kaggle's environments for OpenSpiel games: the "observationString" of our OpenSpiel game is the
+position as JSON, which `Game.from_dict` reads. Neither Kaggle's package nor OpenSpiel is needed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 from tokaido_env.text import TextFormat, make_prompt, parse_answer
 
-_MOST_THOUGHT = 20_000  # characters of an answer that are handed on
+_MAX_THOUGHTS = 20_000  # characters of an answer in `ParseResult.thoughts`
 
 
 class ParseResult(NamedTuple):
-    """What an answer means, with the names that Kaggle's harness reads.
+    """The meaning of an answer, with the field names of Kaggle's harness.
 
     Attributes:
-        legal_action: the legal label; None if there is none.
-        raw_action: what the answer said; None if no block of JSON said anything.
-        submission: always None: the actions are listed.
+        legal_action: label of the legal action; None if the answer has none.
+        raw_action: the action in the answer; None without a JSON block.
+        submission: always None, because the actions are listed.
         thoughts: the end of the answer.
     """
 
@@ -41,12 +41,12 @@ class ParseResult(NamedTuple):
 
 
 class TextHarness:
-    """The three functions, with a format and a board of one's own.
+    """The three functions of a harness, with a prompt format and a board.
 
     Args:
-        form: what a prompt holds. Who is asked knows the position alone and its own moves, of
-            which the last `history` are told; tries are counted by the harness, not by `retries`.
-        board: as for `Game`; needed for a board that is neither built in nor of the family.
+        form: contents of prompts. `history` counts the player's own moves, since an observation
+            has no others; `retries` is ignored, because the harness counts them.
+        board: as for `Game`; required for a board that is neither built in nor of the family.
     """
 
     def __init__(self, form: TextFormat | None = None, board: Boards | None = None) -> None:
@@ -54,12 +54,14 @@ class TextHarness:
         self._board = board
 
     def get_legal_moves(self, observation: Mapping[str, Any]) -> dict[int, str]:
-        """Return the legal actions, as id to label; none where nobody or the other decides.
+        """Return the legal actions as a dict from id to label; empty if the player cannot act.
 
         Raises:
-            PositionError: if the observation holds something else than a position.
+            PositionError: for an observation without a valid position.
         """
-        if observation.get("observationString") is None:  # Kaggle's, before a game has begun
+        if (
+            observation.get("observationString") is None
+        ):  # Kaggle's observation before a game starts
             return {}
         game = self._game(observation)
         if game.player is None or observation.get("playerId", game.player) != game.player:
@@ -73,27 +75,27 @@ class TextHarness:
         previous_response: str | None = None,
         previous_action: str | None = None,
     ) -> str:
-        """Return what to ask.
+        """Return the prompt of a decision.
 
         Args:
-            observation: of who decides.
-            move_history: labels of the moves it has made, the last last.
-            previous_response: an answer that was refused.
-            previous_action: ignored: the answer is read again.
+            observation: observation of the player to decide.
+            move_history: labels of the player's moves so far, oldest first.
+            previous_response: the last answer, if it was refused.
+            previous_action: ignored; the last answer is parsed again.
 
         Raises:
-            PositionError: if the observation holds no position.
+            PositionError: for an observation without a valid position.
             ValueError: if nobody is to decide.
         """
         game = self._game(observation)
         error = ""
         if previous_response is not None:
             error = parse_answer(previous_response, game.legal_labels()).error
-        asked = make_prompt(game, replace(self.form, history=0), error)
+        prompt = make_prompt(game, replace(self.form, history=0), error)
         last = list(move_history)[-self.form.history :] if self.form.history else []
-        return f"Your last moves: {', '.join(last)}\n\n{asked}" if last else asked
+        return f"Your last moves: {', '.join(last)}\n\n{prompt}" if last else prompt
 
-    make_prompt = generate_prompt  # as the harness's own protocol calls it
+    make_prompt = generate_prompt  # its name in the harness's protocol
 
     def parse_response(
         self,
@@ -102,23 +104,23 @@ class TextHarness:
         *,
         observation: Mapping[str, Any] | None = None,
     ) -> ParseResult:
-        """Read an answer, as `text.parse_answer` does.
+        """Parse an answer; see `text.parse_answer`.
 
         Args:
-            response: of the model.
+            response: the model's answer.
             legal_action_strings: the legal labels; None takes them from the observation.
-            observation: of who decides; needed without labels.
+            observation: observation of the player to decide; required without labels.
         """
         if legal_action_strings is None:
             legal_action_strings = list(self.get_legal_moves(observation or {}).values())
         parsed = parse_answer(response, legal_action_strings)
-        thoughts = response[-_MOST_THOUGHT:] if isinstance(response, str) else None
-        return ParseResult(parsed.label, parsed.said, thoughts=thoughts)
+        thoughts = response[-_MAX_THOUGHTS:] if isinstance(response, str) else None
+        return ParseResult(parsed.label, parsed.raw_action, thoughts=thoughts)
 
     def _game(self, observation: Mapping[str, Any]) -> Game:
         text = observation.get("observationString")
         try:
-            position = json.loads(text)  # type: ignore[arg-type]  # what is no text is refused
+            position = json.loads(text)  # type: ignore[arg-type]  # a wrong type is caught below
         except (TypeError, ValueError, RecursionError):
             position = None
         if not isinstance(position, dict):

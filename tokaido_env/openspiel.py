@@ -1,4 +1,4 @@
-"""Tokaido Duo as a game of OpenSpiel: importing this module registers `tokaido_duo`.
+"""OpenSpiel game `tokaido_duo`, registered by importing this module.
 
     import pyspiel
     import tokaido_env.openspiel
@@ -7,19 +7,19 @@
 
 | | |
 |---|---|
-| dynamics | sequential, explicit stochastic, perfect information, zero-sum, paid at the end |
+| dynamics | sequential, explicit stochastic, perfect information, zero-sum, terminal reward |
 | actions | 49, the table of `tokaido_env.core.actions` |
-| outcomes of chance | at most 216, the ids of `rules.outcome_weights` |
+| chance outcomes | at most 216, the ids of `rules.outcome_weights` |
 | returns | +1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
 | observation | float32 (N_FEATURES,) in [0, 1], the table of `tokaido_env.core.observation` |
-| board | with `see_board` its block stands behind it, that of `tokaido_env.core.board_features` |
+| board features | with `see_board`, appended (`tokaido_env.core.board_features`) |
 
-Parameters: `board`, the name of a built-in board, the path of a board file or `family:NUMBER`: one
-board, for games of OpenSpiel have no seed that could draw one from a pool; `reward`, "win", or
-"margin" for the score margin / 100, clipped to [-1, 1]; `see_board`, True or False.
+Parameters: `board`, the name of a built-in board, the path of a board file or `family:NUMBER`, but
+no pool, because OpenSpiel games have no seed to draw a board; `reward`, "win", or "margin" for the
+score margin / 100, clipped to [-1, 1]; `see_board`, True or False.
 
-OpenSpiel serialises a state of a game written in Python as a pickle: read only what you trust. It
-finds the game again by its string, in which no path may have a comma, `=` or a bracket.
+OpenSpiel serialises states of Python games as pickles: load only trusted ones. It finds the game
+again by its string, in which a path must not contain a comma, `=` or a bracket.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ SHORT_NAME = "tokaido_duo"
 REWARDS = ("win", "margin")
 SEATS = (0, 1)
 
-# No round has more than 24: three picks of a move, an effect, a repeat and its effect; ten wares
-# returned after two draws of five (R4.3), two after tiles taken (R7.4).
-MAX_DECISIONS_A_ROUND = 40
+# A round has at most 24 decisions: three picks of a move, an effect, a repeat and its effect; ten
+# wares returned after two draws of five (R4.3), two after lost tiles (R7.4). 40 leaves a margin.
+MAX_DECISIONS_PER_ROUND = 40
 
 _DEFAULTS = {"board": "shikoku", "reward": "win", "see_board": False}
 
@@ -77,31 +77,31 @@ _TYPE = pyspiel.GameType(
 
 
 class TokaidoDuoGame(pyspiel.Game):
-    """The game on one board; load it with `pyspiel.load_game`.
+    """The game on one board; create it with `pyspiel.load_game`.
 
     Attributes:
         board: the `Board`.
-        margin: whether the score margin is paid.
-        see_board: whether observers show the board's block.
-        start: the `Game` from which every state begins: do not play it.
+        margin: whether returns are score margins.
+        see_board: whether observers append the board features.
+        start: the `Game` from which every state starts; do not play it.
 
     Raises:
-        BoardError: if there is no such board.
-        ValueError: if a parameter or the reward is unknown.
+        BoardError: for an unknown board.
+        ValueError: for an unknown parameter or reward.
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        given: dict[str, Any] = {**_DEFAULTS, **_checked_parameters(params)}
-        for name, value in given.items():
+        values: dict[str, Any] = {**_DEFAULTS, **_checked_parameters(params)}
+        for name, value in values.items():
             check_choice("params", name, _DEFAULTS)
             if name != "see_board" and not isinstance(value, str):
                 raise ValueError(f"params: {name}: expected a text, got {repr_short(value)}")
-        check_choice("reward", given["reward"], REWARDS)
-        check_choice("see_board", given["see_board"], (True, False))
-        self.board = Board.load(given["board"])
-        self.margin = given["reward"] == "margin"
-        self.see_board = bool(given["see_board"])
-        # Chance is explicit, so the seed is never used: a fixed one asks the system for nothing.
+        check_choice("reward", values["reward"], REWARDS)
+        check_choice("see_board", values["see_board"], (True, False))
+        self.board = Board.load(values["board"])
+        self.margin = values["reward"] == "margin"
+        self.see_board = bool(values["see_board"])
+        # Chance is explicit, so the seed has no effect.
         self.start = Game(self.board, seed=0, chance="explicit")
         info = pyspiel.GameInfo(
             num_distinct_actions=N_ACTIONS,
@@ -110,43 +110,44 @@ class TokaidoDuoGame(pyspiel.Game):
             min_utility=-1.0,
             max_utility=1.0,
             utility_sum=0.0,
-            max_game_length=MAX_DECISIONS_A_ROUND * self.board.max_rounds,
+            max_game_length=MAX_DECISIONS_PER_ROUND * self.board.max_rounds,
         )
-        if not self.see_board:  # so that the game is called as it was
-            del given["see_board"]
-        super().__init__(_TYPE, info, given)
+        if not self.see_board:  # keeps the default game's string without this parameter
+            del values["see_board"]
+        super().__init__(_TYPE, info, values)
 
     def new_initial_state(self) -> TokaidoDuoState:
-        """Return the state before the set-up is drawn."""
+        """Return the state before the set-up."""
         return TokaidoDuoState(self)
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return a bound: the set-up, each painting once, in a round a roll and two full draws."""
+        """Return a bound: set-up, a reveal per painting, and a roll and two draws per round."""
         setup = len(COASTAL_TOWNS) + len(CHARACTERS)
         return setup + len(SEATS) * PAINTINGS + self.board.max_rounds * (1 + 2 * MAX_PENDING)
 
     def make_py_observer(
         self, iig_obs_type: Any = None, params: Mapping[str, Any] | None = None
     ) -> Any:
-        """Return an observer of the position, or of the history if perfect recall is asked for.
+        """Return an observer of the position, or of the history for perfect recall.
 
         Args:
             iig_obs_type: a `pyspiel.IIGObservationType`; None for the position.
-            params: there are none.
+            params: none are supported.
         """
         if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
             return TokaidoDuoObserver(params, see_board=self.see_board)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the parameters, for OpenSpiel restores a game without its Python attributes."""
+        """Pickle the parameters only: OpenSpiel restores games without their Python attributes."""
         return type(self), (self.get_parameters(),)
 
 
 class TokaidoDuoState(pyspiel.State):
-    """A position and how it was reached; `game.new_initial_state()` makes the first.
+    """A state with its history; `game.new_initial_state()` returns the first.
 
-    `game` is the explicit-chance `Game` that is played: read it for scores, records and positions.
+    Attributes:
+        game: the explicit-chance `Game` being played; read its scores, record and position.
     """
 
     def __init__(self, game: TokaidoDuoGame) -> None:
@@ -161,7 +162,7 @@ class TokaidoDuoState(pyspiel.State):
         return pyspiel.PlayerId.TERMINAL if self.game.is_over else pyspiel.PlayerId.CHANCE
 
     def _legal_actions(self, player: int) -> list[int]:
-        """Return the legal actions, ascending. OpenSpiel asks only for the player to decide."""
+        """Return the legal actions, ascending. OpenSpiel asks for the player to decide only."""
         return self.game.legal_actions()
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
@@ -176,12 +177,12 @@ class TokaidoDuoState(pyspiel.State):
         """Play an action or an outcome.
 
         Raises:
-            IllegalMove: if it is not on offer; nothing has changed then.
+            IllegalMove: naming the legal moves; the state is unchanged.
         """
         self.game.play(action)
 
     def _action_to_string(self, player: int, action: int) -> str:
-        """Return the label of an action or, with the chance player, of an outcome."""
+        """Return the label of an action or, for the chance player, of an outcome."""
         if player == pyspiel.PlayerId.CHANCE:
             return self.game.label(action)
         number = as_integer(action)
@@ -194,47 +195,47 @@ class TokaidoDuoState(pyspiel.State):
         return self.game.is_over
 
     def returns(self) -> list[float]:
-        """Return what both seats get; zeros until the game has ended."""
+        """Return the results of both seats; zeros before the end."""
         game = self.game
         return list(rewards_of(game.boards, game.states, 0, self.get_game().margin))
 
     def __str__(self) -> str:
-        """The whole position as one line of JSON, which `Game.from_dict` reads."""
+        """Return the position as one line of JSON, which `Game.from_dict` reads."""
         return json.dumps(self.game.to_dict())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TokaidoDuoState:
-        """Clone, for a deep copy by OpenSpiel goes through a pickle."""
+        """Return a clone; OpenSpiel's own deep copy goes through a pickle."""
         return self.clone()
 
 
 class TokaidoDuoObserver:
-    """Sees all that is open, from either seat, at any node.
+    """Observer of the position from either seat, at any node.
 
     Attributes:
-        tensor: float32 (N_FEATURES,), with `see_board` N_BOARD_FEATURES more, written by
-            `set_from`.
-        dict: the same array as "observation"; FEATURES and BOARD_FEATURES have the slices.
+        tensor: float32 (N_FEATURES,), N_BOARD_FEATURES longer with `see_board`; `set_from` writes
+            it.
+        dict: the same array as "observation"; FEATURES and BOARD_FEATURES list the slices.
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None, *, see_board: bool = False) -> None:
         if _checked_parameters(params):
             raise ValueError(
-                f"params: expected none, observers have no parameters, got {repr_short(params)}"
+                f"params: expected None, observers have no parameters, got {repr_short(params)}"
             )
         self._observer = GameObserver("float32", see_board)
         self.tensor = self._observer.new_row()
-        # One piece: OpenSpiel copies each piece apart, which is slow for as many as FEATURES has.
+        # One entry, because OpenSpiel copies each separately, which is slow for all of FEATURES.
         self.dict = {"observation": self.tensor}
 
     def set_from(self, state: TokaidoDuoState, player: int) -> None:
-        """Write what a seat sees to `tensor`."""
+        """Write the observation of a seat to `tensor`."""
         seat = as_integer(player)
         if seat not in SEATS:
             raise ValueError(f"player: expected 0 or 1, got {repr_short(player)}")
         self._observer.write(state.game, seat, self.tensor)
 
     def string_from(self, state: TokaidoDuoState, player: int) -> str:
-        """Return the position, the same for both seats."""
+        """Return the position as text, the same for both seats."""
         return str(state)
 
 

@@ -1,4 +1,4 @@
-"""Positions as plain JSON: a state to a dictionary and back, with every check that teaches."""
+"""Positions as plain JSON: conversion of states to dicts and back, with checks of each key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tokaido_env.core.state_validation import first_fault
 
 _FIRST = np.zeros(1, np.int64)
 
-# For each reason why a state is impossible, the key that is wrong and what is expected there.
+# The wrong key and the expected value for each reason why a state is impossible.
 _EXPECTED = {
     validation.WARES_SUM: ("bag.{ware}", "so many that bag and players hold {number}"),
     validation.BOUTIQUES: ("boutiques", "{number} × {token} at most"),
@@ -103,11 +103,11 @@ _EXPECTED = {
 
 
 class PositionError(ValueError):
-    """A position that no game can reach: the message names the key and what was expected.
+    """A position that no game can reach; the message names the key and the expected value.
 
     Attributes:
-        key: the place in the position, such as `players[1].coins` or `waves.pilgrim.side`; where
-            several keys are at odds, one of them; empty if it is the position as a whole.
+        key: the key in the position, such as `players[1].coins` or `waves.pilgrim.side`. If several
+            keys contradict each other, one of them; empty for the position as a whole.
     """
 
     def __init__(self, message: str, key: str = "") -> None:
@@ -116,26 +116,30 @@ class PositionError(ValueError):
 
 
 def to_dict(board: Board, row: np.void) -> dict[str, Any]:
-    """Return everything visible in a state as plain JSON types."""
+    """Return a state as plain JSON types."""
     return serialization.state_to_dict(board.name, board.record[0], row)
 
 
 def from_dict(board: Board, position: Mapping[str, Any]) -> npt.NDArray[np.void]:
-    """Return the state of a position given as `to_dict` gives it: a `STATE` array of shape (1,).
+    """Return the state of a position, `STATE` (1,).
+
+    Args:
+        board: the board of the position.
+        position: a position as `to_dict` returns it.
 
     Raises:
-        PositionError: if a key is missing or unknown, or no game could reach the position.
+        PositionError: for a missing or unknown key, or a position that no game can reach.
     """
     return _PositionReader(board, position).state()
 
 
 def fault_error(board: Board, row: np.void, fault: int) -> PositionError:
-    """Return the error that says what is wrong with an impossible state.
+    """Return the error that explains why a state is impossible.
 
     Args:
-        board: of the game.
-        row: of `STATE`.
-        fault: as `first_fault` returns it.
+        board: the board of the game.
+        row: a row of `STATE`.
+        fault: the reason as `first_fault` returns it.
     """
     reason = fault >> 8
     if reason == validation.OUT_OF_LIMITS:
@@ -147,42 +151,42 @@ def fault_error(board: Board, row: np.void, fault: int) -> PositionError:
     if reason == validation.EASEL_BEYOND_SIZE:
         sizes, held = row["easel_size"].tolist(), row["easel"].tolist()
         return PositionError(f"easel: expected {sizes} paintings only, got {held}", "easel")
-    words = _words(board, row, fault)
-    key, wanted = (text.format_map(words) for text in _EXPECTED[reason])
+    values = _placeholder_values(board, row, fault)
+    key, expected = (text.format_map(values) for text in _EXPECTED[reason])
     got: Any = to_dict(board, row)
     for part in re.findall(r"\w+", key):
         got = got[int(part)] if isinstance(got, list) else got[part]
-    return PositionError(f"{key}: expected {wanted}, got {str_short(got)}", key)
+    return PositionError(f"{key}: expected {expected}, got {str_short(got)}", key)
 
 
-def _words(board: Board, row: np.void, fault: int) -> dict[str, Any]:
-    """Return what the texts of `_EXPECTED` name."""
+def _placeholder_values(board: Board, row: np.void, fault: int) -> dict[str, Any]:
+    """Return the values of the placeholders in `_EXPECTED`."""
     reason, seat, number = fault >> 8, fault >> 4 & 1, fault & 15
-    words = {"phase": Phase(row["phase"]).name, "seat": seat, "max_rounds": board.max_rounds}
+    values = {"phase": Phase(row["phase"]).name, "seat": seat, "max_rounds": board.max_rounds}
     if reason == validation.WARES_SUM:
-        return words | {"ware": WARES[number], "number": WARE_COUNTS[number]}
+        return values | {"ware": WARES[number], "number": WARE_COUNTS[number]}
     if reason == validation.PAINTINGS_OF_ICON:
-        return words | {"icon": ICONS[number], "number": PAINTING_COUNTS[seat][number]}
+        return values | {"icon": ICONS[number], "number": PAINTING_COUNTS[seat][number]}
     if reason == validation.BOUTIQUES:
         token = board.kinds[number]
-        return words | {"token": token, "number": board.boutiques.count(token)}
+        return values | {"token": token, "number": board.boutiques.count(token)}
     names: dict[str, Sequence[Any]] = {"area": AREAS, "town": COASTAL_TOWNS, "end": ENDS}
     names |= {"character": CHARACTERS, "flag": (False, True)}
-    named = {name: all[number] for name, all in names.items() if number < len(all)}
-    return words | named | {"number": number}
+    named = {name: items[number] for name, items in names.items() if number < len(items)}
+    return values | named | {"number": number}
 
 
 def board_name(position: Mapping[str, Any]) -> str:
-    """Return the board that a position names."""
+    """Return the board name in a position."""
     if not isinstance(position, Mapping) or not isinstance(position.get("board"), str):
         raise PositionError(
-            "the position: expected an object whose key 'board' names a board", "board"
+            "the position: expected an object with the key 'board', the name of a board", "board"
         )
     return str(position["board"])
 
 
 class _PositionReader(DataReader):
-    """Reads a position key by key, then checks what must hold between the keys."""
+    """Reads a position key by key, then checks the state as a whole."""
 
     def __init__(self, board: Board, position: Mapping[str, Any]) -> None:
         super().__init__(PositionError, "", "the position", "an object")

@@ -1,7 +1,7 @@
 """Records: games as JSON Lines, with every action and outcome by label.
 
-A record replays without a random number. Loading plays it through: every event must have been legal
-and the result true, or a `RecordError` says which line and event is wrong and what was legal.
+A record can be replayed without random numbers. Loading replays it: every event must be legal and
+the result correct, otherwise a `RecordError` names the line, the event and the legal moves.
 """
 
 from __future__ import annotations
@@ -34,50 +34,52 @@ VERSION = 1
 FORFEIT = "forfeit"
 RESIGNED = "resigned"
 REASONS = ("crash", "illegal", "exit", "time", "memory", RESIGNED)
-"""Why a player forfeits: an error, what is no legal action, the end of its process, a decision that
-took too long, too much memory, or a person who gives up."""
+"""Reasons of a forfeit: an error, an illegal action, the end of the player's process, a decision
+over the time limit, the memory limit, or resignation."""
 
-MOST_DETAIL = 300  # characters
+MAX_DETAIL_CHARS = 300  # characters
 
 
 class RecordError(ValueError):
-    """A record that is broken or untrue: the message says where and what was expected."""
+    """An invalid or incorrect record; the message names the place and the expected value."""
 
 
 class Forfeit(Struct, frozen=True):
-    """How a game was lost by failing to play on: the other seat wins it.
+    """The forfeit of a game, which the other seat wins.
 
     Attributes:
-        seat: who failed, at its decision.
+        seat: the player to decide, who forfeits.
         reason: one of `REASONS`.
-        detail: what there is to say of it, in one line.
+        detail: an explanation in one line, at most `MAX_DETAIL_CHARS` characters.
     """
 
     seat: Annotated[int, Meta(ge=0, le=1)]
     reason: Annotated[str, Meta(pattern=f"^({'|'.join(REASONS)})$")]
-    detail: Annotated[str, Meta(max_length=MOST_DETAIL)] = ""
+    detail: Annotated[str, Meta(max_length=MAX_DETAIL_CHARS)] = ""
 
     def describe(self, names: Sequence[str]) -> str:
-        """Tell it in one line, the seats by their names."""
-        why = f"{self.reason}: {self.detail}" if self.detail else self.reason
-        return escape_text(f"{names[self.seat]} forfeits ({why})", MAX_NAME_CHARS + 2 * MOST_DETAIL)
+        """Return a description in one line, with the name of the player."""
+        reason = f"{self.reason}: {self.detail}" if self.detail else self.reason
+        return escape_text(
+            f"{names[self.seat]} forfeits ({reason})", MAX_NAME_CHARS + 2 * MAX_DETAIL_CHARS
+        )
 
 
 @dataclass(frozen=True)
 class Record:
-    """One game, as it stands on a line of a record file."""
+    """One game, as one line of a record file."""
 
     board: str
     board_hash: str
     seed: Seed | None
-    start: dict[str, Any] | None  # a position, for a game begun from one
+    start: dict[str, Any] | None  # the initial position, unless it is the set-up
     players: tuple[str, str]
     events: tuple[str, ...]  # actions and outcomes of chance, in order
     scores: tuple[dict[str, int], ...]
     winner: int | None
-    end: str | None  # "triggers", "cap", "forfeit"; None: the game was not finished
+    end: str | None  # "triggers", "cap", "forfeit"; None for an unfinished game
     rounds: int
-    forfeit: Forfeit | None = None  # stands on the line only where a seat has forfeited
+    forfeit: Forfeit | None = None  # omitted from the line if None
     format: str = FORMAT
     version: int = VERSION
     rules: int = RULES_VERSION
@@ -88,8 +90,8 @@ class Record:
             raise RecordError(f"players: expected two names, got {repr_short(self.players)}")
         for name in (*self.players, self.board):
             if any("\ud800" <= sign <= "\udfff" for sign in name):
-                raise RecordError(f"expected names of whole characters, got {repr_short(name)}")
-        # A dataset keeps as much for each name as the longest takes.
+                raise RecordError(f"players, board: expected valid Unicode, got {repr_short(name)}")
+        # A dataset stores all names at the length of the longest.
         longest = max(map(len, self.players))
         if longest > MAX_NAME_CHARS:
             raise RecordError(
@@ -108,7 +110,7 @@ class Record:
 
     @classmethod
     def from_json(cls, line: str) -> Record:
-        """Read one line; its events are not verified yet, see `replay`."""
+        """Parse one line without verifying its events; see `replay`."""
         try:
             data = parse_json(line)
         except ValueError as error:
@@ -122,7 +124,7 @@ class Record:
 
 
 def save(records: Iterable[Record], path: str | Path) -> None:
-    """Write records to a file, one a line: whole or not at all."""
+    """Write records to a file atomically, one per line."""
     write_text(Path(path), "".join(record.to_json() + "\n" for record in records))
 
 
@@ -130,25 +132,25 @@ def load(path: str | Path, board: Boards | None = None) -> list[Record]:
     """Read and verify a record file.
 
     Args:
-        path: the file.
-        board: the board of the games, or a pool that has their boards, when they are neither
-            built in nor of the family.
+        path: path of the file.
+        board: the board of the games, or a pool with their boards; required for boards that are
+            neither built in nor of the family.
 
     Raises:
-        RecordError: naming line and event; nothing half-read is returned.
+        RecordError: naming the line and the event.
     """
     return [record for _, record, _ in read_verified(path, board)]
 
 
 def read_unverified(path: str | Path) -> Iterator[tuple[int, Record]]:
-    """Yield the records of a file, not verified yet, and their lines from 1.
+    """Yield the line number (from 1) and the unverified record of each line.
 
-    It is read line by line: a file may be longer than memory.
+    The file is read line by line, because it may be larger than memory.
 
     Raises:
         RecordError: naming the line.
     """
-    # No other character ends a line: a player's name may hold those that `splitlines` cuts at.
+    # Only "\n" ends a line: names may contain other characters at which `splitlines` would split.
     with Path(path).open(encoding="utf-8", newline="\n") as lines:
         try:
             for number, line in enumerate(lines, start=1):
@@ -164,9 +166,9 @@ def read_unverified(path: str | Path) -> Iterator[tuple[int, Record]]:
 def read_verified(
     path: str | Path, board: Boards | None = None
 ) -> Iterator[tuple[int, Record, Trajectory]]:
-    """Yield the games of a file, each verified as it is read: its line from 1, and what was played.
+    """Yield the line number (from 1), the verified record and the trajectory of each game.
 
-    Arguments and errors as for `load`, `read_unverified` for what is held of the file.
+    Arguments and errors are those of `load`. Nothing is read ahead; see `read_unverified`.
     """
     loaded = None if board is None else BoardPool.load(board)
     for number, record in read_unverified(path):
@@ -179,28 +181,28 @@ def read_verified(
 
 
 def read_line(line: str, board: Boards | None = None) -> Record:
-    """Read and verify one line of a record file; arguments and errors as for `load`."""
+    """Parse and verify one line of a record file; arguments and errors as for `load`."""
     record = Record.from_json(line)
     check_outcomes_of_seed(record, replay(record, board))
     return record
 
 
 def replay(record: Record, board: Boards | None = None) -> Trajectory:
-    """Play a record through: return each event with the position before it, verified.
+    """Replay a record and verify it; return its events with the position before each.
 
     Args:
         record: the game.
         board: as for `load`.
 
     Raises:
-        RecordError: at the first event that is not legal, or if the result is not the record's.
+        RecordError: for the first illegal event, or a result that differs from the record.
     """
-    loaded, start = _beginning(record, board)
+    loaded, start = _board_and_start(record, board)
     try:
         played = replay_labels(loaded, record.events, start)
     except IllegalMove as error:
         raise RecordError(str(error)) from None
-    for key, value in _result(record, played).items():
+    for key, value in _expected_result(record, played).items():
         claimed = getattr(record, key)
         if json.dumps(claimed) != json.dumps(value):
             where = f"after the last event ({len(record.events)})"
@@ -208,51 +210,53 @@ def replay(record: Record, board: Boards | None = None) -> Trajectory:
     return played
 
 
-def _result(record: Record, played: Trajectory) -> dict[str, Any]:
-    """Return what has to stand in a record of what happened.
+def _expected_result(record: Record, played: Trajectory) -> dict[str, Any]:
+    """Return the correct result fields of a record.
 
     Raises:
-        RecordError: if a seat is said to have forfeited that had nothing to decide.
+        RecordError: for a forfeit of a seat that was not to decide.
     """
     result = result_of(played.board.record, played.ends)
     if record.forfeit is None:
         return result
     seat, mover = record.forfeit.seat, int(played.movers[-1])
     if seat != mover:
-        whose = f"it was player_{mover}'s decision" if mover >= 0 else "nobody was to decide"
-        raise RecordError(f"forfeit: player_{seat} cannot forfeit after the last event: {whose}")
+        turn = f"it was player_{mover}'s decision" if mover >= 0 else "nobody was to decide"
+        raise RecordError(f"forfeit: player_{seat} cannot forfeit after the last event: {turn}")
     return result | {"winner": 1 - seat, "end": FORFEIT}
 
 
 def check_outcomes_of_seed(record: Record, played: Trajectory) -> None:
-    """Check that the seed of a record, if it tells one, gives its outcomes of chance.
+    """Check that the seed of a record, if it has one, produces its chance outcomes.
 
     Args:
         record: the record.
-        played: what `replay` returned of it.
+        played: the trajectory that `replay` returned for it.
 
     Raises:
-        RecordError: naming the first event that is not that of the seed.
+        RecordError: naming the first event that differs.
     """
     if record.seed is None:
         return
     actions = np.array([[IDS[event] for event in record.events if event in IDS]], np.int8)
     seeds = np.array([record.seed], np.int64)
-    given = replay_actions(played.board, seeds, actions, played.states[:1]).labels()
-    for number, (event, other) in enumerate(zip(record.events, given, strict=False), start=1):
+    expected = replay_actions(played.board, seeds, actions, played.states[:1]).labels()
+    for number, (event, other) in enumerate(zip(record.events, expected, strict=False), start=1):
         if event != other:
             raise RecordError(
-                f"event {number} of {len(record.events)}: the luck of seed {record.seed} gives "
-                f"{other!r}, got {event!r}"
+                f"event {number} of {len(record.events)}: expected {other!r} from seed "
+                f"{record.seed}, got {event!r}"
             )
 
 
-def _beginning(record: Record, board: Boards | None) -> tuple[Board, npt.NDArray[np.void] | None]:
-    """Return the board of a record and the position that it was begun from, `STATE` (1,)."""
+def _board_and_start(
+    record: Record, board: Boards | None
+) -> tuple[Board, npt.NDArray[np.void] | None]:
+    """Return the board of a record and its initial state, `STATE` (1,), or None for the set-up."""
     try:
         loaded = board_named(record.board, board)
     except BoardError as error:
-        raise RecordError(f"board: {error}; give the file of its board") from None
+        raise RecordError(f"board: {error}; pass its board file") from None
     if loaded.hash != record.board_hash:
         got = repr_short(record.board_hash)
         raise RecordError(f"board_hash: expected {loaded.hash} of {loaded.name!r}, got {got}")

@@ -1,4 +1,4 @@
-"""Tokaido Duo for RLlib, by its new API stack: both seats as agents that see the mask too.
+"""RLlib multi-agent environment and PPO settings for the new API stack.
 
     from tokaido_env.rllib import self_play_config
 
@@ -6,14 +6,14 @@
 
 | | |
 |---|---|
-| agents | `player_0`, `player_1`; observed is who decides next, at the end both |
+| agents | `player_0`, `player_1`; a step observes the agent to decide, at the end both |
 | actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | `{"observation": float32 (N_FEATURES,) in [0, 1], "action_mask": int8 (49,)}` |
-| reward | at the end: +1 to the winner, -1 to the other, 0 to both if shared |
+| reward | at the end: +1 to the winner, -1 to the other player, 0 to both for a shared victory |
 | step | one decision; for an agent, from one decision of its own to its next |
-| illegal | ends the game, -1 for who chose it: RLlib tries an environment with any action |
+| illegal action | ends the game, -1 for the offender, since RLlib's checks play any action |
 
-`tokaido_env.aec` plays the games; this translates. Importing this module registers `tokaido_duo`.
+The environment wraps `tokaido_env.aec`. Importing this module registers `tokaido_duo`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ try:
     from ray.rllib.utils.torch_utils import FLOAT_MIN
     from ray.tune.registry import register_env
 except ModuleNotFoundError as error:
-    # In an environment of its own: it asks for one version of Gymnasium.
+    # RLlib pins one version of Gymnasium, hence the separate environment.
     raise extra_error(
-        "RLlib, best in an environment of its own, needs", error.name, "rllib"
+        "RLlib, best in a separate virtual environment, needs", error.name, "rllib"
     ) from error
 
 from tokaido_env import aec
@@ -45,21 +45,23 @@ NAME = "tokaido_duo"
 POLICY = "learner"
 """The policy that plays both seats in `self_play_config`."""
 
-Told = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]
+StepResult = tuple[
+    dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]
+]
 
 
 class TokaidoMultiAgentEnv(MultiAgentEnv):
-    """One game.
+    """A game with two agents.
 
-    A seed begins with its first episode; resets without one go on to its next, as everywhere. So in
-    settings of your own say `environment(…, disable_env_checking=True)`: RLlib's check resets each
-    environment with the seed 42, and all would then play the same luck.
+    A seed starts at its first episode, and resets without a seed continue with the next. Pass
+    `environment(…, disable_env_checking=True)` in your own settings: RLlib's check resets every
+    environment with seed 42, so that all would play the same dice and draws.
 
     Args:
         config: options of `tokaido_env.env`, such as `{"board": "family:train/1000"}`.
 
     Attributes:
-        aec: the environment of PettingZoo that is played.
+        aec: the wrapped PettingZoo environment.
     """
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
@@ -74,45 +76,48 @@ class TokaidoMultiAgentEnv(MultiAgentEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin a game, as `RawTokaidoEnv.reset`; return what is seen and infos, by agent."""
+        """Start an episode; return observations and infos by agent. See `RawTokaidoEnv.reset`."""
         self.aec.reset(seed, options)
-        return self._seen_by(here := [self.aec.agent_selection]), self._infos_of(here)
+        agents = [self.aec.agent_selection]
+        return self._observations_of(agents), self._infos_of(agents)
 
-    def step(self, action_dict: dict[str, Any]) -> Told:
-        """Play the decision of the agent whose turn it is.
+    def step(self, action_dict: dict[str, Any]) -> StepResult:
+        """Play an action of the agent to decide.
 
         Returns:
-            What is seen, rewards, whether it is terminated, truncated, and infos: of the agent
-            that decides next, at the end of both; "__all__" tells of the game.
+            Observations, rewards, terminated, truncated and infos by agent: of the agent to decide
+            next, at the end of both. The key "__all__" is about the game.
 
         Raises:
-            ValueError: if other agents act than the one to decide, or by no integer.
+            ValueError: for an action of another agent, or one that is no integer.
         """
         self.aec.step(_action_of(action_dict, self.aec.agent_selection))
-        ended, cut = (any(d.values()) for d in (self.aec.terminations, self.aec.truncations))
-        here = self.possible_agents if ended or cut else [self.aec.agent_selection]
-        # After an illegal action PettingZoo tells both ends at once: nothing is to be expected.
+        terminated, truncated = (
+            any(d.values()) for d in (self.aec.terminations, self.aec.truncations)
+        )
+        agents = self.possible_agents if terminated or truncated else [self.aec.agent_selection]
+        # After an illegal action PettingZoo sets both; the game has then ended by its rules.
         return (
-            self._seen_by(here),
-            {agent: self.aec.rewards[agent] for agent in here},
-            dict.fromkeys([*here, "__all__"], ended),
-            dict.fromkeys([*here, "__all__"], cut and not ended),
-            self._infos_of(here),
+            self._observations_of(agents),
+            {agent: self.aec.rewards[agent] for agent in agents},
+            dict.fromkeys([*agents, "__all__"], terminated),
+            dict.fromkeys([*agents, "__all__"], truncated and not terminated),
+            self._infos_of(agents),
         )
 
     def observe(self, agent: str) -> Any:
-        """Return what an agent sees: a dict with "action_mask", by its observation space."""
+        """Return the observation of an agent: a dict with "action_mask"."""
         return self.aec.observe(agent)
 
     def render(self) -> Any:
-        """Return the position as text or pixels, or show it, as the render mode says."""
+        """Return the position as text or pixels, or show it, depending on the render mode."""
         return self.aec.render()
 
     def close(self) -> None:
-        """Close the window, if there is one."""
+        """Close the window, if one is open."""
         self.aec.close()
 
-    def _seen_by(self, agents: list[str]) -> dict[str, Any]:
+    def _observations_of(self, agents: list[str]) -> dict[str, Any]:
         return {agent: self.observe(agent) for agent in agents}
 
     def _infos_of(self, agents: list[str]) -> dict[str, Any]:
@@ -120,14 +125,14 @@ class TokaidoMultiAgentEnv(MultiAgentEnv):
 
 
 class MaskedCatalog(PPOCatalog):
-    """Makes RLlib's networks for what is seen without the mask."""
+    """Builds RLlib's networks for the observation without the mask."""
 
     def __init__(self, observation_space: Any, *args: Any, **options: Any) -> None:
         super().__init__(observation_space["observation"], *args, **options)
 
 
 class MaskedModule(DefaultPPOTorchRLModule):
-    """RLlib's own networks for PPO, in which illegal actions have the probability 0.
+    """RLlib's own PPO networks, with probability 0 for illegal actions.
 
     `model_config` is RLlib's `DefaultModelConfig`, as for any of its modules.
     """
@@ -142,15 +147,15 @@ class MaskedModule(DefaultPPOTorchRLModule):
         return masked(super()._forward_train(_without_mask(batch), **options), batch)
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:
-        """Return the values (n,) that the agents can expect."""
+        """Return value estimates, (n,)."""
         return super().compute_values(_without_mask(batch), embeddings)
 
 
 def masked(output: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
-    """Return what a module has found, with the least logit for actions that the mask forbids.
+    """Return a module's output with the lowest logit for illegal actions.
 
-    The least number, not minus infinity: at the end of a game nothing is legal, and RLlib computes
-    a distribution there too, to which it then gives no weight.
+    The lowest finite number instead of minus infinity: nothing is legal at the end of a game, and
+    RLlib computes a distribution there too, but gives it no weight.
     """
     legal, logits = batch[Columns.OBS]["action_mask"], output[Columns.ACTION_DIST_INPUTS]
     return output | {Columns.ACTION_DIST_INPUTS: logits.masked_fill(legal == 0, FLOAT_MIN)}
@@ -162,18 +167,18 @@ def self_play_config(
     model_config: Any = None,
     **options: Any,
 ) -> PPOConfig:
-    """Return settings of PPO in which one policy, `POLICY`, plays both seats against itself.
+    """Return PPO settings in which one policy, `POLICY`, plays both seats against itself.
 
-    gamma is 1, for the only reward is the result, and RLlib's check is off, see
-    `TokaidoMultiAgentEnv`; all else is RLlib's default, to be set as usual:
-    `self_play_config().env_runners(num_env_runners=8).training(lr=1e-3)`. RLlib hands a `seed` to
-    its runners as `seed + 1`, `seed + 2` and so on: with one, they share most of their luck.
+    gamma is 1, because the only reward is the result; RLlib's environment check is off, see
+    `TokaidoMultiAgentEnv`. All else is RLlib's default, to set as usual:
+    `self_play_config().env_runners(num_env_runners=8).training(lr=1e-3)`. RLlib passes `seed + 1`,
+    `seed + 2` and so on to its runners, so with a `seed` they share most of their games.
 
     Args:
-        environment: the class of the games.
-        module: the class of the policy's module: it masks.
-        model_config: of the module.
-        options: of the environment, as for `tokaido_env.env`.
+        environment: class of the environment.
+        module: class of the policy's module, which has to apply the mask.
+        model_config: settings of the module.
+        options: options of the environment, as for `tokaido_env.env`.
     """
     learner = RLModuleSpec(module_class=module, model_config=model_config)
     return (
@@ -186,7 +191,7 @@ def self_play_config(
 
 
 def both_seats(agent: str, episode: Any, **options: Any) -> str:
-    """Return the policy of an agent: the same for both."""
+    """Return the policy of an agent, the same for both."""
     return POLICY
 
 
@@ -200,7 +205,7 @@ def _action_of(actions: object, agent: str) -> int:
         if action is not None:
             return action
     raise ValueError(
-        f"action_dict: expected an integer of {agent} alone, got {repr_short(actions)}"
+        f"action_dict: expected an integer for {agent} only, got {repr_short(actions)}"
     )
 
 

@@ -1,6 +1,6 @@
-"""Tokaido Duo for Stable-Baselines3: many games of one learner as a VecEnv, in one process.
+"""`TokaidoVecEnv`: a Stable-Baselines3 VecEnv of many games in one process.
 
-`tokaido_env.single_agent` plays the games and tells what a step is; this translates.
+The games are those of `tokaido_env.single_agent`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from tokaido_env.spaces import action_space, observation_space
 
 
 class TokaidoVecEnv(VecEnv):
-    """N games against opponents.
+    """N games of a learner against opponents.
 
-    A finished game begins anew in the same step; its last observation is in its info as
-    `terminal_observation`, and its statistics as `episode`, as `VecMonitor` gives them.
+    A finished game starts its next episode in the same step. Its info then has the last observation
+    as `terminal_observation` and the statistics `episode`, as `VecMonitor` provides them.
 
     Args:
-        n: games side by side.
-        opponents: agents or their spec strings; game `i` meets `opponents[i % len(opponents)]`.
-            `set_attr("opponent", agent, indices)` or `assign` replaces them while training runs:
-            the change holds from the next decision.
+        n: number of games.
+        opponents: agents or spec strings; game `i` plays against `opponents[i % len(opponents)]`.
+            `set_attr("opponent", agent, indices)` or `set_opponents` replaces them during
+            training, from the next decision on.
         seed: game `i` plays the episodes of seed `seed + i`.
-        seat: of the learner: 0, 1, "alternate" (game + episode, modulo 2) or "random".
         board: as for `Batch`.
-        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
+        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
+        seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2) or "random".
         observation: "float32" or "uint8".
         see_board: as for `Batch`.
     """
@@ -69,43 +69,46 @@ class TokaidoVecEnv(VecEnv):
         )
         self.render_mode = None
         super().__init__(n, observation_space(observation, see_board), action_space())
-        self._first = check_seed(check_seed(seed) + n - 1) - n + 1
+        self._base_seed = check_seed(check_seed(seed) + n - 1) - n + 1
         self._actions = np.zeros(n, np.int64)
-        self._began = time.time()
+        self._start_time = time.time()
 
     def reset(self) -> npt.NDArray[Any]:
-        """Begin the first episode of every game; return the learner's observations."""
-        self.games.reset(self._first)
+        """Start the first episode of every game; return observations (n, …)."""
+        self.games.reset(self._base_seed)
         return self.observe()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Let the next reset begin with another seed; return those of all games."""
+        """Set the seed of the next reset; return the seeds of all games."""
         if seed is not None:
-            self._first = check_seed(check_seed(seed) + self.num_envs - 1) - self.num_envs + 1
-        return [self._first + game for game in range(self.num_envs)]
+            self._base_seed = check_seed(check_seed(seed) + self.num_envs - 1) - self.num_envs + 1
+        return [self._base_seed + game for game in range(self.num_envs)]
 
     def observe(self) -> npt.NDArray[Any]:
-        """Return what the learner sees now: an array, a row for each game."""
-        seen: npt.NDArray[Any] = self.games.observe()
-        return seen
+        """Return the learner's current observations, one row per game."""
+        observations: npt.NDArray[Any] = self.games.observe()
+        return observations
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the learner's legal actions: bool (n, N_ACTIONS)."""
         return self.games.masks()
 
     def set_opponents(self, opponents: Opponents, indices: Any = None) -> None:
-        """Let some games (all by default) meet other opponents, handed out in turn."""
+        """Set the opponents of some games (default: all), in turn."""
         self.games.set_opponents(opponents, self._games(indices))
 
     def step_async(self, actions: npt.NDArray[np.int64]) -> None:
-        """Take the learner's actions, integers (n,)."""
+        """Store the learner's actions, integers (n,), for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> Any:
-        """Play them and the opponents' answers.
+        """Play the stored actions, then the opponents until the learner decides again.
 
         Returns:
             Observations, rewards float32 (n,), dones bool (n,) and infos.
+
+        Raises:
+            IllegalMove: naming the games; nothing is played then.
         """
         games = self.games
         ended = games.step(self._actions)
@@ -115,15 +118,15 @@ class TokaidoVecEnv(VecEnv):
         return self.observe(), games.reward.copy(), games.terminated | games.truncated, infos
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return arrays from which `restore` continues identically, with the same opponents."""
+        """Return arrays from which `restore` continues identically with the same opponents."""
         return self.games.snapshot()
 
     def restore(self, snapshot: dict[str, npt.NDArray[Any]]) -> None:
-        """Go back to a snapshot of an environment of the same size and boards."""
+        """Restore a snapshot of an environment with as many games on the same boards."""
         self.games.restore(snapshot)
 
     def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
-        elapsed = round(time.time() - self._began, 6)
+        elapsed = round(time.time() - self._start_time, 6)
         result = float(self.games.reward[game])
         return {
             "terminal_observation": ended.observation[j],
@@ -134,14 +137,14 @@ class TokaidoVecEnv(VecEnv):
             "seat": int(ended.seat[j]),
         }
 
-    # What remains of VecEnv: there are no single environments behind this one, so attributes that
-    # every game has are told game by game, and all others are shared.
+    # The rest of the VecEnv interface. There are no single environments: only "opponent" and "seat"
+    # exist per game.
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are open."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of each game ("opponent", "seat") or of this environment."""
+        """Return an attribute per game: "opponent", "seat", or one of this environment."""
         _check_name("attr_name", attr_name)
         games = self._games(indices).tolist()
         if attr_name == "opponent":
@@ -152,7 +155,7 @@ class TokaidoVecEnv(VecEnv):
             return [getattr(self, attr_name) for _ in games]
         except AttributeError:
             raise AttributeError(
-                f"get_attr: expected an attribute, got {repr_short(attr_name)}"
+                f"attr_name: expected an attribute of TokaidoVecEnv, got {repr_short(attr_name)}"
             ) from None
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
@@ -161,23 +164,23 @@ class TokaidoVecEnv(VecEnv):
         if attr_name == "opponent":
             self.set_opponents(value, indices)
         elif attr_name == "seat":
-            raise AttributeError("set_attr: seats follow from the `seat` that this was made with")
+            raise AttributeError("attr_name: seats cannot be set; pass `seat` to TokaidoVecEnv")
         else:
             setattr(self, attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call `action_masks`, the one method that single environments of this kind have."""
+        """Call `action_masks`, the only supported method, for some games."""
         if not isinstance(method_name, str) or method_name != "action_masks":
             raise AttributeError(
-                f"env_method: expected 'action_masks', got {repr_short(method_name)}"
+                f"method_name: expected 'action_masks', got {repr_short(method_name)}"
             )
         masks = self.action_masks()
         return list(masks if indices is None else masks[self._games(indices)])
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
-        """Return False for each index: nothing is wrapped."""
+        """Return False for each index: there are no wrappers."""
         return [False for _ in self._games(indices)]
 
     def _games(self, indices: Any) -> npt.NDArray[np.int64]:

@@ -1,9 +1,9 @@
-"""`SingleAgentBatch`: many games of one learner against opponents, what `gym` and `sb3` translate.
+"""`SingleAgentBatch`: many games of one learner against opponents, for `gym` and `sb3`.
 
-The learner sits at one seat of each game; between its decisions the opponents play, batched or
-inside the kernel. A step runs from one decision of the learner to its next, so its reward and its
-next observation are its own, also when a player moves twice in a row or has to discard inside the
-other's pick.
+The learner has one seat of each game. Between its decisions the opponents play, in batches or
+inside the kernel. A step runs from one decision of the learner to its next, so rewards and next
+observations are the learner's own, also when a player decides twice in a row or has to discard
+during the opponent's turn.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ Opponents = str | Agent | Sequence[str | Agent]
 
 
 class EndedGames(NamedTuple):
-    """The games that ended in a step, k of them.
+    """The k games that ended in a step.
 
     Attributes:
         games: int64 (k,), their indices.
-        observation: the last one of the learner, as `SingleAgentBatch.observe` gives them.
-        seat: int8 (k,), where the learner sat.
-        seed: int64 (k,), with which `Game` plays the same luck.
-        board: object (k,), the names of the boards.
-        length: int64 (k,), decisions of the learner.
+        observation: the learner's last observations, as `SingleAgentBatch.observe` returns them.
+        seat: int8 (k,), the learner's seats.
+        seed: int64 (k,), seeds with which `Game` has the same dice and draws.
+        board: object (k,), names of the boards.
+        length: int64 (k,), numbers of the learner's decisions.
     """
 
     games: Games
@@ -60,23 +60,24 @@ class EndedGames(NamedTuple):
 
 
 class SingleAgentBatch:
-    """N games of one learner.
+    """N games of one learner against opponents.
 
     Args:
-        n: how many.
-        opponents: agents or their spec strings; game `i` meets `opponents[i % len(opponents)]`.
-        seat: of the learner: 0, 1, "alternate" (game + episode, modulo 2), or "random" (drawn for
-            each game from its seed).
+        n: number of games.
+        opponents: agents or spec strings; game `i` plays against `opponents[i % len(opponents)]`.
+        seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2), or "random" (drawn
+            from the seed of each episode).
         board, reward, observation, see_board: as for `Batch`.
-        autoreset: begin the next episode of a game within the step that ended it.
-        illegal: "raise" `IllegalMove`, or "terminate": the learner loses the game.
+        autoreset: start a game's next episode within the step that ends it.
+        illegal: "raise" raises `IllegalMove`; "terminate" ends the game as the learner's loss.
 
     Attributes:
-        batch: the `Batch`.
-        seats: int8 (n,), where the learner sits.
-        reward, terminated, truncated: float32, bool, bool (n,): the learner's, of the last step.
+        batch: the `Batch` of the games.
+        seats: int8 (n,), the learner's seats.
+        reward, terminated, truncated: float32, bool and bool (n,), the learner's results of the
+            last step.
         player: int8 (n,), the learner's seat if it decided in the last step, -1 after a reset.
-        done: bool (n,), games that wait for a reset: they have ended, or not begun.
+        done: bool (n,), whether a game has ended, or not started, and needs a reset.
     """
 
     def __init__(
@@ -112,8 +113,8 @@ class SingleAgentBatch:
         self._all = self.batch.all_games
         self._seating = seat
         self._autoreset = autoreset
-        self._forgiving = illegal == "terminate"
-        self._agents: list[Agent] = []  # whom each game meets
+        self._terminates_illegal = illegal == "terminate"
+        self._agents: list[Agent] = []  # the opponent of each game
         self.set_opponents(opponents)
 
     def __len__(self) -> int:
@@ -121,30 +122,30 @@ class SingleAgentBatch:
 
     @property
     def opponents(self) -> list[Any]:
-        """Whom each game meets: the objects that were given, agents in the place of specs."""
-        return [each.player if isinstance(each, AgentAdapter) else each for each in self._agents]
+        """The opponent of each game: an object as passed, or the agent of a spec string."""
+        return [each.wrapped if isinstance(each, AgentAdapter) else each for each in self._agents]
 
     def set_opponents(self, opponents: Opponents, games: Games | None = None) -> None:
-        """Let some games (all by default) meet others from the learner's next decision on.
+        """Set the opponents of some games, from the learner's next decision on.
 
         Args:
-            opponents: one for all, or a sequence that is handed out in turn.
-            games: their indices.
+            opponents: one for all games, or a sequence to repeat over the games.
+            games: indices (k,) (default: all).
         """
         if isinstance(opponents, str) or not isinstance(opponents, Sequence):
             opponents = [opponents]
         opponents = list(opponents)
         if not opponents:
-            raise ValueError("opponents: expected one or more, got none")
+            raise ValueError("opponents: expected at least one, got none")
         chosen = self._chosen(games)
-        known = {id(one): as_agent(one) for one in opponents}
-        agents = [known[id(one)] for one in opponents]
+        by_id = {id(one): as_agent(one) for one in opponents}  # one agent per object
+        agents = [by_id[id(one)] for one in opponents]
         if not self._agents:
             self._agents = agents[:1] * len(self)
         for j, game in enumerate(chosen.tolist()):
             self._agents[game] = agents[j % len(agents)]
-        self._regroup()
-        self._seat_bots(chosen)
+        self._group_by_opponent()
+        self._set_bots(chosen)
 
     def reset(
         self,
@@ -152,11 +153,16 @@ class SingleAgentBatch:
         positions: Positions | None = None,
         games: Games | None = None,
     ) -> None:
-        """Begin some games (all by default), as `Batch.begin` does, and play to the learner.
+        """Start an episode of some games and play to the learner's first decision.
+
+        Args:
+            seed, positions: as for `Batch.begin`.
+            games: indices (k,) (default: all).
 
         Raises:
-            SeedError, PositionError, IllegalMove: the last of an opponent, naming it and the game;
-                all games stand as before then.
+            SeedError, PositionError: as for `Batch.reset`.
+            IllegalMove: for an opponent's illegal action, naming the opponent and the game. No
+                game changes on errors.
         """
         chosen = self._chosen(games)
         with self._all_or_nothing():
@@ -166,23 +172,27 @@ class SingleAgentBatch:
         self._clear()
 
     def step(self, actions: npt.ArrayLike) -> EndedGames:
-        """Play the learner's decisions and the opponents' answers; return what ended.
+        """Play the learner's actions, then the opponents until the learner decides again.
 
         Args:
             actions: integers (n,).
 
+        Returns:
+            The games that ended.
+
         Raises:
-            IllegalMove: of the learner (unless it terminates) or an opponent, naming the game; all
-                games stand as before then.
+            IllegalMove: for an illegal action of the learner (if `illegal="raise"`) or of an
+                opponent, naming the game. No game changes then.
+            RuntimeError: if a game needs a reset.
         """
         if self.done.any():
             game = int(self.done.argmax())
-            raise RuntimeError(f"game {game} has ended or not begun: reset it before a step")
+            raise RuntimeError(f"game {game} has ended or not begun: call reset first")
         batch = self.batch
         moves = checked_moves(actions, len(self))
         wrong = batch.find_illegal(self._all, moves)
         lost = self._all[wrong]
-        if len(lost) and not self._forgiving:
+        if len(lost) and not self._terminates_illegal:
             batch.raise_illegal(lost, moves[lost])
         played = self._all[~wrong] if len(lost) else self._all
         with self._all_or_nothing():
@@ -198,31 +208,31 @@ class SingleAgentBatch:
             return ended
 
     def observe(self) -> Any:
-        """Return what the learner sees now, as `Batch.observe`."""
+        """Return the learner's current observations; see `Batch.observe`."""
         return self.batch.observe(self._all, self.seats)
 
     def masks(self) -> npt.NDArray[np.bool_]:
-        """Return the learner's legal actions: bool (n, N_ACTIONS); none where a game is done."""
+        """Return the learner's legal actions, bool (n, N_ACTIONS); all False if a game is done."""
         masks = self.batch.masks(self._all)
         masks[self.done] = False
         return masks
 
     def board_names(self, games: Games | None = None) -> npt.NDArray[Any]:
-        """Return the names of the boards that some games (all by default) are played on."""
+        """Return the board names of some games (default: all), object (k,)."""
         boards = self.batch.episode_info["board"]
         names = self.batch.pool.names[boards if games is None else boards[games]]
         return np.asarray(names, np.object_)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return arrays from which `restore` continues identically, with the same opponents."""
+        """Return arrays from which `restore` continues identically with the same opponents."""
         own = {name: array.copy() for name, array in self._arrays().items()}
         return self.batch.snapshot() | own
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go back to a snapshot of as many games on the same boards.
+        """Restore a snapshot of as many games on the same boards.
 
         Raises:
-            ValueError: it is no such snapshot; nothing has changed then.
+            ValueError: for arrays that are no such snapshot; nothing changes then.
         """
         own = checked_arrays(snapshot, self._arrays(), len(self))
         for name, lowest in (("seats", 0), ("player", NO_PLAYER)):
@@ -230,9 +240,9 @@ class SingleAgentBatch:
         self.batch.restore(snapshot)
         for name, array in self._arrays().items():
             array[:] = own[name]
-        self._seat_bots(self._all)
+        self._set_bots(self._all)
 
-    # Below the verbs
+    # Internals
 
     def _chosen(self, games: Games | None) -> Games:
         if games is None:
@@ -245,18 +255,18 @@ class SingleAgentBatch:
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Put all games back if an opponent fails."""
-        if not any(agent.may_fail for agent, _ in self._outside):
+        """Restore all games if an opponent raises an error."""
+        if not any(agent.may_fail for agent, _ in self._python_opponents):
             yield
             return
         results = self.reward, self.terminated, self.truncated
-        before, told = self.snapshot(), [each.copy() for each in results]
+        games_before, results_before = self.snapshot(), [array.copy() for array in results]
         try:
             yield
         except BaseException:
-            self.restore(before)
-            for each, was in zip(results, told, strict=True):
-                each[:] = was
+            self.restore(games_before)
+            for array, before in zip(results, results_before, strict=True):
+                array[:] = before
             raise
 
     def _begin(self, games: Games, seed: Seeds, positions: Positions | None) -> None:
@@ -273,21 +283,23 @@ class SingleAgentBatch:
         self._lengths[games] = 0
         self.done[games] = False
         self.player[games] = NO_PLAYER
-        self._seat_bots(games)
+        self._set_bots(games)
         self.batch.advance_to_decision(games)
 
-    def _seat_bots(self, games: Games) -> None:
+    def _set_bots(self, games: Games) -> None:
         bots = np.full((len(games), 2), NO_BOT, np.int8)
         bots[np.arange(len(games)), 1 - self.seats[games]] = self._bots[games]
         self.batch.set_bots(games, bots)
 
-    def _regroup(self) -> None:
-        """Note which games each opponent outside the kernel meets."""
+    def _group_by_opponent(self) -> None:
+        """Set the bot of each game, and the games of each opponent that is no bot."""
         self._bots = np.array([agent.bot for agent in self._agents], np.int8)
-        meets: dict[int, list[int]] = {}
+        games_of: dict[int, list[int]] = {}
         for game in np.flatnonzero(self._bots == NO_BOT).tolist():
-            meets.setdefault(id(self._agents[game]), []).append(game)
-        self._outside = [(self._agents[games[0]], np.array(games)) for games in meets.values()]
+            games_of.setdefault(id(self._agents[game]), []).append(game)
+        self._python_opponents = [
+            (self._agents[games[0]], np.array(games)) for games in games_of.values()
+        ]
 
     def _clear(self) -> None:
         self.reward[:] = 0.0
@@ -295,26 +307,26 @@ class SingleAgentBatch:
         self.truncated[:] = False
 
     def _play_opponents(self, games: Games) -> None:
-        """Let opponents outside the kernel play until every game is over or waits for the learner.
+        """Let Python opponents play until every game is over or at the learner's decision.
 
-        Those inside have played already, when the learner had decided or the game begun.
+        Compiled bots have played already, inside the learner's step or the start of the game.
         """
         batch = self.batch
-        while self._outside:
+        while self._python_opponents:
             players = batch.states["player"][games]
             games = games[(players != self.seats[games]) & (players != NO_PLAYER)]
             if not len(games):
                 return
-            for agent, met in self._outside:
-                theirs = np.intersect1d(games, met, assume_unique=True)
-                if len(theirs):
-                    batch.decide(agent, theirs)
+            for agent, own_games in self._python_opponents:
+                due = np.intersect1d(games, own_games, assume_unique=True)
+                if len(due):
+                    batch.decide(agent, due)
 
     def _end(self, games: Games) -> EndedGames:
-        """Note how games ended; play their next episodes up to the learner, or let them wait."""
+        """Store the results of ended games; start their next episodes, or mark them done."""
         if not len(games):
             return self._none_ended
-        ended = self._note_end(games)
+        ended = self._store_results(games)
         if self._autoreset:
             self._begin(games, None, None)
             self._play_opponents(games)
@@ -324,13 +336,13 @@ class SingleAgentBatch:
 
     @cached_property
     def _none_ended(self) -> EndedGames:
-        return self._note_end(self._all[:0])
+        return self._store_results(self._all[:0])
 
-    def _note_end(self, games: Games) -> EndedGames:
+    def _store_results(self, games: Games) -> EndedGames:
         info, seats = self.batch.episode_info, self.seats[games]
         self.reward[games] = info["reward"][games, seats]
         self.terminated[games] = info["terminated"][games]
         self.truncated[games] = info["truncated"][games]
         last = self.batch.observe(games, seats)
-        told = info["seed"][games], self.board_names(games), self._lengths[games]
-        return EndedGames(games, last, seats, *told)
+        boards, lengths = self.board_names(games), self._lengths[games]
+        return EndedGames(games, last, seats, info["seed"][games], boards, lengths)

@@ -1,4 +1,4 @@
-"""The spaces that all adapters declare."""
+"""Gymnasium spaces of observations and actions, and the options of `reset`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tokaido_env.observers import ENTITIES, ObservationFormat, check_observation
 
 
 def action_space() -> spaces.Discrete:
-    """Return the space of actions."""
+    """Return the action space, Discrete(49)."""
     return spaces.Discrete(N_ACTIONS)
 
 
 def options_of(options: object) -> Mapping[str, Any]:
-    """Return the options of a reset, or raise `ValueError`."""
+    """Return the options of `reset` as a mapping, or raise `ValueError`."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):
@@ -36,14 +36,14 @@ def options_of(options: object) -> Mapping[str, Any]:
 def observation_space(
     observation: ObservationFormat = "float32", see_board: bool = False
 ) -> spaces.Space[Any]:
-    """Return the space of observations: vectors, "float32" or "uint8", or arrays of "entities".
+    """Return the observation space.
 
     Args:
-        observation: the form.
-        see_board: whether the board's block stands behind the vector.
+        observation: "float32" or "uint8" for a vector, "entities" for a dict of arrays.
+        see_board: append the board features to the vector.
 
     Raises:
-        ValueError: there is no such observation.
+        ValueError: for an unknown format, or `see_board` with "entities".
     """
     check_observation(observation, see_board)
     if observation == ENTITIES:

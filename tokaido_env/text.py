@@ -1,13 +1,13 @@
-"""Tokaido Duo as text: for language models, and for people who read.
+"""Games by prompts and answers, for language models.
 
     from tokaido_env.text import TextPlayer, play_by_text
 
     transcript = play_by_text([TextPlayer(respond), "greedy"], seed=7)  # respond: str -> str
     print(transcript.record.winner, transcript.forfeit)
 
-A prompt holds the rules in short, the position as drawn, what has happened last, and what is asked;
-an answer ends in a block of JSON, `{"action": "merchant:C3"}`. No network is known here: whoever
-calls brings the function that answers. An answer is data and nothing in it is executed.
+A prompt contains short rules, a drawing of the position, the last events and the question. An
+answer ends in a JSON block, `{"action": "merchant:C3"}`. This module calls no model: the caller
+passes a function that answers prompts. An answer is data and is never executed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import Phase
 from tokaido_env.game import Game
 from tokaido_env.position import to_dict
-from tokaido_env.record import FORFEIT, MOST_DETAIL, Forfeit, Record
+from tokaido_env.record import FORFEIT, MAX_DETAIL_CHARS, Forfeit, Record
 from tokaido_env.render.narration import log_entries
 from tokaido_env.render.scene import SEATS, scenes_of
 
 Respond = Callable[[str], str]
-"""Answers a prompt."""
+"""A function that answers a prompt."""
 
 RULES = """\
 Tokaido Duo, for two players. Each has a pilgrim, a merchant and an artist. A round is three dice,
@@ -55,27 +55,27 @@ Who holds the hot spring token may use a die twice; the seashore's waves help on
 The last temple or garden slot, the sixth slab or the tenth painting given make the round the last.
 Most points win."""
 
-_ASKS = {
+_QUESTIONS = {
     Phase.MOVE: "Take a die and move its character.",
     Phase.EFFECT: "Use what is at this place, or pass.",
     Phase.DISCARD: "You hold too many wares: return one to the bag.",
     Phase.REPEAT: "You hold the hot spring token: use the place again, or pass.",
 }
-_FORM = 'Answer with a block of JSON as the last thing: {"action": "LABEL"}.'
-_MOST_READ = 20_000  # characters of an answer, from its end
-_MOST_BLOCKS = 200  # that are tried, from the last
-_KEPT = 1_000  # characters of an answer in a transcript
+_ANSWER_FORMAT = 'Answer with a block of JSON as the last thing: {"action": "LABEL"}.'
+_MAX_ANSWER = 20_000  # characters parsed, from the end of an answer
+_MAX_BLOCKS = 200  # JSON blocks tried, from the last
+_MAX_STORED = 1_000  # characters of an answer in a transcript
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    """What a prompt holds, and how often a player may try.
+    """Contents of prompts and number of retries.
 
     Attributes:
-        legal: "listed": with the labels of all legal actions; "unlisted": without.
-        rules: begin with the rules in short.
-        history: how many of the last events are told.
-        retries: further tries after an answer that is no legal action; then the game is forfeited.
+        legal: "listed": list the labels of all legal actions; "unlisted": do not.
+        rules: start with the short rules.
+        history: number of last events in the prompt.
+        retries: further tries after an answer without a legal action, before a forfeit.
     """
 
     legal: str = "listed"
@@ -91,15 +91,15 @@ class TextFormat:
 
 
 class ParsedAnswer(NamedTuple):
-    """What an answer was understood as: a legal label, or None and what was wrong; what it said."""
+    """The legal label in an answer, or None and an error; and the action that the answer names."""
 
     label: str | None
     error: str = ""
-    said: str | None = None
+    raw_action: str | None = None
 
 
 class Exchange(NamedTuple):
-    """A try: who was asked, at which event, the end of the answer, and how it was read."""
+    """One answer: the seat, the number of events before it, the end of the answer, its meaning."""
 
     seat: int
     event: int
@@ -109,11 +109,11 @@ class Exchange(NamedTuple):
 
 @dataclass(frozen=True)
 class Transcript:
-    """A game by text.
+    """A game with text players.
 
     Attributes:
-        record: of the game.
-        exchanges: all tries of players by text.
+        record: the record of the game.
+        exchanges: all answers of text players, in order.
     """
 
     record: Record
@@ -121,23 +121,22 @@ class Transcript:
 
     @property
     def forfeit(self) -> Forfeit | None:
-        """How it was forfeited, if it was."""
+        """The forfeit of the game, if there was one."""
         return self.record.forfeit
 
     def refused(self, seat: int) -> int:
-        """Return how many answers of a seat were no legal action."""
-        mine = (one for one in self.exchanges if one.seat == seat)
-        return sum(one.parsed.label is None for one in mine)
+        """Return the number of a seat's answers without a legal action."""
+        return sum(one.seat == seat and one.parsed.label is None for one in self.exchanges)
 
 
 @dataclass(frozen=True)
 class TextPlayer:
-    """Who answers prompts, and what they hold.
+    """A player that answers prompts.
 
     Attributes:
-        respond: takes a prompt, returns an answer.
-        form: of its prompts.
-        name: of the player.
+        respond: function from a prompt to an answer.
+        form: contents of its prompts.
+        name: name of the player.
     """
 
     respond: Respond
@@ -154,38 +153,38 @@ class TextPlayer:
 
     @property
     def spec(self) -> str:
-        """What records and tables call it: who is told the legal actions plays another game."""
+        """Name in records and tables, with `legal`, because it changes the difficulty."""
         return f"{self.name}:legal={self.form.legal}"
 
 
 def make_prompt(game: Game, form: TextFormat | None = None, error: str = "") -> str:
-    """Return what to ask who decides.
+    """Return the prompt for the player to decide.
 
     Args:
-        game: at a decision.
-        form: what the prompt holds.
-        error: what was wrong with the last answer.
+        game: a game at a decision.
+        form: contents of the prompt.
+        error: the error of the last answer.
 
     Raises:
         ValueError: if nobody is to decide.
     """
     form = form or TextFormat()
     if game.player is None:
-        raise ValueError(f"game: expected one at a decision, it is at {game.phase.name}")
+        raise ValueError(f"game: expected a game at a decision, got one at {game.phase.name}")
     parts = [RULES] if form.rules else []
     parts.append(str(game))
-    if told := history_lines(game, form.history):
-        parts.append("What has happened last:\n" + "\n".join(f"- {one}" for one in told))
-    parts.append(f"You are {SEATS[game.player]}. {_ASKS[game.phase]}")
+    if lines := history_lines(game, form.history):
+        parts.append("What has happened last:\n" + "\n".join(f"- {line}" for line in lines))
+    parts.append(f"You are {SEATS[game.player]}. {_QUESTIONS[game.phase]}")
     if form.legal == "listed":
         parts.append("Legal actions: " + ", ".join(game.legal_labels()))
     if error:
         parts.append(f"Your last answer was refused: {error}")
-    return "\n\n".join([*parts, _FORM])
+    return "\n\n".join([*parts, _ANSWER_FORMAT])
 
 
 def history_lines(game: Game, most: int) -> list[str]:
-    """Return the last events in words, at most so many, the last last."""
+    """Return sentences about the last `most` events, oldest first."""
     if not most:
         return []
     played = game.trajectory()
@@ -196,51 +195,50 @@ def history_lines(game: Game, most: int) -> list[str]:
 
 
 def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
-    """Read an answer: the label in its last block of JSON, matched with the legal ones.
+    """Return the legal action of an answer: the text under "action" in its last JSON block.
 
-    The last block that is an object with a text under "action" counts, whatever stands around it.
-    It is matched without regard to case, spaces, underscores and quotes; then as the beginning of
-    one legal label alone. The last 20,000 characters are read.
+    Text around the block is ignored. A label matches regardless of case, spaces, underscores and
+    quotes, or as the beginning of exactly one legal label. Only the last 20,000 characters count.
 
     Args:
-        answer: whatever was answered.
+        answer: the answer, of any type.
         legal: labels of the legal actions.
     """
     if not isinstance(answer, str):
         return ParsedAnswer(None, f"expected text, got {type(answer).__name__}")
-    said = _last_action(answer[-_MOST_READ:])
-    if said is None:
-        return ParsedAnswer(None, 'expected a block of JSON, {"action": "LABEL"}, and found none')
-    plain = {_plain(label): label for label in legal}
-    key = _plain(said)
-    begin = [label for name, label in plain.items() if key and name.startswith(key)]
-    if key in plain or len(begin) == 1:
-        return ParsedAnswer(plain.get(key, begin[0]), said=said)
-    why = "begins several legal labels" if begin else "is no legal action"
-    return ParsedAnswer(None, f"{str_short(said, 60)} {why}", said)
+    raw_action = _last_action(answer[-_MAX_ANSWER:])
+    if raw_action is None:
+        return ParsedAnswer(None, 'expected a JSON block, {"action": "LABEL"}, got none')
+    by_key = {_normalise(label): label for label in legal}
+    key = _normalise(raw_action)
+    matches = [label for other, label in by_key.items() if key and other.startswith(key)]
+    if key in by_key or len(matches) == 1:
+        return ParsedAnswer(by_key.get(key, matches[0]), raw_action=raw_action)
+    reason = "begins several legal labels" if matches else "is no legal action"
+    return ParsedAnswer(None, f"{str_short(raw_action, 60)} {reason}", raw_action)
 
 
 class TextError(ValueError):
-    """A player by text has not decided: the message says how its last answer was wrong."""
+    """A text player gave no legal action; the message is the error of its last answer."""
 
 
 def ask_player(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str:
-    """Return the label that a player by text decides on.
+    """Ask a text player for an action and return its label.
 
     Args:
-        player: who is asked.
-        game: at a decision.
-        exchanges: to note all tries in.
+        player: the player.
+        game: a game at a decision.
+        exchanges: list to which all answers are appended.
 
     Raises:
-        TextError: after too many refused answers.
+        TextError: after the last retry.
     """
     error, seat = "", game.player or 0
     for _ in range(player.form.retries + 1):
         answer = player.respond(make_prompt(game, player.form, error))
         parsed = parse_answer(answer, game.legal_labels())
-        kept = answer[-_KEPT:] if isinstance(answer, str) else ""
-        exchanges.append(Exchange(seat, len(game.events()), kept, parsed))
+        stored = answer[-_MAX_STORED:] if isinstance(answer, str) else ""
+        exchanges.append(Exchange(seat, len(game.events()), stored, parsed))
         if parsed.label is not None:
             return parsed.label
         error = parsed.error
@@ -250,33 +248,35 @@ def ask_player(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str
 def play_by_text(
     players: Sequence[TextPlayer | str | Agent], seed: int, board: Boards = "shikoku"
 ) -> Transcript:
-    """Play a game; decisions without a choice are made, and a player who fails to decide forfeits.
+    """Play a game of text players and agents.
+
+    Forced moves are played automatically. A text player without a legal action forfeits.
 
     Args:
-        players: two, by text or agents or their specs.
-        seed: of the luck, and of what agents draw.
+        players: two text players, agents or spec strings.
+        seed: random seed of the game and of agents.
         board: as for `Game`.
     """
     if not isinstance(players, list | tuple):
         raise TypeError(f"players: expected a list of two, got {repr_short(players)}")
     if len(players) != 2:
         raise ValueError(f"players: expected two, got {len(players)}")
-    seated = [one if isinstance(one, TextPlayer) else as_agent(one) for one in players]
-    names = tuple(one.spec for one in seated)
+    agents = [one if isinstance(one, TextPlayer) else as_agent(one) for one in players]
+    names = tuple(one.spec for one in agents)
     game, exchanges = Game(board, seed), list[Exchange]()
     rng = np.random.default_rng(seed)
     while game.player is not None:
-        player, legal = seated[game.player], game.legal_labels()
+        player, legal = agents[game.player], game.legal_labels()
         if len(legal) == 1:
             game.play(legal[0])
         elif isinstance(player, TextPlayer):
             try:
                 game.play(ask_player(player, game, exchanges))
             except TextError as error:
-                why = str_short(str(error), MOST_DETAIL - 40)[:MOST_DETAIL]
-                lost = Forfeit(game.player, "illegal", why)
+                detail = str_short(str(error), MAX_DETAIL_CHARS - 40)[:MAX_DETAIL_CHARS]
+                forfeit = Forfeit(game.player, "illegal", detail)
                 record = replace(
-                    game.record(names), winner=1 - game.player, end=FORFEIT, forfeit=lost
+                    game.record(names), winner=1 - game.player, end=FORFEIT, forfeit=forfeit
                 )
                 return Transcript(record, exchanges)
         else:
@@ -285,16 +285,16 @@ def play_by_text(
 
 
 class TextAgent(Agent):
-    """A player by text as an agent; a class of it in a module plays as `python:MODULE:CLASS`.
+    """A text player as an agent; a subclass in a module plays as `python:MODULE:CLASS`.
 
-    It is asked about positions alone, so its prompts tell no history. What it answers is not kept.
+    It receives positions only, so its prompts have no history. Its answers are not stored.
 
     Args:
-        player: by text.
+        player: the text player.
 
     Raises:
-        TextError: by `act`, after too many answers that are no legal action.
-        AgentError: by `act`, on a board that `prepare` was not told of.
+        TextError: by `act`, after the last retry.
+        AgentError: by `act`, on a board that was not passed to `prepare`.
     """
 
     def __init__(self, player: TextPlayer) -> None:
@@ -303,14 +303,14 @@ class TextAgent(Agent):
         self._boards: dict[bytes, Board] = {}
 
     def prepare(self, boards: Sequence[Board]) -> None:
-        """Know the boards that will be played on."""
+        """Remember the boards of the coming games."""
         self._boards |= {board.record.tobytes(): board for board in boards}
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        """Return actions, as `Agent.act`."""
-        which = range(len(states)) if len(boards) > 1 else [0] * len(states)
+        """Return actions; see `Agent.act`."""
+        board_index = range(len(states)) if len(boards) > 1 else [0] * len(states)
         chosen = [
-            self._decide(boards[at], states[row], int(legal[row])) for row, at in enumerate(which)
+            self._decide(boards[k], states[i], int(legal[i])) for i, k in enumerate(board_index)
         ]
         return np.array(chosen, np.int64)
 
@@ -326,21 +326,21 @@ class TextAgent(Agent):
 
 
 def _last_action(text: str) -> str | None:
-    """Return what stands under "action" in the last block of JSON that has it."""
+    """Return the text under "action" in the last JSON block that has it."""
     decoder = json.JSONDecoder()
-    starts = [match.start() for match in re.finditer(r"\{", text)][-_MOST_BLOCKS:]
-    said, end = None, 0
+    starts = [match.start() for match in re.finditer(r"\{", text)][-_MAX_BLOCKS:]
+    raw_action, end = None, 0
     for start in starts:
-        if start < end:  # inside of the block that was found
+        if start < end:  # inside the block found last
             continue
         try:
             found, stop = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict) and isinstance(found.get("action"), str):
-            said, end = found["action"], stop
-    return said
+            raw_action, end = found["action"], stop
+    return raw_action
 
 
-def _plain(label: str) -> str:
+def _normalise(label: str) -> str:
     return re.sub(r"[\s_\"'`]", "", label).casefold()

@@ -1,4 +1,4 @@
-"""Tokaido Duo for TextArena: importing this module registers `TokaidoDuo-v0`.
+"""TextArena game `TokaidoDuo-v0`, registered by importing this module.
 
     import textarena
     import tokaido_env.textarena
@@ -10,16 +10,16 @@
 
 | | |
 |---|---|
-| players | 0 and 1; the same may act several times in a row |
-| observation | at first the rules; at each decision the position, what is asked and what is legal |
-| action | text ending in a block of JSON, as `tokaido_env.text.parse_answer` reads it |
-| refused | told with the reason, tried again `retries` times, then lost |
+| players | 0 and 1; a player may decide several times in a row |
+| observation | first the rules; at each decision the position, the question and the legal actions |
+| action | text ending in a JSON block, as `tokaido_env.text.parse_answer` reads it |
+| illegal action | an error message and up to `retries` further tries, then a loss |
 | rewards | 1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
 
-`TokaidoDuo-v0` shows the rules, what has happened and the position as it is now; `-full` all that
-was ever observed, as other games of TextArena do by default: a drawing at each of 150 decisions is
-some 600,000 characters; `-raw` hands out single messages. Decisions without a choice are made
-without asking.
+`TokaidoDuo-v0` shows the rules, the events and the current position. `-full` shows all earlier
+observations, as other games of TextArena do by default; with a drawing at each of 150 decisions
+that is some 600,000 characters. `-raw` returns single messages. Forced moves are played
+automatically.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ PLAYERS = 2
 
 
 class TokaidoDuoTextEnv(textarena.Env):
-    """One game.
+    """A game of two text players.
 
     Args:
         board: as for `Game`.
-        form: what a prompt holds; `retries` are the further tries after a refused answer.
+        form: contents of prompts; its `retries` limit further tries after an illegal action.
 
     Attributes:
-        game: the `Game` that is played, None before `reset`.
-        state: TextArena's.
+        game: the `Game` being played, None before `reset`.
+        state: TextArena's state.
     """
 
     def __init__(self, board: Boards = "shikoku", form: TextFormat | None = None) -> None:
@@ -65,33 +65,33 @@ class TokaidoDuoTextEnv(textarena.Env):
         self.game: Game | None = None
 
     def reset(self, num_players: int = PLAYERS, seed: int | None = None) -> None:
-        """Begin a game.
+        """Start a game.
 
         Args:
-            num_players: 2.
-            seed: of the game's luck, as for `Game`.
+            num_players: must be 2.
+            seed: random seed of the game, as for `Game`.
 
         Raises:
-            ValueError: if there are not two players.
+            ValueError: for another number of players.
         """
         if num_players != PLAYERS:
             raise ValueError(f"num_players: expected {PLAYERS}, got {num_players!r}")
         self.game = Game(self.board, seed)
-        # Without the seed: TextArena's state would seed Python's own `random` with it.
+        # TextArena's state gets no seed, because it would seed Python's global `random` with it.
         self.state = textarena.TwoPlayerState(PLAYERS, error_allowance=self.form.retries)
         self.state.reset(game_state={}, player_prompt_function=self._prompt)
-        self._tell(since=0)
+        self._advance(since=0)
 
     def step(self, action: str) -> tuple[bool, dict[str, Any]]:
-        """Read an answer and play it, or refuse it; return whether the game is over, and infos.
+        """Play the action of an answer, or refuse it; return whether the game is over, and infos.
 
         Raises:
-            RuntimeError: before `reset` or after the end.
+            RuntimeError: before `reset` and after the end.
         """
         game = self._playing()
-        said = action if isinstance(action, str) else ""
+        text = action if isinstance(action, str) else ""
         player = self.state.current_player_id
-        self.state.add_observation(said, ObservationType.PLAYER_ACTION, from_id=player)
+        self.state.add_observation(text, ObservationType.PLAYER_ACTION, from_id=player)
         parsed = parse_answer(action, game.legal_labels())
         if parsed.label is None:
             self.state.set_invalid_move(f"{parsed.error}.")
@@ -100,17 +100,17 @@ class TokaidoDuoTextEnv(textarena.Env):
         else:
             since = len(game.events())
             game.play(parsed.label)
-            self._tell(since)
+            self._advance(since)
         done, info = self.state.step(rotate_player=False)
         return done, info
 
     def _playing(self) -> Game:
         if self.game is None or self.state.done:
-            raise RuntimeError("step: expected a game that goes on: call reset first")
+            raise RuntimeError("no game is in progress: call reset first")
         return self.game
 
-    def _tell(self, since: int) -> None:
-        """Play on to the next choice, tell what has happened since an event, and ask or end."""
+    def _advance(self, since: int) -> None:
+        """Play forced moves, report the events from number `since` on, and ask or end the game."""
         game = self._playing()
         while game.player is not None and len(game.legal_actions()) == 1:
             game.play(game.legal_actions()[0])
@@ -140,7 +140,9 @@ class TokaidoDuoTextEnv(textarena.Env):
 
 _WRAPPERS = {
     "default": [GameMessagesAndCurrentBoardObservationWrapper],
-    "-train": [GameMessagesAndCurrentBoardObservationWrapper],  # as TextArena calls that form
+    "-train": [
+        GameMessagesAndCurrentBoardObservationWrapper
+    ],  # TextArena's name of the default form
     "-full": [LLMObservationWrapper],
 }
 if NAME not in ENV_REGISTRY:

@@ -1,4 +1,4 @@
-"""Tokaido Duo for TorchRL: many games side by side as one batched environment.
+"""TorchRL environment: many games as one batched environment.
 
     from tokaido_env.torchrl import TokaidoDuoEnv
 
@@ -8,17 +8,16 @@
 
 | | |
 |---|---|
-| batch size | (n,), the games: no workers are needed |
-| `observation` | float32 (n, N_FEATURES) in [0, 1], as whoever decides sees it |
-| `action_mask` | bool (n, 49), True = legal, as the action spec has it for random actions |
-| `player` | int64 (n, 1), who decides, -1 at the end |
+| batch size | (n,), the games; no worker processes are needed |
+| `observation` | float32 (n, N_FEATURES) in [0, 1], from the view of the player to decide |
+| `action_mask` | bool (n, 49), True = legal; the action spec uses it for random actions |
+| `player` | int64 (n, 1), the player to decide, -1 at the end |
 | `action` | int64 (n,), the table of `tokaido_env.core.actions` |
-| `reward` | float32 (n, 1), of the step, for who decided in it |
-| `done` | a trigger has ended the game (`terminated`), or the cap on rounds (`truncated`) |
+| `reward` | float32 (n, 1), the reward of the step for the player who acted |
+| `done` | the game ended by a trigger (`terminated`) or at the cap on rounds (`truncated`) |
 
-The same player may decide several times in a row. So a value estimate of the next state keeps its
-sign where `("next", "player")` is `player`, and is taken with the other sign where it is not: see
-`turning`. `tokaido_env.batch` plays the games; this translates.
+A player may decide several times in a row. The value of the next state therefore keeps its sign if
+`("next", "player")` equals `player`, and changes it otherwise: see `value_sign`.
 """
 
 from __future__ import annotations
@@ -47,19 +46,19 @@ from tokaido_env.timestep import TimeStep
 
 
 class TokaidoDuoEnv(EnvBase):
-    """N games, each row seen by whoever is to decide.
+    """N games, each observed by the player to decide.
 
-    A seed `s` begins game `i` with the first episode of `s + i`; games that end and are reset, as
-    rollouts and collectors do by themselves, go on to the next of theirs.
+    A seed `s` starts game `i` with the first episode of `s + i`. Later resets, which rollouts and
+    collectors make themselves, start the next episode of each game.
 
     Args:
-        n: how many games.
+        n: number of games.
         board: as for `Batch`.
-        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
-        see_board: the block of its board stands behind each observation.
+        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
+        see_board: append the board features to each observation.
 
     Attributes:
-        games: the batch that is played.
+        games: the `Batch` being played.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class TokaidoDuoEnv(EnvBase):
     ) -> None:
         super().__init__(batch_size=[n])
         self.games = Batch(n, board, autoreset=False, reward=reward, see_board=see_board)
-        self._base: int | None = None
+        self._base_seed: int | None = None
         width = observation_size("float32", see_board)
         self.observation_spec = Composite(
             observation=Bounded(0, 1, (n, width), dtype=torch.float32),
@@ -87,49 +86,52 @@ class TokaidoDuoEnv(EnvBase):
         self.done_spec = Composite(flags, shape=(n,))
 
     def _set_seed(self, seed: int | None) -> None:
-        self._base = None if seed is None else check_seed(seed)
+        self._base_seed = None if seed is None else check_seed(seed)
 
     def _reset(self, tensordict: TensorDictBase | None = None, **options: Any) -> TensorDict:
         games = self.games.all_games
         if tensordict is not None and "_reset" in tensordict.keys():  # noqa: SIM118
             games = np.flatnonzero(tensordict["_reset"].reshape(-1).numpy())
-        self.games.begin(games, None if self._base is None else self._base + games)
-        self._base = None
-        nothing = np.zeros(len(self.games), np.bool_)
-        return self._told(self.games.timestep(), nothing, nothing)
+        self.games.begin(games, None if self._base_seed is None else self._base_seed + games)
+        self._base_seed = None
+        no_end = np.zeros(len(self.games), np.bool_)
+        return self._time_step(self.games.timestep(), no_end, no_end)
 
     def _step(self, tensordict: TensorDictBase) -> TensorDict:
-        turn = self.games.step(tensordict["action"].numpy())
-        own = turn.reward[self.games.all_games, turn.player]
-        told = self._told(turn, turn.terminated, turn.truncated)
-        told["reward"] = torch.from_numpy(own)[:, None]
-        return told
+        timestep = self.games.step(tensordict["action"].numpy())
+        reward = timestep.reward[self.games.all_games, timestep.player]
+        data = self._time_step(timestep, timestep.terminated, timestep.truncated)
+        data["reward"] = torch.from_numpy(reward)[:, None]
+        return data
 
-    def _told(
-        self, turn: TimeStep, terminated: npt.NDArray[np.bool_], truncated: npt.NDArray[np.bool_]
+    def _time_step(
+        self,
+        timestep: TimeStep,
+        terminated: npt.NDArray[np.bool_],
+        truncated: npt.NDArray[np.bool_],
     ) -> TensorDict:
-        mask = torch.from_numpy(turn.mask.astype(np.bool_))
-        mask[~mask.any(dim=1)] = True  # at the end, where nothing is played: a mask has to allow
+        mask = torch.from_numpy(timestep.mask.astype(np.bool_))
+        mask[~mask.any(dim=1)] = True  # at the end; TorchRL masks must allow an action
         self.action_spec.update_mask(mask)
         ended = {"terminated": terminated, "truncated": truncated, "done": terminated | truncated}
         return TensorDict(
             {
-                "observation": torch.from_numpy(turn.observation),
+                "observation": torch.from_numpy(timestep.observation),
                 "action_mask": mask,
-                "player": torch.from_numpy(turn.mover.astype(np.int64))[:, None],
+                "player": torch.from_numpy(timestep.mover.astype(np.int64))[:, None],
                 **{name: torch.from_numpy(flags)[:, None] for name, flags in ended.items()},
             },
             batch_size=self.batch_size,
         )
 
 
-def turning(data: TensorDictBase) -> torch.Tensor:
-    """Return what a value of the next state is multiplied by, float32 as the reward's shape.
+def value_sign(data: TensorDictBase) -> torch.Tensor:
+    """Return the factor of the next state's value, float32 with the reward's shape.
 
-    1 where the same player decides again, -1 where the other does, 0 at the end.
+    It is 1 if the same player decides again, -1 if the other decides, and 0 at the end.
 
     Args:
-        data: of a rollout: has `player` and `("next", "player")`.
+        data: data of a rollout, with `player`, `("next", "player")` and `("next", "done")`.
     """
     signs = torch.where(data["player"] == data["next", "player"], 1.0, -1.0)
     return torch.where(data["next", "done"], 0.0, signs)

@@ -4,7 +4,7 @@
 
 One network plays both seats. All is TorchRL's but the advantages: its estimators know one player,
 whose value goes on from state to state; here the next value counts with the other sign where the
-other player decides next (`tokaido_env.torchrl.turning`). It ends with a match against `greedy`.
+other player decides next (`tokaido_env.torchrl.value_sign`). It ends with a match against `greedy`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.observers import masks, observe
-from tokaido_env.torchrl import TokaidoDuoEnv, turning
+from tokaido_env.torchrl import TokaidoDuoEnv, value_sign
 
 GAMES, STEPS, EPOCHS, MINIBATCH = 256, 64, 4, 1024
 LEARNING_RATE, LAMBDA, WIDTH = 1e-3, 0.95, 256
@@ -73,7 +73,7 @@ def networks() -> tuple[ProbabilisticActor, TensorDictSequential]:
 @torch.no_grad()
 def add_advantages(data: TensorDictBase, critic: nn.Module) -> None:
     """Write `advantage` and `value_target` of who decided, (GAMES, STEPS, 1)."""
-    signs, reward = turning(data), data["next", "reward"]
+    signs, reward = value_sign(data), data["next", "reward"]
     value, after = critic(data)["state_value"], critic(data["next"])["state_value"]
     delta = reward + signs * after - value
     advantage = torch.zeros_like(delta)

@@ -144,8 +144,8 @@ def test_parameters_are_literals_or_text() -> None:
     agent = make(spec)
     assert agent.spec == spec
     assert isinstance(agent, PerGameAdapter)
-    assert isinstance(agent.player, Settings)
-    assert agent.player.settings == {
+    assert isinstance(agent.wrapped, Settings)
+    assert agent.wrapped.settings == {
         **{"depth": 3, "rate": 0.5, "quick": True},
         **{"name": "tortoise", "path": "a/b.c", "key": ""},
     }

@@ -314,7 +314,7 @@ def test_mistake__nowhere_to_write(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"gone"):
         Board.load().save(tmp_path / "gone" / "board.toml")
     (tmp_path / "folder.toml").mkdir()
-    with pytest.raises(OutputError, match=r"folder\.toml: expected a file or nothing there"):
+    with pytest.raises(OutputError, match=r"folder\.toml: expected a file or nothing"):
         Board.load().save(tmp_path / "folder.toml")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.toml"]
 

@@ -251,8 +251,8 @@ def test_list__prints_all_agents(capsys: Output) -> None:
         (("greedy", "random", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
         (("greedy", "random", "--records", "/nowhere/g"), "/nowhere/g: there is no folder"),
         (("greedy", "random", "--report", "/nowhere/g"), "/nowhere/g: there is no folder"),
-        (("greedy", "random", "--plots", __file__), "expected a folder, it is none"),
-        (("greedy", "random", "--json", "x", "--records", "x"), "a name of its own"),
+        (("greedy", "random", "--plots", __file__), "expected a folder, got a file"),
+        (("greedy", "random", "--json", "x", "--records", "x"), "expected a different file"),
         (
             ("greedy", "random", "--executor", "processes:0"),
             "executor: expected serial, processes[:N] or ",
@@ -262,7 +262,7 @@ def test_list__prints_all_agents(capsys: Output) -> None:
         (("greedy", "python:no_bots:Bot"), "no module 'no_bots'"),
         (("rate", "greedy", "--ladder", "no.json"), "no.json: no such ladder"),
         (("rate", "greedy", "--json", str(LADDER)), f"{LADDER}: is read too: expected another"),
-        (("ladder", "greedy", "random", "--ladder", "/"), "/: expected a file or nothing there"),
+        (("ladder", "greedy", "random", "--ladder", "/"), "/: expected a file or nothing"),
         (("ladder", "greedy", "nobody", "--ladder", "l.json"), "unknown agent 'nobody'"),
     ],
 )

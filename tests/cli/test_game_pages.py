@@ -124,5 +124,5 @@ def test_report__refuses_a_file_in_place_of_the_folder(
 ) -> None:
     (tmp_path / "r-games").write_text("mine", encoding="utf-8")
     assert main(["greedy", "random", "--games", "2", "--report", str(tmp_path / "r.html")]) == 1
-    assert "r-games: expected a folder, it is none" in capsys.readouterr().err
+    assert "r-games: expected a folder, got a file" in capsys.readouterr().err
     assert (tmp_path / "r-games").read_text(encoding="utf-8") == "mine"

@@ -108,7 +108,7 @@ def test_replay__names_the_line_of_a_broken_record(tmp_path: Path, capsys: Outpu
         ((__file__,), "line 1: not a whole line of JSON"),
         ((str(GOLDEN), "--html", str(GOLDEN)), "games.jsonl: is read too: expected another file"),
         ((str(GOLDEN), "--gif", str(GOLDEN), "--game", "1"), "games.jsonl: is read too"),
-        ((str(GOLDEN), "--html", os.devnull), "expected a file or nothing there, it is a device"),
+        ((str(GOLDEN), "--html", os.devnull), "expected a file or nothing, got a device"),
     ],
 )
 def test_replay__refuses_wrong_files_in_one_line(

@@ -113,7 +113,7 @@ def test_review_page__refuses_reviews_of_other_games() -> None:
         (["--json", "no/such/folder.json"], "there is no folder"),
         (["--json", "games.jsonl"], "is read too"),
         (["--data", "o.csv"], "o.csv: expected a name that ends in .parquet or .npz"),
-        (["--data", "o.npz", "--json", "o.npz"], "each output needs a name of its own"),
+        (["--data", "o.npz", "--json", "o.npz"], "expected a different file for each output"),
         (["--executor", "nobody"], "executor: expected serial, processes[:N] or ray[:ADDRESS]"),
         (["--judge", "greedy", "--executor", "processes:1"], "got 'greedy': use champion"),
     ],

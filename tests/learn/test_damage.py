@@ -112,8 +112,8 @@ def test_numbers_of_the_learner(run: Path, name: str, key: str, change: Any, mes
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("whole", np.ones(3, bool), "snapshot: expected 8, it holds 3: whole"),
-        ("whole", np.ones((8, 8), bool), r"it holds shape \(8, 8\): whole"),
+        ("whole", np.ones(3, bool), "snapshot: whole: expected 8, got 3"),
+        ("whole", np.ones((8, 8), bool), r"snapshot: whole: expected 8, got shape \(8, 8\)"),
         ("episode_starts", np.zeros(8), "episode_starts: expected the dtype of a snapshot"),
         ("episode_starts", None, "episode_starts: expected an array, got NoneType"),
     ],

@@ -403,7 +403,7 @@ def probability(roll: Sequence[str], dice: Sequence[dict[str, float]]) -> float:
         (
             "load_record",
             {"record": Game(seed=4).record().to_json().replace('"seed": 4', '"seed": 5')},
-            "the luck of seed 5 gives",
+            "from seed 5, got",
         ),
     ],
 )

@@ -24,7 +24,7 @@ from tokaido_env.core.arguments import IllegalMove, format_error, repr_short, st
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.threads import single_thread
-from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
+from tokaido_env.record import MAX_DETAIL_CHARS, REASONS, Forfeit
 from tokaido_env.trajectory import replay_chunks
 
 Numbers = npt.NDArray[np.int64]
@@ -262,7 +262,10 @@ def _moves_or_forfeits(
         game, failure = int(games[i]), decided[i]
         if not isinstance(failure, SandboxFailure):
             failure = SandboxFailure("illegal", _illegal(batch, game, failure))
-        seat, detail = int(batch.states["player"][game]), str_short(failure.detail, MOST_DETAIL)
+        seat, detail = (
+            int(batch.states["player"][game]),
+            str_short(failure.detail, MAX_DETAIL_CHARS),
+        )
         forfeits[game] = Forfeit(seat, failure.reason, detail)
         moves[i] = -1
     return moves

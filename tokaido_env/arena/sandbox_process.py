@@ -19,7 +19,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.batch_validation import checked_moves
 from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import format_error, str_short
-from tokaido_env.record import MOST_DETAIL
+from tokaido_env.record import MAX_DETAIL_CHARS
 
 
 def serve(connection: socket.socket, lifeline: Connection) -> None:
@@ -66,7 +66,7 @@ def _answer(agent: _AgentMethods, method: str, arguments: Any) -> dict[str, Any]
         reason, detail = "crash", str(error)
     except BaseException as error:
         reason, detail = "crash", format_error(error)
-    return {"reason": reason, "detail": str_short(" ".join(detail.split()), MOST_DETAIL)}
+    return {"reason": reason, "detail": str_short(" ".join(detail.split()), MAX_DETAIL_CHARS)}
 
 
 class _AgentMethods:

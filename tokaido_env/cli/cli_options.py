@@ -23,7 +23,7 @@ from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, write_j
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
-from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
+from tokaido_env.record import MAX_DETAIL_CHARS, REASONS, Forfeit
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.standings import Standing
 
@@ -246,7 +246,7 @@ def print_forfeits(states: Sequence[MatchState]) -> None:
     for name, forfeits in found.items():
         counts = Counter(forfeit.reason for forfeit in forfeits)
         why = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
-        first = escape_text(forfeits[0].detail, MOST_DETAIL)
+        first = escape_text(forfeits[0].detail, MAX_DETAIL_CHARS)
         games = "1 game" if len(forfeits) == 1 else f"{len(forfeits):,} games"
         print(f"evaluate: {escape_text(name)} forfeits {games} ({why}): {first}", file=sys.stderr)
 
