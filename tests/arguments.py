@@ -30,7 +30,7 @@ class Give:
         how = self.rng.random()
         if how < 0.4:
             return alike(self.rng, right)
-        wrong = mutants.value(self.rng) if how < 0.7 else mutants.stranger(self.rng)
+        wrong = mutants.wrong_value(self.rng) if how < 0.7 else mutants.foreign_value(self.rng)
         return None if isinstance(wrong, str) and "sims=" in wrong else wrong  # it would search
 
 
@@ -40,14 +40,18 @@ def alike(rng: random.Random, right: Any) -> Any:
         return _other_array(rng, right)
     if isinstance(right, dict):
         try:
-            return rng.choice((mutants.tree, mutants.disguised))(rng, right) if right else [right]
+            return (
+                rng.choice((mutants.mutated_tree, mutants.with_lookalikes))(rng, right)
+                if right
+                else [right]
+            )
         except TypeError:  # a stranger in it cannot be copied
             return [right]
     if isinstance(right, bool) or right is None:
         return rng.choice((0, 1, "", "true", np.bool_(True), not right, [], [right]))
     if isinstance(right, int):
         near = (right + 1, -right, -1, float(right), str(right), [right], np.int64(right))
-        return rng.choice((*near, np.array(right), np.array([right]), mutants.Mute(right)))
+        return rng.choice((*near, np.array(right), np.array([right]), mutants.HostileInt(right)))
     if isinstance(right, str):
         return rng.choice(
             (right.upper(), right + " ", right[:-1], right.encode(), [right], {right})
@@ -62,7 +66,7 @@ def _other_array(rng: random.Random, right: np.ndarray[Any, Any]) -> Any:
     """Of another shape, dtype, order or type; with a number that is none; the right one as list."""
     spoilt = right.astype(object)
     if spoilt.size:
-        spoilt.reshape(-1)[rng.randrange(spoilt.size)] = mutants.value(rng)
+        spoilt.reshape(-1)[rng.randrange(spoilt.size)] = mutants.wrong_value(rng)
     forms: tuple[Callable[[], Any], ...] = (
         right.tolist,
         lambda: tuple(right.tolist()),
@@ -108,8 +112,8 @@ def spoilt(give: Give, snapshot: dict[str, Any]) -> Any:
         lambda: array[None],
         lambda: snapshot[rng.choice(sorted(snapshot))],
         lambda: array.astype(object),
-        lambda: mutants.value(rng),
-        lambda: mutants.stranger(rng),
+        lambda: mutants.wrong_value(rng),
+        lambda: mutants.foreign_value(rng),
     )
     return snapshot | {name: rng.choice(forms)()}
 

@@ -269,7 +269,7 @@ GAME: dict[str, Callable[[Any, Give], Any]] = {
     "from_dict": lambda game, give: Game.from_dict(
         give(POSITIONS[0]), board=give(None), seed=give(7), chance=give("sampled")
     ),
-    "equal": lambda game, give: game == mutants.value(give.rng),
+    "equal": lambda game, give: game == mutants.wrong_value(give.rng),
 }
 
 # A learner

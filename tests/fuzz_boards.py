@@ -14,7 +14,7 @@ from fuzz import Cases, refusal, run
 from garbage import check
 from positions import (
     AREAS,
-    COASTAL,
+    COASTAL_TOWNS,
     ICONS,
     SHIKOKU,
     TOWNS,
@@ -63,11 +63,11 @@ class Boards(Cases):
         if how < 0.03:
             return _spec(rng)
         if how < 0.25:
-            return self._try(mutants.text(rng, rng.choice(self.texts), 2), rng)
+            return self._try(mutants.mutated_text(rng, rng.choice(self.texts), 2), rng)
         table = self._odd(rng) if rng.random() < 0.4 else rng.choice(self.tables)
         if rng.random() < 0.2:
             return _given(rng, table)
-        return self._try(mutants.as_toml(rng, table), rng)
+        return self._try(mutants.mutated_toml(rng, table), rng)
 
     def _drawn(self, number: int) -> str:
         path = self._path()
@@ -151,7 +151,7 @@ class Boards(Cases):
 
 def _given(rng: random.Random, table: dict[str, Any]) -> bool:
     """Data of JSON, or of strangers, and not a file: what is taken says the same again."""
-    damage = rng.choice((mutants.tree, mutants.disguised))
+    damage = rng.choice((mutants.mutated_tree, mutants.with_lookalikes))
     with refusal(BoardError, names="the board: ") as messages:
         board = Board.from_dict(damage(rng, table))
     if not messages:
@@ -191,18 +191,18 @@ def _faces(rng: random.Random) -> list[int]:
 def _ring(rng: random.Random) -> list[str]:
     """Towns may be neighbours, and the rest all of a kind."""
     kinds = rng.sample(STATIONS[1:], rng.randint(1, len(STATIONS) - 1))
-    others = rng.choices(kinds, k=rng.randint(*RING_SIZES) - len(COASTAL))
-    ring = [None] * len(others) + list(COASTAL)
+    others = rng.choices(kinds, k=rng.randint(*RING_SIZES) - len(COASTAL_TOWNS))
+    ring = [None] * len(others) + list(COASTAL_TOWNS)
     rng.shuffle(ring)
     ring = ring[(at := next(i for i, town in enumerate(ring) if town)) :] + ring[:at]
-    towns, rest = iter(COASTAL), iter(others)
+    towns, rest = iter(COASTAL_TOWNS), iter(others)
     return [next(towns if town else rest) for town in ring]
 
 
 def _turned(rng: random.Random, pairs: list[list[str]]) -> list[list[str]]:
     """The same routes from other towns; what did not cross does not."""
     turn, hills = rng.randrange(8), rng.sample(TOWNS[8:], 4)
-    names = {town: COASTAL[(i + turn) % 8] for i, town in enumerate(COASTAL)}
+    names = {town: COASTAL_TOWNS[(i + turn) % 8] for i, town in enumerate(COASTAL_TOWNS)}
     names |= dict(zip(TOWNS[8:], hills, strict=True))
     return [rng.sample([names.get(a, a), names.get(b, b)], 2) for a, b in pairs]
 
@@ -224,7 +224,7 @@ def _has_room(table: dict[str, Any]) -> bool:
     starts = [table["starts"][f"player_{seat}"] for seat in range(2)]
     spaces = [start["pilgrim"] for start in starts]
     spaces = [ring.index(space) if isinstance(space, str) else space for space in spaces]
-    spaces += [ring.index(s["merchant"]) for s in starts if s["merchant"] in COASTAL]
+    spaces += [ring.index(s["merchant"]) for s in starts if s["merchant"] in COASTAL_TOWNS]
     return max(spaces) < len(ring) and len(set(spaces)) == len(spaces)
 
 
@@ -242,7 +242,7 @@ def _draw(game: Game, rng: random.Random) -> None:
 
 def _spec(rng: random.Random) -> bool:
     """A board is a name, a path or a `Board`: anything else is refused."""
-    spec = rng.choice((mutants.value, mutants.stranger, _word))(rng)
+    spec = rng.choice((mutants.wrong_value, mutants.foreign_value, _word))(rng)
     if isinstance(spec, str) and spec == "shikoku":
         return True
     with refusal(BoardError) as messages:

@@ -102,9 +102,9 @@ class Configs(Cases):
         """Write a damaged configuration: a wrong tree mostly, or a wrong text."""
         text = rng.choice(self.texts)
         if rng.random() < 0.8:
-            self.path.write_bytes(mutants.as_toml(rng, _renamed(rng, tomllib.loads(text))))
+            self.path.write_bytes(mutants.mutated_toml(rng, _renamed(rng, tomllib.loads(text))))
         else:
-            self.path.write_bytes(mutants.text(rng, text, 2))
+            self.path.write_bytes(mutants.mutated_text(rng, text, 2))
 
     def check(self, rng: random.Random) -> None:
         """A file that is taken begins a run, whose own file says the same."""
@@ -128,7 +128,7 @@ class Configs(Cases):
     def _values(self, rng: random.Random) -> bool:
         settings = rng.choice(ALL)
         names = list(settings.defaults())
-        changed = {rng.choice(names): mutants.value(rng) for _ in range(rng.randint(1, 3))}
+        changed = {rng.choice(names): mutants.wrong_value(rng) for _ in range(rng.randint(1, 3))}
         with refusal(RunError, SeedError) as messages:
             self._check_settings(type(settings), asdict(settings) | changed)
         check_names(messages, names)
@@ -144,9 +144,11 @@ class Configs(Cases):
         kind = type(rng.choice(ALL))
         name = rng.choice(list(kind.defaults()))
         if rng.random() < 0.3:
-            text = str(mutants.value(rng))
+            text = str(mutants.wrong_value(rng))
         else:
-            text = mutants.text(rng, str(getattr(kind(), name)), 2).decode(errors="surrogateescape")
+            text = mutants.mutated_text(rng, str(getattr(kind(), name)), 2).decode(
+                errors="surrogateescape"
+            )
         with refusal(RunError, names=name) as messages:
             value = kind.read(name, text)
             assert kind.checked(name, value) == value
@@ -160,10 +162,10 @@ class Configs(Cases):
         for _ in range(rng.choice((1, 1, 1, 2, 3))):
             at = rng.randrange(len(spec) + 1)
             if rng.random() < 0.6:
-                added = rng.choice((*WORDS, *mutants.TEXTS, str(mutants.value(rng))[:2000]))
+                added = rng.choice((*WORDS, *mutants.TEXTS, str(mutants.wrong_value(rng))[:2000]))
                 spec = spec[:at] + added + spec[at:]
             else:
-                spec = mutants.text(rng, spec, 1).decode(errors="surrogateescape")
+                spec = mutants.mutated_text(rng, spec, 1).decode(errors="surrogateescape")
         with refusal(AgentError) as messages:
             self._check_spec(spec, rng)
         return not messages
@@ -187,7 +189,7 @@ class Configs(Cases):
     def _command_line(self, rng: random.Random) -> bool:
         self.damage(rng)
         names = [rng.choice(list(RunSettings.defaults())) for _ in range(rng.randint(0, 2))]
-        flags = [f"--{name.replace('_', '-')}={mutants.value(rng)}" for name in names]
+        flags = [f"--{name.replace('_', '-')}={mutants.wrong_value(rng)}" for name in names]
         return not self._command(flags)
 
     def _command(self, words: list[str]) -> str:

@@ -58,7 +58,7 @@ class Records(Cases):
 
     def check_sound(self) -> None:
         for game in self.games:
-            self.path.write_bytes(mutants.dumps(game) + b"\n")
+            self.path.write_bytes(mutants.json_bytes(game) + b"\n")
             assert len(load(self.path)) == 1
             for words in self.commands:
                 assert not self._run(words)
@@ -72,9 +72,9 @@ class Records(Cases):
         return taken
 
     def damage(self, rng: random.Random) -> None:
-        lines = mutants.as_json(rng, rng.choice(self.games)) + b"\n"
+        lines = mutants.mutated_json(rng, rng.choice(self.games)) + b"\n"
         if rng.random() < 0.2:
-            lines = mutants.dumps(rng.choice(self.games)) + b"\n" + lines
+            lines = mutants.json_bytes(rng.choice(self.games)) + b"\n" + lines
         self.path.write_bytes(lines)
 
     def check(self, rng: random.Random) -> None:
@@ -86,8 +86,8 @@ class Records(Cases):
 
     def _renamed(self, rng: random.Random) -> bool:
         """A record of players with other names is saved and can be read, or is refused."""
-        name = rng.choice((mutants.value, mutants.stranger))(rng)
-        players: Any = rng.choice((name, (name, "b"), (mutants.value(rng), name)))
+        name = rng.choice((mutants.wrong_value, mutants.foreign_value))(rng)
+        players: Any = rng.choice((name, (name, "b"), (mutants.wrong_value(rng), name)))
         with refusal(RecordError) as messages:
             save([replace(rng.choice(self.records), players=players)], self.path)
             with refusal(RecordError, names=self.path) as refused:
@@ -120,7 +120,7 @@ class Results(Cases):
 
     def check_sound(self) -> None:
         for data in self.results:
-            self.path.write_bytes(mutants.dumps(data))
+            self.path.write_bytes(mutants.json_bytes(data))
             self.check(random.Random(0))
             assert not self._compare(data)
 
@@ -131,7 +131,7 @@ class Results(Cases):
         return taken
 
     def damage(self, rng: random.Random) -> None:
-        self.path.write_bytes(mutants.as_json(rng, rng.choice(self.results)))
+        self.path.write_bytes(mutants.mutated_json(rng, rng.choice(self.results)))
 
     def check(self, rng: random.Random) -> None:
         """What is taken makes a table, and is taken again when it is written."""
@@ -139,14 +139,14 @@ class Results(Cases):
         assert generalisation_table(result).rows
         assert meaning(result)
         assert result.boards_trained_on != 0
-        self.path.write_bytes(mutants.dumps(result.to_dict()))
+        self.path.write_bytes(mutants.json_bytes(result.to_dict()))
         assert Generalisation.load(self.path).to_dict() == result.to_dict()
 
     def _compare(self, data: Any) -> str:
         """Compare with results that are sound: a table, or a line that says why there is none."""
         table, other = self.folder / "table.md", self.folder / "other.json"
         table.unlink(missing_ok=True)
-        other.write_bytes(mutants.dumps(data))
+        other.write_bytes(mutants.json_bytes(data))
         words = ("evaluate", "generalise", "--compare", other, self.path, "--markdown", table)
         wrong = run(command, words)
         assert table.exists() == (not wrong)
@@ -171,14 +171,14 @@ class Regrets(Cases):
         """Damage the card or an array, its hash made anew; or the file."""
         self.path.unlink(missing_ok=True)
         if rng.random() < 0.5:
-            card = mutants.tree(rng, self.told.card, 2)
+            card = mutants.mutated_tree(rng, self.told.card, 2)
             changed = {"card": card if isinstance(card, dict) else {}}
         else:
             name = rng.choice(("states", "board", "stratum", "starts", "actions", "sums"))
             changed = {name: spoil.array(rng, getattr(self.told, name))}
         replace(self.told, **changed).save(self.path)
         data = self.path.read_bytes()
-        self.put(rng, data if rng.random() < 0.8 else mutants.damaged(rng, data), odds=0.02)
+        self.put(rng, data if rng.random() < 0.8 else mutants.mutated_bytes(rng, data), odds=0.02)
 
     def check(self, rng: random.Random) -> None:
         """What is taken is written as it was read, and measures."""
@@ -215,7 +215,7 @@ class Ladders(Cases):
 
     def check_sound(self) -> None:
         for data in self.ladders:
-            self.path.write_bytes(mutants.dumps(sealed(data)))
+            self.path.write_bytes(mutants.json_bytes(sealed(data)))
             self.check(random.Random(0))
         assert len(self.ladders[1]["agents"]) > 2
 
@@ -225,11 +225,11 @@ class Ladders(Cases):
         if rng.random() < 0.2:
             old, new = rng.choice(data["matches"])["a"], rng.choice(self.specs)
             data = json.loads(json.dumps(data).replace(json.dumps(old), json.dumps(new)))
-        data = mutants.tree(rng, data, 2)
+        data = mutants.mutated_tree(rng, data, 2)
         if rng.random() < 0.9 and isinstance(data, dict):
             data = sealed(data)
-        line = mutants.dumps(data)
-        self.put(rng, line if rng.random() < 0.9 else mutants.damaged(rng, line), odds=0.01)
+        line = mutants.json_bytes(data)
+        self.put(rng, line if rng.random() < 0.9 else mutants.mutated_bytes(rng, line), odds=0.01)
 
     def check(self, rng: random.Random) -> None:
         board = rng.choice((None, self.board))
@@ -308,16 +308,16 @@ class Suites(Cases):
     def _write_sound(self) -> None:
         for path in (self.suite, self.path, self.records):
             path.unlink(missing_ok=True)  # it may be a link
-        self.suite.write_bytes(mutants.dumps(self.whole))
-        self.path.write_bytes(mutants.dumps(self.told))
+        self.suite.write_bytes(mutants.json_bytes(self.whole))
+        self.path.write_bytes(mutants.json_bytes(self.told))
         self.records.write_bytes(self.games)
 
     def _case_of_suite(self, rng: random.Random) -> None:
-        suite = mutants.tree(rng, self.whole, 2)
+        suite = mutants.mutated_tree(rng, self.whole, 2)
         if rng.random() < 0.9 and isinstance(suite, dict):
             suite = sealed(suite)
-        data = mutants.dumps(suite)
-        data = data if rng.random() < 0.9 else mutants.damaged(rng, data)
+        data = mutants.json_bytes(suite)
+        data = data if rng.random() < 0.9 else mutants.mutated_bytes(rng, data)
         self.put(rng, data, 0.02, self.suite)
         loaded = Suite.load(self.suite)
         assert loaded.to_dict() == json.loads(self.suite.read_bytes())
@@ -325,8 +325,8 @@ class Suites(Cases):
 
     def _case_of_submission(self, rng: random.Random) -> None:
         self._write_sound()
-        data = mutants.dumps(mutants.tree(rng, self.told, 2))
-        self.put(rng, data if rng.random() < 0.9 else mutants.damaged(rng, data), 0.02)
+        data = mutants.json_bytes(mutants.mutated_tree(rng, self.told, 2))
+        self.put(rng, data if rng.random() < 0.9 else mutants.mutated_bytes(rng, data), 0.02)
         suite = Suite.load(self.suite)
         Submission.load(self.path, suite)
         verify(self.path, suite, make, share=rng.choice((0.0, 0.3)))
@@ -334,16 +334,18 @@ class Suites(Cases):
     def _case_of_records(self, rng: random.Random) -> None:
         """Games that were altered are refused, or their numbers are not those of the submission."""
         self._write_sound()
-        games = mutants.damaged(rng, self.games, 2)
+        games = mutants.mutated_bytes(rng, self.games, 2)
         if rng.random() < 0.5:
             lines = self.games.splitlines()
             place = rng.randrange(len(lines))
-            lines[place] = mutants.dumps(mutants.tree(rng, json.loads(lines[place]), 1))
+            lines[place] = mutants.json_bytes(
+                mutants.mutated_tree(rng, json.loads(lines[place]), 1)
+            )
             games = b"\n".join(lines) + b"\n"
         self.put(rng, games, 0.02, self.records)
         if not self.records.is_symlink() and rng.random() < 0.9:
             told = dict(self.told["records"], sha256=file_sha256(self.records))
-            self.path.write_bytes(mutants.dumps(self.told | {"records": told}))
+            self.path.write_bytes(mutants.json_bytes(self.told | {"records": told}))
         verify(self.path, Suite.load(self.suite), make, share=0.0)
 
 
@@ -384,7 +386,7 @@ class Policies(Cases):
         header, numbers = spoil.parts_of(file)
         told = header["__metadata__"]
         key = "training" if rng.random() < 0.7 else rng.choice(list(told))
-        text = mutants.as_json(rng, {"steps": 3, "settings": {"agents": "greedy", "games": 8}})
+        text = mutants.mutated_json(rng, {"steps": 3, "settings": {"agents": "greedy", "games": 8}})
         told[key] = text.decode("utf-8", "replace")
         return spoil.tensors(header, numbers)
 

@@ -10,12 +10,12 @@ from fuzz import Cases, check_message, refusal
 from garbage import check
 from positions import (
     WARES,
-    disturbed,
     other_board_data,
+    random_move,
+    random_phase,
     random_position,
     random_walk,
     shikoku_data,
-    some_move,
     write_board,
 )
 
@@ -64,18 +64,18 @@ class Positions(Cases):
         if which == 0 and rng.random() < 0.3:
             right = random_position(rng)
             if rng.random() < 0.8:
-                right = disturbed(right, rng)
+                right = random_phase(right, rng)
         how = rng.random()
         if how < 0.2:
             return _exchanged(right, rng.choice(self.positions[which]), rng)
         if how < 0.3:
             return _rich(right, rng)
         if how < 0.6:
-            return mutants.tree(rng, right, rng.choice((1, 3)))
+            return mutants.mutated_tree(rng, right, rng.choice((1, 3)))
         if how < 0.75:
-            return mutants.disguised(rng, right)
+            return mutants.with_lookalikes(rng, right)
         if how < 0.995:
-            return _from_json(mutants.as_json(rng, right))
+            return _from_json(mutants.mutated_json(rng, right))
         return right | rng.choice(HUGE)
 
     def _try(self, which: int, given: Any, rng: random.Random) -> bool:
@@ -106,7 +106,7 @@ class Positions(Cases):
             _draw(game)
         if rng.random() < 0.05:
             while not game.is_over:
-                game.play(some_move(game, rng))
+                game.play(random_move(game, rng))
             replay(Record.from_json(game.record().to_json()), game.board)
             assert Game.from_dict(game.to_dict(), board=game.board) == game
 
@@ -137,7 +137,7 @@ def _positions_of_games(board: Board) -> list[dict[str, Any]]:
                 break
             if rng.random() < 0.2:
                 found.append(game.to_dict())
-            game.play(some_move(game, rng))
+            game.play(random_move(game, rng))
         found.append(game.to_dict())
     return found
 
@@ -179,7 +179,7 @@ HUGE: tuple[dict[str, Any], ...] = (
     {"phase": list(range(10**6))},
     {"round": 10**4000},
     {"x" * 10**6: 1},
-    {"board": mutants.deep(900)},
+    {"board": mutants.deep_list(900)},
 )
 
 

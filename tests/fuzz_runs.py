@@ -139,7 +139,7 @@ class Runs(Cases):
             _replace(rng, path)
             return
         data = self.finished.files[path.relative_to(self.path).as_posix()]
-        how = mutants.damaged
+        how = mutants.mutated_bytes
         if rng.random() < 0.9:
             how = {
                 **{".toml": _as_toml, ".json": _as_json, ".jsonl": _as_lines},
@@ -236,15 +236,15 @@ def _replace(rng: random.Random, path: Path) -> None:
 
 
 def _as_toml(rng: random.Random, data: bytes) -> bytes:
-    return mutants.as_toml(rng, tomllib.loads(data.decode()))
+    return mutants.mutated_toml(rng, tomllib.loads(data.decode()))
 
 
 def _as_json(rng: random.Random, data: bytes) -> bytes:
-    return mutants.as_json(rng, json.loads(data))
+    return mutants.mutated_json(rng, json.loads(data))
 
 
 def _as_lines(rng: random.Random, data: bytes) -> bytes:
     lines = data.splitlines(keepends=True)
     at = rng.randrange(len(lines))
-    lines[at] = mutants.as_json(rng, json.loads(lines[at])) + rng.choice((b"\n", b"", b"\r\n"))
+    lines[at] = mutants.mutated_json(rng, json.loads(lines[at])) + rng.choice((b"\n", b"", b"\r\n"))
     return b"".join(lines)

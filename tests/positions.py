@@ -1,4 +1,4 @@
-"""What the tests build: positions from a few changes to a plain one, random positions, boards."""
+"""Test data: positions with a few changes to a default one, random positions, boards."""
 
 import copy
 import json
@@ -26,8 +26,8 @@ SIDES = {
     "merchant": ("crafty", "robust"),
     "artist": ("proficient", "inspired"),
 }
-COASTAL = tuple(f"C{n}" for n in range(1, 9))
-TOWNS = (*COASTAL, *(f"M{n}" for n in range(1, 5)))
+COASTAL_TOWNS = tuple(f"C{n}" for n in range(1, 9))
+TOWNS = (*COASTAL_TOWNS, *(f"M{n}" for n in range(1, 5)))
 AREAS = tuple(f"A{n}" for n in range(1, 9))
 TOKENS = (
     *(("kimono", 4), ("kimono", 4), ("pottery", 4), ("pottery", 3)),
@@ -51,26 +51,26 @@ def position(
     theirs: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> Position:
-    """A position in which all adds up: the first pick of round 1, but for the changes.
+    """Return a consistent position: the first pick of round 1, with changes.
 
-    The tokens lie in the order of the board file (kimono/4 in C1 … fan/2 in C8), the waves on the
-    board with their first sides up. Bag, hidden paintings, `end_triggered` and the player to decide
-    follow from the rest.
+    The tokens are in the order of the board file (kimono/4 in C1 … fan/2 in C8). The wave tiles are
+    on the board with their first sides up. The bag, the hidden paintings, `end_triggered` and the
+    player to decide follow from the other entries.
 
     Args:
-        dice: of pilgrim, merchant, artist.
-        left: the dice that are left.
-        lead: who rolled.
+        dice: values of pilgrim, merchant, artist.
+        left: the dice not taken yet.
+        lead: the seat that rolled the dice.
         waves: side and owner, by character.
-        mine: entries of player 0: a pilgrim may be a coastal town, wares may be few of the kinds.
+        mine: entries of player 0; a pilgrim may be a coastal town, and wares may be left out.
         theirs: entries of player 1.
-        changes: other keys of the position, as they shall be.
+        changes: other keys of the position.
     """
     players = [_player(seat, given or {}) for seat, given in enumerate((mine, theirs))]
     die = changes.get("die")
     picks_left = len(left) + (die is not None)
     asked = changes.get("phase", "MOVE") in DECISIONS
-    plain = {
+    default = {
         "board": "shikoku",
         "phase": "MOVE",
         "player": lead ^ (picks_left == 2) if asked else None,
@@ -83,19 +83,19 @@ def position(
         "pending": 0,
         "end_triggered": any(_has_triggered(player) for player in players),
         "end": None,
-        "boutiques": {town: list(token) for town, token in zip(COASTAL, TOKENS, strict=True)},
+        "boutiques": {town: list(token) for town, token in zip(COASTAL_TOWNS, TOKENS, strict=True)},
         "bag": {ware: n - sum(p["wares"][ware] for p in players) for ware, n in WARES.items()},
         "hot_spring": None,
         "waves": {who: {"side": SIDES[who][0], "owner": None} for who in CHARACTERS},
         "players": players,
     }
     for who, (side, owner) in (waves or {}).items():
-        plain["waves"][who] = {"side": side, "owner": owner}
-    return plain | changes
+        default["waves"][who] = {"side": side, "owner": owner}
+    return default | changes
 
 
 def game_at(**changes: Any) -> Game:
-    """An explicit game at `position(**changes)`."""
+    """Return an explicit game at `position(**changes)`."""
     return Game.from_dict(position(**changes), chance="explicit")
 
 
@@ -108,8 +108,8 @@ def player(game: Game, seat: int = 0) -> dict[str, Any]:
     return game.to_dict()["players"][seat]
 
 
-def some_move(game: Game, rng: random.Random) -> str:
-    """Any legal action or, at chance, an outcome by its odds."""
+def random_move(game: Game, rng: random.Random) -> str:
+    """Return a random legal action or, at chance, a sampled outcome."""
     outcomes = game.outcomes()
     if outcomes:
         labels, odds = zip(*outcomes, strict=True)
@@ -118,28 +118,28 @@ def some_move(game: Game, rng: random.Random) -> str:
 
 
 def random_walk(seed: int, steps: int, board: Any = "shikoku") -> Game:
-    """An explicit game after so many random moves, fewer if it ends."""
+    """Return an explicit game after `steps` random moves, or at its end."""
     rng = random.Random(seed)
     game = Game(board, seed=seed, chance="explicit")
     for _ in range(steps):
         if game.is_over:
             break
-        game.play(some_move(game, rng))
+        game.play(random_move(game, rng))
     return game
 
 
 def random_position(rng: random.Random) -> Position:
-    """A position at MOVE that need not be likely: rich, hoarding, crowded, nearly over."""
+    """Return a random position at MOVE; many are unlikely: rich, crowded or nearly over."""
     waves = {who: (rng.choice(SIDES[who]), rng.choice((None, 0, 1))) for who in CHARACTERS}
-    things = [ware for ware in rng.sample(sorted(WARES), 4) for _ in range(WARES[ware])]
+    pieces = [ware for ware in rng.sample(sorted(WARES), 4) for _ in range(WARES[ware])]
     hoarding = rng.random() < 0.5  # full hands of one or two kinds
     if not hoarding:
-        rng.shuffle(things)
+        rng.shuffle(pieces)
     players = []
     for seat in range(2):
         capacity = 6 if waves["merchant"] == ("robust", seat) else 5
         size = capacity if hoarding else rng.randint(0, capacity)
-        held, things = things[:size], things[size:]
+        held, pieces = pieces[:size], pieces[size:]
         wares = {ware: held.count(ware) for ware in WARES}
         players.append(_random_player(seat, rng) | {"wares": wares})
     while _crowded(players):
@@ -156,12 +156,12 @@ def random_position(rng: random.Random) -> Position:
         theirs=players[1],
         round=rng.randint(1, 200),
         hot_spring=rng.choice((None, 0, 1)),
-        boutiques=dict(zip(COASTAL, map(list, rng.sample(TOKENS, 8)), strict=True)),
+        boutiques=dict(zip(COASTAL_TOWNS, map(list, rng.sample(TOKENS, 8)), strict=True)),
     )
 
 
-def disturbed(given: Position, rng: random.Random) -> Position:
-    """A position moved to another phase with little thought, wares drawn from the bag."""
+def random_phase(given: Position, rng: random.Random) -> Position:
+    """Return a position at a random phase, possible or not, with wares drawn from the bag."""
     die = rng.choice(CHARACTERS)
     left = [who for who in given["dice_left"] if who != die]
     phase = rng.choice(["EFFECT", "DRAW", "REVEAL", "DISCARD", "REPEAT"])
@@ -184,9 +184,9 @@ def disturbed(given: Position, rng: random.Random) -> Position:
 
 
 def _player(seat: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """One player's entries; hidden and gifted follow from each other and the easel."""
-    plain = dict.fromkeys(("temple", "garden"), 1) | dict.fromkeys(("coins", "gold"), 0)
-    entries = STARTS[seat] | plain | {"easel": []} | given
+    """Return a player's entries; hidden, gifted and easel add up to ten paintings."""
+    default = dict.fromkeys(("temple", "garden"), 1) | dict.fromkeys(("coins", "gold"), 0)
+    entries = STARTS[seat] | default | {"easel": []} | given
     if isinstance(entries["pilgrim"], str):
         entries["pilgrim"] = RING.index(entries["pilgrim"])
     entries["wares"] = dict.fromkeys(WARES, 0) | given.get("wares", {})
@@ -228,17 +228,17 @@ def _random_player(seat: int, rng: random.Random) -> dict[str, Any]:
 
 def _crowded(players: Sequence[Mapping[str, Any]]) -> bool:
     stations = [entries["pilgrim"] for entries in players]
-    stations += [RING.index(p["merchant"]) for p in players if p["merchant"] in COASTAL]
+    stations += [RING.index(p["merchant"]) for p in players if p["merchant"] in COASTAL_TOWNS]
     return len(set(stations)) < len(stations)
 
 
 def shikoku_data() -> dict[str, Any]:
-    """The default board file, parsed."""
+    """Return the parsed default board file."""
     return tomllib.loads(SHIKOKU.read_text(encoding="utf-8"))
 
 
 def other_board_data() -> dict[str, Any]:
-    """Another valid board, unlike the default one in every entry."""
+    """Return a valid board that differs from the default one in every entry."""
     data = shikoku_data()
     data |= {"name": "other", "max_rounds": 12}
     data["dice"]["pilgrim"]["faces"] = [1, 2, 3, 4, 5, 6]
@@ -249,7 +249,7 @@ def other_board_data() -> dict[str, Any]:
         *["C4", "seashore", "garden", "C5", "temple", "hot spring", "C6", "C7"],
         *["temple", "seashore", "garden", "temple", "C8", "hot spring", "seashore", "garden"],
     ]
-    data["routes"]["pairs"] = [  # M1 and M4 are hubs, M3 has no town of the coast
+    data["routes"]["pairs"] = [  # M1 and M4 are hubs, M3 has no coastal town
         *[["M1", "C1"], ["M1", "C2"], ["M1", "C8"], ["M3", "M1"], ["M2", "M3"], ["C3", "M2"]],
         *[["M2", "M4"], ["M4", "C4"], ["M4", "C5"], ["M4", "C6"], ["M4", "C7"]],
     ]
@@ -277,7 +277,7 @@ def write_board(path: Path, data: Mapping[str, Any]) -> Path:
 
 
 def changed(data: Mapping[str, Any], where: str, value: Any) -> dict[str, Any]:
-    """A deep copy with the value at `players.0.coins` or the like replaced, added or `DROP`ped."""
+    """Return a deep copy with the value at a path, such as `players.0.coins`, set or `DROP`ped."""
     other = copy.deepcopy(dict(data))
     *parents, last = (int(key) if key.lstrip("-").isdigit() else key for key in where.split("."))
     table: Any = other
@@ -294,7 +294,7 @@ DROP = object()
 
 
 def _inline(value: Any) -> str:
-    """TOML of a value; JSON's but for tables."""
+    """Return a value as inline TOML."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(k)} = {_inline(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):

@@ -72,7 +72,7 @@ def npz(arrays: dict[str, Any]) -> bytes:
 def damaged_npz(rng: random.Random, data: bytes) -> bytes:
     """Damage of an array, of its header, of its file in the archive, or of the archive."""
     if rng.random() < 0.15:
-        return mutants.damaged(rng, data)
+        return mutants.mutated_bytes(rng, data)
     with np.load(io.BytesIO(data)) as arrays:
         columns = {name: arrays[name] for name in arrays.files}
     for _ in range(rng.randint(1, 2) if columns else 0):
@@ -103,7 +103,7 @@ def _damaged_npy(rng: random.Random, right: Any) -> bytes:
     descr = rng.choice(("<i8", "|O", "<U999999999", "|V1000000000", "x", "<f4"))
     line = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
     if rng.random() < 0.3:
-        line = mutants.damaged(rng, line)
+        line = mutants.mutated_bytes(rng, line)
     return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line + data[128:]
 
 
@@ -118,7 +118,7 @@ def parts_of(file: bytes) -> tuple[dict[str, Any], bytes]:
 
 def tensors(header: Any, numbers: bytes) -> bytes:
     """A .safetensors file of a header and numbers."""
-    line = header if isinstance(header, bytes) else mutants.dumps(header)
+    line = header if isinstance(header, bytes) else mutants.json_bytes(header)
     return len(line).to_bytes(8, "little") + line + numbers
 
 
@@ -127,9 +127,9 @@ def damaged_tensors(rng: random.Random, file: bytes) -> bytes:
     header, numbers = parts_of(file)
     kind = rng.randrange(5)
     if kind == 0:
-        changed: Any = mutants.damaged(rng, mutants.dumps(header))
+        changed: Any = mutants.mutated_bytes(rng, mutants.json_bytes(header))
     elif kind == 1:
-        changed = mutants.tree(rng, header, 2)
+        changed = mutants.mutated_tree(rng, header, 2)
     else:
         changed = header
         damage = (_entries_changed, _numbers_changed, _bits_changed)[kind - 2]
@@ -158,7 +158,7 @@ def _entries_changed(rng: random.Random, header: dict[str, Any], numbers: bytes)
         elif kind == 4:
             entry["data_offsets"] = [x + rng.choice((-4, 0, 4)) for x in offsets]
         else:
-            numbers = mutants.damaged(rng, numbers, 1)
+            numbers = mutants.mutated_bytes(rng, numbers, 1)
     return numbers
 
 

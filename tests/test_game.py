@@ -14,8 +14,8 @@ from positions import (
     Position,
     game_at,
     position,
+    random_move,
     random_walk,
-    some_move,
 )
 
 import tokaido_env
@@ -33,7 +33,7 @@ def play_on(game: Game, moves: int, seed: int = 0) -> list[str]:
     for _ in range(moves):
         if game.is_over:
             break
-        game.play(some_move(game, rng))
+        game.play(random_move(game, rng))
     return game.events()
 
 
@@ -283,7 +283,7 @@ def test_every_game__wares_and_paintings_are_conserved() -> None:
         rng = random.Random(seed)
         game = Game(seed=seed)
         while not game.is_over:
-            game.play(some_move(game, rng))
+            game.play(random_move(game, rng))
             now = game.to_dict()
             for ware, count in WARES.items():
                 held = [player["wares"][ware] for player in now["players"]]
@@ -306,7 +306,7 @@ def test_every_game__odds_are_positive_sum_to_1_and_are_listed_once() -> None:
                 assert sum(odds) == pytest.approx(1, abs=1e-12)
                 assert min(odds) > 0
                 assert len(set(labels)) == len(labels)
-            game.play(some_move(game, rng))
+            game.play(random_move(game, rng))
 
 
 def test_every_game__ends_by_itself_with_a_right_winner() -> None:

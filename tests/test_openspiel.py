@@ -19,7 +19,7 @@ from alone import seen_by  # noqa: E402
 from open_spiel.python import rl_environment  # noqa: E402
 from open_spiel.python.algorithms import mcts  # noqa: E402
 from open_spiel.python.observation import make_observation  # noqa: E402
-from positions import other_board_data, some_move, write_board  # noqa: E402
+from positions import other_board_data, random_move, write_board  # noqa: E402
 
 from tokaido_env import Board, BoardError, Game, IllegalMove, openspiel  # noqa: E402
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS  # noqa: E402
@@ -134,7 +134,7 @@ def test_a_state_equals_an_explicit_game_at_every_node(
         assert_right(state, game)
         if game.is_over:
             break
-        move = some_move(game, rng)
+        move = random_move(game, rng)
         state.apply_action(state.string_to_action(move))
         game.play(move)
     assert state.is_terminal()

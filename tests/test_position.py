@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mutants import Mute, Word
+from mutants import HostileInt, StrSubclass
 from positions import (
     DROP,
     Position,
     changed,
-    disturbed,
     other_board_data,
     position,
+    random_move,
+    random_phase,
     random_position,
     random_walk,
-    some_move,
     write_board,
 )
 
@@ -68,7 +68,7 @@ def positions_of_games(games: int) -> Iterator[Game]:
         game = Game(chance="explicit")
         while not game.is_over:
             yield game
-            game.play(some_move(game, rng))
+            game.play(random_move(game, rng))
         yield game
 
 
@@ -277,7 +277,11 @@ def test_an_error_has_the_place_of_what_is_wrong(key: str, value: Any, place: st
     [
         ("board", np.array(["a", "b"]), "board: expected 'shikoku', got"),
         ("round", np.int64(1), "round: expected a whole number from 0 to 200, got 1 of type int64"),
-        ("die", Word("artist"), "die: expected one of pilgrim, .*, got artist of type Word$"),
+        (
+            "die",
+            StrSubclass("artist"),
+            "die: expected one of pilgrim, .*, got artist of type StrSubclass$",
+        ),
         ("dice_left", np.array(["artist"]), "dice_left: expected a list, got .* of type ndarray$"),
         ("waves", [], "waves: expected an object, got \\[\\]$"),
     ],
@@ -288,8 +292,11 @@ def test_what_json_has_not_is_refused(key: str, value: Any, wanted: str) -> None
 
 
 def test_what_tells_nothing_of_itself_is_refused() -> None:
-    with pytest.raises(PositionError, match=r"^round: expected a whole number .*, got Mute .* of type Mute"):
-        Game.from_dict(AT_MOVE | {"round": Mute(1)})
+    with pytest.raises(
+        PositionError,
+        match=r"^round: expected a whole number .*, got HostileInt .* of type HostileInt",
+    ):
+        Game.from_dict(AT_MOVE | {"round": HostileInt(1)})
 
 
 FANS = {"wares": {"fan": 6}}
@@ -355,7 +362,7 @@ def test_what_is_accepted_can_be_played_and_stays_acceptable() -> None:
     accepted = 0
     for seed in range(100 if INTERPRETED else 1500):
         rng = random.Random(seed)
-        given = disturbed(random_position(rng), rng)
+        given = random_phase(random_position(rng), rng)
         if reads(given) is None:
             continue
         accepted += 1
@@ -363,6 +370,6 @@ def test_what_is_accepted_can_be_played_and_stays_acceptable() -> None:
         for step in range(20):
             if game.is_over:
                 break
-            game.play(some_move(game, rng))
+            game.play(random_move(game, rng))
             assert reads(game.to_dict()) == game.to_dict(), f"seed {seed}, step {step}"
     assert accepted > 10

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from garbage import check, fuzz
-from mutants import Mute, deep
+from mutants import HostileInt, deep_list
 from positions import (
     game_at,
     other_board_data,
@@ -250,12 +250,12 @@ OPTIONS = ["chance", "reward", "observation", "see_board", "autoreset", "check",
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_option_that_is_none_is_refused(name: str) -> None:
-    for wrong in (np.array(["win", "x"]), Mute(2), [1], "yes", {}):
+    for wrong in (np.array(["win", "x"]), HostileInt(2), [1], "yes", {}):
         with pytest.raises(ValueError, match=f"^{name}: expected one of .*, got "):
             Batch(2, **{name: wrong})
 
 
-RAGGED = ([[1, 2], [3]], np.array([Mute(1)], object), deep(100))
+RAGGED = ([[1, 2], [3]], np.array([HostileInt(1)], object), deep_list(100))
 PAIR = np.array([0, 1])
 ARRAYS: dict[str, tuple[Callable[[Batch, Any], object], tuple[Any, ...]]] = {
     "moves": (

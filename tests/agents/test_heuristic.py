@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from evaluated import BOARD, swapped, terms_of, value_of
-from positions import some_move
+from positions import random_move
 
 from tokaido_env import Game
 from tokaido_env.agents import make
@@ -37,7 +37,7 @@ def positions(games: int = 12) -> Iterator[Game]:
             odds = 0.2 if game.legal_mask else 1.0
             if game.phase not in (Phase.SETUP, Phase.EFFECT) and rng.random() < odds:
                 yield game
-            game.play(some_move(game, rng))
+            game.play(random_move(game, rng))
 
 
 def test_terms_are_what_a_slow_count_of_the_position_gives() -> None:

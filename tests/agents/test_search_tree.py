@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from positions import some_move
+from positions import random_move
 
 from tokaido_env import Board, Game
 from tokaido_env.agents.search_tree import _resolve_chance_stratified, stratified_roll
@@ -132,7 +132,7 @@ def drawing(hot_spring: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void
     """A board, and a position where a player is to draw three wares, who may draw again after."""
     game, rng = Game(seed=2, chance="explicit"), random.Random(2)
     while not (game.phase == DRAW and len(game.to_dict()["dice_left"]) == 2):
-        game.play(some_move(game, rng))
+        game.play(random_move(game, rng))
     state = game.state.copy()
     state["pending"] = 3
     state["wares"] = 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from positions import (
-    COASTAL,
+    COASTAL_TOWNS,
     DROP,
     SHIKOKU,
     changed,
@@ -91,8 +91,8 @@ def test_record__has_no_padding() -> None:
 # One clear error for each mistake
 
 
-TOO_SMALL = [*COASTAL, *["temple"] * 11]
-TOO_LARGE = [*COASTAL, *["temple"] * 33]
+TOO_SMALL = [*COASTAL_TOWNS, *["temple"] * 11]
+TOO_LARGE = [*COASTAL_TOWNS, *["temple"] * 33]
 RING = shikoku_data()["ring"]["stations"]
 ROUTES = shikoku_data()["routes"]["pairs"]
 NUMBERS = shikoku_data()["mountains"]["numbers"]

@@ -12,7 +12,7 @@ import mutants
 import numpy as np
 import pytest
 from fuzz import refusal
-from mutants import Mute, Word
+from mutants import HostileInt, StrSubclass
 from positions import (
     DROP,
     changed,
@@ -213,7 +213,9 @@ def test_long_notes_everywhere_can_be_written_and_read(tmp_path: Path, note: str
     assert Board.load(tmp_path / "long.toml").notes == board.notes
 
 
-@pytest.mark.parametrize("note", [5, None, ["a"], {}, "x" * (MOST_NOTE + 1), "\ud800", Word("a")])
+@pytest.mark.parametrize(
+    "note", [5, None, ["a"], {}, "x" * (MOST_NOTE + 1), "\ud800", StrSubclass("a")]
+)
 def test_mistake__what_is_no_note(note: Any) -> None:
     with pytest.raises(BoardError, match=r"ring\.note: expected text of at most 10000") as error:
         Board.from_dict(changed(shikoku_data(), "ring.note", note))
@@ -335,7 +337,7 @@ KEYS = [
     ("ring.provenance", DROP, "ring.provenance"),
     ("mountains.numbers.M3", DROP, "mountains.numbers.M3"),
     ("areas.icons.A3", DROP, "areas.icons.A3"),
-    ("routes.pairs.3.1", Word("C1"), "routes.pairs.3"),
+    ("routes.pairs.3.1", StrSubclass("C1"), "routes.pairs.3"),
     ("starts.player_0.merchant", "C5", "starts.player_1.pilgrim"),
     ("starts.player_1.artist", DROP, "starts.player_1.artist"),
     ("boutiques.tokens.2.1", 5, "boutiques.tokens.2"),
@@ -354,7 +356,7 @@ def test_an_error_has_the_place_of_what_is_wrong(where: str, value: Any, key: st
     assert (str(known), known.key, type(known)) == (str(error.value), key, BoardError)
 
 
-NO_BOARDS = [None, 3, "shikoku", [], [{}], {}, Mute(1), np.zeros(3), b"x"]
+NO_BOARDS = [None, 3, "shikoku", [], [{}], {}, HostileInt(1), np.zeros(3), b"x"]
 
 
 @pytest.mark.parametrize("data", NO_BOARDS, ids=range(len(NO_BOARDS)))
@@ -367,13 +369,13 @@ def test_mistake__what_is_no_data_of_a_board(data: Any) -> None:
 def test_hostile_data_are_taken_or_refused(name: str) -> None:
     """Wrong types, huge and deep values, strangers: a board that can be written, or an error."""
     right = labelled() if name == "shikoku" else other_board_data()
-    deep = changed(right, "ring.stations", mutants.deep(100_000))
+    deep = changed(right, "ring.stations", mutants.deep_list(100_000))
     wide = changed(right, "mountains.numbers", {str(i): "x" * 10**5 for i in range(100)})
     taken = sum(tried(data) for data in (deep, wide, changed(right, "starts", deep)))
     assert taken == 0
     for number in range(CASES):
         rng = random.Random(f"{name} {number}")
-        damage = mutants.tree if number % 3 else mutants.disguised
+        damage = mutants.mutated_tree if number % 3 else mutants.with_lookalikes
         taken += tried(damage(rng, right))
     assert 0 < taken < CASES / 2
 

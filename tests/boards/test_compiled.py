@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import reference
-from positions import AREAS, COASTAL, ICONS, TOWNS, WARES, other_board_data, write_board
+from positions import AREAS, COASTAL_TOWNS, ICONS, TOWNS, WARES, other_board_data, write_board
 
 from tokaido_env import Board
 from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards
@@ -65,7 +65,7 @@ def slow_record(board: reference.Board) -> npt.NDArray[np.void]:
     row["temple"], row["garden"] = [0, *board.temple], [0, *board.garden]
     for seat, start in enumerate(board.starts):
         pilgrim = start["pilgrim"]
-        station = board.ring.index(pilgrim) if pilgrim in COASTAL else pilgrim
+        station = board.ring.index(pilgrim) if pilgrim in COASTAL_TOWNS else pilgrim
         towns, areas = TOWNS.index(start["merchant"]), AREAS.index(start["artist"])
         row["start"][seat] = (station, towns, areas)
     return record
@@ -88,8 +88,8 @@ def fill_walks(row: Any, board: reference.Board) -> None:
 def fill_ring(row: Any, board: reference.Board) -> None:
     row["ring_size"] = len(board.ring)
     for index, station in enumerate(board.ring):
-        if station in COASTAL:
-            row["coast_station"][COASTAL.index(station)] = index
+        if station in COASTAL_TOWNS:
+            row["coast_station"][COASTAL_TOWNS.index(station)] = index
         else:
             row["station_kind"][index] = STATIONS.index(station)
     for area, name in enumerate(AREAS):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from positions import (
     AREAS,
-    COASTAL,
+    COASTAL_TOWNS,
     ICONS,
     TOWNS,
     other_board_data,
@@ -110,7 +110,7 @@ def stations(values: dict[str, list[int]]) -> list[str | None]:
 
 def routes(values: dict[str, list[int]]) -> set[frozenset[str | None]]:
     inner = zip(combinations(TOWNS[8:], 2), values["mountain_routes"], strict=True)
-    outer = zip(COASTAL, picks(values["coast_routes"], TOWNS[8:]), strict=True)
+    outer = zip(COASTAL_TOWNS, picks(values["coast_routes"], TOWNS[8:]), strict=True)
     return {frozenset(way) for way in (*outer, *(way for way, is_one in inner if is_one))}
 
 

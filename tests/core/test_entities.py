@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from positions import (
     AREAS,
-    COASTAL,
+    COASTAL_TOWNS,
     ICONS,
     TOWNS,
     other_board_data,
@@ -128,8 +128,8 @@ def test_encode_entities__describes_the_board(boards: list[Board]) -> None:
             size = len(board.stations)
             kinds = [s if s in STATIONS else "coastal town" for s in board.stations]
             assert one_hots(seen.numbers("stations", "kind"), STATIONS) == pad(kinds)
-            towns = [s if s in COASTAL else None for s in board.stations]
-            assert one_hots(seen.numbers("stations", "coast"), COASTAL) == pad(towns)
+            towns = [s if s in COASTAL_TOWNS else None for s in board.stations]
+            assert one_hots(seen.numbers("stations", "coast"), COASTAL_TOWNS) == pad(towns)
             assert seen.numbers("stations", "space") == [*range(size), *[0] * (40 - size)]
             assert seen.arrays["token_mask"].tolist() == mask_of(size)
             assert one_hots(seen.numbers("towns", "town"), TOWNS) == [*TOWNS]
@@ -155,8 +155,8 @@ def check_relations(seen: Entities, board: Board) -> None:
     assert seen.numbers("towns", "areas") == borders
     around = []
     for i, station in enumerate(board.stations):
-        last = sum(s in COASTAL for s in board.stations[: i + 1]) - 1
-        areas = {last, (last - 1) % 8} if station in COASTAL else {last}
+        last = sum(s in COASTAL_TOWNS for s in board.stations[: i + 1]) - 1
+        areas = {last, (last - 1) % 8} if station in COASTAL_TOWNS else {last}
         around.append([int(a in areas) for a in range(8)])
     assert seen.numbers("stations", "areas") == around + [[0] * 8] * (40 - len(around))
 

@@ -10,7 +10,7 @@ import pytest
 from positions import (
     AREAS,
     CHARACTERS,
-    COASTAL,
+    COASTAL_TOWNS,
     ICONS,
     SIDES,
     TOWNS,
@@ -19,9 +19,9 @@ from positions import (
     game_at,
     other_board_data,
     position,
+    random_move,
     random_position,
     random_walk,
-    some_move,
     write_board,
 )
 
@@ -48,7 +48,7 @@ def many_games() -> Iterator[Game]:
         game = Game(chance="explicit")
         while not game.is_over:
             yield game
-            game.play(some_move(game, rng))
+            game.play(random_move(game, rng))
         yield game
     for seed in range(100 if INTERPRETED else 600):
         yield Game.from_dict(random_position(random.Random(seed)), chance="explicit")
@@ -111,7 +111,7 @@ class Decoder:
             "pending": self.number("pending"),
             "end_triggered": bool(self.number("end_triggered")),
             "end": self.pick("end", ("triggers", "cap")),
-            "boutiques": {town: self.token(i) for i, town in enumerate(COASTAL)},
+            "boutiques": {town: self.token(i) for i, town in enumerate(COASTAL_TOWNS)},
             "bag": self.counts("bag", WARES),
             "hot_spring": self.seat_of("hot_spring"),
             "waves": {who: self.wave(i, who) for i, who in enumerate(CHARACTERS)},

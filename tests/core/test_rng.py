@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from positions import Position, changed, position, some_move
+from positions import Position, changed, position, random_move
 
 from tokaido_env import Game
 from tokaido_env.core.arguments import MAX_SEED
@@ -125,7 +125,7 @@ def dice_of_rounds(seed: int, moves: int) -> list[tuple[int, int, int]]:
     while not game.is_over:
         if len(dice) < game.rounds:
             dice.append(tuple(game.to_dict()["dice"].values()))
-        game.play(some_move(game, rng))
+        game.play(random_move(game, rng))
     return dice
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from positions import COASTAL, PAINTINGS, TOKENS, WARES, game_at, play, player, position
+from positions import COASTAL_TOWNS, PAINTINGS, TOKENS, WARES, game_at, play, player, position
 
 from tokaido_env import Board, Game
 from tokaido_env.core.actions import IDS
@@ -66,7 +66,7 @@ def test_r1_2__each_token_is_dealt_to_a_coastal_town() -> None:
     assert dict(game.outcomes()) == {f"boutique:C3={token}": n / 6 for token, n in left.items()}
     dealt = set_up().to_dict()["boutiques"]
     assert Counter(map(tuple, dealt.values())) == Counter(TOKENS)
-    assert list(dealt) == list(COASTAL)
+    assert list(dealt) == list(COASTAL_TOWNS)
 
 
 def test_r1_3_to_8__what_lies_where_before_the_first_roll() -> None:

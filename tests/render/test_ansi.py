@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from positions import (
     AREAS,
-    COASTAL,
+    COASTAL_TOWNS,
     TOWNS,
     Position,
     changed,
@@ -241,12 +241,12 @@ def test_everything_stands_where_the_map_has_it(
         for number, town in enumerate(board.stations):
             (x, y), _ = chart.stations[number]
             around = "".join(row[max(0, x - 16) : x + 13] for row in rows[y - 2 : y + 3])
-            assert town not in COASTAL or town in around
+            assert town not in COASTAL_TOWNS or town in around
         for player, (pilgrim, merchant, artist) in zip(one["players"], PAWNS, strict=True):
             x, y = chart.stations[player["pilgrim"]][0]
             assert rows[y][x] == pilgrim
             town = player["merchant"]
-            if town in COASTAL:
+            if town in COASTAL_TOWNS:
                 x, y = chart.stations[board.stations.index(town)][0]
                 assert rows[y][x] == merchant
             else:
@@ -285,7 +285,7 @@ def test_routes_lead_where_the_board_says(board: Board) -> None:
 
 def test_areas_lie_between_their_towns(board: Board) -> None:
     chart = terminal_map_of(board)
-    towns = [board.stations.index(town) for town in COASTAL]
+    towns = [board.stations.index(town) for town in COASTAL_TOWNS]
     for index, area in enumerate(AREAS):
         reached, edge = set(), {chart.areas[area][0]}
         while edge:  # the land that the name sees without crossing a line

@@ -111,7 +111,7 @@ def _text(convert: Callable[[object], str], value: object) -> str:
     try:
         return convert(value)
     except Exception:  # too many digits, nested too deeply, or an untrusted method
-        return f"{type(value).__name__} that is too large to show"
+        return f"{type(value).__name__} that cannot be shown"
 
 
 def escape_text(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
