@@ -1,1 +1,1 @@
-"""How agents are measured: matches, ratings, ladders."""
+"""Matches between agents, their records, ratings, ladders and suites."""

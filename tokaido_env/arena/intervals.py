@@ -222,8 +222,10 @@ def percentile_interval(
 
 def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the mean along the last axis without the highest and the lowest quarter."""
-    cut = scores.shape[-1] // 4
-    middle: npt.NDArray[np.float64] = np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut]
+    quarter = scores.shape[-1] // 4
+    middle: npt.NDArray[np.float64] = np.sort(scores, axis=-1)[
+        ..., quarter : scores.shape[-1] - quarter
+    ]
     return np.asarray(middle.mean(axis=-1))
 
 

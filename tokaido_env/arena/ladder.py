@@ -196,7 +196,7 @@ class Ladder(HashedStruct, frozen=True, dict=True):
 
     @classmethod
     def _load(cls, path: Path, board: BoardPool | None, *, exactly: bool = False) -> Ladder:
-        """Read a ladder, as `load`, whose agents will not be made.
+        """Read a ladder as `load` does, without checks of the named agents.
 
         Args:
             path: the file.

@@ -225,7 +225,7 @@ def rate_against(
     known_seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Rating:
-    """Rate one agent against others whose ratings follow from their own matches only.
+    """Rate one agent against others; these keep the ratings of their own matches.
 
     The interval contains the uncertainty of the agent's results and of the others' ratings: each
     resample rates the others from a resample of their matches, and then the agent against those.
@@ -260,7 +260,7 @@ def rate_against(
 
 
 def anchor_of(matches: Sequence[PairedMatch], anchor: str | None = None) -> str:
-    """Return the agent of the matches whose rating is 0: see `choose_anchor`."""
+    """Return the agent at rating 0 of some matches: see `choose_anchor`."""
     return choose_anchor(_agents(matches), anchor)
 
 

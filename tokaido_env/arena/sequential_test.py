@@ -63,10 +63,10 @@ def capital_processes(scores: Floats) -> tuple[Floats, Floats]:
 
 def interim_looks(pairs: int) -> Iterator[int]:
     """Yield the numbers of pairs after which to test, up to the last: the same for all agents."""
-    look = FIRST_LOOK
-    while look < pairs:
-        yield look
-        look = -(-int(look * GROWTH) // STEP) * STEP
+    played = FIRST_LOOK
+    while played < pairs:
+        yield played
+        played = -(-int(played * GROWTH) // STEP) * STEP
     yield pairs
 
 

@@ -172,13 +172,13 @@ def _value_leaf(
     shown_odds = int64(0)
     for k in range(2):
         other = two if k else one
-        shown = int64(leaf["dice"][other])
+        face_shown = int64(leaf["dice"][other])
         for face in range(6):
             if int(faces[other, face + 1]) > 0:
                 leaf["dice"][other] = face + 1
                 face_odds[k, face] = log_odds(board, tables, leaf, scratch)
-        leaf["dice"][other] = shown
-        shown_odds = face_odds[k, shown - 1]
+        leaf["dice"][other] = face_shown
+        shown_odds = face_odds[k, face_shown - 1]
     sign = np.float32(1 - 2 * int64(leaf["lead"]))
     for i in range(6):
         for j in range(6):
