@@ -1,4 +1,4 @@
-"""Train a self-play agent: `python train.py --help`, as `tokaido train`."""
+"""Train an agent by self-play; the same as `tokaido train`: see `python train.py --help`."""
 
 import sys
 

@@ -136,14 +136,14 @@ def learn(name: str) -> None:
 def _learner(name: str, settings: Any) -> Any:
     """Return a learner as `train` makes it, with the opponents of a name."""
     from tokaido_env.learn.network import PolicyNetwork
-    from tokaido_env.learn.ppo import new_learner
+    from tokaido_env.learn.ppo import make_model
     from tokaido_env.learn.ppo_policy import LearnerEnv
 
     env: Any = LearnerEnv(settings, "greedy")
     if name == "free":
         env = _free(env)
     network = PolicyNetwork(settings.sizes, against_others=True)
-    model = new_learner(env, settings, network)
+    model = make_model(env, settings, network)
     if name == "pool":
         env.set_opponents(_pool(network))
     return model
@@ -168,9 +168,8 @@ def _free(env: Any) -> Any:
 def _pool(network: Any, size: int = 4) -> list[Any]:
     """Return opponents with networks of the learner's size."""
     from tokaido_env.agents.policy import Policy, PolicyAgent
-    from tokaido_env.learn.network import frozen
 
-    policy: Policy = frozen(network)
+    policy: Policy = network.to_policy()
     return [PolicyAgent.from_policy(policy, f"network {i}", 1.0) for i in range(size)]
 
 

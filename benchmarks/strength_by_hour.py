@@ -21,7 +21,7 @@ from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.files import write_text
-from tokaido_env.learn.checkpoint_rating import place
+from tokaido_env.learn.checkpoint_rating import rate_learner
 
 _BEGUN = ("settings.json", "config.toml")
 
@@ -55,7 +55,7 @@ def strengths(run: Path, ladder: Ladder, games: int) -> Iterator[Strength]:
     begun = next(run / name for name in _BEGUN if (run / name).is_file()).stat().st_mtime
     for path in sorted((run / "policies").iterdir()):
         agent = PolicyAgent.from_policy(Policy.load(path), "learner")
-        rating = place(agent, ladder, games)
+        rating = rate_learner(agent, ladder, games)
         hours = (path.stat().st_mtime - begun) / 3600
         yield Strength(run.name, hours, int(path.name), rating.elo, *rating.ci95)
 

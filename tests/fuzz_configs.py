@@ -19,7 +19,7 @@ from tokaido_env.arena.ladder import LADDER, LadderError
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli import train
 from tokaido_env.core.arguments import SeedError
-from tokaido_env.learn.run_folder import begin_folder, extend, load_settings, read_config
+from tokaido_env.learn.run_folder import create_folder, extend, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, RunSettings
 from tokaido_env.learn.settings_schema import RunError
 
@@ -60,7 +60,7 @@ class Configs(Cases):
         self._furnish()
         self.texts = []
         for settings in ALL:
-            begin_folder(self.run, settings)
+            create_folder(self.run, settings)
             self.texts.append((self.run / "config.toml").read_text(encoding="utf-8"))
             shutil.rmtree(self.run)
         train.__dict__["_train"] = lambda *words: 0  # nothing is trained
@@ -115,7 +115,7 @@ class Configs(Cases):
         tiny = TINY if method in (None, "ppo") else {"width": 8}
         settings = METHODS[method or "ppo"](**tiny | given)
         try:
-            begin_folder(self.run, settings)
+            create_folder(self.run, settings)
             assert load_settings(self.run) == settings
             config = (self.run / "config.toml").read_bytes()
             extend(self.run, given)

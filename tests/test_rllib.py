@@ -38,7 +38,6 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.rng import episode_seed
-from tokaido_env.learn.network import frozen
 from tokaido_env.rllib import (
     NAME,
     POLICY,
@@ -294,7 +293,7 @@ def test_legal_actions_have_the_logits_of_rllibs_own_module(tmp_path: Path) -> N
 def test_the_module_of_this_project_is_the_policy_that_the_kernels_play() -> None:
     """Logits and values are those of the compiled forward pass, which knows no PyTorch."""
     module = module_of(MoveModule, LearnerEnv, {"width": 32})
-    policy = frozen(module.network)
+    policy = module.network.to_policy()
     for game, told in itertools.islice(positions(LearnerEnv, 1), 0, None, 7):
         batch = batch_of([told])
         logits, values = policy.evaluate(

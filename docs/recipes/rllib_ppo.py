@@ -34,7 +34,7 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.learn.boards import board_summary
-from tokaido_env.learn.network import Moves, PolicyNetwork, frozen
+from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.rllib import POLICY, TokaidoMultiAgentEnv, masked, self_play_config
 
@@ -152,7 +152,7 @@ def policy_of(algorithm: Algorithm) -> Policy:
     steps = int(algorithm.metrics.peek(sampled, default=0))
     boards = BoardPool.load(config.env_config.get("board", PpoSettings.board))
     training = {"trainer": "RLlib", "steps": steps, "board": board_summary(boards)}
-    return frozen(module.network, training)
+    return module.network.to_policy(training)
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.state import Phase
-from tokaido_env.learn.network import Moves, PolicyNetwork, frozen, load_weights as give_weights
+from tokaido_env.learn.network import Moves, PolicyNetwork, load_weights as give_weights
 from tokaido_env.learn.rollouts import moves_of
 from tokaido_env.learn.settings import MAX_WIDTH
 from tokaido_env.learn.settings_schema import RunError
@@ -90,7 +90,7 @@ def test_the_compiled_network_computes_what_torch_computes(
     network = PolicyNetwork(sizes, POOL.records if uses_board_features else None)
     give_weights(network, policy)
     logits, values = policy.evaluate(boards, states, legal)
-    with network.playing():
+    with network.inference():
         for _ in range(2):  # what boards add is kept
             scores, wanted = ask(network, which, states, legal)
     np.testing.assert_allclose(values, torch.tanh(wanted).numpy(), atol=1e-5)
@@ -101,7 +101,7 @@ def test_the_compiled_network_computes_what_torch_computes(
 def test_an_untrained_network_leans_on_the_heuristic() -> None:
     torch.manual_seed(0)
     boards, states, legal = decisions(games=16)
-    logits, _ = frozen(PolicyNetwork(LayerSizes())).evaluate(boards, states, legal)
+    logits, _ = PolicyNetwork(LayerSizes()).to_policy().evaluate(boards, states, legal)
     outlook = inputs_of(boards, states, legal)[0][
         :, AFTERSTATE_VALUES : AFTERSTATE_VALUES + N_ACTIONS
     ]
@@ -119,7 +119,9 @@ def test_a_wider_network_begins_as_the_policy_plays(uses_board_features: bool, m
     )
     give_weights(network, policy)
     seen = boards, states, legal
-    for own, theirs in zip(frozen(network).evaluate(*seen), policy.evaluate(*seen), strict=True):
+    for own, theirs in zip(
+        network.to_policy().evaluate(*seen), policy.evaluate(*seen), strict=True
+    ):
         np.testing.assert_allclose(own, theirs, atol=1e-5)
     scores, values = ask(network, which, states, legal)
     (scores.square().sum() + values.square().sum()).backward()  # and what is new can learn
@@ -137,7 +139,7 @@ def test_weights_of_another_network_are_refused() -> None:
             RunError, match=r"expected at most LayerSizes\(first=24.*has LayerSizes"
         ):
             give_weights(network, random_policy(wider))
-    with pytest.raises(RunError, match="the policy reads the board, this run does not"):
+    with pytest.raises(RunError, match="expected a policy without board features"):
         give_weights(network, random_policy(uses_board_features=True))
 
 

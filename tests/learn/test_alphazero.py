@@ -21,9 +21,9 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import agent_keys, episode_seed
 from tokaido_env.learn import alphazero, run as runs
 from tokaido_env.learn.alphazero import learn
-from tokaido_env.learn.network import PolicyNetwork, frozen
+from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
-from tokaido_env.learn.selfplay_games import SelfPlayGames, drawn
+from tokaido_env.learn.selfplay_games import SelfPlayGames, sample_rows
 from tokaido_env.learn.settings import AlphaZeroSettings
 from tokaido_env.learn.settings_schema import RunError
 
@@ -49,7 +49,7 @@ def samples_of(one: SelfPlayGames) -> Samples:
 
 def test_a_shard_is_whole_games_and_their_results() -> None:
     """Without variety the search plays as it does in a game alone, of the seeds that follow."""
-    samples = samples_of(task(sampled=0.0, uniform=0.0))
+    samples = samples_of(task(visit_sampling=0.0, uniform_sampling=0.0))
     known = {row.tobytes(): i for i, row in enumerate(samples.states)}
     expert, found = make("mcts:sims=3"), 0
     for number in range(50, 56):
@@ -73,7 +73,7 @@ def test_a_shard_is_whole_games_and_their_results() -> None:
 def test_shards_of_other_seeds_are_other_games_and_variety_changes_them() -> None:
     first = samples_of(task())
     assert all((a == b).all() for a, b in zip(samples_of(task()), first, strict=True))
-    for other in (task(seed=1050), task(uniform=0.5)):
+    for other in (task(seed=1050), task(uniform_sampling=0.5)):
         assert samples_of(other).states.tobytes() != first.states.tobytes()
 
 
@@ -90,7 +90,7 @@ def test_some_decisions_are_searched_in_full_and_learnt_from(tmp_path: Path, led
     whole = samples_of(task(expert)).visits.sum(axis=1)
     shares = {}
     for full in (0.0, 0.5, 1.0):
-        visits = samples_of(task(expert, full=full, cheap_sims=3)).visits.sum(axis=1)
+        visits = samples_of(task(expert, full_search_share=full, cheap_sims=3)).visits.sum(axis=1)
         assert set(visits[visits > 0].tolist()) <= set(whole.tolist())
         shares[full] = float((visits > 0).mean())
     doubted = shares[0.0]
@@ -100,16 +100,16 @@ def test_some_decisions_are_searched_in_full_and_learnt_from(tmp_path: Path, led
 
 
 def test_what_is_no_search_plays_no_task() -> None:
-    with pytest.raises(AgentFailed, match=r"expected a search, as mcts or .*, got 'greedy'"):
+    with pytest.raises(AgentFailed, match="search: expected mcts or policy_search, got 'greedy'"):
         samples_of(task("greedy"))
 
 
-def test_actions_are_drawn_in_proportion() -> None:
+def test_actions_are_sample_rows_in_proportion() -> None:
     n = 20_000
     weights = np.zeros((n, N_ACTIONS), np.uint16)
     weights[:, [2, 7, 48]] = 1, 3, 4
     numbers = np.random.default_rng(0).random(n)
-    counts = np.bincount(drawn(weights, numbers), minlength=N_ACTIONS)
+    counts = np.bincount(sample_rows(weights, numbers), minlength=N_ACTIONS)
     assert counts[[2, 7, 48]] / n == pytest.approx(np.array([1, 3, 4]) / 8, abs=0.015)
     assert counts.sum() == counts[[2, 7, 48]].sum()
 
@@ -118,7 +118,7 @@ def test_actions_are_drawn_in_proportion() -> None:
 
 
 def test_samples_hold_positions_with_a_choice_and_what_was_played() -> None:
-    samples = samples_of(task(uniform=0.5))
+    samples = samples_of(task(uniform_sampling=0.5))
     for mask, visits, action in zip(
         samples.legal.tolist(), samples.visits, samples.actions.tolist(), strict=True
     ):
@@ -161,10 +161,10 @@ def test_samples_that_are_pickled_are_not_loaded(tmp_path: Path) -> None:
     [
         ("states", lambda a: a | 0x55, "game 0: .*: expected"),
         ("states", lambda a: a[:, :5], r"states: expected uint8 of shape \(40, 75\), got uint8"),
-        ("legal", lambda a: a * 0, "game 0: legal: expected what is legal in its state"),
+        ("legal", lambda a: a * 0, "game 0: legal: expected the legal actions of its state"),
         ("legal", lambda a: a.astype(np.int64), "legal: expected uint64 of shape .* got int64"),
-        ("visits", lambda a: a * 0, "visits: expected some, of legal actions only"),
-        ("visits", lambda a: a + 1, "visits: expected some, of legal actions only"),
+        ("visits", lambda a: a * 0, "visits: expected some, and of legal actions only"),
+        ("visits", lambda a: a + 1, "visits: expected some, and of legal actions only"),
         ("actions", lambda a: a * 0 + 200, "actions: expected legal ones"),
         ("values", lambda a: a * np.nan, "values: expected numbers from -1 to 1"),
         ("results", lambda a: a + 2, "results: expected numbers from -1 to 1"),
@@ -177,7 +177,7 @@ def test_samples_of_a_stranger_are_looked_at_before_a_kernel_reads_them(
     samples = Samples(*(column[:40] for column in samples_of(task())))
     arrays = samples._asdict() | {"states": samples.states.copy().view(np.uint8).reshape(40, -1)}
     np.savez(path, **arrays | {name: change(arrays[name])})
-    with pytest.raises(RunError, match=f"broken samples: {message}.*: delete it to have them"):
+    with pytest.raises(RunError, match=f"broken samples: {message}.*: delete the file"):
         load_samples(path, "shikoku")
 
 
@@ -198,7 +198,7 @@ def test_policy_and_value_learn_what_the_samples_say() -> None:
     last = learnt(network, samples._replace(visits=half.astype(np.uint16)), 150)
     assert last[0] < 0.8 * first[0]
     assert last[1] < 0.8 * np.log(2)
-    logits, values = frozen(network).evaluate(POOL.records, samples.states, samples.legal)
+    logits, values = network.to_policy().evaluate(POOL.records, samples.states, samples.legal)
     hit = logits.argmax(axis=1) == samples.visits.argmax(axis=1)
     assert hit.mean() > 0.5
     assert np.corrcoef(values, (samples.results + samples.values) / 2)[0, 1] > 0.5
@@ -210,7 +210,7 @@ def test_without_weight_the_value_stays_as_it_is() -> None:
     runs.load_weights(network, policy)
     learn(network, samples, 5, 1, replace(TINY, value_weight=0.0))
     units = SMALL.first
-    for name, tensor in frozen(network).tensors.items():
+    for name, tensor in network.to_policy().tensors.items():
         same = tensor == policy.tensors[name]
         if name.startswith("trunk.0"):
             assert same[units:].all()

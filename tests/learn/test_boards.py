@@ -109,8 +109,8 @@ def test_a_policy_that_reads_the_board_does_not_start_a_run_that_does_not(
     start = [*words_of(PpoSettings(**VALUES)), f"--start-from={finished}"]
     assert train(["--run", str(tmp_path / "run"), *start]) == 1
     assert capsys.readouterr().err == (
-        "train: start_from: the policy reads the board, this run does not: expected see_board = "
-        "yes, or another policy\n"
+        "train: start_from: expected a policy without board features, got one with them: set "
+        "see_board = yes, or choose another policy\n"
     )
     assert not (tmp_path / "run").exists()
     assert train(["--run", str(tmp_path / "run"), *start, "--see-board=yes"]) == 0
@@ -122,7 +122,7 @@ def test_a_run_notices_that_its_pool_is_another(finished: Path, tmp_path: Path) 
     config = run / "config.toml"
     text = config.read_text(encoding="utf-8").replace(POOL.hash, "0123456789abcdef")
     config.write_text(text, encoding="utf-8")
-    with pytest.raises(RunError, match=f"hash '0123456789abcdef', {SPEC} now has {POOL.hash}"):
+    with pytest.raises(RunError, match=f"'0123456789abcdef', but {SPEC} now has {POOL.hash}"):
         runs.train(run)
 
 

@@ -9,7 +9,7 @@ from tokaido_env.arena.ladder import LADDER, Ladder, match_seed
 from tokaido_env.arena.placement import PLACING
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.learn import checkpoint_rating
-from tokaido_env.learn.checkpoint_rating import FAST_SIMULATIONS, OPPONENTS, place
+from tokaido_env.learn.checkpoint_rating import MAX_COST, OPPONENTS, rate_learner
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def test_a_learner_meets_fast_agents_only_in_as_many_games_as_it_is_given(
     met: list[tuple[Any, ...]],
 ) -> None:
     ladder = Ladder.load(LADDER, "shikoku")
-    found = place(make("greedy"), ladder, 6, 3)
+    found = rate_learner(make("greedy"), ladder, 6, 3)
     assert len({spec for spec, *_ in met}) == len(met) == OPPONENTS
-    assert all(cost <= FAST_SIMULATIONS for _, cost, *_ in met)
+    assert all(cost <= MAX_COST for _, cost, *_ in met)
     assert {(games, pool.name) for *_, games, _, pool in met} == {(6, "shikoku")}
     assert found.games == 6 * OPPONENTS
     low, high = found.ci95
@@ -42,7 +42,7 @@ def test_luck_is_that_of_the_run_and_not_that_of_the_final_rating(
     met: list[tuple[Any, ...]],
 ) -> None:
     ladder = Ladder.load(LADDER, "shikoku")
-    first, again = (place(make("random"), ladder, 4, 3) for _ in range(2))
+    first, again = (rate_learner(make("random"), ladder, 4, 3) for _ in range(2))
     assert first == again
     assert met[:OPPONENTS] == met[OPPONENTS:]
     for spec, _, _, seed, _ in met:

@@ -52,17 +52,23 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
         ),
         (put("numpy.2", -1), "numpy: expected 624 keys and a position in them, got position -1"),
         (put("numpy.1", [1, 2]), "numpy: expected 624 keys and a position in them"),
-        (put("updates", "x"), "state.json: updates: expected a count, got 'x'"),
+        (put("updates", "x"), "state.json: updates: expected an integer from 0, got 'x'"),
         (put("run.best_elo", float("nan")), "run: best_elo: expected a number"),
         (put("run.rating", RATING | {"elo": "x"}), "state.json: run: rating.elo: expected a num"),
         (put("run.rating", [1]), "state.json: run: rating: expected an object"),
-        (put("pool.seated", "latest"), "pool: seated: expected a list, got 'latest'"),
-        (put("pool.snapshots.0", "9" * 5000), "pool: expected the number of a snapshot, got '999"),
+        (
+            put("pool.slot_opponents", "latest"),
+            "pool: slot_opponents: expected a list, got 'latest'",
+        ),
+        (
+            put("pool.snapshots.0", "9" * 5000),
+            "pool: snapshots: expected the number of a snapshot, got '999",
+        ),
         (put("pool.results", [7]), "pool: results: expected an object, got [7]"),
         (put("pool.results", {"greedy": {"points": "1", "games": 2}}), "'greedy': expected points"),
         (put("pool.results", {"greedy": {"points": 3, "games": 2}}), "'greedy': expected points"),
         (put("pool.results", {"greedy": {"points": 0, "games": 0}}), "'greedy': expected points"),
-        (lambda state: state.pop("rng"), "no key 'rng': train anew"),
+        (lambda state: state.pop("rng"), "no key 'rng': begin a new run"),
     ],
 )
 def test_counters(run: Path, change: Callable[[Any], None], message: str) -> None:
@@ -90,13 +96,13 @@ def test_counters(run: Path, change: Callable[[Any], None], message: str) -> Non
         ),
         ("learner", "move.weight", lambda t: t + 3e38, "learner.safetensors: weights so large"),
         ("optimizer", "0.exp_avg", lambda t: t[:1].clone(), r"0.exp_avg: expected finite float32"),
-        ("optimizer", "0.exp_avg_sq", lambda t: t - 1, r"0.exp_avg_sq: expected none below 0"),
+        ("optimizer", "0.exp_avg_sq", lambda t: t - 1, r"0.exp_avg_sq: expected numbers from 0"),
         ("optimizer", "1.step", lambda t: t * torch.inf, r"1.step: expected finite float32"),
         (
             "optimizer",
             "99.step",
             lambda t: t,
-            "optimizer.safetensors: 99: expected what Adam",
+            "optimizer.safetensors: 99: expected Adam",
         ),
     ],
 )
@@ -134,18 +140,18 @@ def test_flags_of_the_games(run: Path, name: str, value: Any, message: str) -> N
 def test_what_is_no_file_or_endless_is_not_read(run: Path, name: str) -> None:
     file = run / POINT / name
     os.truncate(file, 2**40)
-    with pytest.raises(RunError, match=f"{name}: too large: expected at most 256 MiB"):
+    with pytest.raises(RunError, match=f"{name}: expected at most 256 MiB"):
         runs.train(run)
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(RunError, match=f"{name}: expected a file, it is a pipe"):
+    with pytest.raises(RunError, match=f"{name}: expected a file, got a pipe"):
         runs.train(run)
 
 
 def test_a_part_that_is_no_folder_is_named(run: Path) -> None:
     shutil.rmtree(run / "policies")
     (run / "policies").write_text("x", encoding="utf-8")
-    with pytest.raises(RunError, match="policies: expected a folder, it is a file"):
+    with pytest.raises(RunError, match="policies: expected a folder, got a file"):
         runs.train(run)
 
 

@@ -4,7 +4,7 @@ from processes import run_script
 
 SCRIPT = """
 import sys
-from tokaido_env.learn import settings, run_folder, opponent_pool, rating
+from tokaido_env.learn import settings, run_folder, opponent_pool, checkpoint_rating
 assert "torch" not in sys.modules
 from tokaido_env.learn import network, checkpoint, run, selfplay, alphazero
 assert not {"stable_baselines3", "sb3_contrib"} & {*sys.modules}

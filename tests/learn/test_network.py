@@ -11,9 +11,8 @@ from tokaido_env.learn.network import (
     VALUE_AGAINST,
     Moves,
     PolicyNetwork,
-    frozen,
+    deterministic,
     load_weights,
-    repeatable,
 )
 from tokaido_env.learn.rollouts import moves_of
 
@@ -29,7 +28,7 @@ def asked(games: int, most: int = 40) -> Callable[[PolicyNetwork], tuple[torch.T
 def test_an_exported_network_comes_back_with_the_same_outputs() -> None:
     torch.manual_seed(0)
     network, other = PolicyNetwork(SMALL), PolicyNetwork(SMALL)
-    policy = frozen(network, {"steps": 3})
+    policy = network.to_policy({"steps": 3})
     assert policy.training == {"steps": 3}
     assert {name: t.shape for name, t in policy.tensors.items()} == tensor_shapes(SMALL)
     ask = asked(games=8)
@@ -42,7 +41,7 @@ def test_an_exported_network_comes_back_with_the_same_outputs() -> None:
 
 def test_an_exported_policy_does_not_change_with_the_network() -> None:
     network = PolicyNetwork(SMALL)
-    policy = frozen(network)
+    policy = network.to_policy()
     kept = policy.tensors["value.0.bias"].copy()
     with torch.no_grad():
         for weight in network.parameters():
@@ -62,7 +61,7 @@ def test_many_positions_give_the_same_gradients_each_time() -> None:
         (scores.square().sum() + values.sum() + auxiliary.sum()).backward()
         return [np.asarray(weight.grad).tobytes() for weight in network.parameters()]
 
-    with repeatable():
+    with deterministic():
         assert torch.are_deterministic_algorithms_enabled()
         first = gradients()
         assert all(gradients() == first for _ in range(9))
@@ -77,6 +76,6 @@ def test_the_second_value_begins_as_a_policys_and_is_no_part_of_one() -> None:
         assert (state[own].numpy() == policy.tensors[theirs]).all()
     with torch.no_grad():
         network.get_parameter("against.bias").add_(1.0)
-    kept = frozen(network).tensors
+    kept = network.to_policy().tensors
     assert kept.keys() == policy.tensors.keys()
     assert all((kept[name] == policy.tensors[name]).all() for name in kept)

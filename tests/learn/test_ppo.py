@@ -23,12 +23,19 @@ from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.learn import ppo, run as runs
-from tokaido_env.learn.network import VALUE_AGAINST, PolicyNetwork, frozen
+from tokaido_env.learn.network import VALUE_AGAINST, PolicyNetwork
 from tokaido_env.learn.opponent_pool import LATEST
-from tokaido_env.learn.ppo import learning_rate, new_learner
-from tokaido_env.learn.ppo_policy import BOARD_AT, LEGAL, N_SEEN, RESULTS, SELF_PLAY_AT, LearnerEnv
+from tokaido_env.learn.ppo import learning_rate, make_model
+from tokaido_env.learn.ppo_policy import (
+    BOARD,
+    LEGAL,
+    OBSERVATION_SIZE,
+    RESULTS,
+    SELF_PLAY,
+    LearnerEnv,
+)
 from tokaido_env.learn.settings import PpoSettings
-from tokaido_env.learn.value_calibration import refit
+from tokaido_env.learn.value_calibration import calibrate_value
 from tokaido_env.sb3 import TokaidoVecEnv
 
 SETTINGS = PpoSettings(
@@ -47,7 +54,7 @@ def learner_of(env: LearnerEnv, settings: PpoSettings) -> Any:
     """Stable-Baselines3's learner of a new network."""
     torch.manual_seed(0)
     network = PolicyNetwork(settings.sizes, settings.network_boards, against_others=True)
-    return new_learner(env, settings, network)
+    return make_model(env, settings, network)
 
 
 def network_of(model: Any) -> PolicyNetwork:
@@ -65,7 +72,7 @@ def walk(env: TokaidoVecEnv, steps: int) -> Iterator[Any]:
 def test_the_spaces_of_the_learners_games(env: LearnerEnv) -> None:
     observation, action = env.observation_space, env.action_space
     assert isinstance(observation, spaces.Box)
-    assert (observation.shape, observation.dtype) == ((N_SEEN,), np.float32)
+    assert (observation.shape, observation.dtype) == ((OBSERVATION_SIZE,), np.float32)
     assert isinstance(action, spaces.Discrete)
     assert action.n == N_ACTIONS
     seen = env.reset()
@@ -82,7 +89,7 @@ def test_the_learner_sees_what_the_network_reads(settings: PpoSettings) -> None:
     for told, other in zip(walk(env, 200), walk(plain, 200), strict=True):
         (observation, rewards, dones, infos), (seen, other_rewards, other_dones, _) = told, other
         batch, masks = env.games.batch, env.action_masks()
-        board = observation[:, BOARD_AT].astype(int)
+        board = observation[:, BOARD].astype(int)
         wanted = [pool.of_seed(int(seed)).name for seed in batch.episode_info["seed"]]
         assert [pool[place].name for place in board] == wanted
         boards |= set(board.tolist())
@@ -94,7 +101,7 @@ def test_the_learner_sees_what_the_network_reads(settings: PpoSettings) -> None:
         assert not rows[np.arange(MAX_LEGAL) >= counts].any()
         assert (observation[:, LEGAL] == masks).all()
         assert (observation[:, :N_FEATURES] == seen).all()
-        assert (observation[:, SELF_PLAY_AT] == 0).all()
+        assert (observation[:, SELF_PLAY] == 0).all()
         assert (rewards == other_rewards).all()
         assert (dones == other_dones).all()
         for game in np.flatnonzero(dones):
@@ -133,7 +140,7 @@ def test_the_learners_distribution_is_the_exported_policys_softmax(settings: Ppo
         learnt = policy.get_distribution(seen, action_masks=masks).distribution.probs.numpy()
         learnt_values = policy.predict_values(seen)[:, 0].numpy()
     boards = settings.pool.records[batch.episode_info["board"].astype(int)]
-    logits, values = frozen(network_of(learner)).evaluate(boards, batch.states, batch.legal)
+    logits, values = network_of(learner).to_policy().evaluate(boards, batch.states, batch.legal)
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     shares = odds / odds.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(learnt, shares, atol=1e-5)
@@ -159,7 +166,7 @@ def test_whom_a_game_is_against_changes_the_value_and_not_the_policy(
     assert first == second == third
     assert (mixed == np.where(np.arange(8) % 3 == 0, own, others)).all()
     assert (own != others).all()
-    swapped = frozen(network_of(learner)).tensors
+    swapped = network_of(learner).to_policy().tensors
     swapped |= {value: tensors[name] for name, value in VALUE_AGAINST.items()}
     batch = env.games.batch
     _, expected = Policy(swapped).evaluate(batch.boards, batch.states, batch.legal)
@@ -233,7 +240,7 @@ def first_rollout(gae_lambda: float, board: str = "shikoku") -> tuple[Rollout, P
     env.self_play[:] = True  # `Highest` in its place: the value is the policy's
     model = learner_of(env, settings)
     network_of(model).outlook["weight"].data.zero_()  # else it would win every game
-    policy, rollout = frozen(network_of(model)), Rollout()
+    policy, rollout = network_of(model).to_policy(), Rollout()
     model.learn(1, rollout)
     return rollout, policy
 
@@ -352,14 +359,14 @@ def test_games_against_itself_are_told_to_the_critic(tmp_path: Path) -> None:
     """By whom each slot is seated with, also where a run goes on; the share stays as it was."""
     settings = PpoSettings(**VALUES | {"steps": 512, "resample_every": 128, "n_steps": 16})
     runs.begin(tmp_path / "run", settings)
-    trainer = ppo.make_trainer(runs.Run(tmp_path / "run", settings, (), SerialExecutor()))
+    trainer = ppo.PpoTrainer(runs.Run(tmp_path / "run", settings, (), SerialExecutor()))
     trainer.start()
     for _ in range(6):
-        itself = [name == LATEST for name in trainer.pool.seated]
+        itself = [name == LATEST for name in trainer.pool.slot_opponents]
         assert sum(itself) == settings.opponent_slots * settings.share_latest
         own = np.resize(itself, settings.games)
         assert (trainer.env.self_play == own).all()
-        assert (trainer.model._last_obs[:, SELF_PLAY_AT] == own).all()
+        assert (trainer.model._last_obs[:, SELF_PLAY] == own).all()
         trainer.advance(lambda: False)
 
 
@@ -403,7 +410,7 @@ def test_at_the_end_the_values_are_fitted_to_games_against_itself(
     assert [note.partition(":")[0] for note in told] == (["last"] if same else ["last", "best"])
     for name in ("last", "best"):
         before, after = (Policy.load(folder / name) for folder in (unfitted, run))
-        made = refit(before, games=512, seed=0)
+        made = calibrate_value(before, games=512, seed=0)
         assert made.is_better
         assert after.training == before.training | {"value": made.policy.training["value"]}
         for tensor, values in made.policy.tensors.items():
@@ -421,7 +428,7 @@ def test_a_run_that_was_stopped_while_values_were_fitted_goes_on_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(ppo, "refit", interrupt)
+        patch.setattr(ppo, "calibrate_value", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fitting(unfitted, tmp_path / "run")
     assert (tmp_path / "run" / "last").read_bytes() == (unfitted / "last").read_bytes()

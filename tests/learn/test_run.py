@@ -120,7 +120,14 @@ def test_metrics_tell_every_update_in_order(finished_run: Finished, method: str)
     assert dones == list(range(each, settings.length + 1, each))
     own = {
         "ppo": {"train/loss", "train/approx_kl", "games/ended", "win_rate/greedy"},
-        "selfplay": {"policy", "value", "auxiliary", "entropy", "points", "decisions"},
+        "selfplay": {
+            "policy_loss",
+            "value_loss",
+            "auxiliary_loss",
+            "entropy",
+            "points",
+            "decisions",
+        },
         "alphazero": {
             "policy_loss",
             "value_loss",
@@ -164,12 +171,12 @@ def test_best_is_kept_by_rating_and_ties_keep_the_older(
     elos = iter([100.0, 300.0, 300.0, 200.0])
     rated: list[Policy] = []
 
-    def place(agent: Any, *others: Any) -> runs.Rating:
+    def rate_learner(agent: Any, *others: Any) -> runs.Rating:
         rated.append(agent.policy)
         elo = next(elos)
         return runs.Rating("learner", elo, (elo - 1, elo + 1), 12)
 
-    monkeypatch.setattr(runs, "place", place)
+    monkeypatch.setattr(runs, "rate_learner", rate_learner)
     runs.begin(tmp_path / "run", PpoSettings(**VALUES | {"rate_every": 256, "steps": 1024}))
     told: list[Progress] = []
     assert runs.train(tmp_path / "run", told.append)
@@ -296,7 +303,7 @@ def test_a_command_that_is_stopped_goes_on_as_if_it_had_not(
     output, _ = process.communicate(timeout=300)
     if signum == signal.SIGINT:
         assert process.returncode == 130, output
-        assert f"Go on with: python train.py --resume {run}" in output
+        assert f"Continue with: python train.py --resume {run}" in output
     assert resume(run) == 0
     assert same_but_for_older_checkpoints(run, finished_run(method))
 
@@ -350,10 +357,10 @@ def test_a_kill_after_the_last_checkpoint_leaves_nothing_old(
             raise Killed
         return kept(folder)
 
-    run, kept = tmp_path / "run", checkpoint.drop_old
+    run, kept = tmp_path / "run", checkpoint.delete_old
     runs.begin(run, SHORT["ppo"])
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "drop_old", killed)
+        patch.setattr(checkpoint, "delete_old", killed)
         with pytest.raises(Killed):
             runs.train(run)
     assert resume(run) == 0
@@ -403,11 +410,11 @@ def refusal(capsys: Output) -> str:
         (("--learning-rate", "nan"), "learning_rate"),
         (("--seed", "-1"), "seed: expected an integer from 0"),
         (("--board", "honshu"), "unknown board 'honshu': expected one of shikoku"),
-        (("--board", "family:abc"), "expected family:NUMBER, or family:SPLIT"),
+        (("--board", "family:abc"), "expected family:NUMBER, family:SPLIT or"),
         (("--agents", "gredy"), "unknown agent 'gredy'"),
         (
             ("--rate-every", "1", "--ladder", "nowhere.json"),
-            "nowhere.json: no such ladder; --ladder FILE names another",
+            "nowhere.json: no such ladder; choose another with --ladder FILE",
         ),
         (("--config", "nowhere.toml"), "nowhere.toml"),
         (("--start-from", "nowhere"), "nowhere: no such policy file"),
@@ -430,14 +437,16 @@ def test_a_policy_of_another_size_is_refused_before_anything_is_made(
     random_policy(LayerSizes(64, 16, 8, 64, 16)).save(start)
     words = words_of(SHORT[method])
     assert main(["--run", str(tmp_path / "run"), *words, "--start-from", str(start)]) == 1
-    assert "start_from: expected at most LayerSizes(first=" in refusal(capsys)
+    assert "start_from: expected layers of at most LayerSizes(first=" in refusal(capsys)
     assert not (tmp_path / "run").exists()
 
 
 def test_an_existing_folder_is_refused_untouched(run: Path, capsys: Output) -> None:
     before = contents(run, logs=True)
     assert main(["--run", str(run)]) == 1
-    assert f"{run}: is not empty; resume it, or choose another folder" in refusal(capsys)
+    assert f"{run}: expected an empty folder: resume the run, or choose another folder" in refusal(
+        capsys
+    )
     assert contents(run, logs=True) == before
 
 
@@ -450,7 +459,9 @@ def test_what_is_no_run_is_refused(tmp_path: Path, capsys: Output) -> None:
         assert resume(folder) == 1
         assert f"{folder}: no run folder: expected a config.toml in it" in refusal(capsys)
     assert main([]) == 1
-    assert "expected --run FOLDER to begin, or --resume FOLDER to go on" in refusal(capsys)
+    assert "expected --run FOLDER to begin a run, or --resume FOLDER to continue one" in refusal(
+        capsys
+    )
 
 
 # Going on with another run
@@ -465,11 +476,11 @@ def test_other_settings_are_refused_when_a_run_goes_on(
     seed, games = SHORT[method].seed, asdict(SHORT[method])["games"]
     assert resume(run, "--seed", "1", "--games", "64", "--width", str(SHORT[method].width)) == 1
     error = refusal(capsys)
-    assert f"seed: the run has {seed}, asked for 1; games: the run has {games}, asked" in error
+    assert f"seed: expected {seed}, got 1; games: expected {games}, got" in error
     assert f"only {SHORT[method].LENGTH} may grow" in error
     other = METHODS[METHODS.index(method) - 1]
     assert resume(run, "--method", other) == 1
-    assert f"{run}: is a run of --method {method}, not {other}" in refusal(capsys)
+    assert f"--method: expected {method}, the method of {run}, got {other}" in refusal(capsys)
     assert contents(run, logs=True) == before
     assert resume(run, "--config", str(run / "config.toml")) == 0
 
@@ -477,13 +488,13 @@ def test_other_settings_are_refused_when_a_run_goes_on(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("version = 2", "version = 1", "run.version: this version has 2, the run 1: train anew"),
-        ("[run]", "[runs]", "run.version: this version has 2, the run None"),
+        ("version = 2", "version = 1", "run.version: expected 2, got 1: begin a new run"),
+        ("[run]", "[runs]", "run.version: expected 2, got None"),
         ('method = "ppo"', 'method = "zero"', "run.method: expected ppo, selfplay, alphazero, got"),
-        ("rules = 1", "rules = 2", "layout.rules: this version has 1, the run 2"),
-        ("actions = 1", "actions = 2", "layout.actions: this version has 1, the run 2"),
-        ('inputs = "', 'inputs = "0', "layout.inputs: this version has"),
-        ("[layout]", "[layouts]", "layout.rules: this version has 1, the run None"),
+        ("rules = 1", "rules = 2", "layout.rules: expected 1, got 2"),
+        ("actions = 1", "actions = 2", "layout.actions: expected 1, got 2"),
+        ('inputs = "', 'inputs = "0', "layout.inputs: expected"),
+        ("[layout]", "[layouts]", "layout.rules: expected 1, got None"),
         ("steps = ", "stepps = ", "unknown setting 'stepps': the nearest is 'steps'"),
         ("[settings]", "[settings", "config.toml"),
         ("games = 8", 'games = "many"', "games: expected an integer from 1, got 'many'"),
@@ -518,9 +529,9 @@ def test_a_broken_checkpoint_is_refused(run: Path, capsys: Output, name: str, ho
     assert resume(run) == 1
     error = refusal(capsys)
     assert f"{path.parent}: broken checkpoint: " in error
-    assert f"delete it to go on from {run / 'checkpoints' / '000000512'}" in error
+    assert f"delete it to resume from {run / 'checkpoints' / '000000512'}" in error
     if how == "flipped":
-        assert "was changed: its SHA-256 is not the one in SHA256SUMS" in error
+        assert "changed: its SHA-256 is not the one in SHA256SUMS" in error
         assert name in error
         if name == CHECKPOINT[0]:
             shutil.rmtree(path.parent)  # the advice
@@ -554,7 +565,7 @@ def test_another_ladder_is_refused(run: Path, capsys: Output) -> None:
     counters["run"]["ladder"] = "0123456789abcdef"
     write_state(path.parent, json.dumps(counters))
     assert resume(run) == 1
-    assert "rated on the ladder 0123456789abcdef, the file is now" in refusal(capsys)
+    assert "ladder: expected the one with hash 0123456789abcdef, got" in refusal(capsys)
 
 
 @pytest.mark.parametrize("full_at", rest_slow(["games.npz", "SHA256SUMS", "rename", "last"]))

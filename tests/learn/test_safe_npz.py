@@ -43,8 +43,8 @@ def npy(descr: str, shape: str, data: bytes = bytes(8), version: bytes = b"\x01\
         (npy("|O", "(1,)"), "a.npy: expected object of shape (1,), got 8 bytes"),
         (npy("<i8", "(-1,)"), "a.npy: expected int64 of shape (-1,), got 8 bytes"),
         (npy("<i8", "(True,)"), "a.npy: expected int64 of shape (True,), got 8 bytes"),
-        (npy("<i8", "(" * 50), "a.npy: a header that cannot be read"),
-        (npy("<i8", "(1,)", version=b"\x02\x00"), "a.npy: expected version 1.0 of the format"),
+        (npy("<i8", "(" * 50), "a.npy: unreadable header"),
+        (npy("<i8", "(1,)", version=b"\x02\x00"), "a.npy: expected version 1.0 of the .npy format"),
         (npy("x", "(1,)"), "descr is not a valid dtype descriptor: 'x'"),
         (b"", "EOF: reading magic string"),
     ],
@@ -63,7 +63,7 @@ def test_an_array_that_is_none_is_refused_before_memory_is_asked_for(
 
 def test_a_bomb_is_refused(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "x.npz", a=np.zeros(10**6))
-    with pytest.raises(ValueError, match=r"a\.npy: expected as it is, it is compressed"):
+    with pytest.raises(ValueError, match=r"a\.npy: expected no compression"):
         read_arrays(tmp_path / "x.npz", MOST)
 
 
@@ -80,13 +80,13 @@ def test_a_member_is_no_longer_than_its_file(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"x\.npz: expected a file, it is nothing"):
+    with pytest.raises(ValueError, match=r"x\.npz: expected a file, got nothing"):
         read_arrays(tmp_path / "x.npz", MOST)
     os.mkfifo(tmp_path / "x.npz")
-    with pytest.raises(ValueError, match=r"x\.npz: expected a file, it is a pipe"):
+    with pytest.raises(ValueError, match=r"x\.npz: expected a file, got a pipe"):
         read_arrays(tmp_path / "x.npz", MOST)
     (tmp_path / "x.npz").unlink()
     (tmp_path / "x.npz").touch()
     os.truncate(tmp_path / "x.npz", 2**40)
-    with pytest.raises(ValueError, match=r"x\.npz: too large: expected at most 1 MiB"):
+    with pytest.raises(ValueError, match=r"x\.npz: expected at most 1 MiB"):
         read_arrays(tmp_path / "x.npz", MOST)

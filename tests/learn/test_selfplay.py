@@ -18,7 +18,7 @@ from tokaido_env.core.rules import apply, is_chance, scores_of
 from tokaido_env.core.state import END_TRIGGERS
 from tokaido_env.learn import run as runs, selfplay
 from tokaido_env.learn.checkpoint import checkpoints
-from tokaido_env.learn.network import PolicyNetwork, frozen, seed32
+from tokaido_env.learn.network import PolicyNetwork, seed32
 from tokaido_env.learn.rollouts import Rollout, play_games
 from tokaido_env.learn.run_folder import extend
 from tokaido_env.learn.settings import SelfPlaySettings
@@ -56,7 +56,7 @@ def test_what_is_noted_of_games_is_what_was_played() -> None:
     network = network_of(pool)
     played = play_games(network, pool, 12, seed=5)
     d, c = played.decisions, played.chances
-    agent = PolicyAgent.from_policy(frozen(network), "itself", temperature=1.0)
+    agent = PolicyAgent.from_policy(network.to_policy(), "itself", temperature=1.0)
     batch = Batch(12, pool, observation=None, autoreset=False)
     batch.reset(seed=5)
     row = chance = 0
@@ -79,7 +79,7 @@ def test_what_is_noted_of_games_is_what_was_played() -> None:
         own = values * (1 - 2 * states["player"])
         np.testing.assert_allclose(d.value[rows], own, atol=1e-5)
         odds = logits[np.arange(len(running)), actions] - np.log(np.exp(logits).sum(axis=1))
-        np.testing.assert_allclose(d.log_odds[rows], odds, atol=1e-4)
+        np.testing.assert_allclose(d.log_prob[rows], odds, atol=1e-4)
         for j in range(len(running)):
             seen_by = _after(boards[j : j + 1], states[j : j + 1].copy(), actions[j])
             assert d.chance[row + j] == (chance if seen_by >= 0 else -1)
@@ -173,15 +173,15 @@ def test_self_play_learns_what_wins() -> None:
     network = network_of(pool, LayerSizes(32, 16, 8, 32, 16))
     with torch.no_grad():
         network.outlook["weight"].fill_(0.0)  # it knows nothing
-    before = PolicyAgent.from_policy(frozen(network), "before", temperature=1.0)
+    before = PolicyAgent.from_policy(network.to_policy(), "before", temperature=1.0)
     optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate)
     generator = torch.Generator()
     generator.manual_seed(0)
     for number in range(2):
         played = play_games(network, pool, settings.games, seed=1000 * number)
         losses = update(network, optimizer, played, settings, generator)
-    assert losses.value < 0.69  # what is known without looking is log 2
-    after = PolicyAgent.from_policy(frozen(network), "after", temperature=1.0)
+    assert losses.value_loss < 0.69  # what is known without looking is log 2
+    after = PolicyAgent.from_policy(network.to_policy(), "after", temperature=1.0)
     assert play_match(after, before, 400, 1, "shikoku").score > 0.65
 
 
@@ -195,7 +195,7 @@ def test_layers_are_as_wide_as_asked_for_and_learn_in_any_precision(
     settings = replace(TINY, games=8, second_width=24, move_width=12, precision=precision)
     policy = train(tmp_path / "run", settings)
     assert policy.sizes == settings.sizes == LayerSizes(8, 24, 12, 8, 24)
-    before = frozen(PolicyNetwork(settings.sizes)).tensors
+    before = PolicyNetwork(settings.sizes).to_policy().tensors
     assert all((policy.tensors[name] != tensor).any() for name, tensor in before.items())
 
 
@@ -207,7 +207,7 @@ def test_a_policy_file_holds_the_averaged_weights(tmp_path: Path) -> None:
             policy = train(tmp_path / f"{name} {updates}", settings)
             tensors[name, updates] = policy.tensors["trunk.0.weight"]
     torch.manual_seed(seed32(TINY.seed))
-    mean = frozen(PolicyNetwork(TINY.sizes)).tensors["trunk.0.weight"]
+    mean = PolicyNetwork(TINY.sizes).to_policy().tensors["trunk.0.weight"]
     for updates in (1, 2):
         mean = 0.75 * mean + 0.25 * tensors["plain", updates]
         np.testing.assert_allclose(tensors["averaged", updates], mean, atol=1e-6)

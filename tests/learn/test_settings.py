@@ -12,7 +12,7 @@ from tokaido_env.agents import AgentError
 from tokaido_env.arena.ladder import LadderError
 from tokaido_env.boards.board import BoardError
 from tokaido_env.learn.run_folder import (
-    begin_folder,
+    create_folder,
     extend,
     load_ladder,
     load_settings,
@@ -33,7 +33,7 @@ PPO = PpoSettings.defaults()
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A run that has been made but not begun."""
-    begin_folder(tmp_path / "run", PpoSettings(steps=5000, seed=3))
+    create_folder(tmp_path / "run", PpoSettings(steps=5000, seed=3))
     return tmp_path / "run"
 
 
@@ -156,7 +156,7 @@ def test_config_toml_tells_every_value_with_its_meaning(folder: Path) -> None:
 def test_texts_survive_in_config_toml(tmp_path: Path) -> None:
     ladder = tmp_path / 'a "ladder" # é 🎲\x00\x1b\x7f\x85\\.json'
     settings = PpoSettings(rate_every=0, ladder=str(ladder))
-    begin_folder(tmp_path / "run", settings)
+    create_folder(tmp_path / "run", settings)
     assert load_settings(tmp_path / "run") == settings
 
 
@@ -168,7 +168,7 @@ def test_the_config_of_a_run_is_a_config_file(folder: Path) -> None:
 def test_a_config_file_may_hold_some_settings(tmp_path: Path) -> None:
     file = write(tmp_path / "my.toml", "[settings]\ngames = 64\nentropy_coef = 0\n")
     assert read_config(file) == (None, {"games": 64, "entropy_coef": 0.0})
-    assert read_config(file, given=["games"]).settings == {"entropy_coef": 0.0}
+    assert read_config(file, ignored=["games"]).settings == {"entropy_coef": 0.0}
     write(file, '[run]\nmethod = "alphazero"\n[settings]\nsims = 7\n')
     assert read_config(file) == ("alphazero", {"sims": 7})
     with pytest.raises(RunError, match=r"run\.method: expected ppo, got 'alphazero'"):
@@ -205,8 +205,12 @@ def test_a_wrong_config_file_is_told(tmp_path: Path, text: str, message: str) ->
     [
         ({"board": "honshu"}, BoardError, "unknown board 'honshu'"),
         ({"agents": "greedy gredy"}, AgentError, "unknown agent 'gredy'"),
-        ({"ladder": "\x1b" * 900}, LadderError, "…: cannot be read: File name too long; --"),
-        ({"ladder": "a\x00"}, LadderError, "a\\x00: not a whole JSON file: embedded null byte; --"),
+        ({"ladder": "\x1b" * 900}, LadderError, "…: cannot be read: File name too long; choose"),
+        (
+            {"ladder": "a\x00"},
+            LadderError,
+            "a\\x00: not a whole JSON file: embedded null byte; choose",
+        ),
         ({"board": "\x1b.toml"}, BoardError, "\\x1b.toml: no such board file"),
         ({"board": "n" * 300 + ".toml"}, BoardError, "n…: no such board file"),
         ({"agents": "policy:" + "n" * 300}, AgentError, "n…: no such policy file"),
@@ -216,15 +220,23 @@ def test_a_wrong_config_file_is_told(tmp_path: Path, text: str, message: str) ->
             "null: expected a policy file, it is a device",
         ),
         ({"agents": "policy:\x1b"}, AgentError, "\\x1b: no such policy file"),
-        ({"ladder": "nowhere.json"}, LadderError, "nowhere.json: no such ladder; --ladder FILE"),
-        ({"board": "shikoku_ring"}, LadderError, "on another board; --ladder FILE names another"),
+        (
+            {"ladder": "nowhere.json"},
+            LadderError,
+            "nowhere.json: no such ladder; choose another with --ladder FILE",
+        ),
+        (
+            {"board": "shikoku_ring"},
+            LadderError,
+            "on another board; choose another with --ladder FILE",
+        ),
     ],
 )
 def test_what_is_not_there_is_told_before_a_folder_is_made(
     tmp_path: Path, values: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=re.escape(message)) as refused:
-        begin_folder(tmp_path / "run", PpoSettings(**values))
+        create_folder(tmp_path / "run", PpoSettings(**values))
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 500
     assert not (tmp_path / "run").exists()
@@ -240,14 +252,14 @@ def test_a_run_goes_on_with_equal_settings_only(folder: Path) -> None:
     asked = {"seed": 4, "games": 512, "entropy_coef": 0.5}
     with pytest.raises(RunError) as refused:
         extend(folder, asked)
-    assert "seed: the run has 3, asked for 4; " in str(refused.value)
-    assert "entropy_coef: the run has 0.005, asked for 0.5" in str(refused.value)
+    assert "seed: expected 3, got 4; " in str(refused.value)
+    assert "entropy_coef: expected 0.005, got 0.5" in str(refused.value)
     assert "games" not in str(refused.value)
     assert (folder / "config.toml").read_bytes() == before
 
 
 def test_steps_may_grow_and_nothing_else_with_them(folder: Path) -> None:
-    with pytest.raises(RunError, match="steps: the run has 5000, asked for 4999"):
+    with pytest.raises(RunError, match="steps: expected 5000, got 4999"):
         extend(folder, {"steps": 4999})
     with pytest.raises(RunError, match="only steps may grow"):
         extend(folder, {"steps": 6000, "seed": 4})

@@ -28,7 +28,7 @@ from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.ladder import LADDER, Ladder
 from tokaido_env.learn import metrics, run as runs
-from tokaido_env.learn.run_folder import begin_folder, load_settings, read_config
+from tokaido_env.learn.run_folder import create_folder, load_settings, read_config
 from tokaido_env.learn.settings import PpoSettings, join_specs, split_specs
 from tokaido_env.learn.settings_schema import RunError
 
@@ -126,11 +126,14 @@ def test_who_is_seated_in_a_checkpoint(
 ) -> None:
     state = run / "checkpoints" / "000000256" / "state.json"
     counters = json.loads(state.read_text(encoding="utf-8"))
-    counters["pool"]["seated"][0] = spec
+    counters["pool"]["slot_opponents"][0] = spec
     write_state(state.parent, json.dumps(counters))
     assert train(["--resume", str(run), "--steps", "512"]) == 1
     error = capsys.readouterr().err
-    assert "broken checkpoint: pool: expected the number of a snapshot, latest" in error
+    assert (
+        "broken checkpoint: pool: slot_opponents: expected the number of a snapshot or latest"
+        in error
+    )
     assert not trace.exists()
 
 
@@ -160,7 +163,7 @@ def test_the_run_of_an_exploit(
     text = config.read_text(encoding="utf-8")
     config.write_text(text.replace('"greedy"', json.dumps(spec)), encoding="utf-8")
     assert evaluate(["exploit", "greedy", "--run", str(run)]) == 1
-    assert "cannot go on with other settings" in capsys.readouterr().err
+    assert "cannot resume with other settings" in capsys.readouterr().err
     assert not trace.exists()
 
 
@@ -182,7 +185,7 @@ def test_an_own_run_goes_on_when_its_agents_are_named_again(
         in error
     )
     assert train([*more, "--agents", "greedy python:outsiders:Highest"]) == 1
-    assert "cannot go on with other settings" in capsys.readouterr().err
+    assert "cannot resume with other settings" in capsys.readouterr().err
     assert train([*more, *agents]) == 0
 
 
@@ -219,7 +222,7 @@ def test_policies_of_a_file_lie_in_its_folder(
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
     config = config_file(tmp_path / "my.toml", agents="python:outsiders:Dice")
-    assert "agents" not in read_config(config, given=["agents"]).settings
+    assert "agents" not in read_config(config, ignored=["agents"]).settings
     with pytest.raises(AgentError, match=r"my\.toml: agents: 'python:outsiders:Dice': a file may"):
         read_config(config)
 
@@ -248,7 +251,9 @@ def test_a_part_of_a_run_that_lies_elsewhere_is_refused(
     (run / part).symlink_to(tmp_path / "elsewhere")
     before = sorted((tmp_path / "elsewhere").glob("*"))
     assert train(["--resume", str(run), "--steps", "512"]) == 1
-    assert f"{run / part}: is a link: expected a part of the run" in capsys.readouterr().err
+    assert (
+        f"{run / part}: expected a file or folder of the run, got a link" in capsys.readouterr().err
+    )
     assert sorted((tmp_path / "elsewhere").glob("*")) == before
 
 
@@ -260,7 +265,7 @@ def test_a_snapshot_has_a_number(run: Path, name: Any, capsys: pytest.CaptureFix
     write_state(state.parent, json.dumps(counters))
     assert train(["--resume", str(run), "--steps", "512"]) == 1
     error = capsys.readouterr().err
-    assert "broken checkpoint: pool: expected the number of a snapshot, got" in error
+    assert "broken checkpoint: pool: snapshots: expected the number of a snapshot, got" in error
     assert error.count("\n") == 1
     assert len(error) < 700
 
@@ -287,13 +292,13 @@ def test_a_run_notices_that_its_board_was_edited(
 
     board = write_board(tmp_path / "mine.toml", shikoku_data() | {"max_rounds": 50})
     run = tmp_path / "run"
-    begin_folder(run, PpoSettings(**VALUES | {"board": str(board)}))
+    create_folder(run, PpoSettings(**VALUES | {"board": str(board)}))
     before = (run / "config.toml").read_bytes()
     write_board(board, shikoku_data() | {"max_rounds": 60})
     for words in (["--resume", str(run)], ["--resume", str(run), "--steps", "512"]):
         assert train(words) == 1
         error = capsys.readouterr().err
-        assert "config.toml: versions.board_hash: begun on a board of hash" in error
+        assert "config.toml: versions.board_hash: the run began with" in error
         assert error.count("\n") == 1
     assert (run / "config.toml").read_bytes() == before
 
@@ -302,7 +307,7 @@ def test_a_run_cannot_change_what_its_value_is_learnt_from(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert train(["--resume", str(run), "--value-games", "all"]) == 1
-    assert "value_games: the run has 'self-play', asked for 'all'" in capsys.readouterr().err
+    assert "value_games: expected 'self-play', got 'all'" in capsys.readouterr().err
 
 
 # Metrics
@@ -327,7 +332,7 @@ def test_a_damaged_line_of_metrics_is_named_and_nothing_is_lost(
     assert train(["--resume", str(run), "--steps", "512"]) == 1
     error = capsys.readouterr().err
     assert f"{file}, {message}" in error
-    assert error.endswith("mend the line, or delete it\n")
+    assert error.endswith("repair the line, or delete it\n")
     assert file.read_text(encoding="utf-8") == text
 
 
@@ -383,7 +388,7 @@ def test_what_a_kill_has_left_is_no_content(tmp_path: Path, litter: str) -> None
     run = tmp_path / "run"
     run.mkdir()
     (run / litter).write_text("[sett", encoding="utf-8")
-    begin_folder(run, PpoSettings(**VALUES))
+    create_folder(run, PpoSettings(**VALUES))
     assert load_settings(run) == PpoSettings(**VALUES)
     assert [path.name for path in run.iterdir()] == ["config.toml"]
 

@@ -13,10 +13,10 @@ from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn import value_calibration as module
 from tokaido_env.learn.value_calibration import (
-    Positions,
+    Sample,
+    calibrate_value,
     fit,
     main,
-    refit,
     units_of,
     values_of,
 )
@@ -47,7 +47,7 @@ def test_no_weights_near_those_found_are_likelier() -> None:
     chance = 1 / (1 + np.exp(-units @ [1.0, -2.0, 0.5, 0.0, 1.0] + 0.3))
     results = np.where(rng.random(400) < chance, 1.0, -1.0)
     results[::50] = 0.0
-    found = fit(Positions(np.arange(400), np.ones(400, int), units, results), balance=0.0)
+    found = fit(Sample(np.arange(400), np.ones(400, int), units, results), bias_penalty=0.0)
     least = loss(units, results, found)
     for i in range(6):
         for step in (-0.01, 0.01):
@@ -66,10 +66,10 @@ def test_the_mean_of_each_three_rounds_is_held_right() -> None:
     slope = np.array([1.0, -2.0, 0.5, 0.0, 1.0, 0.3, -0.3, 0.1])
     hidden = units @ slope - 0.3 + 0.3 * np.cos(rounds / 3)
     results = np.where(rng.random(len(units)) < 1 / (1 + np.exp(-hidden)), 1.0, -1.0)
-    positions = Positions(np.arange(len(units)), rounds, units, results)
+    positions = Sample(np.arange(len(units)), rounds, units, results)
     worst, errors = [], []
-    for balance in (0.0, 10.0):
-        found = fit(positions, balance)
+    for bias_penalty in (0.0, 10.0):
+        found = fit(positions, bias_penalty)
         values = np.tanh(units @ found[:-1] + found[-1])
         groups = [(rounds - 1) // 3 == group for group in range(6)]
         worst.append(max(abs((values - results)[group].mean()) for group in groups))
@@ -82,7 +82,7 @@ def test_the_mean_of_each_three_rounds_is_held_right() -> None:
 def test_games_that_all_end_alike_give_finite_weights() -> None:
     units = np.ones((20, 3), np.float32)
     units[:, 2] = 0.0
-    found = fit(Positions(np.arange(20), 1 + np.arange(20), units, np.ones(20)))
+    found = fit(Sample(np.arange(20), 1 + np.arange(20), units, np.ones(20)))
     assert np.isfinite(found).all()
     assert np.tanh(units @ found[:-1] + found[-1]).min() > 0.9
 
@@ -98,7 +98,7 @@ def test_units_are_those_of_the_compiled_network(uses_board_features: bool) -> N
 
 def test_the_moves_stay_and_the_value_becomes_true() -> None:
     policy = tilted()
-    made = refit(policy, games=256, seed=1)
+    made = calibrate_value(policy, games=256, seed=1)
     assert made.after < made.before - 0.1
     assert made.games == 64
     boards, states, legal = decisions()
@@ -109,7 +109,7 @@ def test_the_moves_stay_and_the_value_becomes_true() -> None:
     for name, tensor in policy.tensors.items():
         changed = name.startswith("value.1.")
         assert (made.policy.tensors[name].tobytes() != tensor.tobytes()) == changed, name
-    told = {"board": "shikoku", "hash": BOARD.hash, "games": 256, "seed": 1, "balance": 10.0}
+    told = {"board": "shikoku", "hash": BOARD.hash, "games": 256, "seed": 1, "bias_penalty": 10.0}
     assert made.policy.training == {"maker": "tests", "value": told}
     fresh = module.self_play(policy, BoardPool.load("shikoku"), 512, 9, lambda games: None)
     errors = [values_of(one, fresh.units) - fresh.results for one in (policy, made.policy)]
@@ -140,34 +140,40 @@ def test_a_value_that_is_no_better_is_not_written(
     policy = counting_policy()
     policy.save(tmp_path / "policy")
     wrong = np.append(np.zeros(policy.sizes.second), 3.0)
-    monkeypatch.setattr(module, "fit", lambda positions, balance: wrong)
+    monkeypatch.setattr(module, "fit", lambda positions, bias_penalty: wrong)
     assert main([str(tmp_path / "policy"), "--out", str(tmp_path / "out"), *SMALL]) == 1
     error = capsys.readouterr().err
-    assert "no better value was found: squared error " in error
-    assert error.endswith(", on 16 games that did not make it: nothing written\n")
+    assert "found no better value: squared error " in error
+    assert error.endswith(", on 16 held-out games; nothing written\n")
     assert not (tmp_path / "out").exists()
 
 
 def test_ctrl_c_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(positions: Positions, balance: float) -> Any:
+    def stop(positions: Sample, bias_penalty: float) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "fit", stop)
     assert main([str(CHAMPION), "--out", str(tmp_path / "out"), "--games", "8"]) == 130
-    assert capsys.readouterr().err == "refit: stopped, nothing written\n"
+    assert capsys.readouterr().err == "value_calibration: stopped, nothing written\n"
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere"], "refit: nowhere: no such policy file"),
-        ([str(CHAMPION), "--games", "7"], "refit: games: expected 8 to 10,000,000, got 7"),
-        ([str(CHAMPION), "--balance", "nan"], "refit: balance: expected 0 to 1,000, got nan"),
-        ([str(CHAMPION), "--seed", "-1"], "refit: seed: expected an integer from 0"),
-        ([str(CHAMPION), "--board", "honshu"], "refit: unknown board 'honshu'"),
+        (["nowhere"], "value_calibration: nowhere: no such policy file"),
+        (
+            [str(CHAMPION), "--games", "7"],
+            "value_calibration: games: expected 8 to 10,000,000, got 7",
+        ),
+        (
+            [str(CHAMPION), "--bias-penalty", "nan"],
+            "value_calibration: bias_penalty: expected 0 to 1,000, got nan",
+        ),
+        ([str(CHAMPION), "--seed", "-1"], "value_calibration: seed: expected an integer from 0"),
+        ([str(CHAMPION), "--board", "honshu"], "value_calibration: unknown board 'honshu'"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(

@@ -113,8 +113,8 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "text": (lambda p: p.write_text("{}"), "not a file of arrays: File is not a zip file"),
     "cut short": (lambda p: p.write_bytes(p.read_bytes()[:500]), "not a file of arrays"),
-    "a folder": (lambda p: (p.unlink(), p.mkdir()), "expected a file, it is"),
-    "nothing": (lambda p: p.unlink(), "expected a file, it is"),
+    "a folder": (lambda p: (p.unlink(), p.mkdir()), "expected a file, got"),
+    "nothing": (lambda p: p.unlink(), "expected a file, got"),
 }
 
 

@@ -1,15 +1,14 @@
-"""Train a self-play agent.
+"""Train an agent by self-play.
 
-tokaido train --run runs/first --preset quick     begin; about five minutes on two cores
-tokaido train --resume runs/first                 go on after Ctrl-C
-tokaido train --resume runs/first --steps 9000000 go on for longer
-tokaido train --run runs/second --config my.toml  settings from the table [settings] of a file
-tokaido train --run runs/third --method selfplay  whole games against itself, for long runs
-tokaido train --run runs/zero --method alphazero  search plays, on a cluster with --executor
-tokaido train --method NAME --help                every setting of a method
+tokaido train --run runs/first --preset quick      begin a run; five minutes on two cores
+tokaido train --resume runs/first                  continue a run after Ctrl-C
+tokaido train --resume runs/first --steps 9000000  extend a run
+tokaido train --run runs/second --config my.toml   take settings from a TOML file
+tokaido train --run runs/third --method selfplay   train on whole games of self-play, for long runs
+tokaido train --run runs/zero --method alphazero   train on search; --executor ray uses a cluster
+tokaido train --method NAME --help                 list every setting of a method
 
-A setting on the command line goes before the file, the file before the preset, the preset before
-the default.
+Settings on the command line override those of the file, which override the preset's.
 """
 
 from __future__ import annotations
@@ -35,42 +34,42 @@ if TYPE_CHECKING:
 _NEEDS = ("torch", "tensorboard", "rich", "safetensors")
 _PPO_NEEDS = ("stable_baselines3", "sb3_contrib")
 
-_SHOWN = {
+_PROGRESS_FORMATS = {
     "win_rate/latest": "wins: latest {:.0%}",
     "win_rate/past": "past {:.0%}",
     "win_rate/agents": "agents {:.0%}",
-    "value": "value loss {:.4f}",
     "entropy": "entropy {:.3f}",
     "points": "{:.1f} points",
     "policy_loss": "policy loss {:.4f}",
     "value_loss": "value loss {:.4f}",
     "promotion/score": "scored {:.1%} in the promotion match",
 }
-"""Figures that stand beside the bar, if a method has them."""
+"""The figures of a progress line, as far as a method has them."""
 
 
 @reports_errors(
     "train",
     AgentFailed,
-    interrupted="stopped at once; --resume goes on from the last checkpoint",
+    interrupted="stopped at once; --resume continues from the last checkpoint",
 )
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
-    # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
+    # Set before PyTorch is loaded: its idle threads must not spin, as the games need the cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same bytes on a GPU
-    kind = _kind(arguments)
+    kind = _settings_class(arguments)
     options = _parser(kind).parse_args(arguments)
-    asked = _asked(options, kind)
+    requested = _requested(options, kind)
     needs = _NEEDS + (_PPO_NEEDS if kind is PpoSettings else ())
-    require_extra("training needs", "train", *needs)  # before a folder is begun
+    require_extra("training needs", "train", *needs)  # before a folder is created
     if options.resume is not None:
-        extend(options.resume, asked)
+        extend(options.resume, requested)
     else:
         from tokaido_env.learn import run
 
-        run.begin(options.run, kind(**asked))
-    return _train(options.resume or options.run, split_specs(asked.get("agents", "")), options)
+        run.begin(options.run, kind(**requested))
+    trusted = split_specs(requested.get("agents", ""))
+    return _train(options.resume or options.run, trusted, options)
 
 
 def _methods() -> argparse.ArgumentParser:
@@ -78,57 +77,68 @@ def _methods() -> argparse.ArgumentParser:
     parser.add_argument(
         "--method",
         choices=METHODS,
-        help="ppo: a learner against a pool, by Stable-Baselines3; selfplay: thousands of games "
-        "against itself side by side; alphazero: search plays, the network learns from it (ppo)",
+        help="ppo: Stable-Baselines3's PPO against an opponent pool; selfplay: PPO on whole games "
+        "of self-play; alphazero: self-play by search (default: of the run or file, else ppo)",
     )
     folder = parser.add_mutually_exclusive_group()
-    folder.add_argument("--run", type=Path, help="begin a run in this folder")
-    folder.add_argument("--resume", type=Path, help="go on with the run in this folder")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="as a run's config.toml")
+    folder.add_argument("--run", type=Path, help="folder of a new run")
+    folder.add_argument("--resume", type=Path, help="folder of a run to continue or extend")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="settings file, in the format of a run's config.toml (default: none)",
+    )
     return parser
 
 
-def _kind(arguments: Sequence[str] | None) -> type[RunSettings]:
-    """Return the settings of the method that is asked for, or that the run or the file tells."""
+def _settings_class(arguments: Sequence[str] | None) -> type[RunSettings]:
+    """Return the settings class of the method: of the option, the run or the file."""
     early, _ = _methods().parse_known_args(arguments)
     method = early.method
     if early.resume is not None:
         own = load_settings(early.resume).METHOD
         if method not in (None, own):
-            raise ValueError(f"{early.resume}: is a run of --method {own}, not {method}")
+            raise ValueError(
+                f"--method: expected {own}, the method of {early.resume}, got {method}"
+            )
         method = own
     elif method is None and early.config is not None:
-        method = read_config(early.config, given=("agents",)).method  # the command line goes first
+        method = read_config(early.config, ignored=("agents",)).method  # --agents may override
     return METHODS[method or PpoSettings.METHOD]
 
 
 def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
     parser = CommandParser("train", __doc__, [_methods()])
     if kind is PpoSettings:
-        parser.add_argument("--preset", choices=PRESETS, help="5 minutes, an hour, a working day")
+        parser.add_argument(
+            "--preset",
+            choices=PRESETS,
+            help="about 5 minutes, an hour, or a working day on two cores (default: none)",
+        )
     if kind.METHOD == "alphazero":
-        parser.add_argument("--executor", default="serial", help=f"{EXECUTORS} (serial)")
+        parser.add_argument("--executor", default="serial", help=f"{EXECUTORS} (default: serial)")
     kind.add_arguments(parser.add_argument_group(f"settings of --method {kind.METHOD}"))
     return parser
 
 
-def _asked(options: argparse.Namespace, kind: type[RunSettings]) -> dict[str, Any]:
-    """Return the settings that are given in any way."""
+def _requested(options: argparse.Namespace, kind: type[RunSettings]) -> dict[str, Any]:
+    """Return the settings of the command line, the file and the preset."""
     if options.run is None and options.resume is None:
-        raise ValueError("expected --run FOLDER to begin, or --resume FOLDER to go on")
+        raise ValueError("expected --run FOLDER to begin a run, or --resume FOLDER to continue one")
     preset = getattr(options, "preset", None)
-    asked = dict(PRESETS[preset]) if preset else {}
-    given = kind.from_options(options)
+    requested = dict(PRESETS[preset]) if preset else {}
+    typed = kind.from_options(options)
     if options.config is not None:
-        asked |= read_config(options.config, kind.METHOD, given).settings
-    return asked | given
+        requested |= read_config(options.config, kind.METHOD, typed).settings
+    return requested | typed
 
 
-def _train(folder: Path, named: Sequence[str], options: argparse.Namespace) -> int:
+def _train(folder: Path, trusted: Sequence[str], options: argparse.Namespace) -> int:
     from tokaido_env.learn import run
 
     settings = load_settings(folder)
-    begun: int | None = None
+    is_first = True
     with ExitStack() as stack:
         bar = stack.enter_context(run_bar(settings.length, settings.LENGTH))
         executor = None
@@ -136,29 +146,28 @@ def _train(folder: Path, named: Sequence[str], options: argparse.Namespace) -> i
             executor = stack.enter_context(open_executor(options.executor))
 
         def report(progress: Progress) -> None:
-            nonlocal begun
-            if begun is None:
-                begun = progress.done
-                _tell_length(settings, progress.done)
+            nonlocal is_first
+            if is_first:
+                is_first = False
+                _print_length(settings, progress.done)
             if progress.note:
                 bar.add_line(progress.note)
             if progress.is_new and progress.rating is not None:
                 bar.add_rating(progress.done, progress.rating, progress.is_best)
-            bar.update(progress.done, _state(progress.figures), progress.rating)
+            bar.update(progress.done, _format_figures(progress.figures), progress.rating)
 
-        complete = run.train(folder, report, named, executor)
+        complete = run.train(folder, report, trusted, executor)
     if not complete:
-        again = f"{program('train')} --resume {folder}"
-        print(f"Interrupted and saved. Go on with: {again}")
+        print(f"Interrupted and saved. Continue with: {program('train')} --resume {folder}")
         return INTERRUPTED
-    kind = "rated highest" if settings.rate_every else "the same: without ratings"
-    print(f"policies  {folder}/last, {folder}/best ({kind})")
+    best = "the highest rating" if settings.rate_every else "the same: without ratings"
+    print(f"policies  {folder}/last, {folder}/best ({best})")
     print(f"logs      tensorboard --logdir {folder}/tb, and {folder}/metrics.jsonl")
     return 0
 
 
-def _tell_length(settings: RunSettings, done: int) -> None:
-    """Tell of a length that is rounded up, and of one that is reached already."""
+def _print_length(settings: RunSettings, done: int) -> None:
+    """Report a length that is rounded up, or already reached."""
     unit, asked = settings.LENGTH, getattr(settings, settings.LENGTH)
     if done >= settings.length:
         print(f"nothing to do: {done:,} {unit} are done")
@@ -166,5 +175,6 @@ def _tell_length(settings: RunSettings, done: int) -> None:
         print(f"{settings.length:,} {unit}: {asked:,} rounded up to whole updates")
 
 
-def _state(figures: Mapping[str, Any]) -> str:
-    return ", ".join(form.format(figures[name]) for name, form in _SHOWN.items() if name in figures)
+def _format_figures(figures: Mapping[str, Any]) -> str:
+    formats = _PROGRESS_FORMATS.items()
+    return ", ".join(form.format(figures[name]) for name, form in formats if name in figures)

@@ -1,1 +1,1 @@
-"""How networks are trained."""
+"""Training of policy networks: PPO, self-play PPO and AlphaZero."""

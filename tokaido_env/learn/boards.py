@@ -1,4 +1,4 @@
-"""What a policy tells of the boards that it was trained on."""
+"""Summaries of training boards in policy headers, which reveal training on test boards."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tokaido_env.boards.procedural import SPLITS, is_family, numbers_of
 
 
 def board_summary(pool: BoardPool, started_on: Iterable[str] = ()) -> dict[str, Any]:
-    """Return what a policy tells of the boards that it was trained on, as JSON types.
+    """Return the entry `board` of a policy's training summary, as JSON types.
 
-    Of the family the splits are told that any of the boards is in, those to measure on too.
+    It lists the splits of the board family that the training boards are from, `test` included.
 
     Args:
         pool: the boards.
-        started_on: the splits that it had been trained on before.
+        started_on: splits of earlier training.
     """
     splits = {*_splits(pool.name), *started_on}
     return {
@@ -28,9 +28,9 @@ def board_summary(pool: BoardPool, started_on: Iterable[str] = ()) -> dict[str, 
 
 
 def splits_of(training: Mapping[str, Any]) -> list[str]:
-    """Return the splits that a policy was trained on, by its header, which anybody may write."""
-    told = training.get("board")
-    splits = told.get("splits") if isinstance(told, dict) else None
+    """Return the splits that a policy's header names; a header may be from an untrusted source."""
+    board = training.get("board")
+    splits = board.get("splits") if isinstance(board, dict) else None
     return [split for split in SPLITS if isinstance(splits, list) and split in splits]
 
 

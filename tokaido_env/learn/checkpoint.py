@@ -1,7 +1,8 @@
-"""Checkpoints: all that a run needs to go on exactly, in files that hold data only.
+"""Checkpoints: the complete state of a run, in files that hold data only.
 
-A checkpoint is a folder of four files and their checksums. It is on the disk, whole, before it has
-its name, and has lost its name before it is deleted: no kill and no power cut leaves half of one.
+A checkpoint is a folder of four files and their checksums. Its files are on disk before the folder
+gets its name, and the folder loses its name before it is deleted: neither a kill nor a power cut
+leaves a partial checkpoint.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.safe_npz import check_file, read_arrays
 from tokaido_env.learn.settings_schema import RunError
 
-KEPT = 2
-MOST = 256 << 20  # bytes of a file of a checkpoint: the widest network's optimizer takes 140 MB
+KEPT = 2  # checkpoints of a run
+MAX_BYTES = 256 << 20  # of one file: the widest network's optimizer takes 140 MB
 _LEARNER, _OPTIMIZER = "learner.safetensors", "optimizer.safetensors"
 _GAMES, _STATE = "games.npz", "state.json"
-_SUMS = "SHA256SUMS"  # of the others, as `sha256sum --check` reads it
+_SUMS = "SHA256SUMS"  # in the format of `sha256sum --check`
 
-_KEYS = 624  # of the Mersenne Twister
-_TORCH = "torch_rng"  # the name of its random state
+_TWISTER_KEYS = 624  # of the Mersenne Twister
+_TORCH_RNG = "torch_rng"  # tensor name of PyTorch's random state
 
-# What reading a cut, foreign or incomplete checkpoint can raise.
-BROKEN = (
+# The errors of reading a truncated, foreign or incomplete checkpoint.
+READ_ERRORS = (
     *(OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError),
     *(AttributeError, IndexError, OverflowError),
     *(BadZipFile, SafetensorError),
@@ -53,14 +54,14 @@ BROKEN = (
 
 
 class Checkpoint(NamedTuple):
-    """What a run needs to go on exactly, beside the random states of PyTorch and NumPy.
+    """The state of a run, except the random states of PyTorch and NumPy.
 
     Attributes:
-        done: of the run's length.
-        weights: of the learner, by name.
-        moments: of Adam, by parameter number and name.
-        games: of the learner, as arrays.
-        counters: of the run, as JSON types.
+        done: the finished length of the run.
+        weights: the learner's weights by tensor name.
+        moments: Adam's moments by parameter number and name.
+        games: the state of the learner's games, as arrays.
+        counters: further state of the run, as JSON types.
     """
 
     done: int
@@ -76,12 +77,12 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint of a run, whole or not at all, and drop all but the newest.
+    """Write a checkpoint atomically, and delete all but the newest ones of the run.
 
-    The random states of PyTorch and NumPy, as they are now, are part of it.
+    It includes the current random states of PyTorch and NumPy.
 
     Raises:
-        RunError: if it cannot be written; those before are as they were.
+        RunError: if the checkpoint cannot be written; earlier ones stay as they are.
     """
     final = folder / "checkpoints" / f"{checkpoint.done:09d}"
     unfinished = final.with_name(final.name + TEMP_SUFFIX)
@@ -95,29 +96,33 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     except OSError as error:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise RunError(
-            f"{final}: not saved: {error.strerror or error}: the checkpoints before it are whole: "
-            "make room, then go on with --resume"
+            f"{final}: not saved: {error.strerror or error}: earlier checkpoints are intact: free "
+            "disk space, then continue with --resume"
         ) from None
-    drop_old(folder)
+    delete_old(folder)
 
 
-def drop_old(folder: Path) -> None:
+def delete_old(folder: Path) -> None:
     """Delete all but the newest checkpoints of a run."""
     for old in checkpoints(folder)[:-KEPT]:
-        _delete(old)
+        unnamed = old.with_name(old.name + TEMP_SUFFIX)
+        shutil.rmtree(unnamed, ignore_errors=True)
+        old.replace(unnamed)
+        flush_folder(old.parent)
+        shutil.rmtree(unnamed)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint; the random states of PyTorch and NumPy become those that it holds.
+    """Read a checkpoint, and restore its random states of PyTorch and NumPy.
 
     Raises:
-        One of `BROKEN`.
+        One of `READ_ERRORS`.
     """
     counters = _read_state(path)
     weights = _read_tensors(path / _LEARNER)
     tensors = _read_tensors(path / _OPTIMIZER)
-    games = read_arrays(_checked(path / _GAMES), MOST)
-    torch.set_rng_state(tensors.pop(_TORCH))
+    games = read_arrays(_checked(path / _GAMES), MAX_BYTES)
+    torch.set_rng_state(tensors.pop(_TORCH_RNG))
     _set_numpy_state(counters["numpy"])
     moments: dict[int, dict[str, torch.Tensor]] = {}
     for key, tensor in tensors.items():
@@ -126,15 +131,15 @@ def read_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(int(path.name), weights, moments, games, counters)
 
 
-def broken(path: Path, error: Exception, advice: str) -> RunError:
-    """Return what is to be said of a checkpoint that cannot be read."""
-    said = str(error) if isinstance(error, ValueError | SafetensorError) else repr(error)
-    what = escape_text(f"no key {error}" if isinstance(error, KeyError) else said, 300)
-    return RunError(f"{path}: broken checkpoint: {what}: {advice}")
+def broken_checkpoint(path: Path, error: Exception, remedy: str) -> RunError:
+    """Return the error that reports an unreadable checkpoint."""
+    text = str(error) if isinstance(error, ValueError | SafetensorError) else repr(error)
+    reason = escape_text(f"no key {error}" if isinstance(error, KeyError) else text, 300)
+    return RunError(f"{path}: broken checkpoint: {reason}: {remedy}")
 
 
 def check_links(folder: Path) -> None:
-    """Refuse a run whose parts lie elsewhere: they are written to, and what is too old is deleted.
+    """Refuse a run folder with links: training writes and deletes files in its subfolders.
 
     Raises:
         RunError: naming the link.
@@ -142,14 +147,14 @@ def check_links(folder: Path) -> None:
     parts = [folder / name for name in ("checkpoints", "policies", "shards", "tb")]
     for path in [*parts, *(path for part in parts[:3] for path in part.glob("*"))]:
         if path.is_symlink():
-            raise RunError(f"{path}: is a link: expected a part of the run itself")
+            raise RunError(f"{path}: expected a file or folder of the run, got a link")
     for path in parts:
         if file_kind(path) not in (FOLDER, NOTHING):
-            raise RunError(f"{path}: expected a folder, it is {file_kind(path)}")
+            raise RunError(f"{path}: expected a folder, got {file_kind(path)}")
 
 
 def _write(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write the files of a checkpoint, the sums last, and see them on the disk."""
+    """Write and flush the files of a checkpoint, the checksums last."""
     state = dict(checkpoint.counters)
     state["numpy"] = _numpy_state()
     _write_file(folder / _LEARNER, save(dict(checkpoint.weights)))
@@ -167,26 +172,17 @@ def _write_file(path: Path, data: bytes) -> None:
         flush_to_disk(file)
 
 
-def _delete(path: Path) -> None:
-    """Delete a checkpoint, its name first."""
-    unnamed = path.with_name(path.name + TEMP_SUFFIX)
-    shutil.rmtree(unnamed, ignore_errors=True)
-    path.replace(unnamed)
-    flush_folder(path.parent)
-    shutil.rmtree(unnamed)
-
-
 def _checked(path: Path) -> Path:
-    """Return the path of a file of a checkpoint that is as it was written.
+    """Return the path of a checkpoint's file after verifying its checksum.
 
     Raises:
         ValueError: naming the file, if it was changed.
     """
     sums = path.with_name(_SUMS)
-    check_file(path, MOST)
-    check_file(sums, MOST)
+    check_file(path, MAX_BYTES)
+    check_file(sums, MAX_BYTES)
     if _sum(path).encode() not in sums.read_bytes().splitlines():
-        raise ValueError(f"{path.name}: was changed: its SHA-256 is not the one in {_SUMS}")
+        raise ValueError(f"{path.name}: changed: its SHA-256 is not the one in {_SUMS}")
     return path
 
 
@@ -198,7 +194,6 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _read_state(path: Path) -> dict[str, Any]:
-    """Return the counters of a checkpoint."""
     counters = read_json(_checked(path / _STATE))
     if not isinstance(counters, dict) or not {"run", "numpy"} <= set(counters):
         raise ValueError(f"{_STATE}: expected an object with run, numpy and others")
@@ -208,10 +203,10 @@ def _read_state(path: Path) -> dict[str, Any]:
 def restore_learner(
     network: PolicyNetwork, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint
 ) -> None:
-    """Give a network and its optimizer what a checkpoint holds of them.
+    """Restore a network and its optimizer from a checkpoint.
 
     Raises:
-        One of `BROKEN`: naming the tensor, if it does not fit, or a number is not finite.
+        One of `READ_ERRORS`: naming the tensor, if it does not fit or is not finite.
     """
     load_checked(network, checkpoint.weights, _LEARNER)
     _check_moments(optimizer.param_groups[0]["params"], checkpoint.moments)
@@ -221,10 +216,10 @@ def restore_learner(
 def load_checked(
     network: PolicyNetwork, weights: Mapping[str, torch.Tensor], where: str = _LEARNER
 ) -> None:
-    """Give a network weights that anybody may have written.
+    """Load weights from an untrusted source into a network.
 
     Raises:
-        One of `BROKEN`: naming the tensor, if it does not fit, or a number is not finite.
+        One of `READ_ERRORS`: naming the tensor, if it does not fit or is not finite.
     """
     network.load_state_dict(dict(weights))
     for name, tensors in network.policies().items():
@@ -232,27 +227,27 @@ def load_checked(
 
 
 def moments_of(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.Tensor]]:
-    """Return what Adam keeps of each parameter, as a checkpoint holds it."""
+    """Return Adam's moments in the format of `Checkpoint.moments`."""
     return {number: dict(own) for number, own in optimizer.state_dict()["state"].items()}
 
 
 def _check_moments(
     parameters: Sequence[torch.Tensor], moments: Mapping[int, Mapping[str, torch.Tensor]]
 ) -> None:
-    """Raise `ValueError`, naming the tensor, unless moments are Adam's of such parameters."""
+    """Raise `ValueError`, naming the tensor, unless the moments fit Adam on these parameters."""
     for number, own in moments.items():
         if number >= len(parameters) or set(own) != {"step", "exp_avg", "exp_avg_sq"}:
-            raise ValueError(f"{_OPTIMIZER}: {number}: expected what Adam keeps of a parameter")
+            raise ValueError(f"{_OPTIMIZER}: {number}: expected Adam's moments of one parameter")
         for name, tensor in own.items():
             shape = () if name == "step" else tuple(parameters[number].shape)
-            right = tuple(tensor.shape) == shape and tensor.dtype == torch.float32
-            if not right or not bool(torch.isfinite(tensor).all()):
+            fits = tuple(tensor.shape) == shape and tensor.dtype == torch.float32
+            if not fits or not bool(torch.isfinite(tensor).all()):
                 raise ValueError(
                     f"{_OPTIMIZER}: {number}.{name}: expected finite float32 numbers of shape "
                     f"{shape}, got {tensor.dtype} of shape {tuple(tensor.shape)}"
                 )
             if name != "exp_avg" and bool((tensor < 0).any()):
-                raise ValueError(f"{_OPTIMIZER}: {number}.{name}: expected none below 0")
+                raise ValueError(f"{_OPTIMIZER}: {number}.{name}: expected numbers from 0")
 
 
 def _sum(path: Path) -> str:
@@ -268,7 +263,7 @@ def _npz(arrays: Mapping[str, Any]) -> bytes:
 
 def _optimizer_tensors(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
     """Return Adam's moments by parameter number, and PyTorch's random state."""
-    tensors = {_TORCH: torch.get_rng_state()}
+    tensors = {_TORCH_RNG: torch.get_rng_state()}
     for number, moments in checkpoint.moments.items():
         for name, tensor in moments.items():
             tensors[f"{number}.{name}"] = tensor.clone()
@@ -276,17 +271,17 @@ def _optimizer_tensors(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
 
 
 def _numpy_state() -> list[Any]:
-    """Return NumPy's global random state, which SB3 shuffles minibatches with, as JSON types."""
+    """Return NumPy's global random state, which shuffles SB3's minibatches, as JSON types."""
     name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
     return [str(name), [int(key) for key in keys], position, has_gauss, gauss]
 
 
 def _set_numpy_state(state: list[Any]) -> None:
     name, keys, position, has_gauss, gauss = state
-    right = isinstance(keys, list) and len(keys) == _KEYS and type(position) is int
-    if not right or not 0 <= position <= _KEYS:  # NumPy does not look at the place
+    valid = isinstance(keys, list) and len(keys) == _TWISTER_KEYS and type(position) is int
+    if not valid or not 0 <= position <= _TWISTER_KEYS:  # NumPy does not check the position
         raise ValueError(
-            f"{_STATE}: numpy: expected {_KEYS} keys and a position in them, got position "
+            f"{_STATE}: numpy: expected {_TWISTER_KEYS} keys and a position in them, got position "
             f"{repr_short(position)}"
         )
     np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002

@@ -1,4 +1,4 @@
-"""Where a learner stands: its place on a ladder in few games."""
+"""Ladder ratings of a learner in few games, to compare the checkpoints of a run."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from tokaido_env.arena.ratings import Rating
 from tokaido_env.arena.tournament import play_match
 
 OPPONENTS = 3
-FAST_SIMULATIONS = 100  # of opponents
-RESAMPLES = 300
+MAX_COST = 100  # of opponents, as of `registry.cost_of`: slower ones would delay training
+RESAMPLES = 300  # of the bootstrap
 
 
-def place(agent: Agent, ladder: Ladder, most: int, seed: int = 0) -> Rating:
-    """Place an agent on a ladder in few games, against its agents that do not think long.
+def rate_learner(agent: Agent, ladder: Ladder, max_games: int, seed: int = 0) -> Rating:
+    """Rate an agent on a ladder in few games against its fast agents.
 
-    The luck is the same at every rating of a run, so that two differ by the play, and other than
-    that of `evaluate.py rate`, so that a policy that was chosen by its rating can be rated fairly.
+    All ratings of a run use the same game seeds, so that their differences come from play. `tokaido
+    evaluate rate` uses others, so that its ratings of a selected policy are unbiased.
 
     Args:
-        agent: to be placed.
-        ladder: a finished one; the games are played on its boards.
-        most: games against each of three opponents, even.
-        seed: of the run.
+        agent: the learner.
+        ladder: a finished ladder; the games are played on its boards.
+        max_games: most games against each of three opponents; even.
+        seed: the run's seed.
 
     Raises:
-        LadderError: as `placing.rate`.
+        LadderError: as `placement.rate_on_ladder`.
     """
 
     def play(spec: str, opponent: str, games: int, seed: int) -> Match:
-        return play_match(agent, make(opponent), min(games, most), seed, ladder.pool)
+        return play_match(agent, make(opponent), min(games, max_games), seed, ladder.pool)
 
-    fast = tuple(one for one in ladder.agents if cost_of(one.agent) <= FAST_SIMULATIONS)
-    placed = rate_on_ladder(
+    fast = tuple(one for one in ladder.agents if cost_of(one.agent) <= MAX_COST)
+    placement = rate_on_ladder(
         agent.spec,
         replace(ladder, agents=fast),
         play=play,
@@ -45,4 +45,4 @@ def place(agent: Agent, ladder: Ladder, most: int, seed: int = 0) -> Rating:
         opponents=OPPONENTS,
         resamples=RESAMPLES,
     )
-    return placed.rating
+    return placement.rating

@@ -1,4 +1,4 @@
-"""What a run logs: lines of JSON that a resumed run goes on from, and TensorBoard's files."""
+"""Metrics logs of a run: JSON lines, which a resumed run continues, and TensorBoard's files."""
 
 from __future__ import annotations
 
@@ -15,34 +15,32 @@ from tokaido_env.core.arguments import repr_short
 from tokaido_env.files import flush_to_disk, name_path_in_errors, parse_json, read_text, write_text
 from tokaido_env.learn.settings_schema import RunError
 
-MOST_METRICS = 256 << 20  # bytes
+MAX_METRICS = 256 << 20  # bytes of the file
 TIME = "time/"
-"""What the names of figures begin with that differ from run to run: TensorBoard only has them."""
+"""Prefix of the figures that differ from run to run; only TensorBoard gets them."""
 
 
 class Logs:
-    """The logs of a run: `metrics.jsonl`, one JSON object a line, and TensorBoard's beside it.
-
-    What a resumed run repeats is dropped from the lines.
+    """Writer of `metrics.jsonl`, one JSON object per line, and of TensorBoard's files.
 
     Args:
-        path: of the file of lines; `tb/` is beside it.
-        unit: that the run's length is counted in, the first key of each line.
-        done: what the run goes on from; lines of later ones are dropped.
+        path: of `metrics.jsonl`; the folder `tb` is next to it.
+        unit: steps, updates or rounds: the first key of each line.
+        done: the finished length of the run; later lines are deleted, as the run repeats them.
     """
 
     def __init__(self, path: Path, unit: str, done: int) -> None:
         self._path, self._unit, self._tb = path, unit, path.with_name("tb")
         kept = [line for at, line in _lines(path, unit) if at <= done]
         write_text(path, "".join(line + "\n" for line in kept))
-        self._file = path.open("ab", buffering=0)  # nothing waits to be written when this fails
+        self._file = path.open("ab", buffering=0)  # no buffered line is lost on an error
         with name_path_in_errors(self._tb):
             self._events = SummaryWriter(str(self._tb))
 
     def write(self, done: int, figures: Mapping[str, Any]) -> None:
-        """Append the figures of an update or a round, JSON types; numbers to TensorBoard too."""
-        lasting = {name: value for name, value in figures.items() if not name.startswith(TIME)}
-        line = (json.dumps({self._unit: done} | lasting) + "\n").encode()
+        """Append the figures of an update or a round; TensorBoard gets the numbers."""
+        repeatable = {name: value for name, value in figures.items() if not name.startswith(TIME)}
+        line = (json.dumps({self._unit: done} | repeatable) + "\n").encode()
         with name_path_in_errors(self._path):
             while line:
                 line = line[self._file.write(line) :]
@@ -53,7 +51,7 @@ class Logs:
             self._events.flush()
 
     def sync(self) -> None:
-        """Wait until all lines are on the disk."""
+        """Flush all lines to disk."""
         with name_path_in_errors(self._path):
             flush_to_disk(self._file)
 
@@ -65,38 +63,29 @@ class Logs:
 
 
 @contextmanager
-def told_once() -> Iterator[None]:
-    """Let TensorBoard's thread not print what its owner raises again: a full disk."""
+def hide_writer_errors() -> Iterator[None]:
+    """Hide tracebacks of TensorBoard's thread: `Logs.write` raises these errors too."""
     previous = threading.excepthook
 
-    def tell(failure: threading.ExceptHookArgs) -> None:
+    def report(failure: threading.ExceptHookArgs) -> None:
         if not isinstance(failure.exc_value, OSError):
             previous(failure)
 
-    threading.excepthook = tell
+    threading.excepthook = report
     try:
         yield
     finally:
         threading.excepthook = previous
 
 
-def read_metrics(path: Path, unit: str) -> list[dict[str, Any]]:
-    """Return the lines of a file of metrics, each of them an object with the unit first.
-
-    Raises:
-        RunError: naming a line that is none.
-    """
-    return [parse_json(line) for _, line in _lines(path, unit)]
-
-
 def _lines(path: Path, unit: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file of metrics with what was done, but for a last one cut short.
+    """Yield the finished length and text of each line, without a truncated last line.
 
     Raises:
-        RunError: naming a line that is none, so that nothing is lost silently.
+        RunError: naming an invalid line, so that no line is lost silently.
     """
     try:
-        lines = read_text(path, MOST_METRICS).split("\n") if path.is_file() else [""]
+        lines = read_text(path, MAX_METRICS).split("\n") if path.is_file() else [""]
     except ValueError as error:
         raise RunError(f"{path}: not a text file: {error}") from None
     for number, line in enumerate(lines, start=1):
@@ -104,7 +93,7 @@ def _lines(path: Path, unit: str) -> Iterator[tuple[int, str]]:
             yield _done_of(line, unit), line
         except ValueError as error:
             if number < len(lines):
-                where = f"{path}, line {number}: {error}: mend the line, or delete it"
+                where = f"{path}, line {number}: {error}: repair the line, or delete it"
                 raise RunError(where) from None
 
 

@@ -1,8 +1,8 @@
-"""The network in PyTorch, and how it becomes a policy file; nothing here knows a trainer.
+"""The policy network in PyTorch, and its conversion from and to policy files.
 
-`policy` tells what its parts are for. Two parts more are for training, and in no policy file:
-auxiliary predictions (`AUXILIARY`), which make the value's layers see how a game will end, and
-the value of games against others (`VALUE_AGAINST`).
+`agents.policy` documents its layers. Two more parts are for training only and in no policy file:
+auxiliary predictions (`AUXILIARY`), which teach the value's layers how a game will end, and the
+value of games against other opponents (`VALUE_AGAINST`).
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 from tokaido_env.learn.settings_schema import RunError
 
-FIRST_OUTLOOK = 50.0  # at first: the untrained policy draws by the heuristic, with some noise
-MOVE_BIAS = 0.1  # standard deviation, at first
+# Initial values: an untrained policy samples like the heuristic, with some noise. Not tuned.
+INITIAL_OUTLOOK = 50.0
+MOVE_BIAS_STD = 0.1
 
 AUXILIARY = 13
-"""Numbers that are learnt beside the value: the margin, my and their final tracks, rounds left, and
-which end trigger it will be, of none or four."""
+"""Number of auxiliary predictions, for the player to decide: margin, own final tracks (3), the
+opponent's (3), rounds left, and logits of the end trigger (5: none, then the four)."""
 
 VALUE_AGAINST = {"against.weight": "value.1.weight", "against.bias": "value.1.bias"}
-"""Tensors of the value of games against others, and those of a policy that they begin as."""
+"""Tensors of the value against other opponents, with the policy tensors that initialise them."""
 
-_NO_POLICY = ("auxiliary.", "against.")  # tensors that are for training only
+_TRAINING_ONLY = ("auxiliary.", "against.")  # prefixes of tensors that no policy file has
 
 
 class Moves(NamedTuple):
-    """The legal actions of n positions, k in all, in their order."""
+    """The legal actions of n positions, k in all, in order of position."""
 
     results: torch.Tensor
-    """(k, N_AFTERSTATE), what each leads to."""
+    """(k, N_AFTERSTATE), afterstate features."""
     position: torch.Tensor
-    """int64 (k,), whose it is."""
+    """int64 (k,), index of the position."""
     action: torch.Tensor
-    """int64 (k,), its number."""
+    """int64 (k,), action id."""
 
 
 class PolicyNetwork(nn.Module):
-    """The network of a policy: what is trained, with the same names of tensors.
+    """The trainable network of a policy, with the same tensor names.
 
     Args:
-        sizes: how wide its layers are.
-        boards: `BOARD` (b,), the boards that it will be trained on, if it reads them; they are data
-            and not saved.
-        dtype: what its layers compute in; the weights and what comes out are float32.
-        against_others: whether it has a second value, of games against others than itself.
+        sizes: widths of the layers.
+        boards: `BOARD` (b,), the training boards, if the network gets board features; not saved.
+        dtype: number format of the layers; weights and outputs are float32.
+        against_others: whether to add a second value, for games against other opponents.
     """
 
     blocks: torch.Tensor
@@ -70,8 +70,8 @@ class PolicyNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.sizes, self.dtype = sizes, dtype
-        self._playing = False
-        self._kept: dict[str, torch.Tensor] = {}  # what follows from weights that stay as they are
+        self._caching = False
+        self._cache: dict[str, torch.Tensor] = {}  # tensors derived from the weights
         self.trunk = nn.ModuleList(
             [
                 nn.Linear(N_INPUTS, sizes.first + sizes.value_first),
@@ -83,11 +83,11 @@ class PolicyNetwork(nn.Module):
         self.context = nn.Linear(sizes.second, sizes.move, bias=False)
         self.move = nn.ParameterDict(
             {
-                "bias": torch.randn(N_ACTIONS, sizes.move) * MOVE_BIAS,
+                "bias": torch.randn(N_ACTIONS, sizes.move) * MOVE_BIAS_STD,
                 "weight": (torch.rand(sizes.move) * 2 - 1) / sizes.move**0.5,
             }
         )
-        self.outlook = nn.ParameterDict({"weight": torch.full((1,), FIRST_OUTLOOK)})
+        self.outlook = nn.ParameterDict({"weight": torch.full((1,), INITIAL_OUTLOOK)})
         self.value = nn.ModuleList(
             [nn.Linear(sizes.value_first, sizes.value_second), nn.Linear(sizes.value_second, 1)]
         )
@@ -100,9 +100,12 @@ class PolicyNetwork(nn.Module):
             self.register_buffer("blocks", torch.from_numpy(board_blocks(boards)), persistent=False)
 
     def policies(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
-        """Return copies of the tensors of its policy, by "", and with the second value instead."""
+        """Return copies of the policy's tensors by name, under the key "".
+
+        A network with a second value has a second entry, with that value in place of the first.
+        """
         own = {name: t.detach().cpu().numpy().copy() for name, t in self.state_dict().items()}
-        extra = {name: own.pop(name) for name in list(own) if name.startswith(_NO_POLICY)}
+        extra = {name: own.pop(name) for name in list(own) if name.startswith(_TRAINING_ONLY)}
         found = {"": own}
         if self.against is not None:
             second = {value: extra[name] for name, value in VALUE_AGAINST.items()}
@@ -110,7 +113,7 @@ class PolicyNetwork(nn.Module):
         return found
 
     def tensor(self, array: npt.NDArray[Any], dtype: torch.dtype | None = None) -> torch.Tensor:
-        """Return an array as a tensor where the network is, of a dtype if one is given."""
+        """Return an array as a tensor on the network's device."""
         weight: torch.Tensor = self.outlook["weight"]
         return torch.from_numpy(array).to(weight.device, dtype)
 
@@ -121,14 +124,14 @@ class PolicyNetwork(nn.Module):
         board: torch.Tensor | None = None,
         self_play: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the scores (k,) of legal actions, and `values` of the positions.
+        """Return the scores (k,) of the legal actions, and `values` of the positions.
 
         Args:
             inputs: (n, N_INPUTS).
-            moves: of these positions.
-            board: int64 (n,), which of its boards each position is on, if it reads them.
-            self_play: bool (n,), whether the game is against itself; of the others the value is
-                the second one, if there is one.
+            moves: the legal actions of these positions.
+            board: int64 (n,), index into `boards`; unused without board features.
+            self_play: bool (n,), whether each game is self-play; the others get the second value,
+                if the network has one.
         """
         first = torch.relu(self._first(inputs, board, slice(None)))
         of_policy, of_value = torch.split(first, [self.sizes.first, self.sizes.value_first], 1)
@@ -137,7 +140,10 @@ class PolicyNetwork(nn.Module):
     def values(
         self, inputs: torch.Tensor, board: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return of positions, also at chance, the value as log odds / 2 (n,), and `AUXILIARY`."""
+        """Return the values as log odds / 2 (n,) and the auxiliary predictions (n, AUXILIARY).
+
+        The positions may be at decisions or at chance nodes.
+        """
         return self._values(torch.relu(self._first(inputs, board, slice(self.sizes.first, None))))
 
     def _values(
@@ -173,46 +179,54 @@ class PolicyNetwork(nn.Module):
         return first + self._of_boards()[:, units].index_select(0, board)
 
     def _of_boards(self) -> torch.Tensor:
-        """Return what each board adds to the first layer."""
+        """Return the contribution of each board to the first layer, (b, units)."""
 
         def make() -> torch.Tensor:
             weight: Any = self.board
             return linear(self.blocks.to(self.dtype), self._cast(weight["weight"]))
 
-        return self._keep("boards", make)
+        return self._cached("boards", make)
 
     def _through(self, layer: Any, units: torch.Tensor) -> torch.Tensor:
         return linear(units, self._cast(layer.weight), self._cast(layer.bias))
 
     def _cast(self, weight: torch.Tensor) -> torch.Tensor:
-        return self._keep(str(id(weight)), lambda: weight.to(self.dtype))
+        return self._cached(str(id(weight)), lambda: weight.to(self.dtype))
 
-    def _keep(self, name: str, make: Callable[[], torch.Tensor]) -> torch.Tensor:
-        """Return what follows from the weights, in `playing` made once."""
-        if not self._playing:
+    def _cached(self, name: str, make: Callable[[], torch.Tensor]) -> torch.Tensor:
+        """Return a tensor derived from the weights; within `inference` it is made once."""
+        if not self._caching:
             return make()
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
+        if name not in self._cache:
+            self._cache[name] = make()
+        return self._cache[name]
 
     @contextmanager
-    def playing(self) -> Iterator[None]:
-        """Keep what follows from the weights: they do not change while games are played."""
-        self._playing = True
+    def inference(self) -> Iterator[None]:
+        """Disable gradients and cache tensors derived from the weights, which must not change."""
+        self._caching = True
         try:
             with torch.no_grad():
                 yield
         finally:
-            self._playing = False
-            self._kept.clear()
+            self._caching = False
+            self._cache.clear()
+
+    def to_policy(self, training: dict[str, Any] | None = None) -> Policy:
+        """Return a copy as a policy; its value is that of self-play.
+
+        Args:
+            training: a summary of the training, for the header of the policy file.
+        """
+        return Policy(self.policies()[""], training or {})
 
 
 @contextmanager
 def torch_threads(threads: int) -> Iterator[None]:
-    """Let PyTorch learn by so many threads: how many changes what sums are rounded to.
+    """Set the number of PyTorch's threads, which changes how sums are rounded.
 
-    OpenMP keeps that number for each thread that asks, and Numba changes it too: two threads of a
-    process would differ, as would two machines.
+    OpenMP keeps one number per calling thread, and Numba changes it too: without this, two threads
+    of a process, or two machines, would get different bytes.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -223,12 +237,12 @@ def torch_threads(threads: int) -> Iterator[None]:
 
 
 @contextmanager
-def repeatable() -> Iterator[None]:
-    """Let PyTorch compute the same bytes each time; otherwise its threads add in any order."""
+def deterministic() -> Iterator[None]:
+    """Make PyTorch's results repeatable: by default its threads add in any order."""
     options: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), options.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True)
-    options.fill_uninitialized_memory = False  # none is read
+    options.fill_uninitialized_memory = False  # nothing reads uninitialised memory
     try:
         yield
     finally:
@@ -237,53 +251,50 @@ def repeatable() -> Iterator[None]:
 
 
 def seed32(seed: int) -> int:
-    """Return a seed of 32 bits, which is what PyTorch's users take, from any seed."""
+    """Return a 32-bit seed, as NumPy and Stable-Baselines3 need, from any seed."""
     return int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
-def frozen(network: PolicyNetwork, training: dict[str, Any] | None = None) -> Policy:
-    """Return a copy of a network as a policy: its value is that of games against itself."""
-    return Policy(network.policies()[""], training or {})
-
-
 def load_weights(network: PolicyNetwork, policy: Policy) -> None:
-    """Give a network the weights of a policy; what the policy has not stays as it is.
+    """Load a policy's weights into a network; parameters that the policy lacks stay as they are.
 
-    The network's layers may be wider: then units that the policy has not begin unheard, and the
-    network plays as the policy does.
+    The network's layers may be wider: new units start with zero outgoing weights, so that the
+    network plays like the policy.
 
     Raises:
-        RunError: if a layer of the policy is wider, or only it reads the board; the network is as
-            before then.
+        RunError: if a layer of the policy is wider, or only the policy uses board features; the
+            network stays as it is.
     """
     if any(own < theirs for own, theirs in zip(network.sizes, policy.sizes, strict=True)):
         raise RunError(
-            f"start_from: expected at most {network.sizes}, the policy has {policy.sizes}: make "
-            "width, second and move as large"
+            f"start_from: expected layers of at most {network.sizes}, got {policy.sizes}: raise "
+            "width, second_width and move_width"
         )
     if network.board is None and policy.uses_board_features:
         raise RunError(
-            "start_from: the policy reads the board, this run does not: expected see_board = yes, "
-            "or another policy"
+            "start_from: expected a policy without board features, got one with them: set "
+            "see_board = yes, or choose another policy"
         )
     state = network.state_dict()
     tensors = {name: torch.from_numpy(tensor) for name, tensor in policy.tensors.items()}
     if network.against is not None:
         tensors |= {name: tensors[value] for name, value in VALUE_AGAINST.items()}
     for name, tensor in tensors.items():
-        _give(state[name], tensor, name, network.sizes.first, policy.sizes.first)
+        _copy_into_wider(state[name], tensor, name, network.sizes.first, policy.sizes.first)
 
 
-def _give(own: torch.Tensor, theirs: torch.Tensor, name: str, first: int, their_first: int) -> None:
-    """Write the weights of a narrower layer into a wider one, whose other units say nothing yet."""
+def _copy_into_wider(
+    wide: torch.Tensor, narrow: torch.Tensor, name: str, first: int, narrow_first: int
+) -> None:
+    """Copy a layer into a wider one; its new units get zero outgoing weights."""
     if name.startswith(("trunk.0.", "board.")):  # units of the policy, then those of the value
-        own[:their_first] = theirs[:their_first]
-        own[first : first + len(theirs) - their_first] = theirs[their_first:]
-    elif theirs.dim() == 2:
-        rows, columns = theirs.shape
-        own[:rows, columns:] = 0.0
-        own[:rows, :columns] = theirs
+        wide[:narrow_first] = narrow[:narrow_first]
+        wide[first : first + len(narrow) - narrow_first] = narrow[narrow_first:]
+    elif narrow.dim() == 2:
+        rows, columns = narrow.shape
+        wide[:rows, columns:] = 0.0
+        wide[:rows, :columns] = narrow
     else:
-        own[: len(theirs)] = theirs
+        wide[: len(narrow)] = narrow
         if name == "move.weight":
-            own[len(theirs) :] = 0.0
+            wide[len(narrow) :] = 0.0

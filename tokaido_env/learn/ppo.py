@@ -1,7 +1,6 @@
-"""PPO by Stable-Baselines3: a learner against itself, its past and other agents.
+"""PPO by Stable-Baselines3: a learner against itself, its snapshots and other agents.
 
-`train` of `run` goes through it: an update plays `rollout` decisions in each of the learner's
-games, and then MaskablePPO learns from them.
+An update plays `n_steps` decisions in each of the learner's games; then MaskablePPO trains on them.
 """
 
 from __future__ import annotations
@@ -24,26 +23,21 @@ from tokaido_env.learn.checkpoint import Checkpoint, moments_of, restore_learner
 from tokaido_env.learn.network import PolicyNetwork, seed32
 from tokaido_env.learn.opponent_pool import LATEST, OpponentPool
 from tokaido_env.learn.ppo_policy import LearnerEnv, MovePolicy
-from tokaido_env.learn.run import Figures, Run
+from tokaido_env.learn.run import Figures, Run, Trainer, reached_multiple
 from tokaido_env.learn.settings import PpoSettings
-from tokaido_env.learn.value_calibration import refit
+from tokaido_env.learn.value_calibration import calibrate_value
 
-OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
-
-
-def make_trainer(run: Run) -> PpoTrainer:
-    """Return the trainer of a run."""
-    return PpoTrainer(run)
+OPPONENT_TEMPERATURE = 1.0  # the learner's snapshots sample their actions, as the learner does
 
 
-class PpoTrainer:
-    """A learner with its games and its opponents.
+class PpoTrainer(Trainer):
+    """Trainer of `ppo`: the learner's games and its opponents.
 
     Attributes:
-        settings: of the run.
-        pool: of the opponents.
+        settings: the run's settings.
+        pool: the opponent pool.
         env: the learner's games.
-        model: Stable-Baselines3's.
+        model: Stable-Baselines3's model.
     """
 
     def __init__(self, run: Run) -> None:
@@ -51,53 +45,53 @@ class PpoTrainer:
         self.pool = OpponentPool(self.settings)
         self.env = LearnerEnv(self.settings)
         self.network = run.new_network(against_others=self.settings.value_of_self_play)
-        self.model = new_learner(self.env, self.settings, self.network)
+        self.model = make_model(self.env, self.settings, self.network)
         self.rng = np.random.Generator(np.random.PCG64(self.settings.seed))
-        self._agents: dict[str, Agent] = {}  # opponents that are seated, by name
+        self._agents: dict[str, Agent] = {}  # the current opponents, by name
         self._lengths: list[int] = []  # of the games that ended since the last update
-        _, self._counting = self.model._setup_learn(
-            self.settings.steps, _Counting(self), reset_num_timesteps=False
+        _, self._callback = self.model._setup_learn(
+            self.settings.steps, _CountGames(self), reset_num_timesteps=False
         )
 
     @property
     def done(self) -> int:
-        """Steps so far."""
+        """Number of steps so far."""
         return int(self.model.num_timesteps)
 
     def start(self) -> None:
-        """Begin all games, against the opponents that are drawn first."""
-        self.run.load_start(self.network)
+        """Load the policy to start from, draw opponents and begin all games."""
+        super().start()
         self._snapshot()
-        self.pool.seat(self.rng)
+        self.pool.resample(self.rng)
         self._assign()
         self.env.reset()
         self.model._last_episode_starts = np.ones(self.env.num_envs, bool)
-        self.pool.whole[:] = True
+        self.pool.same_opponent[:] = True
         self._observe()
 
     def advance(self, stopping: Callable[[], bool]) -> Figures:
-        """Play, learn from it, and do what is due with the opponents."""
-        model, before, began = self.model, self.done, time.perf_counter()
-        model.collect_rollouts(self.env, self._counting, model.rollout_buffer, model.n_steps)
-        model._update_current_progress_remaining(self.done, self.settings.steps)
+        """Collect a rollout, train on it, and update the opponents."""
+        model, settings, before, began = self.model, self.settings, self.done, time.perf_counter()
+        model.collect_rollouts(self.env, self._callback, model.rollout_buffer, model.n_steps)
+        model._update_current_progress_remaining(self.done, settings.steps)
         model.train()
-        if self.done // self.settings.snapshot_every > before // self.settings.snapshot_every:
+        if reached_multiple(before, self.done, settings.snapshot_every):
             self._snapshot()
-        if self.done // self.settings.resample_every > before // self.settings.resample_every:
-            self.pool.seat(self.rng)
+        if reached_multiple(before, self.done, settings.resample_every):
+            self.pool.resample(self.rng)
         self._assign()
         self._observe()
         return self._figures((self.done - before) / (time.perf_counter() - began))
 
     def policy(self) -> Policy:
-        """Return the learner as it is now."""
+        """Return the learner's current policy."""
         return self.run.freeze(self.network, self.done)
 
     def checkpoint(self) -> Checkpoint:
-        """Return all that `restore` needs."""
+        """Return the state that `restore` takes."""
         games = self.env.snapshot() | {
             "episode_starts": self.model._last_episode_starts,
-            "whole": self.pool.whole,
+            "whole": self.pool.same_opponent,
         }
         counters = {
             "updates": self.model._n_updates,
@@ -108,41 +102,42 @@ class PpoTrainer:
         return Checkpoint(self.done, self.network.state_dict(), moments, games, counters)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint: see `Trainer.restore`."""
+        """Restore a checkpoint: see `Trainer.restore`."""
         restore_learner(self.network, self.model.policy.optimizer, checkpoint)
         games, counters = dict(checkpoint.games), checkpoint.counters
         starts, whole = (games.pop(name, None) for name in ("episode_starts", "whole"))
         flags = {"episode_starts": starts, "whole": whole}
-        checked_arrays(flags, dict.fromkeys(flags, self.pool.whole), self.env.num_envs)
+        checked_arrays(flags, dict.fromkeys(flags, self.pool.same_opponent), self.env.num_envs)
         self.model.num_timesteps = checkpoint.done
-        self.model._n_updates = _count(counters["updates"])
+        self.model._n_updates = _checked_count(counters["updates"])
         self.model._last_episode_starts = np.resize(starts, self.env.num_envs)
         self.env.restore(games)
         self.pool.restore(counters["pool"])
-        self.pool.whole[:] = whole
+        self.pool.same_opponent[:] = whole
         self.rng.bit_generator.state = counters["rng"]
         self._assign()
         self._observe()
 
-    def finish(self, tell: Callable[[str], None]) -> None:
-        """Fit the values of `last` and `best`, of each once: only the value changes."""
+    def finish(self, report: Callable[[str], None]) -> None:
+        """Calibrate the values of `last` and `best` once each; nothing else of them changes."""
         settings = self.settings
         if not settings.calibration_games or not settings.value_of_self_play:
             return
-        fitted: dict[bytes, Policy] = {}
+        calibrated: dict[bytes, Policy] = {}
         for name in ("last", "best"):
             path = self.run.folder / name
             before = path.read_bytes()
-            policy = fitted.get(before) or Policy.load(path)
+            policy = calibrated.get(before) or Policy.load(path)
             if "value" not in policy.training:
-                made = refit(policy, settings.pool, settings.calibration_games, settings.seed)
-                tell(f"{name}: value fitted to games against itself: {made}")
-                policy = made.policy if made.is_better else policy
-            fitted[before] = policy
+                games, seed = settings.calibration_games, settings.seed
+                result = calibrate_value(policy, settings.pool, games, seed)
+                report(f"{name}: value calibrated on self-play: {result}")
+                policy = result.policy if result.is_better else policy
+            calibrated[before] = policy
             policy.save(path)
 
     def count(self, dones: npt.NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
-        """Count the games that have just ended."""
+        """Count the games that ended at this step."""
         ended = np.flatnonzero(dones)
         episodes = [infos[game]["episode"] for game in ended]
         self.pool.count(ended, np.array([episode["r"] for episode in episodes], np.float64))
@@ -153,13 +148,15 @@ class PpoTrainer:
         self.policy().save(self.run.snapshot(self.done))
 
     def _assign(self) -> None:
-        """Let the games meet those who are seated, the learner as it is now among them."""
-        names = dict.fromkeys(name for name in self.pool.seated if name != LATEST)
+        """Give each slot of games its opponent, with the learner's newest weights as `LATEST`."""
+        names = dict.fromkeys(name for name in self.pool.slot_opponents if name != LATEST)
         self._agents = {name: self._agents.get(name) or self._opponent(name) for name in names}
         latest = PolicyAgent.from_policy(self.policy(), LATEST, OPPONENT_TEMPERATURE)
-        self.env.set_opponents([self._agents.get(name, latest) for name in self.pool.seated])
-        itself = np.array([name == LATEST for name in self.pool.seated])
-        self.env.self_play[:] = np.resize(itself, self.env.num_envs)  # slot after slot, as above
+        opponents = self.pool.slot_opponents
+        opponents = self.pool.slot_opponents
+        self.env.set_opponents([self._agents.get(name, latest) for name in opponents])
+        is_latest = np.array([name == LATEST for name in opponents])
+        self.env.self_play[:] = np.resize(is_latest, self.env.num_envs)  # game i has slot i % slots
 
     def _opponent(self, name: str) -> Agent:
         if not name.isdigit():
@@ -168,11 +165,11 @@ class PpoTrainer:
         return PolicyAgent.from_policy(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
 
     def _observe(self) -> None:
-        """Let the learner see whom each game meets from now on."""
+        """Give SB3 observations that mark self-play by the new opponents."""
         self.model._last_obs = self.env.observe()
 
     def _figures(self, speed: float) -> Figures:
-        """Return what the update tells, and forget it."""
+        """Return and clear the metrics of an update."""
         logger = self.model.logger
         figures: Figures = {
             name: value.item() if isinstance(value, np.generic) else value
@@ -187,8 +184,8 @@ class PpoTrainer:
         return figures | {"time/steps_per_second": speed}
 
 
-class _Counting(BaseCallback):
-    """Lets a trainer count its games."""
+class _CountGames(BaseCallback):
+    """SB3 callback that reports finished games to the trainer."""
 
     def __init__(self, trainer: PpoTrainer) -> None:
         super().__init__()
@@ -199,11 +196,11 @@ class _Counting(BaseCallback):
         return True
 
 
-def new_learner(env: LearnerEnv, settings: PpoSettings, network: PolicyNetwork) -> MaskablePPO:
-    """Return Stable-Baselines3's learner of such games, which trains a network.
+def make_model(env: LearnerEnv, settings: PpoSettings, network: PolicyNetwork) -> MaskablePPO:
+    """Return Stable-Baselines3's model, which trains a network on the learner's games.
 
-    gamma is 1: a game's only reward is its result. A step runs from one decision of the learner to
-    its next, so every value is that of the learner's own seat.
+    gamma is 1: the only reward of a game is its result. A step spans one decision of the learner
+    to its next, so that every value is for the learner's seat.
     """
     model = MaskablePPO(
         MovePolicy,
@@ -220,24 +217,24 @@ def new_learner(env: LearnerEnv, settings: PpoSettings, network: PolicyNetwork) 
         seed=seed32(settings.seed),
         device="cpu",
     )
-    env.seed(settings.seed)  # SB3 has handed on its own
+    env.seed(settings.seed)  # SB3 has set its own seed
     model.set_logger(Logger(None, []))
     env.reset()
-    model._last_obs = env.observe()  # so that SB3 begins no games of its own
+    model._last_obs = env.observe()  # otherwise SB3 resets the games
     return model
 
 
 def learning_rate(settings: PpoSettings) -> Callable[[float], float]:
-    """Return the learning rate as a function of the share of `steps` that remains: linear."""
+    """Return SB3's linear schedule: the learning rate by the share of `steps` that remains."""
     first, end = settings.learning_rate, settings.learning_rate * settings.final_learning_rate
 
     def rate(remaining: float) -> float:
-        return end + (first - end) * max(remaining, 0.0)  # the last update may go past the end
+        return end + (first - end) * max(remaining, 0.0)  # the last update may exceed `steps`
 
     return rate
 
 
-def _count(number: Any) -> int:
+def _checked_count(number: Any) -> int:
     if type(number) is not int or number < 0:
-        raise ValueError(f"state.json: updates: expected a count, got {number!r:.80}")
+        raise ValueError(f"state.json: updates: expected an integer from 0, got {number!r:.80}")
     return number

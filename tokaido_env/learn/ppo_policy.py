@@ -1,4 +1,4 @@
-"""What Stable-Baselines3 trains: the learner's games, and the network in the place of its own."""
+"""Stable-Baselines3 adapters: the learner's games as environment, the network as policy."""
 
 from __future__ import annotations
 
@@ -21,72 +21,72 @@ from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.single_agent import EndedGames, Opponents
 
+# Columns of an observation of `LearnerEnv`.
 RESULTS = slice(N_INPUTS, N_INPUTS + MAX_LEGAL * N_AFTERSTATE)
 LEGAL = slice(RESULTS.stop, RESULTS.stop + N_ACTIONS)
-BOARD_AT = LEGAL.stop
-SELF_PLAY_AT = BOARD_AT + 1
-N_SEEN = SELF_PLAY_AT + 1
-"""Numbers of an observation; boards of a pool are so few that float32 holds their numbers."""
+BOARD = LEGAL.stop  # a pool has so few boards that float32 holds their indices exactly
+SELF_PLAY = BOARD + 1
+OBSERVATION_SIZE = SELF_PLAY + 1
 
 
 class LearnerEnv(TokaidoVecEnv):
-    """Games whose observation is what the network reads: inputs, legal actions, board, self-play.
+    """The learner's games, with the network's inputs as observation.
 
-    The board is told by its place in the pool. At the end of a game nothing is to be decided: of
-    the inputs only the observation is given.
+    An observation has the inputs (`N_INPUTS`), the afterstate features of up to `MAX_LEGAL` legal
+    actions, the mask of legal actions, the index of the board in the pool, and the self-play flag.
+    The terminal observation has the game's observation only, as no decision follows.
 
     Args:
         settings: of the run.
-        opponents: game `i` meets `opponents[i % len(opponents)]`.
+        opponents: game `i` is against `opponents[i % len(opponents)]`.
 
     Attributes:
-        self_play: bool (n,), whether each game is against the learner itself. The policy never
-            sees it, only the critic: whom it meets makes a value another (Pinto et al. 2018,
-            "Asymmetric actor critic").
+        self_play: bool (n,), whether each game is against the learner itself. Only the critic gets
+            it, as the opponent changes the value (Pinto et al. 2018, "Asymmetric actor critic").
     """
 
     def __init__(self, settings: PpoSettings, opponents: Opponents = "random") -> None:
         pool = settings.pool
         super().__init__(settings.games, opponents, settings.seed, pool)
-        self._boards, self._guides = pool.records, eval_tables_of(pool.records)
-        self.observation_space = spaces.Box(-np.inf, np.inf, (N_SEEN,), np.float32)
+        self._boards, self._tables = pool.records, eval_tables_of(pool.records)
+        self.observation_space = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
         self.self_play = np.zeros(self.num_envs, np.bool_)
 
     def observe(self) -> npt.NDArray[np.float32]:
-        """Return what the learner sees now: float32 (n, N_SEEN)."""
+        """Return the current observations, float32 (n, OBSERVATION_SIZE)."""
         batch = self.games.batch
         board, masks = batch.episode_info["board"].astype(np.int64), self.action_masks()
         inputs, results = encode_positions(
-            self._boards, self._guides, board, batch.states, batch.legal
+            self._boards, self._tables, board, batch.states, batch.legal
         )
-        seen = np.zeros((self.num_envs, N_SEEN), np.float32)
-        seen[:, :N_INPUTS] = inputs
-        moves = seen[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)
+        observations = np.zeros((self.num_envs, OBSERVATION_SIZE), np.float32)
+        observations[:, :N_INPUTS] = inputs
+        moves = observations[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)
         moves[np.arange(MAX_LEGAL) < masks.sum(axis=1, keepdims=True)] = results
-        seen[:, LEGAL] = masks
-        seen[:, BOARD_AT] = board
-        seen[:, SELF_PLAY_AT] = self.self_play
-        return seen
+        observations[:, LEGAL] = masks
+        observations[:, BOARD] = board
+        observations[:, SELF_PLAY] = self.self_play
+        return observations
 
     def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
         info = super()._final(ended, j, game)
-        last = np.zeros(N_SEEN, np.float32)
+        last = np.zeros(OBSERVATION_SIZE, np.float32)
         last[:N_FEATURES] = info["terminal_observation"]
-        # The cap on rounds is a rule and the game over there, nobody's (R10.1): the trainer would
-        # add the value of the last observation, where the truth is 0.
+        # The round cap is a rule that ends the game without a winner (R10.1). For a truncated game
+        # SB3 would add the value of the last observation, where the true value is 0.
         return info | {"terminal_observation": last, "TimeLimit.truncated": False}
 
 
 class MovePolicy(MaskableActorCriticPolicy):
-    """A `PolicyNetwork` as Stable-Baselines3 wants it: its outputs are the logits and the value."""
+    """A `PolicyNetwork` as Stable-Baselines3's policy: its outputs are the logits and the value."""
 
-    # Stable-Baselines3 declares its own kinds of layers, but asks only that they can be called.
+    # Stable-Baselines3 declares other types of layers, but only calls them.
     mlp_extractor: Any
     action_net: Any
     value_net: Any
 
     def __init__(self, *args: Any, network: PolicyNetwork, **options: Any) -> None:
-        self._network = [network]  # not a part of this yet
+        self._network = [network]  # in a list: a submodule needs super().__init__ first
         super().__init__(*args, **options | {"ortho_init": False})
 
     def _build_mlp_extractor(self) -> None:
@@ -100,7 +100,7 @@ class MovePolicy(MaskableActorCriticPolicy):
 
 
 class _Extractor(nn.Module):
-    """The network in the place of the layers that policy and value share or have apart."""
+    """The network in place of SB3's shared and separate layers of policy and value."""
 
     latent_dim_pi, latent_dim_vf = N_ACTIONS, 1
 
@@ -114,7 +114,7 @@ class _Extractor(nn.Module):
         position, action = legal.nonzero(as_tuple=True)
         rows = torch.arange(MAX_LEGAL) < legal.sum(dim=1, keepdim=True)
         results = observation[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)[rows]
-        board, self_play = observation[:, BOARD_AT].long(), observation[:, SELF_PLAY_AT] > 0
+        board, self_play = observation[:, BOARD].long(), observation[:, SELF_PLAY] > 0
         scores, values, _ = self.network(
             observation[:, :N_INPUTS], Moves(results, position, action), board, self_play
         )

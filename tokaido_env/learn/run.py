@@ -1,18 +1,21 @@
-"""The loop of a training run, the same for all methods: resume, train, rate, log, save.
+"""The training loop of all methods: resume, train, rate, log and save checkpoints.
 
-A run depends on its settings alone, wherever it is stopped: policies, ratings and `metrics.jsonl`
-are byte for byte those of a run that was not. Only TensorBoard also holds times, and repeats what
-was done again after a power cut.
+A run depends on its settings only, not on where it was stopped: policies, ratings and
+`metrics.jsonl` are the same bytes as in a run that never stopped. TensorBoard's files also hold
+times, and repeat the updates that a resume repeats after a power cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from contextlib import closing
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,53 +29,54 @@ from tokaido_env.core.arguments import str_short
 from tokaido_env.decoding import Name, Number, Source, Struct
 from tokaido_env.learn.boards import board_summary, splits_of
 from tokaido_env.learn.checkpoint import (
-    BROKEN,
+    READ_ERRORS,
     Checkpoint,
-    broken,
+    broken_checkpoint,
     check_links,
     checkpoints,
     read_checkpoint,
     write_checkpoint,
 )
-from tokaido_env.learn.checkpoint_rating import place
-from tokaido_env.learn.interrupt import interruptible
-from tokaido_env.learn.metrics import Logs, told_once
+from tokaido_env.learn.checkpoint_rating import rate_learner
+from tokaido_env.learn.metrics import Logs, hide_writer_errors
 from tokaido_env.learn.network import (
     PolicyNetwork,
-    frozen,
+    deterministic,
     load_weights,
-    repeatable,
     seed32,
     torch_threads,
 )
 from tokaido_env.learn.run_folder import (
     CONFIG,
     METRICS,
-    agents_of,
-    begin_folder,
-    kept_folder,
+    create_folder,
     load_ladder,
+    locked_run,
+    opponent_specs,
 )
 from tokaido_env.learn.settings import RunSettings
 from tokaido_env.learn.settings_schema import RunError, explain_memory_errors
 
 Figures = dict[str, Any]
-"""What an update or a round tells, JSON types. Those whose names begin with "time/" are for
-TensorBoard and the terminal only: they differ from run to run."""
+"""Metrics of an update or a round, JSON types. Those with names "time/..." differ from run to run:
+only TensorBoard and the terminal get them."""
+
+_TRAINERS = {"ppo": "PpoTrainer", "selfplay": "SelfPlayTrainer", "alphazero": "AlphaZeroTrainer"}
+"""The class of each method, in the module of that name."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run tells after each update or round.
+    """Progress of a run after an update or a round.
 
     Attributes:
-        done, total: of the run's length.
-        unit: that it is counted in: steps, updates or rounds.
-        figures: of the update or round, empty before the first.
-        rating: the newest, None before the first.
-        is_new: whether the rating was found since the last report.
-        is_best: whether a new rating is higher than those before it.
-        note: a line to be told once, as by `Trainer.finish`.
+        done, total: the finished and the whole length of the run.
+        unit: steps, updates or rounds.
+        figures: metrics of the update or round; empty before the first.
+        rating: the newest rating; None before the first.
+        is_new: whether the rating is new since the last report.
+        is_best: whether a new rating is the highest so far.
+        note: a line to print once, as from `Trainer.finish`.
     """
 
     done: int
@@ -86,13 +90,13 @@ class Progress:
 
 
 class RunState(Struct, frozen=True):
-    """What a checkpoint keeps of a run, whatever trains.
+    """The part of a checkpoint that all methods share.
 
     Attributes:
-        ladder: hash of the one that it is rated on, None if it is not rated.
-        rating: the newest.
-        best_elo: of the highest rating so far.
-        splits: of the boards that the policy to start from was trained on.
+        ladder: hash of the ladder that rates the run; None without ratings.
+        rating: the newest rating.
+        best_elo: the Elo of the highest rating so far.
+        splits: splits of the board family that the policy to start from was trained on.
     """
 
     ladder: Name | None
@@ -101,65 +105,32 @@ class RunState(Struct, frozen=True):
     splits: tuple[Name, ...]
 
 
-class Trainer(Protocol):
-    """A method of training: what an update or a round is.
-
-    Attributes:
-        done: of the run's length.
-    """
-
-    @property
-    def done(self) -> int:
-        """How much of the run's length is done."""
-
-    def start(self) -> None:
-        """Do what a new run does before its first update."""
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint, whose numbers anybody may have written.
-
-        Raises:
-            One of `BROKEN`.
-        """
-
-    def advance(self, stopping: Callable[[], bool]) -> Figures | None:
-        """Do an update or a round; return its figures, None if it was stopped within."""
-
-    def policy(self) -> Policy:
-        """Return the learner as it is now."""
-
-    def checkpoint(self) -> Checkpoint:
-        """Return all that `restore` needs."""
-
-    def finish(self, tell: Callable[[str], None]) -> None:
-        """Do what is due when a run is complete; it may have been done already."""
-
-
 class Run:
-    """A run that is being trained: its folder, settings, boards and ratings.
+    """An open run: its folder, settings, boards and ratings.
 
     Args:
-        folder: of the run.
-        settings: of the run.
-        named: specs that the user has named now; of the run's other agents only those are made
-            that a file may name, see `registry.check_spec_in_file`.
-        executor: who plays games apart from the learner, in `alphazero`.
+        folder: the run folder.
+        settings: the run's settings.
+        trusted: agent specs that the user has just typed; the run's other agents must be ones that
+            a file may name: see `registry.check_spec_in_file`.
+        executor: plays the games of `alphazero`.
 
     Attributes:
-        specs: of the agents that the learner meets: what is made of each.
+        specs: for each opponent's spec in the settings, the spec to make the agent from.
         pool: the boards.
-        rating: the newest, None before the first.
-        best_elo: of the highest rating so far.
+        rating: the newest rating; None before the first.
+        best_elo: the Elo of the highest rating so far.
     """
 
     def __init__(
-        self, folder: Path, settings: RunSettings, named: Container[str], executor: Executor
+        self, folder: Path, settings: RunSettings, trusted: Container[str], executor: Executor
     ) -> None:
         check_links(folder)
         self.folder, self.settings, self.executor = folder, settings, executor
         where = f"{folder / CONFIG}: agents"
         self.specs = {
-            spec: check_spec_in_file(spec, where, folder, named) for spec in agents_of(settings)
+            spec: check_spec_in_file(spec, where, folder, trusted)
+            for spec in opponent_specs(settings)
         }
         self.pool = settings.pool
         self.rating: Rating | None = None
@@ -170,11 +141,11 @@ class Run:
 
     @property
     def snapshots(self) -> Path:
-        """The folder of the policy files that are kept along the way."""
+        """The folder of the snapshots."""
         return self.folder / "policies"
 
     def snapshot(self, done: int) -> Path:
-        """Return the policy file that is kept of the learner as it was then."""
+        """Return the path of the policy file of the learner after `done` steps or rounds."""
         return self.snapshots / f"{done:09d}"
 
     def new_network(self, **options: Any) -> PolicyNetwork:
@@ -182,39 +153,39 @@ class Run:
         return _new_network(self.settings, **options)
 
     def load_start(self, network: PolicyNetwork) -> None:
-        """Give a network the weights of the policy that the run begins with, if there is one."""
+        """Load the weights of the policy to start from, if the settings name one."""
         self._splits = _load_start(self.settings, network)
 
     def freeze(
-        self, network: PolicyNetwork, done: int, extra: BoardPool | None = None, **told: Any
+        self, network: PolicyNetwork, done: int, extra: BoardPool | None = None, **metadata: Any
     ) -> Policy:
-        """Return a network as a policy, with a summary of its training.
+        """Return a network as a policy with a summary of its training.
 
-        Without how long the run is: it may grow, the policy is the same.
+        The summary leaves out the run's length: a longer run makes the same policy here.
 
         Args:
-            network: the learner's.
-            done: of the run's length.
-            extra: boards that it is trained on beside those of the run.
-            told: what else there is to say.
+            network: the learner's network.
+            done: the finished length of the run.
+            extra: further boards that the network was trained on.
+            metadata: further entries of the summary.
         """
         settings = asdict(self.settings)
         del settings[self.settings.LENGTH]
-        training = {"method": self.settings.METHOD, self.settings.LENGTH: done} | told
+        training = {"method": self.settings.METHOD, self.settings.LENGTH: done} | metadata
         splits = [*self._splits, *(board_summary(extra)["splits"] if extra else [])]
         training |= {"settings": settings, "board": board_summary(self.pool, splits)}
-        return frozen(network, training)
+        return network.to_policy(training)
 
     def rate(self, policy: Policy) -> tuple[Figures, bool]:
-        """Place the learner on the ladder; keep it as `best` if it never stood higher.
+        """Rate the learner on the ladder; save it as `best` if its rating is the highest so far.
 
         Returns:
-            The figures, none if the run is not rated, and whether it never stood higher.
+            The figures, empty for a run without ratings, and whether the rating is the highest.
         """
         if self._ladder is None:
             return {}, False
-        agent = PolicyAgent.from_policy(policy, "learner")
-        self.rating = place(agent, self._ladder, self.settings.rating_games, self.settings.seed)
+        agent, settings = PolicyAgent.from_policy(policy, "learner"), self.settings
+        self.rating = rate_learner(agent, self._ladder, settings.rating_games, settings.seed)
         is_best = self.best_elo is None or self.rating.elo > self.best_elo
         if is_best:
             self.best_elo = self.rating.elo
@@ -224,81 +195,126 @@ class Run:
         return {f"rating/{name}": value for name, value in figures.items()}, is_best
 
     def state(self) -> RunState:
-        """Return what a checkpoint keeps of this."""
-        rated_on = self._ladder.hash if self._ladder else None
-        return RunState(rated_on, self.rating, self.best_elo, tuple(self._splits))
+        """Return this run's part of a checkpoint."""
+        return RunState(self._ladder_hash(), self.rating, self.best_elo, tuple(self._splits))
 
     def restore(self, state: RunState) -> None:
-        """Go back to what `state` told.
+        """Restore what `state` returned.
 
         Raises:
-            RunError: if the run was rated on another ladder.
+            RunError: if another ladder rated the run.
         """
-        known = self._ladder.hash if self._ladder else None
-        if state.ladder != known:
+        if state.ladder != self._ladder_hash():
             raise RunError(
-                f"{self.folder}: rated on the ladder {str_short(state.ladder)}, the file is now "
-                f"{known}: restore it, or ratings could not be compared"
+                f"{self.folder}: ladder: expected the one with hash {str_short(state.ladder)}, "
+                f"got {self._ladder_hash()}: restore the file, or ratings cannot be compared"
             )
         self.rating, self.best_elo, self._splits = state.rating, state.best_elo, list(state.splits)
 
     def save(self, policy: Policy, checkpoint: Checkpoint) -> None:
-        """Write `last`, and a checkpoint: whole or not at all."""
+        """Save `last` and a checkpoint; an interrupted write leaves no partial file."""
         policy.save(self.folder / "last")
         if self.best_elo is None:
             policy.save(self.folder / "best")
         counters = {**checkpoint.counters, "run": self.state().to_dict()}
         write_checkpoint(self.folder, checkpoint._replace(counters=counters))
 
+    def _ladder_hash(self) -> str | None:
+        return self._ladder.hash if self._ladder else None
+
+
+class Trainer(ABC):
+    """A training method: the updates or rounds of a run.
+
+    Attributes:
+        run: the run to train.
+        network: the learner's network.
+    """
+
+    run: Run
+    network: PolicyNetwork
+
+    @property
+    @abstractmethod
+    def done(self) -> int:
+        """The finished length of the run, in steps, updates or rounds."""
+
+    def start(self) -> None:
+        """Prepare a new run: load the policy to start from, if there is one."""
+        self.run.load_start(self.network)
+
+    @abstractmethod
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Restore a checkpoint, which may come from an untrusted source.
+
+        Raises:
+            One of `checkpoint.READ_ERRORS`.
+        """
+
+    @abstractmethod
+    def advance(self, stopping: Callable[[], bool]) -> Figures | None:
+        """Do one update or round and return its figures, or None if `stopping()` ended it early."""
+
+    @abstractmethod
+    def policy(self) -> Policy:
+        """Return the learner's current policy."""
+
+    @abstractmethod
+    def checkpoint(self) -> Checkpoint:
+        """Return the state that `restore` takes."""
+
+    def finish(self, report: Callable[[str], None]) -> None:  # noqa: B027  optional
+        """Do the work that is due at the end of a run; may be called again on a resume."""
+
 
 def begin(folder: str | Path, settings: RunSettings) -> None:
-    """Make a run folder that `train` can begin.
+    """Create a run folder for `train`.
 
     Raises:
         RunError, PolicyError: if the policy to start from does not fit.
-        Others: as `begin_folder`.
+        Others: as `create_folder`.
     """
     if settings.start_from:
         with explain_memory_errors(folder):
             _load_start(settings, _new_network(settings))
-    begin_folder(folder, settings)
+    create_folder(folder, settings)
 
 
 def train(
     folder: str | Path,
     report: Callable[[Progress], None] = lambda progress: None,
-    named: Container[str] = (),
+    trusted: Container[str] = (),
     executor: Executor | None = None,
 ) -> bool:
     """Train a run to its end, from its newest checkpoint if it has one.
 
-    Ctrl-C saves a checkpoint at the next update and stops.
+    Ctrl-C stops at the next update, after saving a checkpoint.
 
     Args:
-        folder: of the run.
+        folder: the run folder.
         report: called after each update or round.
-        named: specs that the user has named now: see `Run`.
-        executor: who plays games apart from the learner; None: this process.
+        trusted: agent specs that the user has just typed: see `Run`.
+        executor: plays the games of `alphazero`; None: this process.
 
     Returns:
         Whether the run is complete.
 
     Raises:
-        RunError: if the run cannot be gone on with, or saved, or a number in it is not finite.
-        AgentError: if it names an agent that a file may not name.
-        InUseError: if another command works in the folder.
-        AgentFailed: if a player fails.
+        RunError: if the run cannot be resumed or saved, or a number in it is not finite.
+        AgentError: if the run names an agent that files may not name.
+        InUseError: if another command uses the folder.
+        AgentFailed: if an agent fails.
     """
     folder = Path(folder)
     with (
-        kept_folder(folder) as settings,
-        told_once(),
+        locked_run(folder) as settings,
+        hide_writer_errors(),
         explain_memory_errors(folder),
         torch_threads(settings.threads),
-        repeatable(),
+        deterministic(),
     ):
-        run = Run(folder, settings, named, executor or SerialExecutor())
-        trainer = _resumed(run)
+        run = Run(folder, settings, trusted, executor or SerialExecutor())
+        trainer = _make_trainer(run)
         with closing(Logs(folder / METRICS, settings.LENGTH, trainer.done)) as logs:
             complete = _train(run, trainer, logs, report)
         if complete:
@@ -307,7 +323,7 @@ def train(
 
 
 def _train(run: Run, trainer: Trainer, logs: Logs, report: Callable[[Progress], None]) -> bool:
-    """Go on until the run is complete or interrupted, and save; return whether it is complete."""
+    """Train until the run is complete or interrupted, and save; return whether it is complete."""
     settings, total = run.settings, run.settings.length
     saved = trainer.done if checkpoints(run.folder) else -1
     report(_progress(run, trainer, {}))
@@ -322,50 +338,71 @@ def _train(run: Run, trainer: Trainer, logs: Logs, report: Callable[[Progress], 
     with interruptible() as stopping:
         while trainer.done < total and not stopping():
             before = trainer.done
-            figures = _advanced(run, trainer, stopping)
+            figures = _advance(run, trainer, stopping)
             if figures is None:
                 break
             is_best = is_rated = False
-            if _passed(before, trainer.done, settings.rate_every) or trainer.done >= total:
+            if reached_multiple(before, trainer.done, settings.rate_every) or trainer.done >= total:
                 rated, is_best = run.rate(trainer.policy())
                 figures, is_rated = figures | rated, bool(rated)
             logs.write(trainer.done, figures)
             report(_progress(run, trainer, figures, is_new=is_rated, is_best=is_best))
-            if _passed(before, trainer.done, settings.checkpoint_every):
+            if reached_multiple(before, trainer.done, settings.checkpoint_every):
                 save()
         save()
     return trainer.done >= total
 
 
-def _advanced(run: Run, trainer: Trainer, stopping: Callable[[], bool]) -> Figures | None:
+def _advance(run: Run, trainer: Trainer, stopping: Callable[[], bool]) -> Figures | None:
     try:
         return trainer.advance(stopping)
     except FloatingPointError as error:
         kept = checkpoints(run.folder)
-        advice = f"{kept[-1]} is the last one before it" if kept else "there is no checkpoint"
+        newest = f"the newest checkpoint is {kept[-1]}" if kept else "there is no checkpoint"
         raise RunError(
-            f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: {advice}; a "
+            f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: {newest}; a "
             "lower learning_rate may help"
         ) from None
 
 
-def _passed(before: int, done: int, every: int) -> bool:
-    """Return whether a multiple of a number was passed: where a run stops does not move them."""
+def reached_multiple(before: int, done: int, every: int) -> bool:
+    """Return whether counting from `before` to `done` reached a multiple of `every`; 0: never.
+
+    The events of a run are at the same places wherever it was stopped.
+    """
     return bool(every) and done // every > before // every
 
 
-def _progress(run: Run, trainer: Trainer, figures: Figures, **told: Any) -> Progress:
+def _progress(run: Run, trainer: Trainer, figures: Figures, **options: Any) -> Progress:
     settings = run.settings
-    return Progress(trainer.done, settings.length, settings.LENGTH, figures, run.rating, **told)
+    return Progress(trainer.done, settings.length, settings.LENGTH, figures, run.rating, **options)
 
 
-def _resumed(run: Run) -> Trainer:
-    """Return the trainer of a run as its newest checkpoint has it; without one, at the beginning.
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a flag, which the yielded function returns; the second raises."""
+    pressed = False
 
-    Methods are imported here: one of them needs Stable-Baselines3, and no other does.
+    def press(signum: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.signal(signal.SIGINT, previous)
+
+    previous = signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _make_trainer(run: Run) -> Trainer:
+    """Return the trainer of a run, restored from its newest checkpoint or ready to begin.
+
+    Its module is imported here: only `ppo` needs Stable-Baselines3.
     """
     method = run.settings.METHOD
-    trainer: Trainer = import_module(f"tokaido_env.learn.{method}").make_trainer(run)
+    module = import_module(f"tokaido_env.learn.{method}")
+    trainer: Trainer = getattr(module, _TRAINERS[method])(run)
     found = checkpoints(run.folder)
     if not found:
         trainer.start()
@@ -377,9 +414,9 @@ def _resumed(run: Run) -> Trainer:
         trainer.restore(checkpoint)
     except RunError:
         raise
-    except BROKEN as error:
-        advice = f"delete it to go on from {found[-2]}" if found[1:] else "train anew"
-        raise broken(found[-1], error, advice) from None
+    except READ_ERRORS as error:
+        remedy = f"delete it to resume from {found[-2]}" if found[1:] else "begin a new run"
+        raise broken_checkpoint(found[-1], error, remedy) from None
     return trainer
 
 

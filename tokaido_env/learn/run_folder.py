@@ -1,16 +1,16 @@
-"""Run folders: what stands where, and how a run is begun, found again and locked.
+"""Run folders: layout, creation, settings files, locks and checks before a resume.
 
-A run folder, whatever trains in it, holds
+A run folder of any method holds
 
     config.toml           method, all settings, versions and layouts
-    metrics.jsonl, tb/    what was logged, for programs and for TensorBoard
-    checkpoints/<done>/   all that the run needs to go on: see `checkpoint`
+    metrics.jsonl, tb/    metrics, for programs and for TensorBoard
+    checkpoints/<done>/   the complete state of the run: see `checkpoint`
     policies/<done>       snapshots, as policy files
-    last, best            policy files: the newest, and the one that was rated highest
-    shards/               of `alphazero`: samples of self-play, as `replay_buffer` tells
+    last, best            policy files: the newest, and the one with the highest rating
+    shards/               of `alphazero`: samples of self-play: see `replay_buffer`
 
-`done` counts steps, updates or rounds, as the method does. Nothing in the folder can run code when
-it is loaded. A resumed run goes on exactly as if it had not stopped.
+`done` counts steps, updates or rounds, as the method does. Loading a file of the folder never
+executes code from it. A resumed run makes the same bytes as one that never stopped.
 """
 
 from __future__ import annotations
@@ -42,42 +42,40 @@ VERSION = 2  # of run folders
 
 _TABLES = ("run", "settings", "layout", "versions")  # of config.toml
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
-_LITTER = (
-    LOCK_SUFFIX,
-    CONFIG + TEMP_SUFFIX,
-)  # what a command that was killed may leave in a new folder
+_LEFTOVERS = (LOCK_SUFFIX, CONFIG + TEMP_SUFFIX)  # a killed command may leave these in a new folder
 _FILES = r"config\.toml|metrics\.jsonl|best|last|policies/\d+|shards/\d{4}-\d{4}\.npz"
 _FOLDERS = r"checkpoints/\d+"
 
 
 class Config(NamedTuple):
-    """What a file of settings says.
+    """The contents of a settings file.
 
     Attributes:
-        method: of training; None if the file does not tell.
-        settings: some or all of them, of the right types.
+        method: the training method; None if the file does not name one.
+        settings: some or all settings, with checked types.
     """
 
     method: str | None
     settings: dict[str, Any]
 
 
-def read_config(path: str | Path, method: str | None = None, given: Iterable[str] = ()) -> Config:
-    """Read the method and the settings of a TOML file, as `config.toml` has them.
+def read_config(path: str | Path, method: str | None = None, ignored: Iterable[str] = ()) -> Config:
+    """Read the method and the settings of a TOML file in the format of `config.toml`.
 
     Args:
-        path: the file; any table but [settings], and any setting, may be missing.
-        method: that is asked for; None: the file's, or ppo.
-        given: settings that go before it: what it has of them does not count.
+        path: the file; every table but [settings], and every setting, is optional.
+        method: the expected method; None: the file's, or ppo.
+        ignored: settings to leave out, because the command line sets them.
 
     Raises:
-        RunError: naming what is unknown, and the nearest that is known, or of the wrong type.
-        AgentError: if it names an agent that a file may not name: `registry.check_spec_in_file`.
-            A policy may lie beside the file.
+        RunError: if a name is unknown (the message has the nearest known name), or a value has the
+            wrong type.
+        AgentError: if the file names an agent that files may not name: see
+            `registry.check_spec_in_file`. Policy files may be in the file's folder.
     """
     path = Path(path)
     found = _read(path, method)
-    settings = {name: value for name, value in found.settings.items() if name not in given}
+    settings = {name: value for name, value in found.settings.items() if name not in ignored}
     if "agents" in settings:
         settings["agents"] = join_specs(
             check_spec_in_file(spec, f"{path}: agents", path.parent)
@@ -86,18 +84,18 @@ def read_config(path: str | Path, method: str | None = None, given: Iterable[str
     return found._replace(settings=settings)
 
 
-def begin_folder(folder: str | Path, settings: RunSettings) -> None:
-    """Make a run folder that can be trained in.
+def create_folder(folder: str | Path, settings: RunSettings) -> None:
+    """Create a run folder with its `config.toml`.
 
     Raises:
-        RunError: if it exists already; nothing in it is touched.
-        InUseError: if another command works in it.
-        BoardError, AgentError, LadderError: if there is no such board, opponent or ladder.
+        RunError: if the folder has other files; they stay as they are.
+        InUseError: if another command uses the folder.
+        BoardError, AgentError, LadderError: if a board, opponent or ladder does not exist.
     """
     folder = Path(folder)
     _check_empty(folder)
-    config = _config(settings)  # the boards are made here
-    for spec in agents_of(settings):
+    config = _config_text(settings)  # raises BoardError
+    for spec in opponent_specs(settings):
         make(spec)
     load_ladder(settings)
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,55 +105,56 @@ def begin_folder(folder: str | Path, settings: RunSettings) -> None:
         write_text(folder / CONFIG, config)
 
 
-def extend(folder: str | Path, asked: Mapping[str, Any]) -> RunSettings:
-    """Compare a run with the settings that are asked of it; its length may grow.
+def extend(folder: str | Path, requested: Mapping[str, Any]) -> RunSettings:
+    """Check that a run has the requested settings; raise its length if a longer run is requested.
 
-    A learning rate falls over the length: in a run that grows it goes on with what a run of that
-    size has at this point. If it is constant, the run goes on as if it had been longer from the
-    start, but for the rating at its first end.
+    The learning-rate schedule spans the length: an extended run continues with the rate that a run
+    of the new length has at this point. With a constant rate the extended run has the same bytes
+    as a run of the new length, except for the rating at the first end.
 
     Returns:
-        The settings of the run as it is now.
+        The settings of the run after the change.
 
     Raises:
         RunError: naming every setting that differs, with both values.
-        InUseError: if another command works in the folder.
+        InUseError: if another command uses the folder.
     """
-    with kept_folder(folder) as settings:
+    with locked_run(folder) as settings:
         own, length = asdict(settings), settings.LENGTH
-        asked = dict(asked)
-        if asked.get(length, 0) > own[length]:
-            settings = replace(settings, **{length: asked.pop(length)})
-        if differing := _differences(own, asked):
+        requested = dict(requested)
+        if requested.get(length, 0) > own[length]:
+            settings = replace(settings, **{length: requested.pop(length)})
+        if differences := _differences(own, requested):
             raise RunError(
-                f"{folder}: cannot go on with other settings (only {length} may grow): {differing}"
+                f"{folder}: cannot resume with other settings (only {length} may grow): "
+                f"{differences}"
             )
         if asdict(settings) != own:
-            write_text(Path(folder) / CONFIG, _config(settings))
+            write_text(Path(folder) / CONFIG, _config_text(settings))
         return settings
 
 
 @contextmanager
-def kept_folder(folder: str | Path) -> Iterator[RunSettings]:
-    """Lock a run for this process, sweep it, and give its settings.
+def locked_run(folder: str | Path) -> Iterator[RunSettings]:
+    """Lock a run for this process, delete unfinished files, and yield its settings.
 
     Raises:
-        RunError: as `load_settings`, or if the run's board has changed since it was begun.
-        InUseError: if another command works in the folder.
+        RunError: as `load_settings`, or if the run's board has changed since the run began.
+        InUseError: if another command uses the folder.
     """
     folder = Path(folder)
-    load_settings(folder)  # what is no run is refused before anything is written
+    load_settings(folder)  # refuses other folders before the lock file is written
     with locked(folder):
         settings = load_settings(folder)
         path = folder / CONFIG
-        known = settings.pool.hash
-        begun = _table(_read_toml(path), "versions").get("board_hash", known)
-        if begun != known:
+        current = settings.pool.hash
+        recorded = _table(_read_toml(path), "versions").get("board_hash", current)
+        if recorded != current:
             raise RunError(
-                f"{path}: versions.board_hash: begun on a board of hash {repr_short(begun)}, "
-                f"{settings.board} now has {known}: restore the board, or train anew"
+                f"{path}: versions.board_hash: the run began with {repr_short(recorded)}, but "
+                f"{settings.board} now has {current}: restore the board, or begin a new run"
             )
-        _sweep(folder)
+        _delete_unfinished(folder)
         yield settings
 
 
@@ -163,7 +162,7 @@ def load_settings(folder: str | Path) -> RunSettings:
     """Read the settings of a run.
 
     Raises:
-        RunError: if there is no run, or it was made for other rules, actions or features.
+        RunError: if the folder has no run, or a run for other rules, actions or inputs.
     """
     path = Path(folder) / CONFIG
     if not path.is_file():
@@ -174,8 +173,8 @@ def load_settings(folder: str | Path) -> RunSettings:
             found = _table(config, table).get(key)
             if found != value:
                 raise RunError(
-                    f"{path}: {table}.{key}: this version has {value!r}, the run "
-                    f"{repr_short(found)}: train anew, or use the version that made it"
+                    f"{path}: {table}.{key}: expected {value!r}, got {repr_short(found)}: begin a "
+                    "new run, or use the version of tokaido-env that made this one"
                 )
     method, settings = _read(path)
     kind = METHODS[method or PpoSettings.METHOD]
@@ -185,33 +184,30 @@ def load_settings(folder: str | Path) -> RunSettings:
     return kind(**settings)
 
 
-def agents_of(settings: RunSettings) -> list[str]:
-    """Return the specs of the agents that a run's learner plays against."""
+def opponent_specs(settings: RunSettings) -> list[str]:
+    """Return the specs of the agents that the learner plays against, without its own snapshots."""
     return split_specs(settings.agents) if isinstance(settings, PpoSettings) else []
 
 
 def load_ladder(settings: RunSettings) -> Ladder | None:
-    """Read the ladder that a run is rated on, None if it is not rated.
+    """Read the ladder that rates a run's policies; return None if the run has no ratings.
 
     Raises:
-        LadderError: saying what helps.
+        LadderError: if the ladder does not exist or does not fit; the message has the remedy.
     """
     if not settings.rate_every:
         return None
     path = Path(settings.ladder) if settings.ladder else ladder_for(settings.pool)
     try:
-        return Ladder.load(path, settings.board, named=agents_of(settings))
+        return Ladder.load(path, settings.board, named=opponent_specs(settings))
     except LadderError as error:
         raise LadderError(
-            f"{error}; --ladder FILE names another, --rate-every 0 trains without ratings"
+            f"{error}; choose another with --ladder FILE, or train without ratings: --rate-every 0"
         ) from None
 
 
-def _sweep(folder: Path) -> None:
-    """Delete what a command that was killed has left half-written.
-
-    What lies behind links is left alone.
-    """
+def _delete_unfinished(folder: Path) -> None:
+    """Delete unfinished files of a killed command; do not follow links."""
     parts = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     for part in (folder, *parts):
         for path in part.glob("*" + TEMP_SUFFIX):
@@ -225,19 +221,19 @@ def _sweep(folder: Path) -> None:
 
 
 def _read(path: Path, method: str | None = None) -> Config:
-    """Return the method and the checked settings of a file, whatever agents they name."""
+    """Return the method and the settings of a file, checked except for the agents."""
     config = _read_toml(path)
-    _refuse_unknown(path, "table", config, _TABLES)
-    told = _table(config, "run").get("method")
-    if told is not None and (told not in list(METHODS) or method not in (None, told)):
+    _check_known(path, "table", config, _TABLES)
+    found = _table(config, "run").get("method")
+    if found is not None and (found not in list(METHODS) or method not in (None, found)):
         expected = method or ", ".join(METHODS)
-        raise RunError(f"{path}: run.method: expected {expected}, got {repr_short(told)}")
+        raise RunError(f"{path}: run.method: expected {expected}, got {repr_short(found)}")
     if not isinstance(config.get("settings"), dict):
         raise RunError(f"{path}: expected a table [settings]")
-    kind, settings = METHODS[told or method or PpoSettings.METHOD], config["settings"]
-    _refuse_unknown(path, "setting", settings, kind.defaults())
+    kind, settings = METHODS[found or method or PpoSettings.METHOD], config["settings"]
+    _check_known(path, "setting", settings, kind.defaults())
     try:
-        return Config(told, {name: kind.checked(name, value) for name, value in settings.items()})
+        return Config(found, {name: kind.checked(name, value) for name, value in settings.items()})
     except RunError as error:
         raise RunError(f"{path}: {error}") from None
 
@@ -250,49 +246,52 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return a table of a configuration, an empty one if there is none."""
+    """Return a table of a configuration; an empty one if it is missing."""
     table = config.get(name)
     return table if isinstance(table, dict) else {}
 
 
-def _refuse_unknown(path: Path, what: str, names: Iterable[str], known: Iterable[str]) -> None:
+def _check_known(path: Path, noun: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `RunError` with the nearest known name if a name is unknown."""
     for name in names:
         if name not in known:
             nearest = get_close_matches(name[:MAX_VALUE_CHARS], known, n=1, cutoff=0)
             raise RunError(
-                f"{path}: unknown {what} {repr_short(name)}: the nearest is {nearest[0]!r}"
+                f"{path}: unknown {noun} {repr_short(name)}: the nearest is {nearest[0]!r}"
             )
 
 
-def _differences(own: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """Return how the settings asked for differ from a run's own, empty if they do not."""
+def _differences(own: Mapping[str, Any], requested: Mapping[str, Any]) -> str:
+    """Return a text of the requested settings that differ from the run's; empty if none does."""
     return "; ".join(
-        f"{name}: the run has {repr_short(own.get(name))}, asked for {repr_short(value)}"
-        for name, value in asked.items()
+        f"{name}: expected {repr_short(own.get(name))}, got {repr_short(value)}"
+        for name, value in requested.items()
         if value != own.get(name)
     )
 
 
 def _check_empty(folder: Path) -> None:
     if folder.is_file() or (
-        folder.exists() and any(path.name not in _LITTER for path in folder.iterdir())
+        folder.exists() and any(path.name not in _LEFTOVERS for path in folder.iterdir())
     ):
-        raise RunError(f"{folder}: is not empty; resume it, or choose another folder")
+        raise RunError(
+            f"{folder}: expected an empty folder: resume the run, or choose another folder"
+        )
 
 
 def _layout() -> dict[str, Any]:
-    """Return what a learner depends on: it cannot go on with another."""
+    """Return the versions that must stay the same during a run."""
     return {"rules": RULES_VERSION, "actions": ACTION_TABLE_VERSION, "inputs": INPUTS_HASH}
 
 
-def _config(settings: RunSettings) -> str:
+def _config_text(settings: RunSettings) -> str:
     versions = {"python": platform.python_version(), "board_hash": settings.pool.hash}
     versions |= {name: _version_of(name) for name in _PACKAGES}
     run = {"method": settings.METHOD, "version": VERSION}
-    meanings = settings.help_texts()
+    help_texts = settings.help_texts()
     tables: tuple[dict[str, Any], ...] = (run, asdict(settings), _layout(), versions)
     return "\n".join(
-        f"[{table}]\n" + "".join(_line(name, value, meanings) for name, value in values.items())
+        f"[{table}]\n" + "".join(_line(name, value, help_texts) for name, value in values.items())
         for table, values in zip(_TABLES, tables, strict=True)
     )
 
@@ -304,7 +303,7 @@ def _version_of(package: str) -> str:
         return "none"
 
 
-def _line(name: str, value: Any, meanings: Mapping[str, str]) -> str:
-    # JSON's numbers and strings are TOML's too, but for one that TOML wants escaped.
+def _line(name: str, value: Any, help_texts: Mapping[str, str]) -> str:
+    # JSON's numbers and strings are valid TOML, except that TOML needs DEL escaped.
     line = f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
-    return f"{line:<40}  # {meanings[name]}\n" if name in meanings else line + "\n"
+    return f"{line:<40}  # {help_texts[name]}\n" if name in help_texts else line + "\n"

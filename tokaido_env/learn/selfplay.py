@@ -1,6 +1,6 @@
-"""Self-play PPO: thousands of whole games side by side, then an update of the network.
+"""Self-play PPO: whole games of the network against itself, then an update of the network.
 
-An update depends on the weights before it and its number alone.
+An update depends only on the weights before it and on its number.
 """
 
 from __future__ import annotations
@@ -16,91 +16,84 @@ from tokaido_env.agents.policy import Policy
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked, moments_of, restore_learner
 from tokaido_env.learn.rollouts import Rollout, play_games
-from tokaido_env.learn.run import Figures, Run
+from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.settings import SelfPlaySettings
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.learn.update import update
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _GAMES, _ORDER = 1, 2  # purposes of seeds
-_MEAN = "mean."  # what averaged weights are called in a checkpoint
+_EMA = "mean."  # prefix of the averaged weights in a checkpoint
 
 
-def make_trainer(run: Run) -> SelfPlayTrainer:
-    """Return the trainer of a run."""
-    return SelfPlayTrainer(run)
-
-
-class SelfPlayTrainer:
-    """A network and its optimizer.
+class SelfPlayTrainer(Trainer):
+    """Trainer of `selfplay`: a network, its optimizer and the moving average of its weights.
 
     Attributes:
-        done: updates so far.
-        decisions: so far.
+        decisions: number of decisions so far.
     """
+
+    done = 0
 
     def __init__(self, run: Run) -> None:
         self.run, settings = run, cast(SelfPlaySettings, run.settings)
         self.settings, self.extra_pool = settings, settings.extra_pool
-        self.done = self.decisions = 0
+        self.decisions = 0
         network = run.new_network(dtype=_PRECISIONS[settings.precision])
         self.network = network.to(_device(settings))
-        self.averaged = deepcopy(self.network)
+        self.ema = deepcopy(self.network)
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), settings.learning_rate, eps=1e-5, fused=True
         )
 
     def start(self) -> None:
-        """Begin with the policy to start from, if there is one."""
-        self.run.load_start(self.network)
-        self.averaged.load_state_dict(self.network.state_dict())
+        """Load the policy to start from, if there is one, into both networks."""
+        super().start()
+        self.ema.load_state_dict(self.network.state_dict())
 
     def advance(self, stopping: Callable[[], bool]) -> Figures:
-        """Play games, learn from them, keep a snapshot if one is due."""
+        """Play games, update the network with them, and save a snapshot if one is due."""
         settings, began = self.settings, time.perf_counter()
         self._set_learning_rate()
-        played = self._play()
-        learning = time.perf_counter()
+        rollout = self._play()
+        played = time.perf_counter()
         generator = torch.Generator()
         generator.manual_seed(self._seed(_ORDER))
-        losses = update(self.network, self.optimizer, played, settings, generator)
-        self._average()
+        losses = update(self.network, self.optimizer, rollout, settings, generator)
+        self._update_ema()
         self.done += 1
-        self.decisions += len(played.decisions.game)
+        self.decisions += len(rollout.decisions.game)
         if self.done % settings.snapshot_every == 0:
             self.policy().save(self.run.snapshot(self.done))
         seconds = time.perf_counter() - began
-        times = {"playing": learning - began, "learning": seconds - (learning - began)}
-        times["steps_per_second"] = len(played.decisions.game) / seconds
+        times = {"playing": played - began, "learning": seconds - (played - began)}
+        times["steps_per_second"] = len(rollout.decisions.game) / seconds
         return {
             "decisions": self.decisions,
             **losses._asdict(),
-            **_summary(played),
+            **_summary(rollout),
             **{f"time/{name}": value for name, value in times.items()},
         }
 
     def policy(self) -> Policy:
-        """Return the averaged network as it is now."""
+        """Return the network with averaged weights."""
         extra = self.extra_pool if self.settings.extra_boards else None
-        return self.run.freeze(self.averaged, self.done, extra, decisions=self.decisions)
+        return self.run.freeze(self.ema, self.done, extra, decisions=self.decisions)
 
     def checkpoint(self) -> Checkpoint:
-        """Return all that `restore` needs."""
+        """Return the state that `restore` takes."""
         weights = self.network.state_dict()
-        weights |= {_MEAN + name: mean for name, mean in self.averaged.state_dict().items()}
+        weights |= {_EMA + name: mean for name, mean in self.ema.state_dict().items()}
         counters = {"decisions": self.decisions}
         return Checkpoint(self.done, weights, moments_of(self.optimizer), {}, counters)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint: see `Trainer.restore`."""
+        """Restore a checkpoint: see `Trainer.restore`."""
         weights = dict(checkpoint.weights)
-        means = {name: weights.pop(_MEAN + name) for name in self.network.state_dict()}
+        means = {name: weights.pop(_EMA + name) for name in self.network.state_dict()}
         restore_learner(self.network, self.optimizer, checkpoint._replace(weights=weights))
-        load_checked(self.averaged, means)
+        load_checked(self.ema, means)
         self.done, self.decisions = checkpoint.done, int(checkpoint.counters["decisions"])
-
-    def finish(self, tell: Callable[[str], None]) -> None:
-        """Do nothing: the value is learnt from games against itself as it is."""
 
     def _play(self) -> Rollout:
         settings, every = self.settings, self.settings.extra_boards_every
@@ -118,26 +111,25 @@ class SelfPlayTrainer:
             group["lr"] = settings.learning_rate * share
 
     @torch.no_grad()
-    def _average(self) -> None:
+    def _update_ema(self) -> None:
         """Move the averaged weights towards the network's."""
         share = 1 - self.settings.ema_decay
-        pairs = zip(self.averaged.parameters(), self.network.parameters(), strict=True)
+        pairs = zip(self.ema.parameters(), self.network.parameters(), strict=True)
         for mean, weight in pairs:
             mean.lerp_(weight, share)
 
 
 def _device(settings: SelfPlaySettings) -> str:
-    """Return the device that the network is on."""
-    there = torch.cuda.is_available()
-    if settings.device == "cuda" and not there:
-        raise RunError("device: expected cpu or auto, as PyTorch finds no GPU")
-    return "cuda" if there and settings.device != "cpu" else "cpu"
+    has_gpu = torch.cuda.is_available()
+    if settings.device == "cuda" and not has_gpu:
+        raise RunError("device: expected cpu or auto, got cuda: PyTorch finds no GPU")
+    return "cuda" if has_gpu and settings.device != "cpu" else "cpu"
 
 
-def _summary(played: Rollout) -> dict[str, Any]:
-    ends = played.ends.astype(float)
+def _summary(rollout: Rollout) -> dict[str, Any]:
+    ends = rollout.ends.astype(float)
     return {
-        "result": float(played.results.mean()),
+        "result": float(rollout.results.mean()),
         "rounds": float(ends[:, 6].mean()),
         "points": float(ends[:, :6].sum() / (2 * len(ends))),
     }

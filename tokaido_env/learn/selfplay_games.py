@@ -1,9 +1,9 @@
-"""Self-play as a task: whole games of a search against itself, noted as samples.
+"""Executor task that plays whole games of search against itself and returns training samples.
 
-Games are played to their end: what drops games that take long would teach that games are short. A
-task may search some decisions in full, for the policy to learn from, and play on by fewer
-simulations between them: more games for the value (Wu 2019, "Accelerating self-play learning in
-Go").
+Games are played to their end: dropping long games would bias the samples towards short ones. With
+playout cap randomization (Wu 2019, "Accelerating self-play learning in Go") only some decisions
+get a full search, and train the policy; the others get few simulations, so that the same time
+makes more games for the value.
 """
 
 from __future__ import annotations
@@ -28,39 +28,40 @@ from tokaido_env.observers import masks
 
 
 class SelfPlayGames(NamedTuple):
-    """Games of a search against itself, a task whose one result is their `Samples`.
+    """Self-play games of a search, as an executor task with one result, their `Samples`.
 
     Attributes:
-        expert: spec of the search.
+        search: spec of the search agent.
         sha256: of its policy file, as `policy_sha256`.
-        pool: the boards; that of each game follows from its seed.
-        games: how many.
-        seed: of the first game, the others follow, and of the other decisions.
-        sampled, uniform: shares of decisions drawn by visits, and from all legal actions.
-        full: share of decisions that are searched by all simulations, if others are not.
-        cheap_sims: simulations for the others, 0 to search all alike. Where so few find another
-            action best than the policy does, all are made after all.
+        pool: the boards; a game's seed chooses its board.
+        games: number of games.
+        seed: of the first game, with the others following, and of the exploration.
+        visit_sampling: share of actions drawn in proportion to visit counts.
+        uniform_sampling: share of actions drawn uniformly from the legal ones.
+        full_search_share: share of decisions with a full search, if `cheap_sims` is not 0.
+        cheap_sims: playout cap of the other decisions; 0: full searches only. A full search
+            follows if the cheap one prefers another action than the network.
     """
 
-    expert: str
+    search: str
     sha256: str
     pool: BoardPool
     games: int
     seed: int
-    sampled: float
-    uniform: float
-    full: float = 1.0
+    visit_sampling: float
+    uniform_sampling: float
+    full_search_share: float = 1.0
     cheap_sims: int = 0
 
     def run(self, make: AgentFactory) -> Iterator[Samples]:
         """Play the games: see `Task.run`."""
-        expert = make(self.expert, self.sha256)
-        if not isinstance(expert, SearchAgent):
-            raise AgentFailed(f"expected a search, as mcts or policy_search, got {self.expert!r}")
-        yield self.samples(expert)
+        agent = make(self.search, self.sha256)
+        if not isinstance(agent, SearchAgent):
+            raise AgentFailed(f"search: expected mcts or policy_search, got {self.search!r}")
+        yield self.samples(agent)
 
-    def samples(self, expert: SearchAgent) -> Samples:
-        """Return the samples of the games, in the order in which they were noted."""
+    def samples(self, agent: SearchAgent) -> Samples:
+        """Play the games; return their samples in the order of play."""
         batch = Batch(self.games, self.pool, observation=None, autoreset=False, copy=False)
         batch.reset(seed=self.seed)
         rng = np.random.Generator(np.random.PCG64(self.seed))
@@ -70,70 +71,60 @@ class SelfPlayGames(NamedTuple):
             boards, states = batch.boards_of(running), copy_rows(batch.states, running)
             legal, keys = batch.legal[running], batch.keys(running)
             positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
-            found, is_full = self._searched(expert, positions, keys, rng)
+            found, is_full = self._search(agent, positions, keys, rng)
             visits = np.where(is_full[:, None], found.visits, 0)
             which = batch.episode_info["board"][running]
-            moves = explored(found.actions, found.visits, legal, rng, self)
-            buffer.add(states, legal, visits, found.values, moves, which, running)
-            batch.advance(running, moves, check=False)
+            actions = self._explore(found, legal, rng)
+            buffer.add(states, legal, visits, found.values, actions, which, running)
+            batch.advance(running, actions, check=False)
             over = batch.over[running]
             rewards[running[over]] = batch.rewards(running[over])
             buffer.end(running[over], rewards)
             running = running[~over]
         return buffer.samples()
 
-    def _searched(
+    def _search(
         self,
-        expert: SearchAgent,
+        agent: SearchAgent,
         positions: PositionBatch,
         keys: npt.NDArray[np.uint64],
         rng: np.random.Generator,
     ) -> tuple[SearchResult, npt.NDArray[np.bool_]]:
-        """Search positions; return which of them in full (Wu 2019, playout cap randomization)."""
-        network, config, theirs = expert.network, expert.config, expert.opponent
+        """Search positions; return the results, and which are of a full search."""
+        network, config, model = agent.network, agent.config, agent.opponent
         if not self.cheap_sims:
-            found = search(network, config, positions, keys, theirs)
+            found = search(network, config, positions, keys, model)
             return found, np.ones(len(keys), np.bool_)
-        is_full = rng.random(len(keys)) < self.full
-        found = search(network, config._replace(sims=self.cheap_sims), positions, keys, theirs)
+        is_full = rng.random(len(keys)) < self.full_search_share
+        found = search(network, config._replace(sims=self.cheap_sims), positions, keys, model)
         if network is not None:
             logits, _ = evaluate_all(network, positions.boards, positions.states, positions.legal)
             is_full |= found.actions != logits.argmax(axis=1)
         rows = np.flatnonzero(is_full)
         if len(rows):
-            in_full = search(network, config, positions.part(rows), keys[rows], theirs)
-            for column, own in zip(found, in_full, strict=True):
-                np.asarray(column)[rows] = own
+            full = search(network, config, positions.part(rows), keys[rows], model)
+            for column, values in zip(found, full, strict=True):
+                np.asarray(column)[rows] = values
         return found, is_full
 
+    def _explore(
+        self, found: SearchResult, legal: npt.NDArray[np.uint64], rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """Return the search's actions, int64 (n,), some of them replaced by random ones."""
+        kind, number = rng.random((2, len(legal)))
+        by_visits = sample_rows(found.visits, number)
+        uniform = sample_rows(masks(legal), number)
+        is_random = kind < self.visit_sampling + self.uniform_sampling
+        actions = np.where(is_random, by_visits, found.actions)
+        return np.where(kind < self.uniform_sampling, uniform, actions)
+
     def __str__(self) -> str:
-        return f"{self.games} games of {repr_short(self.expert)} against itself, seed {self.seed}"
+        return f"{self.games} games of {repr_short(self.search)} against itself, seed {self.seed}"
 
 
-def explored(
-    actions: npt.NDArray[np.int64],
-    visits: npt.NDArray[Any],
-    legal: npt.NDArray[np.uint64],
-    rng: np.random.Generator,
-    task: SelfPlayGames,
+def sample_rows(
+    weights: npt.NDArray[Any], number: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """Replace some of an expert's actions by others, so that games differ.
-
-    Args:
-        actions: int64 (n,), of the expert.
-        visits: (n, N_ACTIONS), by its search.
-        legal: uint64 (n,), the legal actions as bits.
-        rng: draws.
-        task: tells how many.
-    """
-    kind, number = rng.random((2, len(actions)))
-    by_visits = drawn(visits, number)
-    any_legal = drawn(masks(legal), number)
-    played = np.where(kind < task.sampled + task.uniform, by_visits, actions)
-    return np.where(kind < task.uniform, any_legal, played)
-
-
-def drawn(weights: npt.NDArray[Any], number: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return for each row an index drawn by the weights with a number from [0, 1)."""
+    """Return an index per row, sampled by the row's weights with a number in [0, 1)."""
     bounds = np.cumsum(weights, axis=1, dtype=np.float64)
     return np.asarray((bounds <= (number * bounds[:, -1])[:, None]).sum(axis=1))
