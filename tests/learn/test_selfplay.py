@@ -160,7 +160,7 @@ def test_an_update_learns_who_won() -> None:
     played = play_games(network, pool, 16, seed=1)
     optimizer = torch.optim.Adam(network.parameters(), 0.01)
     first, second = (
-        update(network, optimizer, played, TINY, torch.Generator()).value for _ in range(2)
+        update(network, optimizer, played, TINY, torch.Generator()).value_loss for _ in range(2)
     )
     assert second < 0.98 * first < 0.98 * np.log(2)
 

@@ -173,7 +173,7 @@ def _losses(
     rows: Minibatch,
     settings: SelfPlaySettings,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the loss of a minibatch, and its `Losses` as a tensor."""
+    """Return the loss of a minibatch, and its `Losses` as a tensor, in the same order."""
     d, c = data.rollout.decisions, data.rollout.chances
     inputs = d.inputs.index_select(0, rows.decisions)
     board = data.board[rows.decisions]
@@ -200,7 +200,7 @@ def _losses(
     auxiliary_loss = _auxiliary_loss(predictions, targets.auxiliary[nodes])
     loss = policy_loss - settings.entropy_coef * entropy + value_loss
     loss = loss + settings.auxiliary_weight * auxiliary_loss
-    parts = Losses(policy_loss, entropy, value_loss, auxiliary_loss, approx_kl, clip_fraction)
+    parts = [policy_loss, entropy, value_loss, auxiliary_loss, approx_kl, clip_fraction]
     return loss, torch.stack(parts).detach()
 
 

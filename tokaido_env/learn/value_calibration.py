@@ -78,7 +78,8 @@ class Sample(NamedTuple):
 
     def select(self, rows: npt.NDArray[np.bool_]) -> Sample:
         """Return the decisions where `rows` is True."""
-        return Sample(*(column[rows] for column in self))
+        units, results = self.units[rows], self.results[rows]
+        return Sample(self.games[rows], self.rounds[rows], units, results)
 
 
 class CalibratedPolicy(NamedTuple):
