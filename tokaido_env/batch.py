@@ -378,7 +378,7 @@ class Batch:
         chosen = self.all_games if games is None else self._indices(games, unique=True)
         like = self._arrays() | {"boards": self.pool.hashes}
         held = batch_validation.checked_arrays(snapshot, like, len(chosen))
-        boards = self.pool.found(held["boards"], self.episode_info["board"][chosen])
+        boards = self.pool.indices_of_hashes(held["boards"], self.episode_info["board"][chosen])
         foreign = np.flatnonzero(boards < 0)
         if len(foreign):
             game = int(chosen[foreign[0]])
@@ -480,7 +480,7 @@ class Batch:
             return self.episode_info["board"][games].astype(np.int64)
         seeds = np.empty(len(games), np.int64)
         episode_seeds(base_seeds, episodes, seeds)
-        return self.pool.indices(seeds)
+        return self.pool.indices_of_seeds(seeds)
 
     def _starting_states(
         self, games: Games, board_index: npt.NDArray[np.int64], positions: Positions | None

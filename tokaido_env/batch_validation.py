@@ -177,7 +177,7 @@ def states_from(positions: Positions, boards: BoardPool, board_index: Games, gam
     for j, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):
         try:
             if boards.drawn:
-                board_index[j] = boards.index(position.board_name(one))
+                board_index[j] = boards.index_of_name(position.board_name(one))
             states[j] = position.from_dict(boards[int(board_index[j])], one)[0]
         except (position.PositionError, BoardError) as error:
             raise position.PositionError(f"game {game}: {error}", error.key) from None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
+from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS, NO_ACTION
 from tokaido_env.core.arguments import CHANCES, Chance, IllegalMove, check_choice, check_seed
 from tokaido_env.core.bitmask import actions_of, unpack_mask
@@ -77,7 +77,7 @@ class Game:
         chance: Chance = "sampled",
     ) -> None:
         seed = entropy_seed() if seed is None else check_seed(seed)
-        loaded = BoardPool.load(board).of_seed(seed)
+        loaded = BoardPool.load(board).board_of_seed(seed)
         self._begin(loaded, initial_states(loaded.record), seed, chance)
         self._started_from_position = False
 
@@ -427,7 +427,7 @@ def _board_of(position: Mapping[str, Any], boards: Boards | None) -> Board:
     pool = None if boards is None else BoardPool.load(boards)
     if pool is not None and len(pool) == 1:
         return pool[0]
-    return board_named(positions.board_name(position), pool)
+    return board_by_name(positions.board_name(position), pool)
 
 
 def _as_int(move: object) -> int:

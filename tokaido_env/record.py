@@ -17,7 +17,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
+from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import MAX_NAME_CHARS, IllegalMove, escape_text, repr_short
@@ -254,7 +254,7 @@ def _board_and_start(
 ) -> tuple[Board, npt.NDArray[np.void] | None]:
     """Return the board of a record and its initial state, `STATE` (1,), or None for the set-up."""
     try:
-        loaded = board_named(record.board, board)
+        loaded = board_by_name(record.board, board)
     except BoardError as error:
         raise RecordError(f"board: {error}; pass its board file") from None
     if loaded.hash != record.board_hash:

@@ -169,7 +169,7 @@ def replay_chunks(
         size: games of a part, at most.
     """
     pool = BoardPool.load(boards)
-    which = pool.indices(seeds) if which is None else which
+    which = pool.indices_of_seeds(seeds) if which is None else which
     order = np.argsort(which, kind="stable")
     for numbers in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
         for first in range(0, len(numbers), size):

@@ -14,7 +14,7 @@ from tokaido_env.agents.eval_tables import ANY_DIE, EVAL_TABLES, eval_tables_of
 from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.boards.procedural import MOST_BOARDS
+from tokaido_env.boards.procedural import MAX_BOARDS
 from tokaido_env.core.constants import ARTIST, ICONS, MERCHANT, MOUNTAIN_TOWNS, TOWNS, WARES
 
 POOL = BoardPool.load("family:train/40")
@@ -72,7 +72,7 @@ def test_a_pool_of_the_largest_size_is_held() -> None:
     """Of `EVAL_TABLES`, and of what a network of the usual width reads of boards."""
     for shape, dtype in (((), EVAL_TABLES), ((LayerSizes().first,), np.float32)):
         kept = BoardCache(Counted(), shape, dtype)
-        assert MOST_BOARDS * kept._bytes_a_board() <= board_cache.MAX_BYTES
+        assert MAX_BOARDS * kept._bytes_a_board() <= board_cache.MAX_BYTES
 
 
 def test_a_board_that_no_row_can_be_made_of_spoils_no_other() -> None:

@@ -54,7 +54,7 @@ def test_each_pair_is_two_games_on_the_board_of_its_seed(whole: MatchState) -> N
     for number, game in enumerate(whole.games[:16]):
         seed, swapped = int(arena_seed(3, number // 2)), number % 2
         alone = played_alone(agents[::-1] if swapped else agents, seed, SPEC)
-        assert alone.board.name == POOL.of_seed(seed).name
+        assert alone.board.name == POOL.board_of_seed(seed).name
         assert alone.board.name == POOL[int(game["board"])].name
         scores = alone.scores()[::-1] if swapped else alone.scores()
         assert game["points"].tolist() == [[one[key] for key in SCORE_KEYS[:3]] for one in scores]

@@ -1,4 +1,4 @@
-"""Board files: the default one's geometry, and one clear error for each mistake."""
+"""Tests of boards/board.py and boards/reader.py: the default board, errors and the hash."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from tokaido_env.boards.reader import BoardNameWarning
 from tokaido_env.core.constants import AREAS, TOWNS
 from tokaido_env.core.state import BOARD
 
-# RULES.md's table: what each area is next to.
+# The neighbours of each area, from RULES.md.
 ADJACENCY = {
     "A1": "A2 A7 A8",
     "A2": "A1 A3 A6",
@@ -34,7 +34,7 @@ ADJACENCY = {
     "A7": "A1 A6 A8",
     "A8": "A1 A7",
 }
-# The towns on the way between the two coastal towns of each area.
+# The towns between the two coastal towns of each area.
 BORDERS = {
     "A1": "C1 M1 M2 C2",
     "A2": "C2 M2 M3 C3",
@@ -65,16 +65,16 @@ def test_default_board__is_built_in(shikoku: Board) -> None:
     assert Board.load("shikoku") == Board.load(SHIKOKU) == shikoku
 
 
-def test_default_board__every_table_has_its_provenance(shikoku: Board) -> None:
+def test_default_board__has_a_provenance_for_every_table(shikoku: Board) -> None:
     dice = {"dice.pilgrim", "dice.merchant", "dice.artist"}
     entries = {"ring", "routes", "mountains", "areas", "starts", "boutiques"}
     tables = {"commerce", "culture", "temple", "garden"}
-    told = {name for name in shikoku.provenance if name not in shikoku.values()}
-    assert told == dice | entries | tables
+    named = {name for name in shikoku.provenance if name not in shikoku.values()}
+    assert named == dice | entries | tables
 
 
 @pytest.mark.parametrize("area", AREAS)
-def test_default_board__neighbours_and_borders_of_areas(shikoku: Board, area: str) -> None:
+def test_default_board__has_the_areas_of_the_rules(shikoku: Board, area: str) -> None:
     index = AREAS.index(area)
     assert [AREAS[i] for i in shikoku.neighbours[index]] == ADJACENCY[area].split()
     assert shikoku.borders[index] == set(BORDERS[area].split())
@@ -88,7 +88,7 @@ def test_record__has_no_padding() -> None:
     assert BOARD.itemsize == sum(BOARD[name].itemsize for name in BOARD.names or ())
 
 
-# One clear error for each mistake
+# Mistakes in board files
 
 
 TOO_SMALL = [*COASTAL_TOWNS, *["temple"] * 11]
@@ -100,10 +100,10 @@ TOKENS = shikoku_data()["boutiques"]["tokens"]
 
 
 def with_routes(*routes: str, instead: str = "") -> list[list[str]]:
-    """The default routes, some replaced: `with_routes("M3-C5", instead="M4-C5")`."""
-    gone = [route.split("-") for route in instead.split()]
-    assert all(route in ROUTES for route in gone)
-    return [pair for pair in ROUTES if pair not in gone] + [route.split("-") for route in routes]
+    """Return the default routes with some replaced: `with_routes("M3-C5", instead="M4-C5")`."""
+    removed = [route.split("-") for route in instead.split()]
+    assert all(route in ROUTES for route in removed)
+    return [pair for pair in ROUTES if pair not in removed] + [route.split("-") for route in routes]
 
 
 MISTAKES = [
@@ -128,7 +128,7 @@ MISTAKES = [
     ("routes.pairs", with_routes("M4", instead="M4-C5"), "two different towns in each route"),
     ("routes.pairs", with_routes("M4-M4"), "two different towns in each route"),
     ("routes.pairs", with_routes(instead="M4-C5"), "every town reachable from C1"),
-    ("routes.pairs", with_routes("M1-M2", instead="M3-M4"), "no way to C4, C5, M4"),
+    ("routes.pairs", with_routes("M1-M2", instead="M3-M4"), "no route to C4, C5, M4"),
     ("routes.pairs", with_routes("M1-M3"), "11 routes, a tree on 12 towns, got 12"),
     ("routes.pairs", with_routes("M3-C2", "M2-C3", instead="M2-C2 M3-C3"), "routes cross"),
     ("routes.pairs", with_routes("C4-C5", instead="M4-C5"), "one route at each coastal town"),
@@ -161,14 +161,14 @@ MISTAKES = [
     # points
     ("commerce.points", [0, 5, 11, 18, 26, 35], "7 numbers, got 6"),
     ("garden.numbers", [*range(5)], "6 numbers, got 5"),
-    ("garden.numbers", [1, 2, 3, 4, 5, 4], "numbers that never fall"),
+    ("garden.numbers", [1, 2, 3, 4, 5, 4], "a list that never decreases"),
     ("garden.numbers", [1, 2, 3, 4, 5, 256], "from 0 to 255, got 256"),
     ("garden.numbers", {"1": 1}, "6 numbers"),
     # the rest
     ("format", 3, "from 1 to 2, got 3"),
     ("format", True, "from 1 to 2, got True"),
-    ("name", "", "a word"),
-    ("name", 7, "a word"),
+    ("name", "", "text of 1 to 1000 characters"),
+    ("name", 7, "text of 1 to 1000 characters"),
     ("max_rounds", 401, "from 1 to 400, got 401"),
     ("max_rounds", "200", "from 1 to 400, got 200"),
     ("ring.provenance", "grandmother", "one of rulebook, public source"),
@@ -176,7 +176,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("key", "value", "wanted"), MISTAKES)
-def test_mistake__one_error_names_file_key_and_what_was_expected(
+def test_reader__names_file_key_and_expected_value_of_a_mistake(
     tmp_path: Path, key: str, value: Any, wanted: str
 ) -> None:
     path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, value))
@@ -190,7 +190,7 @@ def test_mistake__one_error_names_file_key_and_what_was_expected(
 
 
 @pytest.mark.parametrize("key", ["colour", "ring.colour", "dice.colour", "starts.colour"])
-def test_mistake__an_unknown_key_is_named(tmp_path: Path, key: str) -> None:
+def test_reader__names_an_unknown_key(tmp_path: Path, key: str) -> None:
     path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, 1))
     with pytest.raises(BoardError, match=r"mine\.toml: .*expected only the keys .*, got colour$"):
         Board.load(path)
@@ -205,7 +205,7 @@ def test_mistake__an_unknown_key_is_named(tmp_path: Path, key: str) -> None:
         *["starts.player_1", "starts.player_1.artist", "areas.icons", "commerce.points"],
     ],
 )
-def test_mistake__a_missing_key_is_named(tmp_path: Path, key: str) -> None:
+def test_reader__names_a_missing_key(tmp_path: Path, key: str) -> None:
     path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, DROP))
     missing = key.rpartition(".")[2]
     with pytest.raises(BoardError, match=rf"mine\.toml: .*expected the key '{missing}'"):
@@ -213,13 +213,13 @@ def test_mistake__a_missing_key_is_named(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-def test_mistake__two_characters_start_on_one_station(tmp_path: Path, seat: int) -> None:
+def test_reader__refuses_two_characters_on_one_station(tmp_path: Path, seat: int) -> None:
     data = changed(shikoku_data(), f"starts.player_{seat}.merchant", "C5")
     with pytest.raises(BoardError, match="starts: expected no two characters on one station"):
         Board.load(write_board(tmp_path / "mine.toml", data))
 
 
-def test_mistake__a_file_that_is_not_toml(tmp_path: Path) -> None:
+def test_load__refuses_a_file_that_is_not_toml(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("name shikoku")
     with pytest.raises(BoardError, match=r"mine\.toml: not a TOML file: .*line 1"):
@@ -229,7 +229,7 @@ def test_mistake__a_file_that_is_not_toml(tmp_path: Path) -> None:
         Board.load(path)
 
 
-def test_mistake__no_such_file(tmp_path: Path) -> None:
+def test_load__refuses_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(BoardError, match=r"mine\.toml: no such board file"):
         Board.load(tmp_path / "mine.toml")
     (tmp_path / "folder.toml").mkdir()
@@ -238,14 +238,14 @@ def test_mistake__no_such_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a" * 9999, "\0", "\ud800", "a\nb", "\x1b[31m"])
-def test_mistake__what_no_file_is_called(name: str) -> None:
+def test_load__refuses_impossible_file_names(name: str) -> None:
     with pytest.raises(BoardError, match=r": no such board file$") as error:
         Board.load(f"{name}.toml")
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 300
 
 
-def test_mistake__a_file_with_a_hostile_name(tmp_path: Path) -> None:
+def test_load__escapes_a_hostile_file_name_in_errors(tmp_path: Path) -> None:
     path = write_board(tmp_path / "\x1b[31m\n.toml", changed(shikoku_data(), "format", 3))
     with pytest.raises(
         BoardError, match=r"x1b\[31m\\n\.toml: format: expected .* 1 to 2, got 3$"
@@ -255,21 +255,21 @@ def test_mistake__a_file_with_a_hostile_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 5, True, b"shikoku", {}, np.arange(3)], ids=str)
-def test_mistake__what_is_no_board(wrong: Any) -> None:
+def test_load__refuses_other_types(wrong: Any) -> None:
     with pytest.raises(BoardError, match=r"^board: expected a name, .* or a Board, got "):
         Game(wrong)
 
 
 @pytest.mark.parametrize("name", ["kyoto", "", "../boards/shikoku", "Shikoku"])
-def test_mistake__an_unknown_name(name: str) -> None:
+def test_load__refuses_an_unknown_name(name: str) -> None:
     with pytest.raises(BoardError, match=r"unknown board .*: expected one of .*shikoku.*\.toml"):
         Board.load(name)
 
 
-# Boards of one's own
+# Board files
 
 
-def test_own_board__is_played_from_its_path(tmp_path: Path) -> None:
+def test_load__reads_a_board_file_by_its_path(tmp_path: Path) -> None:
     path = write_board(tmp_path / "other.toml", other_board_data())
     game = Game(path, chance="explicit")
     assert (game.board.name, game.board.source) == ("other", str(path))
@@ -278,7 +278,7 @@ def test_own_board__is_played_from_its_path(tmp_path: Path) -> None:
     assert Game(str(path), seed=3) == Game(Board.load(path), seed=3)
 
 
-def test_own_board__an_edited_file_is_read_anew(tmp_path: Path) -> None:
+def test_load__reads_an_edited_file_again(tmp_path: Path) -> None:
     path = write_board(tmp_path / "mine.toml", shikoku_data())
     assert Board.load(path).max_rounds == 200
     write_board(path, changed(shikoku_data(), "max_rounds", 50))  # another size
@@ -328,7 +328,7 @@ def test_hash__changes_with_what_affects_play(tmp_path: Path, key: str, value: A
         ("starts.player_0.pilgrim", 0),
     ],
 )
-def test_hash__does_not_change_with_words(tmp_path: Path, key: str, value: Any) -> None:
+def test_hash__ignores_names_notes_and_provenances(tmp_path: Path, key: str, value: Any) -> None:
     path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, value))
     board = Board.load(path)
     assert board.hash == Board.load().hash
@@ -337,16 +337,18 @@ def test_hash__does_not_change_with_words(tmp_path: Path, key: str, value: Any) 
 
 
 @pytest.mark.parametrize("name", ["shikoku", "shikoku_ring", "family:7"])
-def test_a_board_that_keeps_the_name_of_another_is_told(name: str, tmp_path: Path) -> None:
+def test_load__warns_of_another_boards_name(name: str, tmp_path: Path) -> None:
     path = write_board(tmp_path / "mine.toml", other_board_data() | {"name": name})
-    told = rf"mine\.toml: name: '{name}' is another board, with other values: choose another name"
-    with pytest.warns(BoardNameWarning, match=told) as warned:
+    message = (
+        rf"mine\.toml: name: '{name}' is another board, with other values: choose another name"
+    )
+    with pytest.warns(BoardNameWarning, match=message) as warned:
         board = Board.load(path)
     assert board.name == name
     assert warned[0].filename == __file__
 
 
 @pytest.mark.parametrize("name", ["shikoku", "mine", "family:99999999999", "family:train/9"])
-def test_a_name_that_stands_for_no_other_board_is_fine(name: str, tmp_path: Path) -> None:
+def test_load__accepts_a_name_of_no_other_board(name: str, tmp_path: Path) -> None:
     data = shikoku_data() if name == "shikoku" else other_board_data()
     assert Board.load(write_board(tmp_path / "mine.toml", data | {"name": name})).name == name

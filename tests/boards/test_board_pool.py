@@ -1,4 +1,4 @@
-"""Boards by spec, and games on pools of them: which board a seed draws, everywhere the same."""
+"""Tests of boards/board_pool.py: specs, boards of seeds, and games on pools."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def number_of(board: Board) -> int:
 # Specs
 
 
-def test_a_pool_has_the_boards_of_its_numbers() -> None:
+def test_load__has_the_boards_of_the_numbers() -> None:
     assert [number_of(board) for board in BoardPool.load("family:valid/3")] == [
         1_000_000,
         1_000_001,
@@ -40,43 +40,46 @@ def test_a_pool_has_the_boards_of_its_numbers() -> None:
     assert pool.hashes.tolist() == [board.hash for board in pool]
 
 
-def test_no_board_is_in_two_splits() -> None:
+def test_splits__are_disjoint() -> None:
     numbers = [number for split in SPLITS.values() for number in split]
     assert len(set(numbers)) == len(numbers)
 
 
-def test_one_board_is_a_pool_of_one(tmp_path: Path) -> None:
+def test_load__makes_a_pool_of_one_board(tmp_path: Path) -> None:
     path = write_board(tmp_path / "other.toml", other_board_data())
     for spec in ("shikoku", path, str(path), Board.load(path), "family:7", "family:007"):
         pool = BoardPool.load(spec)
         board = Board.load(spec)
         assert (len(pool), pool.drawn, pool[0]) == (1, False, board)
         assert (pool.name, pool.hash) == (board.name, board.hash)
-        assert pool.of_seed(2**53 - 1) == board
+        assert pool.board_of_seed(2**53 - 1) == board
 
 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("family:abc", "expected family:NUMBER, or family:SPLIT"),
+        ("family:abc", "expected family:NUMBER, family:SPLIT"),
         ("family:", "expected family:NUMBER"),
         ("family:-1", "expected family:NUMBER"),
         ("family:1.5", "expected family:NUMBER"),
         ("family:train/", "expected family:NUMBER"),
         ("family:train/x", "expected family:NUMBER"),
-        ("family:later/3", "a split of train, valid, test"),
+        ("family:later/3", "SPLIT is one of train, valid, test"),
         (f"family:{2**31}", "expected 0 to 2147483647, got 2147483648"),
         ("family:" + "9" * 18, "expected 0 to 2147483647"),
         ("family:" + "9" * 5000, "expected family:NUMBER"),
-        ("family:train/0", "expected 1 to 100,000 boards of train.*an empty pool"),
+        ("family:train/0", "expected 1 to 100,000 boards of train.*got none"),
         ("family:train", "expected 1 to 100,000 boards of train.*got 1,000,000"),
         ("family:test/101", "expected 1 to 100 boards of test.*got 101"),
         ([], "an empty sequence"),
-        (["shikoku", "family:test"], "a pool of 100 boards: expected one board"),
+        (
+            ["shikoku", "family:test"],
+            "expected one board, such as family:2000000, got family:test, a pool of 100",
+        ),
         (7, "expected a name"),
     ],
 )
-def test_mistake__what_names_no_boards(spec: Any, message: str) -> None:
+def test_load__refuses_invalid_specs(spec: Any, message: str) -> None:
     with pytest.raises(BoardError, match=message) as error:
         BoardPool.load(spec)
     text = str(error.value)
@@ -84,39 +87,34 @@ def test_mistake__what_names_no_boards(spec: Any, message: str) -> None:
     assert "\n" not in text
 
 
-def test_mistake__a_pool_where_one_board_is_needed() -> None:
-    with pytest.raises(BoardError, match=r"family:test: a pool of 100 boards: .* family:2000000"):
-        Board.load("family:test")
-
-
-def test_mistake__several_boards_of_which_a_game_needs_one() -> None:
-    with pytest.raises(BoardError, match="got 2 boards that are not drawn"):
+def test_game__refuses_several_boards_without_a_draw() -> None:
+    with pytest.raises(BoardError, match="got a sequence of 2 boards"):
         Game(["shikoku", "family:3"], seed=1)
 
 
-# Which board a seed draws
+# Boards of seeds
 
 
-def test_boards_are_drawn_evenly_and_apart_from_all_other_luck() -> None:
+def test_board_of_seed__is_uniform_and_independent_of_the_game() -> None:
     pool, n = BoardPool.load(POOL), 24_000
-    boards = pool.indices(np.arange(n))
+    boards = pool.indices_of_seeds(np.arange(n))
     counts = np.bincount(boards, minlength=12)
     assert ((counts - n / 12) ** 2 / (n / 12)).sum() < 31.3  # chi-square, 11 degrees: 0.001
     pairs = np.bincount(12 * boards[:-1] + boards[1:], minlength=144)
     assert ((pairs - n / 144) ** 2 / (n / 144)).sum() < 202  # 143 degrees
-    on_pool, alone = Game(POOL, seed=5), Game(pool.of_seed(5), seed=5)
+    on_pool, alone = Game(POOL, seed=5), Game(pool.board_of_seed(5), seed=5)
     assert on_pool == alone
     assert on_pool.record().events == alone.record().events
 
 
-def test_the_board_of_a_seed_is_frozen() -> None:
-    """Records and results name seeds: the draw may not change."""
+def test_board_of_seed__is_frozen() -> None:
+    """Records and results contain seeds, so their boards must not change."""
     pool = BoardPool.load("family:train/1000")
-    drawn = [pool.of_seed(seed).name for seed in (0, 1, 2, 7, 2**53 - 1)]
+    drawn = [pool.board_of_seed(seed).name for seed in (0, 1, 2, 7, 2**53 - 1)]
     assert drawn == ["family:762", "family:838", "family:893", "family:94", "family:87"]
 
 
-def test_every_episode_has_the_board_of_its_seed() -> None:
+def test_batch__plays_each_episode_on_the_board_of_its_seed() -> None:
     rng = np.random.default_rng(0)
     batch = Batch(6, POOL)
     turn = batch.reset(seed=40)
@@ -140,7 +138,7 @@ def test_every_episode_has_the_board_of_its_seed() -> None:
 # Positions, snapshots, records
 
 
-def test_a_position_is_played_on_the_board_that_it_names() -> None:
+def test_position__is_played_on_the_board_that_it_names() -> None:
     pool = BoardPool.load(POOL)
     there = Game(pool[4], seed=3)
     there.play(there.legal_actions()[0])
@@ -152,19 +150,21 @@ def test_a_position_is_played_on_the_board_that_it_names() -> None:
     assert batch.episode_info["board"].tolist() == [4, 4, 4]
     assert batch.states[2].tobytes() == there.states.tobytes()
     elsewhere = Game("family:99", seed=3).to_dict()
-    with pytest.raises(PositionError, match="game 0: 'family:99' is no board of 'family:train/12'"):
+    with pytest.raises(
+        PositionError, match="game 0: board: 'family:99' is not in 'family:train/12'"
+    ):
         batch.reset(0, elsewhere)
-    with pytest.raises(BoardError, match="'family:99' is no board of"):
+    with pytest.raises(BoardError, match="'family:99' is not in"):
         Game.from_dict(elsewhere, board=POOL)
 
 
 @pytest.mark.parametrize("name", ["family:train/12", "family:train/1", "family:04", "shikoku"])
-def test_mistake__a_name_that_no_board_of_the_pool_has(name: str) -> None:
-    with pytest.raises(BoardError, match="is no board of 'family:train/12'"):
-        BoardPool.load(POOL).index(name)
+def test_index_of_name__refuses_an_unknown_name(name: str) -> None:
+    with pytest.raises(BoardError, match="is not in 'family:train/12'"):
+        BoardPool.load(POOL).index_of_name(name)
 
 
-def test_a_snapshot_brings_its_board_along() -> None:
+def test_snapshot__keeps_the_boards() -> None:
     batch, other = Batch(5, POOL), Batch(5, POOL)
     batch.reset(seed=0)
     other.reset(seed=50)
@@ -181,7 +181,7 @@ def test_a_snapshot_brings_its_board_along() -> None:
         Batch(5, "family:valid").restore(batch.snapshot())
 
 
-def test_a_record_replays_without_the_pool(tmp_path: Path) -> None:
+def test_record__needs_no_pool(tmp_path: Path) -> None:
     game = Game(POOL, seed=8)
     while not game.is_over:
         game.play(game.legal_actions()[-1])
@@ -191,11 +191,11 @@ def test_a_record_replays_without_the_pool(tmp_path: Path) -> None:
     assert loaded == game.record()
     assert (loaded.board, loaded.board_hash) == (game.board.name, game.board.hash)
     assert record.load(path, POOL) == [loaded]
-    with pytest.raises(record.RecordError, match="no board of 'family:test'"):
+    with pytest.raises(record.RecordError, match="is not in 'family:test'"):
         record.load(path, "family:test")
 
 
-def test_mistake__a_record_whose_number_gives_another_hash(tmp_path: Path) -> None:
+def test_record__refuses_another_boards_hash(tmp_path: Path) -> None:
     game = Game("family:8", seed=8)
     line = json.loads(game.record().to_json()) | {"board": "family:9"}
     path = tmp_path / "games.jsonl"

@@ -1,4 +1,4 @@
-"""The family of boards: what each keeps of the printed one, and that it is frozen."""
+"""Tests of boards/generator.py: the family's known values, and that it is frozen."""
 
 import hashlib
 import itertools
@@ -19,18 +19,18 @@ from tokaido_env.arena.tournament import play_selfplay
 from tokaido_env.boards.board import BOARDS_FOLDER
 
 DRAWN = range(40)
-MOST_NUMBER = 2**31 - 1
-# The boards of these numbers, sha256 of their hashes. It never changes: a change is family 2.
+MAX_NUMBER = 2**31 - 1
+# SHA-256 of the boards' hashes by numbers; a change would need a family 2.
 FROZEN = {
     range(256): "22fffddebffe3710b55d1a28c7f3dba41c6d5709f085eee57dd48e140bbb7304",
     range(1_000_000, 1_000_032): "1de06d9d92f8f163bd179c79c138bad021f04246c0497d2e4c38fe738ff32bdb",
     range(2_000_000, 2_000_032): "606dbc1e054fbacdaada1778ca292478bbe2e57d1e7d8cef56e53334f7a25443",
     range(
-        MOST_NUMBER, MOST_NUMBER + 1
+        MAX_NUMBER, MAX_NUMBER + 1
     ): "99b75b4dffafc9f7c9891d75073636e74d8dd7a1750da8bb56b54c3643fed23a",
 }
 
-# What each built-in board changes of the default one.
+# The tables in which each built-in board differs from the default one.
 CHANGES = {
     "shikoku": set(),
     "shikoku_art": {"areas", "culture"},
@@ -45,7 +45,7 @@ CHANGES = {
 
 
 def board_data(board: str | int) -> dict[str, Any]:
-    """A board file: a built-in one by its name, one of the family by its number."""
+    """Return the data of a built-in board by name, or of a family board by number."""
     if isinstance(board, str):
         return tomllib.loads((BOARDS_FOLDER / f"{board}.toml").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
@@ -54,15 +54,15 @@ def board_data(board: str | int) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def walks(routes: dict[str, set[str]], start: str, steps: int) -> list[list[str]]:
-    """The ways of so many steps that enter no space twice."""
+def simple_paths(routes: dict[str, set[str]], start: str, steps: int) -> list[list[str]]:
+    """Return the paths of a number of steps without repeated places."""
     ways = [[start]]
     for _ in range(steps):
         ways = [[*way, to] for way in ways for to in sorted(routes[way[-1]]) if to not in way]
     return ways
 
 
-def towns_of(data: dict[str, Any]) -> dict[str, set[str]]:
+def adjacent_towns(data: dict[str, Any]) -> dict[str, set[str]]:
     routes: dict[str, set[str]] = {}
     for a, b in data["routes"]["pairs"]:
         routes.setdefault(a, set()).add(b)
@@ -74,7 +74,7 @@ def towns_of(data: dict[str, Any]) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("board", [*CHANGES, *DRAWN])
-def test_boards_keep_what_is_printed_in_the_rulebook(board: str | int) -> None:
+def test_boards__have_the_values_of_the_rulebook(board: str | int) -> None:
     data = board_data(board)
     pilgrim, merchant, artist = (data["dice"][die]["faces"] for die in data["dice"])
     assert 4 in pilgrim
@@ -97,10 +97,10 @@ def test_boards_keep_what_is_printed_in_the_rulebook(board: str | int) -> None:
 
 
 @pytest.mark.parametrize("board", [*CHANGES, *DRAWN])
-def test_boards_let_the_worked_examples_happen(board: str | int) -> None:
+def test_boards__allow_the_examples_of_the_rulebook(board: str | int) -> None:
     data = board_data(board)
-    routes, numbers = towns_of(data), data["mountains"]["numbers"]
-    ends = {town: sorted(way[2] for way in walks(routes, town, 2)) for town in routes}
+    routes, numbers = adjacent_towns(data), data["mountains"]["numbers"]
+    ends = {town: sorted(way[2] for way in simple_paths(routes, town, 2)) for town in routes}
     mountains = {town: [e for e in ends[town] if e[0] == "M"] for town in routes}
     # A 2 with one mountain town and one coastal town to choose from; others may be occupied.
     assert any(len(mountains[t]) == 1 and 1 <= len(ends[t]) - 1 <= 4 for t in routes)
@@ -112,7 +112,7 @@ def test_boards_let_the_worked_examples_happen(board: str | int) -> None:
     coast = [f"C{n}" for n in range(1, 9)]
     borders = []
     for start, end in zip(coast, coast[1:] + coast[:1], strict=True):
-        (way,) = [w for n in range(8) for w in walks(routes, start, n) if w[-1] == end]
+        (way,) = [w for n in range(8) for w in simple_paths(routes, start, n) if w[-1] == end]
         borders.append({frozenset(step) for step in itertools.pairwise(way)})
     assert any(
         icons[middle] == "bamboo" and icons[end] == "waterfall"
@@ -122,11 +122,12 @@ def test_boards_let_the_worked_examples_happen(board: str | int) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_built_in_boards_change_what_they_say(name: str) -> None:
+def test_built_in_boards__change_the_tables_of_their_names(name: str) -> None:
     data, default = board_data(name), shikoku_data()
-    told = {"name", "format", "max_rounds"}
+    other = {"name", "format", "max_rounds"}
     values = {
-        key: without_labels(data[key]) != without_labels(default[key]) for key in data.keys() - told
+        key: without_labels(data[key]) != without_labels(default[key])
+        for key in data.keys() - other
     }
     assert {key for key, differs in values.items() if differs} == CHANGES[name]
     assert data["name"] == name
@@ -142,7 +143,7 @@ def without_labels(table: Any) -> Any:
     return {k: without_labels(v) for k, v in table.items() if k not in LABELS}
 
 
-def test_all_boards_are_different_and_can_be_played_to_the_end() -> None:
+def test_boards__differ_and_games_on_them_end() -> None:
     boards = [Board.load(name) for name in CHANGES] + [Board.generate(seed) for seed in DRAWN]
     assert len({board.hash for board in boards}) == len(boards)
     greedy = make("greedy")
@@ -155,12 +156,12 @@ def test_all_boards_are_different_and_can_be_played_to_the_end() -> None:
 
 
 @pytest.mark.parametrize("numbers", FROZEN, ids=str)
-def test_family_1_is_frozen(numbers: range) -> None:
+def test_generate__is_frozen(numbers: range) -> None:
     hashes = "".join(Board.generate(number).hash for number in numbers)
     assert hashlib.sha256(hashes.encode()).hexdigest() == FROZEN[numbers]
 
 
-def test_a_board_is_its_number() -> None:
+def test_generate__gives_the_same_board_for_the_same_number() -> None:
     board = Board.generate(7)
     assert (board.name, board.source, board.max_rounds) == ("family:7", "family:7", 200)
     assert board == Board.generate(7) == Board.generate(np.int64(7)) == Board.load("family:7")
@@ -168,12 +169,12 @@ def test_a_board_is_its_number() -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 2**31, 10**30, 1.0, True, "7", None, [7]], ids=str)
-def test_what_is_no_number_of_a_board(number: Any) -> None:
+def test_generate__refuses_invalid_numbers(number: Any) -> None:
     with pytest.raises(BoardError, match=r"^board number: expected 0 to 2147483647, got .*$"):
         Board.generate(number)
 
 
-def test_nothing_is_drawn_until_asked_and_nothing_is_compiled_for_it() -> None:
+def test_generate__imports_lazily_and_without_numba() -> None:
     code = (
         "import sys, tokaido_env; tokaido_env.Board.load(); "
         "late = {'tokaido_env.boards.generator'}; "

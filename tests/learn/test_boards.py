@@ -129,7 +129,7 @@ def test_a_run_notices_that_its_pool_is_another(finished: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--board=family:train/0"], "family:train/0: expected 1 to .* got an empty pool"),
+        (["--board=family:train/0"], "family:train/0: expected 1 to .* got none"),
         (["--board=family:test/101"], "family:test/101: expected 1 to 100 boards of test"),
         (["--board=family:2147483648"], "0 to 2147483647, got 2147483648"),
         (["--see-board=perhaps"], "see_board: expected 'auto' or 'yes' or 'no', got 'perhaps'"),

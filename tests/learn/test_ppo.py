@@ -90,7 +90,7 @@ def test_the_learner_sees_what_the_network_reads(settings: PpoSettings) -> None:
         (observation, rewards, dones, infos), (seen, other_rewards, other_dones, _) = told, other
         batch, masks = env.games.batch, env.action_masks()
         board = observation[:, BOARD].astype(int)
-        wanted = [pool.of_seed(int(seed)).name for seed in batch.episode_info["seed"]]
+        wanted = [pool.board_of_seed(int(seed)).name for seed in batch.episode_info["seed"]]
         assert [pool[place].name for place in board] == wanted
         boards |= set(board.tolist())
         inputs, results = inputs_of(pool.records[board], batch.states, batch.legal)

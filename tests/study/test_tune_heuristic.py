@@ -80,7 +80,7 @@ def test_games_without_a_result_are_refused(tmp_path: Path, capsys: Output) -> N
         (("--board", "honshu"), "tune: unknown board 'honshu'"),
         (
             ("--board", "family:train/6"),
-            "tune: family:train/6: a pool of 6 boards: expected one board, such as family:0",
+            "tune: board: expected one board, such as family:0, got family:train/6, a pool of 6",
         ),
         (("--out", "/nowhere/a"), "tune: /nowhere/a: there is no folder /nowhere"),
         (("--seed", "-1"), "tune: seed: expected an integer from 0"),

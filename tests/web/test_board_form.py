@@ -87,7 +87,7 @@ def test_what_was_compared_comes_from_the_box() -> None:
 
 
 def test_other_stations_and_routes_forget_where_single_ones_came_from() -> None:
-    board = Board.load().marked(["ring.27", "routes.3"])
+    board = Board.load().with_provenance(["ring.27", "routes.3"])
     data = board_form(board)["data"]
     del data["ring"]["stations"][27]
     data["routes"]["pairs"][3] = ["M2", "C1"]

@@ -360,7 +360,7 @@ def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) ->
     last.clear()
     last.send_keys("3")
     click(opened, "check")
-    refused("expected 34 or more, numbers that never fall, got 3")
+    refused("expected 34 or more, in a list that never decreases, got 3")
     last.clear()
     last.send_keys("45")
     # C1 hangs on M2 then, C2 on M1: by two clicks each, which remove the old routes and add others.

@@ -32,7 +32,7 @@ from tokaido_env.arena.intervals import (
 from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.protocol import BoardEstimate, pentanomials_by_board
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.boards.procedural import is_family, numbers_of
+from tokaido_env.boards.procedural import family_numbers, is_family
 from tokaido_env.decoding import Name, Seed, Source, Struct
 
 VERSION = 1
@@ -112,7 +112,7 @@ class Generalisation(Struct, frozen=True):
         if self.gap is not None and not self.gap.within(-1, 1):
             raise ValueError("gap: expected a value and an interval from -1 to 1")
         if self.trained_on is not None and is_family(self.trained_on):
-            numbers_of(self.trained_on)  # raises if there are no such boards
+            family_numbers(self.trained_on)  # raises if there are no such boards
 
     @classmethod
     def load(cls, path: Path) -> Generalisation:
@@ -129,7 +129,7 @@ class Generalisation(Struct, frozen=True):
     def boards_trained_on(self) -> int | None:
         """The number of boards of the family it was trained on, None if unknown."""
         name = self.trained_on
-        return None if name is None or not is_family(name) else len(numbers_of(name))
+        return None if name is None or not is_family(name) else len(family_numbers(name))
 
 
 def scores_on_boards(

@@ -259,7 +259,7 @@ def load_boards(
     """
     if pool is None:
         try:
-            pool = BoardPool.load(name if is_family(name) else Board.named(name))
+            pool = BoardPool.load(name if is_family(name) else Board.by_name(name))
         except BoardError as error:
             text = f"{source.name}: {places[0]}: {error}; give the file of its board"
             raise source.error(text) from None

@@ -22,7 +22,7 @@ from tokaido_env.arena.match import SCORE_KEYS, store_played
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.variance_reduction import store_luck
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
+from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import escape_text, repr_short
@@ -279,7 +279,7 @@ def _board_named(name: str, match_states: Sequence[MatchState]) -> Board | None:
     """Return the board of a name on which one of the matches is played, None without one."""
     for pool in {id(match_state.pool): match_state.pool for match_state in match_states}.values():
         try:
-            return pool[pool.index(name)]
+            return pool[pool.index_of_name(name)]
         except BoardError:
             continue
     return None
@@ -373,7 +373,7 @@ def merge_records(
     names = list(dict.fromkeys(board for seeds in seeds_by_agents.values() for _, board in seeds))
     if not names:
         raise RecordError(f"{', '.join(map(str, files))}: expected games, got none")
-    pool = BoardPool.load([board_named(name, boards) for name in names])
+    pool = BoardPool.load([board_by_name(name, boards) for name in names])
     board_index = {name: index for index, name in enumerate(names)}
     match_states = []
     for (a, b), seeds in seeds_by_agents.items():

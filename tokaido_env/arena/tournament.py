@@ -113,7 +113,7 @@ class MatchState:
         check_seed(seed)
         pool = BoardPool.load(board)
         seeds = pair_seeds(seed, games // 2)
-        self._set_pairs(a, b, pool, seeds, pool.indices(seeds))
+        self._set_pairs(a, b, pool, seeds, pool.indices_of_seeds(seeds))
 
     @classmethod
     def from_pairs(

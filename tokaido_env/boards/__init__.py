@@ -1,1 +1,1 @@
-"""The island as data: boards in files, how they are read, checked, compiled, and drawn."""
+"""Boards: read, check, compile and generate them."""

@@ -1,12 +1,11 @@
-"""The board as data: read a board file, check it, derive its geometry, compile it to one record.
+"""Validated boards: load, save and compare them, and compile them for the kernels.
 
-A board file holds only what is printed on a board (see `boards/shikoku.toml`). Everything else is
-derived here, once: which areas border which stations and towns, which areas are neighbours, what a
-merchant or an artist reaches with each die, which icons an artist can touch on the way.
+A board file holds only the values printed on a board (see `boards/shikoku.toml`). This module
+derives the rest once: the borders of areas, neighbouring areas, and the places and icons that a
+merchant or an artist reaches with each die.
 
-What is said of the values comes along and changes no play: where they come from, table by table
-and, where some are surer than the rest of a table, value by value; and the notes. File, text
-(`to_toml`) and plain data (`to_dict`) say the same and are read by the same checks.
+A board also has provenances, of tables or of single values, and notes; neither affects play. Files,
+text (`to_toml`) and plain data (`to_dict`) have the same content and pass the same checks.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from tokaido_env.boards.geometry import (
     town_areas,
     town_reach,
 )
-from tokaido_env.boards.procedural import is_family, numbers_of
+from tokaido_env.boards.procedural import family_numbers, is_family
 from tokaido_env.boards.reader import (
     PROVENANCES,
     UNKNOWN,
@@ -61,15 +60,15 @@ _KINDS = {**dict.fromkeys(COASTAL_TOWNS, COAST), **{kind: i for i, kind in enume
 
 @dataclass(frozen=True)
 class Board:
-    """A validated board. Load one with `Board.load`; `record` is what the kernels read.
+    """A validated board: load one with `Board.load`. The kernels use `record`.
 
-    `provenance` and `notes` take no part in `==` and `hash`. A provenance is that of a table
-    (`"culture"`, `"dice.pilgrim"`) or, where it is another, of a single value (`"culture.6"`,
-    `"mountains.M1"`, `"starts.player_0.pilgrim"`): ask `provenance_of`.
+    `==` and `hash` ignore `provenance` and `notes`. `provenance` has entries for tables
+    (`"culture"`, `"dice.pilgrim"`), and for single values that differ from their tables
+    (`"culture.6"`, `"mountains.M1"`, `"starts.player_0.pilgrim"`); `provenance_of` finds either.
     """
 
     name: str
-    source: str  # the file it came from
+    source: str  # the file or number it came from
     max_rounds: int
     faces: tuple[tuple[int, ...], ...]  # by character
     stations: tuple[str, ...]  # clockwise from C1; a coastal town by its name
@@ -82,16 +81,16 @@ class Board:
     culture: tuple[int, ...]
     temple: tuple[int, ...]
     garden: tuple[int, ...]
-    provenance: dict[str, str] = field(compare=False)  # table or single value -> its origin
-    notes: dict[str, str] = field(default_factory=dict, compare=False)  # table -> what is said
+    provenance: dict[str, str] = field(compare=False)  # by table or single value
+    notes: dict[str, str] = field(default_factory=dict, compare=False)  # by table
 
     @classmethod
     def load(cls, board: str | Path | Board = "shikoku") -> Board:
-        """Load a board by the name of a built-in one, from your own TOML file, or of the family.
+        """Load a board by name, from a file or by its number in the family.
 
         Args:
             board: a built-in name, the path of a file (recognised by its `.toml`), a number of the
-                family (`family:7`), or a `Board`, which is returned as it is.
+                family (`family:7`), or a `Board`, which is returned unchanged.
 
         Raises:
             BoardError: if there is no such board or the file breaks a rule of the game.
@@ -103,57 +102,57 @@ class Board:
                 f"board: expected a name, the path of a .toml or a Board, got {repr_short(board)}"
             )
         if is_family(board):
-            return cls._of_family(str(board))
+            return cls._from_family(str(board))
         path = Path(board)
         if path.suffix != ".toml":
             path = BOARDS_FOLDER / f"{board}.toml"
             if str(board) not in built_in_boards():
-                raise BoardError(f"{_unknown(str(board))}, or a path to a .toml")
+                raise BoardError(f"{_unknown(str(board))} or a path that ends in .toml")
         if file_kind(path) != FILE:
             raise BoardError(f"{str_short(path, MAX_PATH_CHARS)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
 
     @classmethod
-    def named(cls, name: str) -> Board:
-        """Load a board that needs no file: for a name in a file, which may not be a path.
+    def by_name(cls, name: str) -> Board:
+        """Load a built-in board or one of the family; refuse paths, as `name` may be untrusted.
 
         Raises:
-            BoardError: if there is no such board, built-in or of the family.
+            BoardError: if there is no such board.
         """
         if not is_family(name) and name not in built_in_boards():
             raise BoardError(_unknown(name))
         return cls.load(name)
 
     @classmethod
-    def _of_family(cls, spec: str) -> Board:
-        numbers = numbers_of(spec)
+    def _from_family(cls, spec: str) -> Board:
+        numbers = family_numbers(spec)
         if len(numbers) > 1:
             raise BoardError(
-                f"{spec}: a pool of {len(numbers):,} boards: expected one board, such as "
-                f"family:{numbers[0]}"
+                f"board: expected one board, such as family:{numbers[0]}, got {spec}, a pool of "
+                f"{len(numbers):,}"
             )
         return cls.generate(numbers[0])
 
     @classmethod
     def generate(cls, number: int) -> Board:
-        """Draw a board of the family: see `boards.generator` for what is drawn, and with what odds.
+        """Return a board of the family; `boards.generator` has the distribution.
 
         Args:
-            number: from 0 to 2**31 - 1; the board is called `family:<number>`.
+            number: from 0 to 2**31 - 1; the board's name is `family:<number>`.
 
         Raises:
-            BoardError: if the number is something else.
+            BoardError: if the number is out of range.
         """
         from tokaido_env.boards.generator import draw_board
 
         return cls(**draw_board(number))
 
     def save(self, path: str | Path) -> None:
-        """Write the board to a file, whole or not at all: one that loads to the same record.
+        """Write the board to a file atomically; the file loads to the same record.
 
         Args:
-            path: of a `.toml`, or `Board.load` would not know it for a file.
+            path: must end in `.toml`, by which `Board.load` recognises files.
 
         Raises:
             BoardError: if the path does not end in `.toml`.
@@ -171,19 +170,19 @@ class Board:
         return board_text(self._fields())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the file of `save` says as plain data: dicts, lists, words, integers."""
+        """Return the content of the file of `save` as dicts, lists, strings and integers."""
         return board_data(self._fields())
 
     @classmethod
     def from_dict(cls, data: object, source: str = "the board") -> Board:
-        """Read a board from plain data, as `to_dict` or `tomllib` give them, or JSON.
+        """Return a board from plain data, such as those of `to_dict`, `tomllib` or JSON.
 
         Args:
-            data: whatever a stranger sent: it is checked just as a file is.
-            source: what errors call it, and `Board.source`.
+            data: not trusted; checked as a file is.
+            source: the name of the data in errors, and `Board.source`.
 
         Raises:
-            BoardError: if the data are no board, or break a rule of the game; `key` is the place.
+            BoardError: if the data are no board or break a rule of the game; it has the key.
         """
         return cls(**read_board_data(data, source))
 
@@ -191,7 +190,7 @@ class Board:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def provenance_of(self, name: str) -> str:
-        """Return where a table or a single value comes from: if it does not say, as its table.
+        """Return the provenance of a table or a single value (default: that of its table).
 
         Args:
             name: such as `culture`, `culture.6` or `starts.player_0.pilgrim`.
@@ -199,11 +198,11 @@ class Board:
         Raises:
             BoardError: if the board has no such table or value.
         """
-        self._check_named(name)
+        self._check_name(name)
         return self.provenance.get(name) or self.provenance.get(table_of(name), UNKNOWN)
 
-    def marked(self, names: Iterable[str], provenance: str = "box") -> Board:
-        """Return the board with where some tables or single values come from.
+    def with_provenance(self, names: Iterable[str], provenance: str = "box") -> Board:
+        """Return the board with a new provenance of some tables or single values.
 
         Args:
             names: as of `provenance_of`.
@@ -213,18 +212,18 @@ class Board:
             BoardError: if the board has no such table or value, or there is no such provenance.
         """
         if provenance not in PROVENANCES:
-            one = ", ".join(PROVENANCES)
-            raise BoardError(f"provenance: expected one of {one}, got {repr_short(provenance)}")
+            known = ", ".join(PROVENANCES)
+            raise BoardError(f"provenance: expected one of {known}, got {repr_short(provenance)}")
         new = dict.fromkeys(names, provenance)
         for name in new:
-            self._check_named(name)
+            self._check_name(name)
         return replace(self, provenance=self.provenance | new)
 
     def values(self) -> dict[str, Any]:
-        """Return the single values by their names, in the order of the file, as plain data."""
+        """Return the single values by name as plain data, in the order of the file."""
         return values_of(self._fields())
 
-    def _check_named(self, name: str) -> None:
+    def _check_name(self, name: str) -> None:
         values = self.values()
         if name not in values and name not in map(table_of, values):
             raise BoardError(
@@ -234,30 +233,30 @@ class Board:
 
     @functools.cached_property
     def hash(self) -> str:
-        """Sixteen hex digits that change when anything that affects play changes."""
-        skipped = ("name", "source", "provenance", "notes")
-        data = {k: v for k, v in self.__dict__.items() if k in self.__dataclass_fields__}
-        text = json.dumps({k: v for k, v in data.items() if k not in skipped}, sort_keys=True)
+        """Sixteen hex digits of all values that affect play."""
+        ignored = ("name", "source", "provenance", "notes")
+        data = {name: value for name, value in self._fields().items() if name not in ignored}
+        text = json.dumps(data, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @functools.cached_property
     def kinds(self) -> tuple[tuple[str, int], ...]:
-        """The different boutique tokens, in the file's order: the outcomes of their setup."""
+        """The different boutique tokens in the file's order, which are outcomes of the set-up."""
         return tuple(dict.fromkeys(self.boutiques))
 
     @functools.cached_property
     def borders(self) -> tuple[frozenset[str], ...]:
-        """The towns around each area: those on the route between its two coastal towns (R3.3)."""
+        """The towns around each area, on the path between its two coastal towns (R3.3)."""
         return tuple(frozenset(path) for path in area_paths(self.routes))
 
     @functools.cached_property
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
-        """The areas that share a route with each area, ascending (R3.1)."""
+        """The areas next to each area, ascending (R3.1)."""
         return neighbours(self.routes)
 
     @functools.cached_property
     def record(self) -> npt.NDArray[np.void]:
-        """The lookup tables of the kernels: a `BOARD` array of shape (1,)."""
+        """The board's lookup tables for the kernels, `BOARD` (1,)."""
         return _compile(self)
 
 
@@ -265,7 +264,7 @@ _ROUTES = "routes."
 
 
 class Difference(NamedTuple):
-    """A value that two boards have differently, in plain JSON types; None where one has none."""
+    """A value that differs between two boards, in JSON types; None for a missing value."""
 
     name: str
     before: Any
@@ -275,18 +274,17 @@ class Difference(NamedTuple):
 def difference(before: Board, after: Board) -> list[Difference]:
     """Return the values that differ, in the order of the file.
 
-    Lists are compared place by place. Routes are a set: neither their order nor the direction of
-    one matters. A new route stands under its place in `after`, beside the one that it replaces,
-    which shares a town with it where there is such a one.
+    Lists are compared element by element. Routes are a set, without order or direction. A new route
+    has its index in `after`, and is paired with a removed one, if possible one with a common town.
 
     Returns:
-        Differences named as `Board.provenance_of` has it, and `name` and `max_rounds`, of which
-        a printed board says nothing. Empty if the boards are equal.
+        Differences, named as for `Board.provenance_of`, or `name` and `max_rounds`, which are not
+        printed on a board. Empty if the boards are equal.
     """
-    one, other, routes = _all_values(before), _all_values(after), _changed_routes(before, after)
+    old, new, routes = _all_values(before), _all_values(after), _changed_routes(before, after)
     changed = []
-    for name in dict.fromkeys((*one, *other)):
-        change = Difference(name, one.get(name), other.get(name))
+    for name in dict.fromkeys((*old, *new)):
+        change = Difference(name, old.get(name), new.get(name))
         if name.startswith(_ROUTES):
             changed += [routes[name]] if name in routes else []
         elif change.before != change.after:
@@ -299,16 +297,16 @@ def _all_values(board: Board) -> dict[str, Any]:
 
 
 def _changed_routes(before: Board, after: Board) -> dict[str, Difference]:
-    """Return which routes were replaced by which, by name: each board has eleven."""
+    """Return the new routes by name, each with a removed one; both boards have eleven routes."""
     kept = {frozenset(pair) for pair in before.routes} & {frozenset(p) for p in after.routes}
-    gone = [list(pair) for pair in before.routes if frozenset(pair) not in kept]
+    removed = [list(pair) for pair in before.routes if frozenset(pair) not in kept]
     changed = {}
-    for place, pair in enumerate(after.routes):
+    for index, pair in enumerate(after.routes):
         if frozenset(pair) not in kept:
-            nearest = max(gone, key=lambda other: len({*other} & {*pair}))
-            gone.remove(nearest)
-            name = f"{_ROUTES}{place}"
-            changed[name] = Difference(name, nearest, list(pair))
+            replaced = max(removed, key=lambda other: len({*other} & {*pair}))
+            removed.remove(replaced)
+            name = f"{_ROUTES}{index}"
+            changed[name] = Difference(name, replaced, list(pair))
     return changed
 
 
@@ -324,7 +322,7 @@ def _unknown(name: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _load_file(path: Path, modified_ns: int, size: int) -> Board:
-    """Read and check a file; time and size are in the key so that an edited file is read anew."""
+    """Read and check a file; its time and size are in the cache key, as files can change."""
     board = Board(**read_board_file(path))
     if path.parent != BOARDS_FOLDER:
         _warn_of_name(board, path)
@@ -332,9 +330,9 @@ def _load_file(path: Path, modified_ns: int, size: int) -> Board:
 
 
 def _warn_of_name(board: Board, path: Path) -> None:
-    """Warn if a name stands for another board: records, which hold names, would mean that one."""
+    """Warn if the name is that of another board, which records by name would refer to."""
     try:
-        known = Board.named(board.name)
+        known = Board.by_name(board.name)
     except BoardError:
         return
     if known.hash != board.hash:
@@ -348,7 +346,7 @@ def _warn_of_name(board: Board, path: Path) -> None:
 
 
 def _compile(board: Board) -> npt.NDArray[np.void]:
-    """Lay a board out as the kernels' lookup tables."""
+    """Return a board's lookup tables for the kernels, `BOARD` (1,)."""
     record = np.zeros(1, BOARD)
     row = record[0]
     row["max_rounds"] = board.max_rounds
@@ -369,7 +367,7 @@ def _compile(board: Board) -> npt.NDArray[np.void]:
 
 
 def _fill_ring(row: np.void, board: Board) -> None:
-    """An area holds the stations from one coastal town to the next, both included (R3.3)."""
+    """Fill the ring's tables; an area has the stations between two coastal towns (R3.3)."""
     size = len(board.stations)
     row["ring_size"] = size
     row["station_kind"][:size] = [_KINDS[station] for station in board.stations]

@@ -1,15 +1,15 @@
-"""Family 1: boards drawn at random that keep all that is known of the printed one.
+"""Procedural boards (family 1) that agree with all known facts about the printed board.
 
     board = Board.generate(7)  # named "family:7"
     board.save("seven.toml")
 
-The printed board is lost. What the rulebook says of it, and what follows from that, is the same on
-all boards of the family; what it leaves open is drawn anew for each number. A result that holds on
-them does not rest on the reconstruction. `docs/boards.md` has all of it in a table.
+The printed board is lost. All boards of the family have the values that the rulebook gives or
+implies; a board's number determines the others. A result that holds on the family does not depend
+on the reconstruction. `docs/boards.md` lists all values.
 
-The draw is these rules and the number, nothing else. It is frozen: a change is family 2. Each entry
-has a stream of random bits of its own, those of SplitMix64 (Steele, Lea, Flood 2014, "Fast
-splittable pseudorandom number generators"), worked out with Python's integers alone.
+A board depends on these rules and its number only. The rules are frozen; a change needs a family 2.
+Each entry has a separate random stream of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable
+pseudorandom number generators"), computed with Python integers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tokaido_env.core.constants import (
 
 FAMILY = 1
 
-# In the rulebook, or inferred from it and a public source (see `shikoku.toml`).
-CERTAIN: Mapping[str, Any] = {
+# From the rulebook, or inferred from it and a public source (see `shikoku.toml`).
+KNOWN: Mapping[str, Any] = {
     "max_rounds": 200,
     "commerce": (0, 5, 11, 18, 26, 35, 45),
     "temple": (1, 2, 3, 4, 5, 6, 7, 8, 9),
@@ -48,18 +48,18 @@ PROVENANCE = {
     **dict.fromkeys(("temple", "garden"), "rulebook"),
 }
 
-# A die shows each number of its range at least once; its other faces are any of them.
+# A die has each number of its range at least once; the other faces are random.
 PILGRIM_RANGE = (1, 2, 3, 4)
 OTHER_RANGE = (1, 2, 3)
 FACES = 6
 
 MOUNTAIN_NUMBERS = (2, 3, 4)
 
-# Stations besides the coastal towns: those of every board, and the urn of the others at first.
+# Stations other than coastal towns: those of every board, and the initial urn for the others.
 STATIONS_AT_LEAST = {"temple": 2, "garden": 2, "seashore": 2, "hot spring": 1}
 URN = {"temple": 4, "garden": 3, "seashore": 2, "hot spring": 1}
 
-# How often each price comes among six: the rarer a ware, the dearer it tends to be.
+# Six equally likely prices for each ware; rare wares tend to cost more.
 PRICES = {
     "kimono": (2, 3, 3, 4, 4, 4),
     "pottery": (2, 3, 3, 3, 4, 4),
@@ -67,11 +67,11 @@ PRICES = {
     "fan": (2, 2, 2, 3, 3, 4),
 }
 ALL_PRICES = {2, 3, 4}
-POTTERY = ("pottery", 3)  # sold in an example
+POTTERY = ("pottery", 3)  # sold in the rulebook's example
 TOKENS = 8
 
 PAINTINGS_IN_EXAMPLE, POINTS_IN_EXAMPLE = 6, 18
-RISES = (0, 1, 2)  # of what one painting brings over what the one before it brought
+RISES = (0, 1, 2)  # in points, from one painting to the next
 PAINTINGS = 10
 
 _STREAMS = (
@@ -84,35 +84,35 @@ _Item = TypeVar("_Item")
 
 
 def draw_board(number: int) -> dict[str, Any]:
-    """Return the fields of a `Board`: the one with that number in the family.
+    """Return the fields of the family's `Board` with a number.
 
     Args:
         number: from 0 to 2**31 - 1.
 
     Raises:
-        BoardError: if the number is something else.
+        BoardError: if the number is out of range.
     """
     number = check_number(number)
     key = _mix(FAMILY << 32 | number)
-    luck = {entry: _Luck(key + stream) for stream, entry in enumerate(_STREAMS)}
-    stations = _ring(luck["ring"])
-    routes, numbers, icons = _island(luck["routes"], luck["mountains"], luck["areas"])
+    streams = {entry: _RandomStream(key + i) for i, entry in enumerate(_STREAMS)}
+    stations = _ring(streams["ring"])
+    routes, numbers, icons = _island(streams["routes"], streams["mountains"], streams["areas"])
     return {
-        **CERTAIN,
+        **KNOWN,
         "name": f"{PREFIX}{number}",
         "source": f"{PREFIX}{number}",
         "faces": (
-            luck["dice.pilgrim"].choice(_dice(PILGRIM_RANGE)),
-            luck["dice.merchant"].choice(_dice(OTHER_RANGE)),
-            luck["dice.artist"].choice(_dice(OTHER_RANGE)),
+            streams["dice.pilgrim"].choice(_dice(PILGRIM_RANGE)),
+            streams["dice.merchant"].choice(_dice(OTHER_RANGE)),
+            streams["dice.artist"].choice(_dice(OTHER_RANGE)),
         ),
         "stations": stations,
         "routes": routes,
         "mountain_numbers": numbers,
         "area_icons": icons,
-        "starts": _starts(luck["starts"], stations, routes),
-        "boutiques": _tokens(luck["boutiques"]),
-        "culture": luck["culture"].choice(_culture_tables()),
+        "starts": _starts(streams["starts"], stations, routes),
+        "boutiques": _tokens(streams["boutiques"]),
+        "culture": streams["culture"].choice(_culture_tables()),
         "provenance": dict(PROVENANCE),
     }
 
@@ -120,14 +120,14 @@ def draw_board(number: int) -> dict[str, Any]:
 # Random bits
 
 
-class _Luck:
-    """The random stream of one entry of one board."""
+class _RandomStream:
+    """SplitMix64 stream of one entry of one board."""
 
     def __init__(self, key: int) -> None:
         self._state = _mix(key & _WORD)
 
     def below(self, n: int) -> int:
-        """Return one of 0 … n-1; uneven by less than n in 2**32."""
+        """Return a number from 0 to n - 1, uniform up to a bias of n / 2**32."""
         self._state = self._state + _GOLDEN & _WORD
         return (_mix(self._state) >> 32) * n >> 32
 
@@ -135,7 +135,7 @@ class _Luck:
         return items[self.below(len(items))]
 
     def shuffled(self, items: Sequence[_Item]) -> list[_Item]:
-        """Return the items in an order drawn at random (Fisher and Yates 1938)."""
+        """Return the items in random order (Fisher and Yates 1938)."""
         order = list(items)
         for last in range(len(order) - 1, 0, -1):
             other = self.below(last + 1)
@@ -148,7 +148,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def _mix(z: int) -> int:
-    """Scramble 64 bits, as SplitMix64 does."""
+    """Return 64 bits mixed by SplitMix64's finaliser."""
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _WORD
     z = (z ^ z >> 27) * 0x94D049BB133111EB & _WORD
     return z ^ z >> 31
@@ -158,75 +158,75 @@ def _mix(z: int) -> int:
 
 
 def _island(
-    for_routes: _Luck, for_numbers: _Luck, for_icons: _Luck
+    for_routes: _RandomStream, for_numbers: _RandomStream, for_icons: _RandomStream
 ) -> tuple[Routes, tuple[int, ...], tuple[str, ...]]:
-    """Draw routes, numbers and icons until the rulebook's examples can happen on them."""
+    """Return routes, numbers and icons for which the rulebook's examples are possible."""
     while True:
         routes = _routes(for_routes)
         numbers = for_numbers.choice(_number_orders())
         icons = tuple(for_icons.shuffled(ICONS * 2))
-        if _two_ways_and_a_sale(routes, numbers) and _a_gift_on_the_way(routes, icons):
+        if _allows_merchant_examples(routes, numbers) and _allows_artist_example(routes, icons):
             return routes, numbers, icons
 
 
-def _routes(luck: _Luck) -> Routes:
-    """Draw one of the 2,520 planar trees whose ends are the coastal towns in their order.
+def _routes(stream: _RandomStream) -> Routes:
+    """Return one of the 2,520 planar trees with the coastal towns as leaves in their order.
 
-    From C1 such a tree is an ordered one: each mountain town has towns farther on, clockwise. Of
-    all ways to give ten towns to four of the eleven others, read as the towns of a walk around
-    the tree, exactly one turn is a tree (Dvoretzky and Motzkin 1947), so all are equally likely.
-    Mountain towns are numbered as the walk meets them.
+    Seen from C1 such a tree is ordered: each mountain town has children, clockwise. Consider all
+    ways to give ten children to four of the eleven other towns, in the order of a walk around the
+    tree. Exactly one rotation of each is a tree (Dvoretzky and Motzkin 1947), so all trees are
+    equally likely. The walk numbers the mountain towns.
     """
-    further = [0] * (len(TOWNS) - 1)
-    for place, towns in zip(luck.choice(_places()), luck.choice(_shares()), strict=True):
-        further[place] = towns
-    sums = list(itertools.accumulate(towns - 1 for towns in further))
+    children = [0] * (len(TOWNS) - 1)
+    for index, count in zip(stream.choice(_indices()), stream.choice(_counts()), strict=True):
+        children[index] = count
+    sums = list(itertools.accumulate(count - 1 for count in children))
     first = (sums.index(min(sums)) + 1) % len(sums)
-    return _tree(further[first:] + further[:first])
+    return _tree(children[first:] + children[:first])
 
 
-def _tree(further: Sequence[int]) -> Routes:
-    """Return the routes of a tree from how many towns each has farther on, as met on the walk."""
+def _tree(children: Sequence[int]) -> Routes:
+    """Return the routes of a tree, given each town's number of children in the walk's order."""
     mountains, coasts = iter(MOUNTAIN_TOWNS), iter(COASTAL_TOWNS)
     inner: list[tuple[str, str]] = []
     outer: list[tuple[str, str]] = []
-    open_ends = [next(coasts)]  # a town for each route that is still to be walked
-    for towns in further:
-        before = open_ends.pop()
-        town = next(mountains if towns else coasts)
-        is_inner = towns and before in MOUNTAIN_TOWNS
-        (inner if is_inner else outer).append((before, town))
-        open_ends += [town] * towns
+    parents = [next(coasts)]  # one entry for each child that the walk has not reached
+    for count in children:
+        parent = parents.pop()
+        town = next(mountains if count else coasts)
+        is_inner = count and parent in MOUNTAIN_TOWNS
+        (inner if is_inner else outer).append((parent, town))
+        parents += [town] * count
     (first, root), *rest = outer
     return (*inner, (root, first), *rest)
 
 
 @functools.cache
-def _places() -> list[tuple[int, ...]]:
-    """Return the choices of the four mountain towns among the eleven towns after C1."""
+def _indices() -> list[tuple[int, ...]]:
+    """Return all choices of the four mountain towns among the eleven towns after C1."""
     return list(itertools.combinations(range(len(TOWNS) - 1), len(MOUNTAIN_TOWNS)))
 
 
 @functools.cache
-def _shares() -> list[tuple[int, ...]]:
-    """Return the ways to share ten towns out among four, one each at least."""
+def _counts() -> list[tuple[int, ...]]:
+    """Return all ways to give ten children to four towns, at least one to each."""
     towns = len(TOWNS) - 2
-    cuts = itertools.combinations(range(1, towns), len(MOUNTAIN_TOWNS) - 1)
-    return [tuple(b - a for a, b in itertools.pairwise((0, *cut, towns))) for cut in cuts]
+    bounds = itertools.combinations(range(1, towns), len(MOUNTAIN_TOWNS) - 1)
+    return [tuple(b - a for a, b in itertools.pairwise((0, *inner, towns))) for inner in bounds]
 
 
 @functools.cache
 def _number_orders() -> list[tuple[int, ...]]:
-    """Return the 36 ways to give four mountain towns 2, 3 and 4 and one of these again."""
+    """Return the 36 ways to number four mountain towns with 2, 3, 4 and one of these again."""
     orders = itertools.product(MOUNTAIN_NUMBERS, repeat=len(MOUNTAIN_TOWNS))
     return [order for order in orders if set(order) == set(MOUNTAIN_NUMBERS)]
 
 
-def _two_ways_and_a_sale(routes: Routes, numbers: Sequence[int]) -> bool:
-    """Return whether the rulebook's examples of merchants can happen."""
+def _allows_merchant_examples(routes: Routes, numbers: Sequence[int]) -> bool:
+    """Return whether the rulebook's two examples for merchants are possible."""
     reach = town_reach(routes, 2)[2]
-    # A choice of one mountain town and one coastal town; three others can be occupied.
-    two_ways = any(
+    # A choice between one mountain town and one coastal town; three others can be occupied.
+    choice = any(
         (towns & _MOUNTAINS).bit_count() == 1 and 1 <= (towns & _COASTS).bit_count() <= 4
         for towns in reach
     )
@@ -235,13 +235,13 @@ def _two_ways_and_a_sale(routes: Routes, numbers: Sequence[int]) -> bool:
         number == 3 and towns & _COASTS
         for number, towns in zip(numbers, reach[len(COASTAL_TOWNS) :], strict=True)
     )
-    return two_ways and draw_and_sell
+    return choice and draw_and_sell
 
 
-def _a_gift_on_the_way(routes: Routes, icons: Sequence[str]) -> bool:
+def _allows_artist_example(routes: Routes, icons: Sequence[str]) -> bool:
     """Return whether an artist with a 2 can pass through bamboo to a waterfall.
 
-    It comes from a third area: all have two neighbours or more, those along the coast.
+    The artist comes from a third area; every area has at least two neighbours along the coast.
     """
     return any(
         icons[middle] == "bamboo" and icons[end] == "waterfall"
@@ -253,13 +253,14 @@ def _a_gift_on_the_way(routes: Routes, icons: Sequence[str]) -> bool:
 # The ring
 
 
-def _ring(luck: _Luck) -> tuple[str, ...]:
-    """Draw the stations; at least one lies between any two coastal towns."""
+def _ring(stream: _RandomStream) -> tuple[str, ...]:
+    """Return the stations, with at least one between any two coastal towns."""
     low, high = RING_SIZES
-    others = luck.shuffled(_other_stations(luck, luck.below(high - low + 1) + low - len(AREAS)))
+    size = stream.below(high - low + 1) + low - len(AREAS)
+    others = stream.shuffled(_other_stations(stream, size))
     counts = [1] * len(AREAS)
     for _ in others[len(AREAS) :]:
-        counts[luck.below(len(AREAS))] += 1
+        counts[stream.below(len(AREAS))] += 1
     ring: list[str] = []
     for town, count in zip(COASTAL_TOWNS, counts, strict=True):
         ring += [town, *others[:count]]
@@ -267,15 +268,15 @@ def _ring(luck: _Luck) -> tuple[str, ...]:
     return tuple(ring)
 
 
-def _other_stations(luck: _Luck, count: int) -> list[str]:
-    """Draw what stations there are: the least, the rest from an urn (Pólya 1930).
+def _other_stations(stream: _RandomStream, count: int) -> list[str]:
+    """Return stations other than coastal towns: the minimum, and the rest from a Pólya urn (1930).
 
-    Each ball that is drawn goes back with another of its kind, so that boards differ much.
+    Each drawn ball returns with another of its kind, so that boards differ much.
     """
     stations = [kind for kind, least in STATIONS_AT_LEAST.items() for _ in range(least)]
     urn = [kind for kind, balls in URN.items() for _ in range(balls)]
     for _ in range(count - len(stations)):
-        urn.append(luck.choice(urn))
+        urn.append(stream.choice(urn))
     return stations + urn[sum(URN.values()) :]
 
 
@@ -283,14 +284,14 @@ def _other_stations(luck: _Luck, count: int) -> list[str]:
 
 
 def _starts(
-    luck: _Luck, stations: Sequence[str], routes: Routes
+    stream: _RandomStream, stations: Sequence[str], routes: Routes
 ) -> tuple[tuple[int, str, str], ...]:
-    """Draw six different spaces, each player's on a side of four areas of the island.
+    """Return six different starting places; each player has a side of four areas.
 
-    The merchant's town borders one of the areas and is no coastal town at the ends of the side.
+    The merchant's town borders one of the areas and is not a coastal town at an end of the side.
     """
     around = dict(zip(TOWNS, town_areas(routes), strict=True))
-    side = luck.below(len(AREAS))
+    side = stream.below(len(AREAS))
     starts: list[tuple[int, str, str]] = []
     for seat in range(2):
         areas = [(side + 4 * seat + i) % len(AREAS) for i in range(4)]
@@ -298,20 +299,20 @@ def _starts(
         coasts = [COASTAL_TOWNS[area] for area in areas]
         towns = [*coasts[1:], *(town for town in MOUNTAIN_TOWNS if around[town] & bits)]
         taken = {town for _, town, _ in starts}
-        merchant = luck.choice([town for town in towns if town not in taken])
+        merchant = stream.choice([town for town in towns if town not in taken])
         first, last = stations.index(coasts[0]), stations.index(COASTAL_TOWNS[(areas[3] + 1) % 8])
         size = (last - first) % len(stations)
         spaces = [(first + i) % len(stations) for i in range(size)]
-        pilgrim = luck.choice([space for space in spaces if stations[space] != merchant])
-        starts.append((pilgrim, merchant, AREAS[luck.choice(areas)]))
+        pilgrim = stream.choice([space for space in spaces if stations[space] != merchant])
+        starts.append((pilgrim, merchant, AREAS[stream.choice(areas)]))
     return tuple(starts)
 
 
-def _tokens(luck: _Luck) -> tuple[tuple[str, int], ...]:
-    """Draw tokens until there is one of each price; of each ware there is one at least."""
+def _tokens(stream: _RandomStream) -> tuple[tuple[str, int], ...]:
+    """Return boutique tokens with each ware and each price at least once."""
     while True:
-        wares = [*WARES, *(luck.choice(WARES) for _ in range(TOKENS - len(WARES)))]
-        tokens = [(ware, luck.choice(PRICES[ware])) for ware in wares]
+        wares = [*WARES, *(stream.choice(WARES) for _ in range(TOKENS - len(WARES)))]
+        tokens = [(ware, stream.choice(PRICES[ware])) for ware in wares]
         tokens[WARES.index("pottery")] = POTTERY
         if {price for _, price in tokens} == ALL_PRICES:
             return tuple(sorted(tokens, key=lambda token: (WARES.index(token[0]), -token[1])))
@@ -319,19 +320,20 @@ def _tokens(luck: _Luck) -> tuple[tuple[str, int], ...]:
 
 @functools.cache
 def _dice(numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the dice that show each of some numbers at least once."""
+    """Return all dice with each of some numbers at least once."""
     rest = itertools.combinations_with_replacement(numbers, FACES - len(numbers))
     return [tuple(sorted(numbers + more)) for more in rest]
 
 
 @functools.cache
 def _culture_tables() -> list[tuple[int, ...]]:
-    """Return the 1,701 tables of points for 0 to 10 paintings.
+    """Return the 1,701 possible tables of points for 0 to 10 paintings.
 
-    Each painting brings 1 at least, and as much as the one before it or up to 2 more; six bring 18.
+    The first painting gives at least 1 point. Each next one gives 0 to 2 points more than the one
+    before it. Six paintings give 18 points.
     """
     tables = []
-    most = POINTS_IN_EXAMPLE // PAINTINGS_IN_EXAMPLE  # that the first may bring
+    most = POINTS_IN_EXAMPLE // PAINTINGS_IN_EXAMPLE  # for the first painting
     openings = itertools.product(range(1, most + 1), *[RISES] * (PAINTINGS_IN_EXAMPLE - 1))
     for opening in openings:
         if sum(itertools.accumulate(opening)) == POINTS_IN_EXAMPLE:

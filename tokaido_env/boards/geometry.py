@@ -1,4 +1,4 @@
-"""The shape of an island, as it follows from its routes: ways, areas, neighbours, walks.
+"""Geometry of the island, derived from its routes: paths, areas, neighbours and reach.
 
 A route is a pair of towns.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ Neighbours = tuple[tuple[int, ...], ...]
 
 
 def component(town: str, routes: Routes) -> set[str]:
-    """Return the towns that can be reached from a town."""
+    """Return the towns connected to a town."""
     reached = {town}
     for _ in routes:
         reached |= {t for route in routes if reached & set(route) for t in route}
@@ -28,43 +29,43 @@ def component(town: str, routes: Routes) -> set[str]:
 
 @functools.lru_cache(maxsize=64)
 def area_paths(routes: Routes) -> tuple[tuple[str, ...], ...]:
-    """Return, for each area, the towns on the way between its two coastal towns.
+    """Return, for each area, the path of towns between its two coastal towns.
 
     Args:
         routes: a tree on all towns.
     """
-    homeward = _homeward(routes)
+    to_root = _paths_to_root(routes)
     ends = zip(COASTAL_TOWNS, COASTAL_TOWNS[1:] + COASTAL_TOWNS[:1], strict=True)
-    return tuple(_path(homeward[start], homeward[end]) for start, end in ends)
+    return tuple(_join_paths(to_root[start], to_root[end]) for start, end in ends)
 
 
 def town_path(routes: Routes, start: str, end: str) -> tuple[str, ...]:
-    """Return the towns on the way from one town to another, both included.
+    """Return the path from one town to another, both included.
 
     Args:
         routes: a tree on all towns.
-        start: a town.
-        end: another.
+        start: the first town.
+        end: the last town.
     """
-    homeward = _homeward(routes)
-    return _path(homeward[start], homeward[end])
+    to_root = _paths_to_root(routes)
+    return _join_paths(to_root[start], to_root[end])
 
 
-def _homeward(routes: Routes) -> dict[str, tuple[str, ...]]:
-    """Return the way of each town to the first, both included."""
-    ways = graph(routes)
-    homeward: dict[str, tuple[str, ...]] = {TOWNS[0]: (TOWNS[0],)}
-    ahead = [TOWNS[0]]
-    for town in ahead:
-        for other in ways[town]:
-            if other not in homeward:
-                homeward[other] = (other, *homeward[town])
-                ahead.append(other)
-    return homeward
+def _paths_to_root(routes: Routes) -> dict[str, tuple[str, ...]]:
+    """Return the path of each town to the first town, both included."""
+    adjacent = adjacent_towns(routes)
+    paths: dict[str, tuple[str, ...]] = {TOWNS[0]: (TOWNS[0],)}
+    queue = [TOWNS[0]]
+    for town in queue:
+        for other in adjacent[town]:
+            if other not in paths:
+                paths[other] = (other, *paths[town])
+                queue.append(other)
+    return paths
 
 
-def _path(start: tuple[str, ...], end: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the path between the first towns of two ways home: it turns where they meet."""
+def _join_paths(start: tuple[str, ...], end: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the path between the first towns of two paths to the root."""
     shared = 1
     most = min(len(start), len(end))
     while shared < most and start[-shared - 1] == end[-shared - 1]:
@@ -72,52 +73,45 @@ def _path(start: tuple[str, ...], end: tuple[str, ...]) -> tuple[str, ...]:
     return start[: len(start) - shared] + end[len(end) - shared :: -1]
 
 
-def graph(routes: Routes) -> dict[str, list[str]]:
+def adjacent_towns(routes: Routes) -> dict[str, list[str]]:
     """Return the towns next to each town."""
-    ways: dict[str, list[str]] = {town: [] for town in TOWNS}
+    adjacent: dict[str, list[str]] = {town: [] for town in TOWNS}
     for a, b in routes:
-        ways[a].append(b)
-        ways[b].append(a)
-    return ways
+        adjacent[a].append(b)
+        adjacent[b].append(a)
+    return adjacent
 
 
 def edges(path: tuple[str, ...]) -> set[frozenset[str]]:
-    """Return the routes of a path, in no direction."""
+    """Return the routes of a path, without direction."""
     return {frozenset(edge) for edge in itertools.pairwise(path)}
 
 
 def town_reach(routes: Routes, most: int = MAX_DIE) -> list[list[int]]:
-    """Return which towns are how far from each: `[steps][town]`, bit t for town t.
+    """Return the towns at each distance from each town: `[steps][town]`, bit t for town t.
 
     Args:
         routes: a tree on all towns.
-        most: the steps told of, 1 or more.
+        most: the largest distance, 1 or more.
     """
-    ways = graph(routes)
-    near = [[TOWNS.index(other) for other in ways[town]] for town in TOWNS]
-    here = [1 << town for town in range(len(TOWNS))]
-    reach = [here, _unions(here, near)]
+    adjacent = [[TOWNS.index(b) for b in towns] for towns in adjacent_towns(routes).values()]
+    start = [1 << town for town in range(len(TOWNS))]
+    reach = [start, _unions(start, adjacent)]
     for _ in range(2, most + 1):
-        # Whatever is one step less from a neighbour is one step more from here, or one less.
-        before, last = reach[-2:]
-        further = _unions(last, near)
-        reach.append([far & ~back for far, back in zip(further, before, strict=True)])
+        # A town at distance k of a neighbour is at distance k + 1 or k - 1 in a tree.
+        nearer, last = reach[-2:]
+        further = _unions(last, adjacent)
+        reach.append([far & ~near for far, near in zip(further, nearer, strict=True)])
     return reach
 
 
 def _unions(masks: Sequence[int], groups: Sequence[Sequence[int]]) -> list[int]:
-    """Return the union of the masks of each group."""
-    unions = []
-    for group in groups:
-        union = 0
-        for one in group:
-            union |= masks[one]
-        unions.append(union)
-    return unions
+    """Return the union of each group's masks."""
+    return [functools.reduce(operator.or_, (masks[one] for one in group)) for group in groups]
 
 
 def town_areas(routes: Routes) -> list[int]:
-    """Return the areas around each town, bit a for area a: those it lies on the border of (R3.3).
+    """Return the areas that each town borders, bit a for area a (R3.3).
 
     Args:
         routes: a tree on all towns.
@@ -134,14 +128,14 @@ def neighbours(routes: Routes) -> Neighbours:
     """Return the areas that share a route with each area, ascending (R3.1).
 
     Args:
-        routes: a tree on all towns whose ends are the coastal ones.
+        routes: a tree on all towns with the coastal towns as its leaves.
     """
     count = len(COASTAL_TOWNS)
-    near = [{(area - 1) % count, (area + 1) % count} for area in range(count)]  # by the coast
+    near = [{(area - 1) % count, (area + 1) % count} for area in range(count)]  # along the coast
     sides: dict[tuple[str, str], int] = {}
     for area, path in enumerate(area_paths(routes)):
         for start, end in itertools.pairwise(path[1:-1]):
-            if (end, start) in sides:  # the other side walks it the other way
+            if (end, start) in sides:  # the area on the other side, in the other direction
                 other = sides[end, start]
                 near[area].add(other)
                 near[other].add(area)
@@ -149,12 +143,12 @@ def neighbours(routes: Routes) -> Neighbours:
     return tuple(tuple(sorted(areas)) for areas in near)
 
 
-@functools.lru_cache(maxsize=512)  # more than there are: 441
+@functools.lru_cache(maxsize=512)  # 441 different neighbours exist
 def areas_on_the_way(neighbours: Neighbours) -> npt.NDArray[np.int16]:
-    """Return the areas that walks touch, (`MAX_DIE` + 1, 8, 8): bit a of [steps, start, end].
+    """Return the areas on walks, (`MAX_DIE` + 1, 8, 8): bit a of [steps, start, end].
 
-    They are those of all simple paths of exactly so many steps, both ends included; 0 if there is
-    no such path. The array cannot be written to.
+    They are the areas on all simple paths of a number of steps, with both ends; 0 without such a
+    path. The array is read-only.
 
     Args:
         neighbours: of each area.
@@ -172,7 +166,7 @@ def areas_on_the_way(neighbours: Neighbours) -> npt.NDArray[np.int16]:
 def _simple_walks(
     neighbours: Neighbours, end: int, path: int, steps: int = 0
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield every simple path that begins with a given one: its steps, end and areas, as bits."""
+    """Yield the steps, the end and the areas' bits of every simple path that extends a path."""
     yield steps, end, path
     if steps < MAX_DIE:
         for area in neighbours[end]:

@@ -1,10 +1,10 @@
-"""The family of boards by number: which numbers a spec such as `family:train/1000` stands for.
+"""Specs of the board family, such as `family:train/1000`, and their board numbers.
 
     family:2000007       one board, by its number
-    family:train/1000    the first 1,000 boards to train on
-    family:test          all boards to test on
+    family:train/1000    the first 1,000 boards of the training split
+    family:test          all boards of the test split
 
-`generator` makes the board of a number, `pool` plays on many.
+`generator` makes the board of a number; `board_pool` provides several boards.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.arguments import as_integer, repr_short
 
 PREFIX = "family:"
-MOST_NUMBER = 2**31 - 1
-MOST_BOARDS = 100_000
-"""Boards of one pool: their records take 100 MB."""
+MAX_NUMBER = 2**31 - 1
+MAX_BOARDS = 100_000
+"""Largest size of a pool; the records of so many boards take 100 MB."""
 
 SPLITS = {
     "train": range(1_000_000),
     "valid": range(1_000_000, 1_000_100),
     "test": range(2_000_000, 2_000_100),
 }
-"""The numbers that each split has, so that no board is in two."""
+"""The numbers of each split; no board is in two splits."""
 
 _SPLIT = re.compile("([a-z]+)(?:/([0-9]{1,18}))?")
 
@@ -34,11 +34,11 @@ def is_family(spec: object) -> bool:
     return isinstance(spec, str) and spec.startswith(PREFIX)
 
 
-def numbers_of(spec: str) -> range:
-    """Return the numbers of the boards that a spec names.
+def family_numbers(spec: str) -> range:
+    """Return the numbers of a spec's boards.
 
     Raises:
-        BoardError: if it names none, or more than a pool may have.
+        BoardError: if the spec is invalid, or has more boards than a pool may have.
     """
     text = spec.removeprefix(PREFIX)
     if re.fullmatch("[0-9]{1,18}", text):
@@ -53,9 +53,9 @@ def numbers_of(spec: str) -> range:
         )
     split = SPLITS[found[1]]
     count = len(split) if found[2] is None else int(found[2])
-    most = min(len(split), MOST_BOARDS)
+    most = min(len(split), MAX_BOARDS)
     if not 1 <= count <= most:
-        got = "an empty pool" if not count else f"{count:,}"
+        got = "none" if not count else f"{count:,}"
         raise BoardError(
             f"{spec}: expected 1 to {most:,} boards of {found[1]}, as family:{found[1]}/"
             f"{min(most, 1000)}, got {got}"
@@ -64,12 +64,12 @@ def numbers_of(spec: str) -> range:
 
 
 def check_number(number: object) -> int:
-    """Return the number of a board of the family.
+    """Return a board's number as an int.
 
     Raises:
-        BoardError: if it is none.
+        BoardError: if it is no integer or out of range.
     """
     known = as_integer(number)
-    if known is None or not 0 <= known <= MOST_NUMBER:
-        raise BoardError(f"board number: expected 0 to {MOST_NUMBER}, got {repr_short(number)}")
+    if known is None or not 0 <= known <= MAX_NUMBER:
+        raise BoardError(f"board number: expected 0 to {MAX_NUMBER}, got {repr_short(number)}")
     return known

@@ -1,8 +1,8 @@
-"""Boards as files say them: tables, text, and a name for each single value.
+"""Writer of boards as tables, text and named single values.
 
-A table holds one main value besides its labels: `culture` the list `points`, `mountains` the table
-`numbers`, `starts` a table for each seat. A single value is named by its table and its key, of
-lists its place from 0: `culture.6`, `mountains.M1`, `starts.player_0.pilgrim`, `dice.pilgrim.0`.
+A table has one main value and labels: `culture` the list `points`, `mountains` the table `numbers`,
+`starts` a table for each seat. The name of a single value is its table and its key, or its index in
+a list: `culture.6`, `mountains.M1`, `starts.player_0.pilgrim`, `dice.pilgrim.0`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tokaido_env.files import MAX_DEPTH
 
 
 def tables_of(fields: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the tables of a board file without their labels, in plain JSON types.
+    """Return the tables of a board file without labels, in JSON types.
 
     Args:
         fields: of a `Board`.
@@ -50,7 +50,7 @@ def tables_of(fields: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def values_of(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the single values of all tables by their whole names, in plain JSON types."""
+    """Return the single values of all tables by their full names, in JSON types."""
     return {
         f"{entry}.{name}": value
         for entry, table in tables_of(fields).items()
@@ -59,7 +59,7 @@ def values_of(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_data(value: Any) -> Any:
-    """Return a value of tuples, tables, words and whole numbers in plain JSON types."""
+    """Return a value of tuples, mappings, strings and integers in JSON types."""
     if isinstance(value, Mapping):
         return {str(key): plain_data(item) for key, item in value.items()}
     if isinstance(value, str):
@@ -70,14 +70,14 @@ def plain_data(value: Any) -> Any:
 
 
 def _start(fields: Mapping[str, Any], start: tuple[int, str, str]) -> tuple[int | str, str, str]:
-    """Name a coastal town at which a pilgrim starts: that holds when stations come or go."""
+    """Return a start with the pilgrim's coastal town by name: its index depends on the stations."""
     pilgrim, merchant, artist = start
     station = fields["stations"][pilgrim]
     return (station if station in COASTAL_TOWNS else pilgrim), merchant, artist
 
 
 def board_text(fields: Mapping[str, Any]) -> str:
-    """Return a board file with the fields of a `Board`."""
+    """Return the text of a board file with the fields of a `Board`."""
     lines = [f"# Written from {escape_text(fields['source'], MAX_PATH_CHARS)}", ""]
     data = board_data(fields)
     lines += [f"{key} = {_value(data.pop(key))}" for key in ("format", "name", "max_rounds")]
@@ -88,7 +88,7 @@ def board_text(fields: Mapping[str, Any]) -> str:
 
 
 def board_data(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a board file with the fields of a `Board` says, in plain JSON types."""
+    """Return the content of a board file with the fields of a `Board`, in JSON types."""
     dice: dict[str, Any] = {}
     data: dict[str, Any] = {
         "format": 1,
@@ -99,14 +99,14 @@ def board_data(fields: Mapping[str, Any]) -> dict[str, Any]:
     for entry, table in tables_of(fields).items():
         labels = _labels(entry, table, fields)
         if "provenance_of" in labels:
-            data["format"] = 2  # older readers take no such key
+            data["format"] = 2  # format 1 does not allow the key
         die = entry.removeprefix("dice.")
         (data if die == entry else dice)[die] = table | labels
     return data
 
 
 def _labels(entry: str, table: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where an entry and its values come from, and what else is to be said of it."""
+    """Return the provenances and the note of a table."""
     provenance = fields["provenance"]
     labels: dict[str, Any] = {"provenance": provenance.get(entry, UNKNOWN)}
     names = single_values(entry, table)
@@ -120,21 +120,21 @@ def _labels(entry: str, table: Mapping[str, Any], fields: Mapping[str, Any]) -> 
 
 
 def _value(value: Any) -> str:
-    """Write a value of plain JSON types as TOML."""
+    """Return a value of JSON types as TOML."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(key)} = {_value(v)}" for key, v in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_value(item) for item in value) + "]"
-    return _word(value) if isinstance(value, str) else str(value)
+    return _string(value) if isinstance(value, str) else str(value)
 
 
 def _key(key: str) -> str:
-    """Write a key: in quotes what TOML would take for keys within each other, and places."""
-    return key if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", key) else _word(key)
+    """Return a key as TOML, in quotes if it has dots or is a number."""
+    return key if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", key) else _string(key)
 
 
-def _word(word: str) -> str:
-    # JSON's words are TOML's, but for the one control character that JSON lets stand.
-    text = json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
-    # With so many dots it might be read as a key of too many parts.
+def _string(string: str) -> str:
+    # JSON strings are TOML strings, except for one control character that JSON does not escape.
+    text = json.dumps(string, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # Many dots could look like a key with too many parts to the reader's nesting limit.
     return text.replace(".", "\\u002e") if text.count(".") >= MAX_DEPTH else text

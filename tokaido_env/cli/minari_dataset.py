@@ -111,7 +111,7 @@ def _environment(boards: list[str], dtype: Dtype) -> Any:
     options: dict[str, Any] = {} if dtype == "float32" else {"observation": dtype}
     if len(boards) == 1:
         with contextlib.suppress(BoardError):
-            options["board"] = Board.named(boards[0]).name
+            options["board"] = Board.by_name(boards[0]).name
     return gymnasium.make(_ENVIRONMENT, **options)
 
 

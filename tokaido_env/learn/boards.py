@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.boards.procedural import SPLITS, is_family, numbers_of
+from tokaido_env.boards.procedural import SPLITS, family_numbers, is_family
 
 
 def board_summary(pool: BoardPool, started_on: Iterable[str] = ()) -> dict[str, Any]:
@@ -37,5 +37,5 @@ def splits_of(training: Mapping[str, Any]) -> list[str]:
 def _splits(name: str) -> list[str]:
     if not is_family(name):
         return []
-    numbers = numbers_of(name)
+    numbers = family_numbers(name)
     return [split for split, own in SPLITS.items() if numbers[0] in own]

@@ -23,7 +23,7 @@ from tokaido_env.arena.match import MAX_GAMES
 from tokaido_env.arena.protocol import protocol_match
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.boards.procedural import PREFIX, SPLITS, is_family, numbers_of
+from tokaido_env.boards.procedural import PREFIX, SPLITS, family_numbers, is_family
 from tokaido_env.core.arguments import check_choice, check_seed, repr_short
 from tokaido_env.learn.boards import splits_of
 
@@ -174,7 +174,7 @@ def _training_pool(agent: Agent, recorded: str | None, train: int | None) -> Boa
 
 
 def _refuse_overlap(agent: Agent, known: BoardPool, test: BoardPool) -> None:
-    seen, unseen = numbers_of(known.name), numbers_of(test.name)
+    seen, unseen = family_numbers(known.name), family_numbers(test.name)
     both = range(max(seen[0], unseen[0]), min(seen[-1], unseen[-1]) + 1)
     if both:
         raise ValueError(
@@ -185,7 +185,7 @@ def _refuse_overlap(agent: Agent, known: BoardPool, test: BoardPool) -> None:
 
 def _refuse_start(agent: Agent, known: BoardPool | None, split: str) -> None:
     """Refuse a policy that started from one that was trained on boards of the split."""
-    in_split = known is not None and numbers_of(known.name)[0] in SPLITS[split]
+    in_split = known is not None and family_numbers(known.name)[0] in SPLITS[split]
     if not in_split and split != "train" and split in splits_of(_training(agent)):
         raise ValueError(
             f"split: expected boards that {repr_short(agent.spec)} was not trained on, got "

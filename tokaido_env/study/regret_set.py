@@ -145,7 +145,7 @@ class RegretSet:
     @functools.cached_property
     def boards(self) -> BoardPool:
         """The boards in the order of the card: built-in ones or of the family, never files."""
-        return BoardPool.load([Board.named(name) for name, _ in self.card["boards"]])
+        return BoardPool.load([Board.by_name(name) for name, _ in self.card["boards"]])
 
     def batch(self) -> Batch:
         """Return all positions as games."""

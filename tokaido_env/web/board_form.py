@@ -73,7 +73,7 @@ def corrected_board(first: Board, data: Any, compared: Any) -> Board:
         raise BoardError(f"compared: expected {MATCHES} or {DIFFERS} by table")
     checked = [table for table, found in compared.items() if found == MATCHES]
     checked += [one.name for one in corrected_values(first, board) if one.name in board.values()]
-    return board.marked(checked)
+    return board.with_provenance(checked)
 
 
 def corrected_values(first: Board, board: Board) -> list[Difference]:

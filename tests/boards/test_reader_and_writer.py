@@ -1,4 +1,4 @@
-"""Boards as plain data: where values come from, notes, round trips, and errors with their place."""
+"""Tests of boards/reader.py and boards/writer.py: provenances, notes, round trips and errors."""
 
 import dataclasses
 import json
@@ -23,14 +23,14 @@ from positions import (
 
 from tokaido_env import Board, BoardError
 from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards
-from tokaido_env.boards.reader import MOST_NOTE, PROVENANCES
+from tokaido_env.boards.reader import MAX_NOTE_CHARS, PROVENANCES
 from tokaido_env.files import OutputError, read_toml
 
 BOARDS = [*built_in_boards(), *(f"family:{number}" for number in (0, 7, 8, 1_000_000, 2**31 - 1))]
 CASES = 3000  # damaged boards, in every run
 
-# RULES.md: what is surer than the rest of its table, as it stands on the default board.
-SURER = {
+# Values of the default board with another provenance than their tables (RULES.md).
+SINGLE_VALUES = {
     "dice.pilgrim.0": (1, "public source"),
     "dice.pilgrim.5": (4, "rulebook"),
     "dice.merchant.2": (2, "rulebook"),
@@ -46,30 +46,30 @@ SURER = {
 
 
 def labelled(**values: str) -> dict[str, Any]:
-    """The default board with one value of the mountain towns and one of the starts labelled."""
+    """Return the default board's data with provenances of a mountain town and of some starts."""
     data = changed(shikoku_data(), "mountains.provenance_of", {"M1": "box"})
     return changed(data, "starts.provenance_of", {"player_0.pilgrim": "inferred", **values})
 
 
-# Where single values come from
+# Provenances
 
 
-def test_values_of_the_default_board_that_are_surer() -> None:
+def test_provenance__of_single_values_on_the_default_board() -> None:
     board = Board.load()
     values = board.values()
-    told = {n: (values[n], where) for n, where in board.provenance.items() if n in values}
-    assert told == SURER
+    single = {n: (values[n], where) for n, where in board.provenance.items() if n in values}
+    assert single == SINGLE_VALUES
 
 
 @pytest.mark.parametrize("name", built_in_boards())
-def test_every_built_in_board_has_the_same_facts(name: str) -> None:
+def test_provenance__of_single_values_is_the_same_on_built_in_boards(name: str) -> None:
     board = Board.load(name)
     values = board.values()
-    told = [(values[n], where) for n, where in board.provenance.items() if n in values]
-    assert sorted(map(str, told)) == sorted(map(str, SURER.values()))
+    single = [(values[n], where) for n, where in board.provenance.items() if n in values]
+    assert sorted(map(str, single)) == sorted(map(str, SINGLE_VALUES.values()))
 
 
-def test_provenance_of_a_value_is_its_own_or_that_of_its_table() -> None:
+def test_provenance_of__defaults_to_the_table() -> None:
     board = Board.from_dict(labelled())
     own = {"mountains.M1": "box", "starts.player_0.pilgrim": "inferred", "culture.6": "rulebook"}
     for name, where in own.items():
@@ -86,7 +86,7 @@ def test_provenance_of_a_value_is_its_own_or_that_of_its_table() -> None:
     )
 
 
-def test_every_value_has_a_name() -> None:
+def test_values__have_names() -> None:
     board = Board.load()
     names = set(board.values())
     assert len(names) == 18 + 28 + 11 + 4 + 8 + 6 + 8 + 7 + 11 + 9 + 6
@@ -96,16 +96,16 @@ def test_every_value_has_a_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["culture.11", "dice", "dice.6", "M1", "", "starts.player_0", "x"])
-def test_mistake__a_name_of_no_value(name: str) -> None:
-    wanted = r"^shikoku: expected a table or a single value .* culture\.6, got '"
-    for ask in (Board.load().provenance_of, lambda name: Board.load().marked([name])):
-        with pytest.raises(BoardError, match=wanted):
+def test_provenance_of__refuses_an_unknown_name(name: str) -> None:
+    message = r"^shikoku: expected the name of a table or a value, .* culture\.6, got '"
+    for ask in (Board.load().provenance_of, lambda name: Board.load().with_provenance([name])):
+        with pytest.raises(BoardError, match=message):
             ask(name)
 
 
-def test_values_are_marked() -> None:
+def test_with_provenance__sets_provenances() -> None:
     board = Board.load()
-    after = board.marked(["mountains.M1", "culture.6", "ring"])
+    after = board.with_provenance(["mountains.M1", "culture.6", "ring"])
     assert after == board
     assert after.provenance == board.provenance | dict.fromkeys(
         ("mountains.M1", "culture.6", "ring"), "box"
@@ -113,7 +113,7 @@ def test_values_are_marked() -> None:
     assert Board.from_dict(after.to_dict()).provenance == after.provenance
     assert board.provenance_of("ring") == "reconstruction"
     with pytest.raises(BoardError, match=r"provenance: expected one of .*, got 'memory'"):
-        board.marked(["ring"], "memory")
+        board.with_provenance(["ring"], "memory")
 
 
 LABEL_MISTAKES = [
@@ -134,7 +134,7 @@ LABEL_MISTAKES = [
 
 
 @pytest.mark.parametrize(("key", "value", "wanted"), LABEL_MISTAKES)
-def test_mistake__what_is_said_of_single_values(key: str, value: Any, wanted: str) -> None:
+def test_from_dict__refuses_invalid_provenances(key: str, value: Any, wanted: str) -> None:
     data = labelled()
     data["dice"]["artist"]["provenance_of"] = {}
     *parents, last = key.split(".")
@@ -149,7 +149,7 @@ def test_mistake__what_is_said_of_single_values(key: str, value: Any, wanted: st
 
 
 def without_single_values(data: dict[str, Any]) -> dict[str, Any]:
-    """The data without what is said of single values."""
+    """Return data without provenances of single values."""
     return {
         key: without_single_values(item) if isinstance(item, dict) else item
         for key, item in data.items()
@@ -157,30 +157,30 @@ def without_single_values(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_files_of_format_1(tmp_path: Path) -> None:
+def test_load__reads_format_1(tmp_path: Path) -> None:
     old = without_single_values(shikoku_data()) | {"format": 1}
     board = Board.load(write_board(tmp_path / "old.toml", old))
     assert board == dataclasses.replace(Board.load(), source=board.source)
-    assert set(board.provenance) == set(Board.load().provenance) - set(SURER)
+    assert set(board.provenance) == set(Board.load().provenance) - set(SINGLE_VALUES)
     assert board.to_dict()["format"] == 1
     again = changed(old, "culture.provenance_of", {"6": "rulebook"})
     with pytest.raises(BoardError, match=r"culture\.provenance_of: .*format = 2.*, got format = 1"):
         Board.load(write_board(tmp_path / "mixed.toml", again))
 
 
-def test_the_lowest_format_is_written() -> None:
+def test_to_dict__has_the_lowest_format() -> None:
     assert Board.load().to_dict()["format"] == 2
     data = without_single_values(shikoku_data())
     assert (data["format"], Board.from_dict(data).to_dict()["format"]) == (2, 1)
     assert Board.generate(7).to_dict()["format"] == 1
-    assert Board.generate(7).marked(["ring.3"]).to_dict()["format"] == 2
-    assert Board.generate(7).marked(["ring"]).to_dict()["format"] == 1
+    assert Board.generate(7).with_provenance(["ring.3"]).to_dict()["format"] == 2
+    assert Board.generate(7).with_provenance(["ring"]).to_dict()["format"] == 1
 
 
 # Notes
 
 
-def test_notes_are_kept(tmp_path: Path) -> None:
+def test_save__keeps_notes(tmp_path: Path) -> None:
     data = shikoku_data()
     board = Board.load()
     assert board.notes["culture"] == data["culture"]["note"]
@@ -192,7 +192,7 @@ def test_notes_are_kept(tmp_path: Path) -> None:
     assert (noted, noted.hash) == (board, board.hash)
 
 
-def test_boards_of_the_family_have_the_note_that_their_file_has() -> None:
+def test_to_dict__adds_notes_to_boards_of_the_family() -> None:
     board = Board.generate(7)
     assert board.notes == {}
     again = Board.from_dict(board.to_dict())
@@ -202,10 +202,10 @@ def test_boards_of_the_family_have_the_note_that_their_file_has() -> None:
 
 
 @pytest.mark.parametrize(
-    "note", ["x" * MOST_NOTE, "." * MOST_NOTE, "a." * 5000, "\x00" * MOST_NOTE]
+    "note", ["x" * MAX_NOTE_CHARS, "." * MAX_NOTE_CHARS, "a." * 5000, "\x00" * MAX_NOTE_CHARS]
 )
-def test_long_notes_everywhere_can_be_written_and_read(tmp_path: Path, note: str) -> None:
-    note *= MOST_NOTE // len(note)
+def test_save__keeps_notes_of_the_longest_length(tmp_path: Path, note: str) -> None:
+    note *= MAX_NOTE_CHARS // len(note)
     board = dataclasses.replace(
         Board.load(), name="." * 1000, notes=dict.fromkeys(Board.load().notes, note)
     )
@@ -214,19 +214,19 @@ def test_long_notes_everywhere_can_be_written_and_read(tmp_path: Path, note: str
 
 
 @pytest.mark.parametrize(
-    "note", [5, None, ["a"], {}, "x" * (MOST_NOTE + 1), "\ud800", StrSubclass("a")]
+    "note", [5, None, ["a"], {}, "x" * (MAX_NOTE_CHARS + 1), "\ud800", StrSubclass("a")]
 )
-def test_mistake__what_is_no_note(note: Any) -> None:
-    with pytest.raises(BoardError, match=r"ring\.note: expected text of at most 10000") as error:
+def test_from_dict__refuses_invalid_notes(note: Any) -> None:
+    with pytest.raises(BoardError, match=r"ring\.note: expected text of 0 to 10000") as error:
         Board.from_dict(changed(shikoku_data(), "ring.note", note))
     assert error.value.key == "ring.note"
 
 
-# There and back
+# Round trips
 
 
 def check(board: Board, path: Path) -> None:
-    """Fail unless file, text and data say the same, and the same board comes back from each."""
+    """Check that file, text and data have the same content and give the same board."""
     data = board.to_dict()
     assert json.loads(json.dumps(data)) == data
     assert tomllib.loads(board.to_toml()) == data
@@ -236,22 +236,24 @@ def check(board: Board, path: Path) -> None:
         assert dataclasses.replace(back, source=board.source) == board
         assert back.hash == board.hash
         assert back.provenance == board.provenance
-        assert back.notes == board.notes or not board.notes  # the family's is made on writing
+        assert (
+            back.notes == board.notes or not board.notes
+        )  # a family board has notes in its file only
         assert back.to_dict() == data
 
 
 @pytest.mark.parametrize("name", BOARDS)
-def test_there_and_back(name: str, tmp_path: Path) -> None:
+def test_round_trip__by_data_text_and_file(name: str, tmp_path: Path) -> None:
     check(Board.load(name), tmp_path / "board.toml")
 
 
-def test_there_and_back_with_labels(tmp_path: Path) -> None:
+def test_round_trip__keeps_provenances(tmp_path: Path) -> None:
     names = list(Board.load().values())
     for seed in range(30):
         rng = random.Random(seed)
         board = Board.from_dict(rng.choice((labelled(), other_board_data())))
         for where in ("box", "inferred", "public source"):
-            board = board.marked(set(rng.sample(names, 20)) & set(board.values()), where)
+            board = board.with_provenance(set(rng.sample(names, 20)) & set(board.values()), where)
         check(board, tmp_path / f"{seed}.toml")
 
 
@@ -269,7 +271,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
-def test_names_survive(name: str, tmp_path: Path) -> None:
+def test_round_trip__keeps_any_name(name: str, tmp_path: Path) -> None:
     path = tmp_path / "board.toml"
     check(dataclasses.replace(Board.load(), name=name), path)
     twice = tmp_path / "twice.toml"
@@ -277,12 +279,12 @@ def test_names_survive(name: str, tmp_path: Path) -> None:
     assert read_toml(twice) == read_toml(path)
 
 
-def test_a_board_of_ones_own_and_from_a_hostile_path(tmp_path: Path) -> None:
+def test_round_trip__of_a_board_with_a_hostile_path(tmp_path: Path) -> None:
     path = write_board(tmp_path / "a\nformat = 2\x1b\u2028'.toml", other_board_data())
     check(Board.load(path), tmp_path / "board.toml")
 
 
-def test_a_board_of_numpy_numbers_and_unknown_provenance(tmp_path: Path) -> None:
+def test_save__accepts_numpy_numbers_and_missing_provenances(tmp_path: Path) -> None:
     numbers = tuple(np.arange(2, 13, dtype=np.int16))
     board = dataclasses.replace(Board.load(), culture=numbers, provenance={})
     board.save(tmp_path / "board.toml")
@@ -291,7 +293,7 @@ def test_a_board_of_numpy_numbers_and_unknown_provenance(tmp_path: Path) -> None
     assert set(back.provenance.values()) == {"reconstruction"}
 
 
-def test_entries_say_where_they_come_from(tmp_path: Path) -> None:
+def test_save__writes_the_provenances_of_a_family_board(tmp_path: Path) -> None:
     path = tmp_path / "seven.toml"
     Board.generate(7).save(path)
     data = read_toml(path)
@@ -306,13 +308,13 @@ def test_entries_say_where_they_come_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["board", "board.json", "board.toml.txt", "BOARD.TOML"])
-def test_mistake__a_name_that_would_not_be_read(tmp_path: Path, name: str) -> None:
+def test_save__refuses_other_file_endings(tmp_path: Path, name: str) -> None:
     with pytest.raises(BoardError, match=r"^path: expected a name that ends in \.toml, got .*$"):
         Board.load().save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
-def test_mistake__nowhere_to_write(tmp_path: Path) -> None:
+def test_save__refuses_impossible_paths(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"gone"):
         Board.load().save(tmp_path / "gone" / "board.toml")
     (tmp_path / "folder.toml").mkdir()
@@ -322,12 +324,12 @@ def test_mistake__nowhere_to_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", built_in_boards())
-def test_data_say_what_the_file_says(name: str) -> None:
+def test_to_dict__is_the_content_of_the_file(name: str) -> None:
     text = (BOARDS_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
     assert Board.load(name).to_dict() == tomllib.loads(text)
 
 
-# Errors and their place
+# Errors
 
 KEYS = [
     ("dice.pilgrim.faces", DROP, "dice.pilgrim.faces"),
@@ -347,7 +349,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("where", "value", "key"), KEYS)
-def test_an_error_has_the_place_of_what_is_wrong(where: str, value: Any, key: str) -> None:
+def test_board_error__has_the_key(where: str, value: Any, key: str) -> None:
     data = changed(shikoku_data(), where, value)
     with pytest.raises(BoardError) as error:
         Board.from_dict(data)
@@ -360,14 +362,14 @@ NO_BOARDS = [None, 3, "shikoku", [], [{}], {}, HostileInt(1), np.zeros(3), b"x"]
 
 
 @pytest.mark.parametrize("data", NO_BOARDS, ids=range(len(NO_BOARDS)))
-def test_mistake__what_is_no_data_of_a_board(data: Any) -> None:
+def test_from_dict__refuses_other_types(data: Any) -> None:
     with pytest.raises(BoardError, match=r"^the board: the top level: expected (a table|the key)"):
         Board.from_dict(data)
 
 
 @pytest.mark.parametrize("name", ["shikoku", "other"])
-def test_hostile_data_are_taken_or_refused(name: str) -> None:
-    """Wrong types, huge and deep values, strangers: a board that can be written, or an error."""
+def test_from_dict__accepts_or_refuses_damaged_data(name: str) -> None:
+    """Damage: wrong types, huge and deep values, unexpected objects."""
     right = labelled() if name == "shikoku" else other_board_data()
     deep = changed(right, "ring.stations", mutants.deep_list(100_000))
     wide = changed(right, "mountains.numbers", {str(i): "x" * 10**5 for i in range(100)})
@@ -381,7 +383,7 @@ def test_hostile_data_are_taken_or_refused(name: str) -> None:
 
 
 def tried(data: Any) -> bool:
-    """Whether data are taken as a board; one that comes back from its text."""
+    """Return whether data make a board; check that its text gives the same board."""
     with refusal(BoardError, names="the board: ") as messages:
         board = Board.from_dict(data)
     if not messages:

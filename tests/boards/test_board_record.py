@@ -1,4 +1,4 @@
-"""The lookup tables of the kernels, against the reference's own reading of a board file."""
+"""Tests of boards/board.py: the kernels' lookup tables against the naive reference."""
 
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,18 @@ STATIONS = ["", "temple", "garden", "hot spring", "seashore"]
 
 
 @pytest.mark.parametrize("name", built_in_boards())
-def test_record__built_in_boards(name: str) -> None:
+def test_record__of_built_in_boards_is_that_of_the_reference(name: str) -> None:
     compare(BOARDS_FOLDER / f"{name}.toml")
 
 
-def test_record__a_board_of_ones_own(tmp_path: Path) -> None:
+def test_record__of_a_board_file_is_that_of_the_reference(tmp_path: Path) -> None:
     compare(write_board(tmp_path / "other.toml", other_board_data()))
 
 
-def test_record__drawn_boards(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """The reference reads what `Board.save` wrote, so this is a test of both."""
+def test_record__of_generated_boards_is_that_of_the_reference(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """The reference reads files of `Board.save`, so this tests both."""
     for number in range(pytestconfig.getoption("games") // 10):
         path = tmp_path / f"{number}.toml"
         Board.generate(number).save(path)
@@ -35,18 +37,18 @@ def test_record__drawn_boards(tmp_path: Path, pytestconfig: pytest.Config) -> No
 
 
 def compare(path: Path) -> None:
-    """Fail unless the record of a board file is the slow one, byte for byte."""
-    record, slow = Board.load(path).record, slow_record(reference.Board(path))
+    """Check that the record of a board file is that of the reference, byte for byte."""
+    record, expected = Board.load(path).record, reference_record(reference.Board(path))
     for name in BOARD.names or ():
-        assert np.array_equal(record[name], slow[name]), f"{path.name}: {name}"
-    assert record.tobytes() == slow.tobytes()
+        assert np.array_equal(record[name], expected[name]), f"{path.name}: {name}"
+    assert record.tobytes() == expected.tobytes()
 
 
-def slow_record(board: reference.Board) -> npt.NDArray[np.void]:
-    """All tables, filled place by place."""
+def reference_record(board: reference.Board) -> npt.NDArray[np.void]:
+    """Return all tables, filled element by element."""
     record = np.zeros(1, BOARD)
     row = record[0]
-    fill_walks(row, board)
+    fill_reach(row, board)
     fill_ring(row, board)
     for character, faces in enumerate(board.faces.values()):
         row["faces"][character] = faces
@@ -71,7 +73,7 @@ def slow_record(board: reference.Board) -> npt.NDArray[np.void]:
     return record
 
 
-def fill_walks(row: Any, board: reference.Board) -> None:
+def fill_reach(row: Any, board: reference.Board) -> None:
     for steps in range(7):
         for start, town in enumerate(TOWNS):
             for end in {path[-1] for path in board.paths(town, steps)}:

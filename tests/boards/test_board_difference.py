@@ -1,4 +1,4 @@
-"""What differs between two boards, against changes that were made by hand or at random."""
+"""Tests of boards/board.py: `difference` of boards."""
 
 import json
 import random
@@ -11,8 +11,8 @@ from tokaido_env import Board
 from tokaido_env.boards.board import Difference, built_in_boards, difference
 
 
-def differences(*changes: tuple[str, Any]) -> list[Difference]:
-    """What differs from the default board after changes of its data."""
+def differences_after(*changes: tuple[str, Any]) -> list[Difference]:
+    """Return the differences to the default board after changes of its data."""
     data = shikoku_data()
     for where, value in changes:
         data = changed(data, where, value)
@@ -20,7 +20,7 @@ def differences(*changes: tuple[str, Any]) -> list[Difference]:
 
 
 @pytest.mark.parametrize("name", [*built_in_boards(), "family:7"])
-def test_a_board_does_not_differ_from_itself(name: str) -> None:
+def test_difference__of_a_board_to_itself_is_empty(name: str) -> None:
     board = Board.load(name)
     assert difference(board, board) == difference(board, Board.from_dict(board.to_dict())) == []
 
@@ -46,47 +46,47 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("where", "value", "name", "before"), CHANGES)
-def test_a_value_that_was_changed(where: str, value: Any, name: str, before: Any) -> None:
-    assert differences((where, value)) == [(name, before, value)]
+def test_difference__names_a_changed_value(where: str, value: Any, name: str, before: Any) -> None:
+    assert differences_after((where, value)) == [(name, before, value)]
 
 
-def test_all_of_them_at_once_in_the_order_of_the_file() -> None:
+def test_difference__is_in_the_order_of_the_file() -> None:
     some = [change for change in CHANGES if change[1] != 1]
-    found = differences(*((where, value) for where, value, _, _ in some))
+    found = differences_after(*((where, value) for where, value, _, _ in some))
     assert found == [(name, before, value) for _, value, name, before in some]
     assert json.loads(json.dumps(found)) == [list(change) for change in found]
 
 
-def test_words_are_no_difference() -> None:
-    assert not differences(("ring.note", "as printed"), ("ring.provenance", "box"))
-    assert not differences(("mountains.provenance_of", {"M1": "box"}))
-    assert not differences(("starts.player_0.pilgrim", 0))
+def test_difference__ignores_notes_and_provenances() -> None:
+    assert not differences_after(("ring.note", "as printed"), ("ring.provenance", "box"))
+    assert not differences_after(("mountains.provenance_of", {"M1": "box"}))
+    assert not differences_after(("starts.player_0.pilgrim", 0))
 
 
-def test_stations_more_or_fewer() -> None:
+def test_difference__of_rings_with_other_sizes() -> None:
     ring = shikoku_data()["ring"]["stations"]
-    longer = differences(("ring.stations", [*ring, "temple"]))
+    longer = differences_after(("ring.stations", [*ring, "temple"]))
     assert longer == [("ring.28", None, "temple")]
-    assert differences(("ring.stations", ring[:-1])) == [("ring.27", "seashore", None)]
-    # The pilgrim of player_1 starts at C5, wherever on the ring that is.
-    shifted = differences(("ring.stations", ["C1", "temple", *ring[1:]]))
+    assert differences_after(("ring.stations", ring[:-1])) == [("ring.27", "seashore", None)]
+    # The pilgrim of player_1 starts at C5, which has another index on this ring.
+    shifted = differences_after(("ring.stations", ["C1", "temple", *ring[1:]]))
     assert {change.name.partition(".")[0] for change in shifted} == {"ring"}
 
 
-def test_routes_are_a_set() -> None:
+def test_difference__compares_routes_as_a_set() -> None:
     pairs = shikoku_data()["routes"]["pairs"]
     for seed in range(20):
         rng = random.Random(seed)
         turned = [rng.sample(pair, 2) for pair in rng.sample(pairs, len(pairs))]
-        assert differences(("routes.pairs", turned)) == []
+        assert differences_after(("routes.pairs", turned)) == []
         at = turned.index(next(pair for pair in turned if "C5" in pair))
         turned[at] = ["C5", "M3"]
         expected = [(f"routes.{at}", ["M4", "C5"], ["C5", "M3"])]
-        assert differences(("routes.pairs", turned)) == expected
+        assert differences_after(("routes.pairs", turned)) == expected
 
 
 @pytest.mark.parametrize("name", [*built_in_boards(), *(f"family:{n}" for n in range(40))])
-def test_every_route_that_came_replaces_one_that_went(name: str) -> None:
+def test_difference__pairs_new_and_removed_routes(name: str) -> None:
     before, after = Board.load(), Board.load(name)
     found = [change for change in difference(before, after) if change.name.startswith("routes.")]
     old, new = ({frozenset(pair) for pair in board.routes} for board in (before, after))
@@ -97,8 +97,8 @@ def test_every_route_that_came_replaces_one_that_went(name: str) -> None:
     assert len(found) == len(new - old)
 
 
-def test_changes_put_into_one_board_make_the_other() -> None:
-    """What is told of two boards is enough to make one of the other, but for routes."""
+def test_difference__turns_one_board_into_the_other() -> None:
+    """All values but routes."""
     before, after = shikoku_data(), other_board_data()
     after["routes"] = before["routes"]
     before["ring"]["stations"] = before["ring"]["stations"][:24]
