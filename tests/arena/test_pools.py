@@ -107,7 +107,7 @@ def test_agents_hear_of_the_boards_once_each() -> None:
 
 
 def test_boards_that_are_not_drawn_are_refused() -> None:
-    with pytest.raises(BoardError, match="expected one board, or a pool such as family:train"):
+    with pytest.raises(BoardError, match="expected one board or a pool such as family:train"):
         play_match(make("greedy"), make("random"), 2, 0, ["shikoku", "family:1"])
 
 
