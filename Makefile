@@ -1,15 +1,15 @@
 # make train      set up, train about five minutes, evaluate, rate on the ladder
-# make test       set up, check, run the tests: some minutes
-# make test-all   and the slow tests: before a release or a merge, and nightly
-# make test-long  walk the rules over many more games: make test-long GAMES=20000
-# make fuzz       damaged input of every kind: make fuzz N=100000
-# make kills      commands that are killed and go on: make kills N=100
-# make certify-rllib  RLlib, in an environment of its own: its check, and our tests of it
-# make certify-all    every library, in four environments of Python: one table; and the recipes
-# make test-cuda  what games on a GPU are compiled to, held to its budget, in an environment of its own
-# make docs       the site, in docs/_build/html: pages, API and notebooks, which are executed
-# make golden     make anew what programs have made here, as far as it takes seconds
-# make release-check  all that can be told of a release without the forge: make release-check TAG=v0.1.0
+# make test       set up, run the linters and the fast tests: some minutes
+# make test-all   run all tests: before a release or a merge, and every night
+# make test-long  compare the rules with the reference in many games: make test-long GAMES=20000
+# make fuzz       run damaged input of every kind: make fuzz N=100000
+# make kills      kill commands and resume them: make kills N=100
+# make certify-rllib  run RLlib's check and our tests of it, in a separate environment
+# make certify-all    check every library in four environments, print one table; run the recipes
+# make test-cuda  check the compiled GPU code against its budget, in a separate environment
+# make docs       build the site in docs/_build/html: pages, API and executed notebooks
+# make golden     make the derived files again that take seconds
+# make release-check  run all release checks that need no forge: make release-check TAG=v0.1.0
 # make bench      print the speeds of this machine
 
 PYTHON ?= python3
@@ -20,7 +20,7 @@ kills: N = 100
 PY := .venv/bin/python
 
 RLLIB := .venv-rllib/bin/python
-APART := .venv-others .venv-rllib .venv-agilerl
+SEPARATE := .venv-others .venv-rllib .venv-agilerl
 RELEASE_TOOLS := twine==7.0.0 "readme_renderer[md]==46.0" check-jsonschema==0.39.0 mlcroissant==1.1.1
 
 .PHONY: setup train test test-all test-long test-cuda fuzz kills certify-rllib certify-all check bench browser docs golden \
@@ -28,7 +28,7 @@ RELEASE_TOOLS := twine==7.0.0 "readme_renderer[md]==46.0" check-jsonschema==0.39
 
 setup: .venv/ready
 
-# A PyTorch that is already in .venv is kept, whatever its version.
+# An installed PyTorch in .venv is kept, in any version.
 .venv/ready: pyproject.toml constraints.txt
 	test -x $(PY) || $(PYTHON) -m venv .venv
 	$(PY) -c "import torch" 2>/dev/null \
@@ -49,15 +49,15 @@ check: setup
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
-# The tests of pages need a browser; without one they are skipped.
+# Tests of pages need a browser; without one they are skipped.
 browser:
 	command -v chromedriver >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 	  && apt-get update -qq \
 	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; } \
 	  || echo "no chromedriver: tests in a browser are skipped"
 
-# A file stays in one process, so that it makes its fixtures once. A test that hangs fails, with its
-# stack. Tests marked `alone` follow; without Ray there are none, which pytest calls 5.
+# A file's tests run in one process, which makes its fixtures once. A test that hangs fails with its
+# stack. Tests marked `alone` follow; without Ray there are none, which is pytest's status 5.
 TESTS := $(PY) -m pytest -q -n auto --dist loadfile --durations 30
 INTERPRETED := NUMBA_DISABLE_JIT=1 $(TESTS) tests/core/test_rules.py tests/core/test_reference.py
 
@@ -79,8 +79,8 @@ fuzz: setup
 kills: setup
 	$(PY) benchmarks/kills.py --kills $(N)
 
-# Libraries that ask for versions of their own, each group in an environment of its own: what it
-# holds, and of which packages constraints.txt does not count there.
+# Libraries that need other versions, in separate environments: HOLDS lists the packages, OWN the
+# packages to which constraints.txt does not apply there.
 .venv-rllib/ready: HOLDS := ".[rllib,train]" pytest
 .venv-rllib/ready: OWN := gymnasium
 .venv-others/ready: HOLDS := ".[train,torchrl,openspiel,textarena,minari]" \
@@ -88,7 +88,7 @@ kills: setup
 .venv-others/ready: OWN := pandas
 .venv-agilerl/ready: HOLDS := ".[train,minari]" agilerl==2.58.0 peft pytest
 .venv-agilerl/ready: OWN := pettingzoo|tensordict|torchrl|pandas
-# NVIDIA's compiler is 430 MB, which not everybody needs.
+# NVIDIA's compiler takes 430 MB, so it is not in .venv.
 .venv-cuda/ready: HOLDS := ".[cuda,policies]" pytest
 
 .venv-%/ready: pyproject.toml constraints.txt
@@ -107,14 +107,14 @@ certify-rllib: .venv-rllib/ready
 	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_rllib.py tests/test_recipes.py \
 	  tests/cli/test_tune_with_ray.py
 
-# An environment that cannot be installed is named, and the others go on.
+# Without an environment that cannot be installed, the others still run.
 certify-all: setup
-	-$(MAKE) --keep-going $(APART:%=%/ready)
-	$(PY) benchmarks/certify_all.py .venv $(APART)
+	-$(MAKE) --keep-going $(SEPARATE:%=%/ready)
+	$(PY) benchmarks/certify_all.py .venv $(SEPARATE)
 	for each in .venv-others .venv-agilerl; do \
 	  $$each/bin/python -m pytest -q tests/test_recipes.py tests/test_buffers.py || exit 1; done
 
-# In .venv, for the API is made from what is imported there and the notebooks are executed.
+# In .venv: the API pages import the package, and the notebooks run in it.
 .venv/docs: .venv/ready
 	$(PY) -m pip install --quiet --disable-pip-version-check \
 	  -c .venv/constraints.txt -e ".[train,dev,docs]"
@@ -126,7 +126,7 @@ docs: .venv/docs
 golden: setup
 	$(PY) benchmarks/golden.py
 
-# Programs that check other people's formats, apart: they ask for versions of their own.
+# Checkers of formats, in a separate environment: they need other versions.
 .venv-release/ready: Makefile
 	test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
 	.venv-release/bin/pip install --quiet --disable-pip-version-check \

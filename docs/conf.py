@@ -1,4 +1,4 @@
-"""The site: `make docs` builds it into docs/_build/html, without the network."""
+"""Configuration of the site, which `make docs` builds into docs/_build/html without the network."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ extensions = [
     "sphinx.ext.viewcode",
 ]
 exclude_patterns = ["_build", "recipes", "Thumbs.db"]
-highlight_language = "none"  # what is no Python says so by saying nothing
+highlight_language = "none"  # only blocks marked as Python are highlighted
 nitpicky = True
-# Names of other libraries are told, not linked: their pages are not at hand. Ours must resolve.
+# Names of other libraries are not linked, since building needs no network. Ours must resolve.
 nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*")]
 
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 4
-nb_execution_mode = "cache"  # a notebook is executed when it has changed
+nb_execution_mode = "cache"  # executes changed notebooks only
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 
-autodoc_mock_imports = ["ray"]  # RLlib asks for a Gymnasium of its own
+autodoc_mock_imports = ["ray"]  # RLlib needs another version of Gymnasium
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "show-inheritance": True}
@@ -54,7 +54,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "tokaido_env"
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
-html_context = {"default_mode": "auto"}  # as the reader's system is, until they choose
+html_context = {"default_mode": "auto"}  # as the reader's system, until they choose
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
@@ -67,7 +67,7 @@ html_theme_options = {
 
 
 def copy_notebooks() -> None:
-    """Put the notebooks where Sphinx reads them; what is the same is left as it is."""
+    """Copy changed notebooks to the folder that Sphinx reads."""
     target = HERE / "tutorials"
     target.mkdir(exist_ok=True)
     for notebook in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
@@ -76,18 +76,20 @@ def copy_notebooks() -> None:
             shutil.copyfile(notebook, copy)
 
 
-def outward(app: Any, name: str, source: list[str]) -> None:
-    """Let links to files of the repository that are no pages lead to the forge."""
+def link_to_repository(app: Any, name: str, source: list[str]) -> None:
+    """Turn links to repository files that are not pages into links to the forge."""
     source[0] = re.sub(r"\]\(\.\./(?!tutorials)", f"]({REPOSITORY}/blob/main/", source[0])
 
 
-def restructured(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Turn what docstrings have of Markdown into what Sphinx reads: code, examples, tables."""
+def convert_markdown(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Convert Markdown in docstrings to reStructuredText: code, examples, tables."""
     lines[:] = list(_with_tables(_with_examples([_with_code(line) for line in lines])))
 
 
 def _with_code(line: str) -> str:
-    """Mark what stands in single backquotes as code; elsewhere stars are stars."""
+    """Mark text in single backquotes as code; escape asterisks elsewhere."""
     parts = re.split(r"(`[^`]+`)", line)
     for k, part in enumerate(parts):
         code = k % 2 == 1
@@ -96,7 +98,7 @@ def _with_code(line: str) -> str:
 
 
 def _with_examples(lines: list[str]) -> Iterator[str]:
-    """Mark what is indented behind an empty line as an example."""
+    """Mark indented blocks after an empty line as examples."""
     for k, line in enumerate(lines):
         begins = line.startswith("    ") and k > 0 and not lines[k - 1].strip()
         above = next((one for one in reversed(lines[:k]) if one.strip()), "")
@@ -106,7 +108,7 @@ def _with_examples(lines: list[str]) -> Iterator[str]:
 
 
 def _with_tables(lines: Iterable[str]) -> Iterator[str]:
-    """Turn tables of Markdown into lists that Sphinx shows as tables."""
+    """Convert Markdown tables to `list-table` directives."""
     inside = False
     for line in lines:
         if not line.startswith("|"):
@@ -117,7 +119,7 @@ def _with_tables(lines: Iterable[str]) -> Iterator[str]:
         if not inside:
             yield from (".. list-table::", *(["   :header-rows: 1"] if any(cells) else []), "")
             inside = True
-            if not any(cells):  # a table without a head
+            if not any(cells):  # a table without a header
                 continue
         if set("".join(cells)) <= {"-", ":"}:
             continue
@@ -126,7 +128,7 @@ def _with_tables(lines: Iterable[str]) -> Iterator[str]:
 
 
 def setup(app: Any) -> None:
-    """Sphinx asks for it."""
+    """Connect the conversions; Sphinx calls this function."""
     copy_notebooks()
-    app.connect("source-read", outward)
-    app.connect("autodoc-process-docstring", restructured, priority=400)
+    app.connect("source-read", link_to_repository)
+    app.connect("autodoc-process-docstring", convert_markdown, priority=400)

@@ -14,11 +14,11 @@ from tokaido_env.core.jit import INTERPRETED
 
 
 def pytest_configure() -> None:
-    """Set what the processes have in common that the tests start, those of pytest-xdist too.
+    """Set up this process and those that the tests start, also with pytest-xdist.
 
-    Bytecode is kept: where the environment wants none, each would compile the package anew. Threads
-    of OpenMP and BLAS would wait for each other, busily, as there is a process for each core; Numba
-    takes as many as ever. Ctrl-C stops them: a shell's job in the background is begun without it.
+    Bytecode is written, or each process would compile the package again. OpenMP and BLAS get one
+    thread, since there is a test process for each core; Numba keeps its threads. Ctrl-C works
+    again: a shell starts background jobs without it.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -33,19 +33,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--games",
         type=int,
         default=40 if INTERPRETED else 1000,
-        help="random games to walk in step with the reference (test_reference.py)",
+        help="random games to compare with the reference (test_reference.py)",
     )
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A browser with a profile of its own; without one on the system, the tests are left out."""
+    """A browser with a new profile; without a browser the tests are skipped."""
     with browsing(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
 
 
 @pytest.fixture(scope="session")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A board on which games end after two rounds, at the cap."""
+    """A board with a cap of two rounds."""
     folder = tmp_path_factory.mktemp("boards")
     return write_board(folder / "short.toml", shikoku_data() | {"max_rounds": 2})

@@ -13,7 +13,7 @@ from fuzz import Cases, refusal, run
 from matches import finished
 from networks import decisions, random_policy
 from regrets import drawn_sums, small_set, truth_of
-from sound import GOLDEN, generalisation, sealed
+from sound import GOLDEN, generalisation, with_hash
 
 from tokaido_env import Board, Game
 from tokaido_env.__main__ import main as command
@@ -215,7 +215,7 @@ class Ladders(Cases):
 
     def check_sound(self) -> None:
         for data in self.ladders:
-            self.path.write_bytes(mutants.json_bytes(sealed(data)))
+            self.path.write_bytes(mutants.json_bytes(with_hash(data)))
             self.check(random.Random(0))
         assert len(self.ladders[1]["agents"]) > 2
 
@@ -227,7 +227,7 @@ class Ladders(Cases):
             data = json.loads(json.dumps(data).replace(json.dumps(old), json.dumps(new)))
         data = mutants.mutated_tree(rng, data, 2)
         if rng.random() < 0.9 and isinstance(data, dict):
-            data = sealed(data)
+            data = with_hash(data)
         line = mutants.json_bytes(data)
         self.put(rng, line if rng.random() < 0.9 else mutants.mutated_bytes(rng, line), odds=0.01)
 
@@ -315,7 +315,7 @@ class Suites(Cases):
     def _case_of_suite(self, rng: random.Random) -> None:
         suite = mutants.mutated_tree(rng, self.whole, 2)
         if rng.random() < 0.9 and isinstance(suite, dict):
-            suite = sealed(suite)
+            suite = with_hash(suite)
         data = mutants.json_bytes(suite)
         data = data if rng.random() < 0.9 else mutants.mutated_bytes(rng, data)
         self.put(rng, data, 0.02, self.suite)

@@ -1,4 +1,4 @@
-"""Processes of their own, which load and compile the package anew; and limits of this one."""
+"""Run Python scripts in new processes; limit the files of this one."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def run_script(script: str, folder: Path = ROOT, **environment: str) -> str:
-    """Run Python in a process of its own with the package of a folder; return what it printed."""
+    """Run Python in a new process with the package of a folder; return its output."""
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=folder,
@@ -28,9 +28,9 @@ def run_script(script: str, folder: Path = ROOT, **environment: str) -> str:
 
 
 @contextmanager
-def files_up_to(size: int) -> Iterator[None]:
-    """Let no file grow beyond so many bytes, as on a full disk: what fits is written."""
-    resource = pytest.importorskip("resource", reason="there are no such limits")
+def file_size_limit(size: int) -> Iterator[None]:
+    """Let no file grow beyond `size` bytes, as on a full disk; a write stops there."""
+    resource = pytest.importorskip("resource", reason="no file size limits here")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -1,6 +1,6 @@
-"""The pages hold together without Sphinx: links lead somewhere, and every page can be reached.
+"""Links, tables of contents and API pages of the documentation, checked without Sphinx.
 
-`make docs` tells more, but needs its tools and minutes; a reader of the repository has no Sphinx.
+`make docs` checks more, but takes its tools and minutes.
 """
 
 import re
@@ -30,13 +30,13 @@ def name_of(page: Path) -> str:
 
 
 def prose_of(page: Path) -> str:
-    """Return a page without its examples, where brackets mean something else."""
+    """Return a page without code, in which brackets are no links."""
     text = page.read_text(encoding="utf-8")
     return re.sub(r"```(?!\{).*?```|`[^`\n]*`", "code", text, flags=re.DOTALL)
 
 
 def anchors_of(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, made as forges and MyST make them."""
+    """Return the anchors of a page's headings, as forges and MyST make them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
     headings = re.findall(r"^#{1,6} +(.+?) *$", text, re.MULTILINE)
     kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
@@ -50,7 +50,7 @@ def local_links_of(page: Path) -> list[str]:
 
 
 def pages_below(page: Path) -> set[Path]:
-    """Return the pages that a page's tables of contents lead to, and those that they lead to."""
+    """Return the pages in a page's tables of contents, and in theirs."""
     found: set[Path] = set()
     for tree in re.findall(
         r"```\{toctree\}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
@@ -62,13 +62,13 @@ def pages_below(page: Path) -> set[Path]:
     return found
 
 
-def test_there_are_pages_and_links() -> None:
+def test_pages__and_links_are_found() -> None:
     assert len(ON_THE_SITE) > 40
     assert sum(len(local_links_of(page)) for page in PAGES) > 100
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_local_links_lead_to_files_and_headings(page: Path) -> None:
+def test_local_links__lead_to_files_and_headings(page: Path) -> None:
     for link in local_links_of(page):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
@@ -78,17 +78,17 @@ def test_local_links_lead_to_files_and_headings(page: Path) -> None:
             assert anchor in anchors_of(target), link
 
 
-def test_every_page_is_in_a_table_of_contents() -> None:
+def test_pages__are_all_in_a_table_of_contents() -> None:
     index = DOCS / "index.md"
     assert {index, *pages_below(index)} == set(ON_THE_SITE)
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_adapters_are_on_a_page_of_the_api(name: str) -> None:
-    told = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
-    assert re.search(rf"automodule:: tokaido_env\.{name}\b", told)
+def test_adapters__are_on_an_api_page(name: str) -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+    assert re.search(rf"automodule:: tokaido_env\.{name}\b", text)
 
 
-def test_the_api_names_all_that_the_package_gives() -> None:
-    told = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
-    assert set(tokaido_env.__all__) <= set(re.findall(r"`(\w+)`", told))
+def test_api_index__names_all_public_objects() -> None:
+    text = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
+    assert set(tokaido_env.__all__) <= set(re.findall(r"`(\w+)`", text))

@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom, and is stored without outputs."""
+"""Notebooks: executed from top to bottom, and stored without outputs."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
-# In a process of its own: what its libraries warn of is not our concern, what cells warn of is.
+# In a new process: warnings of its libraries do not count, warnings of cells do.
 EXECUTE = """
 import sys
 from pathlib import Path
@@ -30,9 +30,9 @@ NotebookClient(notebook, **options).execute()
 nbformat.write(notebook, sys.argv[2])
 """
 
-QUICK = ("01_quickstart",)  # the site, built for every push, executes them all
+QUICK = ("01_quickstart",)  # `make docs` executes them all, for every push
 
-# What follows the cell that is tagged `parameters`: as in a reader's run, only much shorter.
+# Inserted after the cell with the tag `parameters`, for a shorter run.
 SHORT = {
     "03_train": """
 SETTINGS = {"steps": 2048, "games": 8, "n_steps": 32, "minibatch_size": 128, "width": 32}
@@ -44,7 +44,7 @@ SETTINGS |= {"calibration_games": 16}
 
 
 def execute(path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a notebook by this interpreter; the executed one is then in the folder."""
+    """Execute a notebook with this interpreter; write the result to the folder."""
     kernel = folder / "kernels" / "this"
     kernel.mkdir(parents=True)
     launcher = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -74,7 +74,7 @@ def outputs(path: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
+def test_notebook__is_stored_without_outputs(path: Path) -> None:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     assert not outputs(path)
     assert {cell.get("execution_count") for cell in cells} == {None}
@@ -89,7 +89,7 @@ def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
         for path in NOTEBOOKS
     ],
 )
-def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
+def test_notebook__runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     done = execute(path, tmp_path)
@@ -99,7 +99,7 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     assert not [each for each in made if each.get("name") == "stderr"]
 
 
-def test_the_analysis_outside_a_checkout_says_what_it_needs(
+def test_analysis_notebook__outside_a_checkout_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")

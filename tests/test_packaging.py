@@ -1,4 +1,4 @@
-"""The wheel plays, evaluates and says what it lacks, without the checkout and without extras."""
+"""The wheel: its contents, and commands without the checkout and without extras."""
 
 import json
 import os
@@ -42,10 +42,10 @@ Done = subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the wheel holds."""
+    """A folder with the contents of the wheel."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    # Built from a copy, so that the checkout is left as it was.
+    # Built from a copy, so that the checkout does not change.
     source = folder / "source"
     left_out = shutil.ignore_patterns(".*", "runs", "build", "dist", "*.egg-info")
     shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
@@ -58,7 +58,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def required(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the packages that the wheel requires, and those they require: no extras."""
+    """A folder with the packages that the wheel requires, directly or not, without extras."""
     folder = tmp_path_factory.mktemp("required")
     (metadata,) = installed.glob("*.dist-info")
     waiting, seen = [Distribution.at(metadata)], {"tokaido-env"}
@@ -77,14 +77,14 @@ def required(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folders: tuple[Path, ...], where: Path, *arguments: str) -> Done:
-    """Run Python with these folders on its path, nothing that is installed beside."""
+def run(folders: tuple[Path, ...], working: Path, *arguments: str) -> Done:
+    """Run Python with only these folders on its path."""
     path = os.pathsep.join(map(str, folders))
-    # The user's cache of kernels: what the checkout has compiled is not compiled again.
+    # The user's kernel cache, so that nothing is compiled twice.
     kept = {key: os.environ[key] for key in ("HOME", "XDG_CACHE_HOME") if key in os.environ}
     return subprocess.run(
         [sys.executable, "-S", *arguments],
-        cwd=where,
+        cwd=working,
         env={"PYTHONPATH": path, "PATH": "", **kept},
         capture_output=True,
         text=True,
@@ -92,8 +92,7 @@ def run(folders: tuple[Path, ...], where: Path, *arguments: str) -> Done:
     )
 
 
-def test_everything_but_code_is_in_the_wheel(installed: Path) -> None:
-    """Boards, weights, recipes, the ladder, pages."""
+def test_wheel__has_all_data_files(installed: Path) -> None:
     data = {
         path.relative_to(ROOT)
         for path in (ROOT / "tokaido_env").glob("**/*")
@@ -103,13 +102,13 @@ def test_everything_but_code_is_in_the_wheel(installed: Path) -> None:
     assert [path for path in data if not (installed / path).is_file()] == []
 
 
-def test_wheel_plays_a_game_without_the_checkout(installed: Path, tmp_path: Path) -> None:
+def test_wheel__plays_a_game_without_the_checkout(installed: Path, tmp_path: Path) -> None:
     packages = Path(str(distribution("numpy").locate_file("")))
     played = run((installed, packages), tmp_path, "-c", PLAY.format(folder=str(installed)))
     assert played.returncode == 0, played.stderr
 
 
-def test_the_console_command_is_the_module(installed: Path) -> None:
+def test_wheel__has_the_console_command(installed: Path) -> None:
     (entries,) = installed.glob("*.dist-info/entry_points.txt")
     assert entries.read_text(encoding="utf-8").split("\n")[:2] == [
         "[console_scripts]",
@@ -117,9 +116,7 @@ def test_the_console_command_is_the_module(installed: Path) -> None:
     ]
 
 
-def test_agents_are_measured_without_any_extra(
-    installed: Path, required: Path, tmp_path: Path
-) -> None:
+def test_evaluate__runs_without_extras(installed: Path, required: Path, tmp_path: Path) -> None:
     command = ("-m", "tokaido_env", "evaluate")
     done = run((installed, required), tmp_path, *command, "random", "greedy", "--games", "100")
     assert (done.returncode, done.stderr) == (0, "")
@@ -135,7 +132,7 @@ def test_agents_are_measured_without_any_extra(
 @pytest.mark.parametrize(
     "command", [("train", "--run", "run", "--preset", "quick"), ("evaluate", "exploit", "greedy")]
 )
-def test_training_without_its_extra_says_what_is_missing(
+def test_training__without_its_extra_names_the_missing_package(
     installed: Path, required: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     done = run((installed, required), tmp_path, "-m", "tokaido_env", *command)

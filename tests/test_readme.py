@@ -70,7 +70,7 @@ def test_contributing__has_an_agent_that_plays(
     (name,) = re.findall(r"`tokaido_env/agents/(\w+)\.py`", recipe.partition("```")[0])
     (tmp_path / f"{name}.py").write_text(module, encoding="utf-8")
     monkeypatch.setattr("tokaido_env.agents.__path__", [*agents.__path__, str(tmp_path)])
-    kinds = eval("{" + entry + "}", {"Kind": registry.Kind})
+    kinds = eval("{" + entry + "}", {"AgentKind": registry.AgentKind})
     monkeypatch.setattr(registry, "KINDS", registry.KINDS | kinds)
     (spec,) = kinds
     assert len(play_match(agents.make(spec), agents.make("random"), 4, seed=0).games) == 2

@@ -1,7 +1,6 @@
-"""The recipes of docs/recipes, run for a moment: each trains, and plays its matches.
+"""Short runs of the programs of docs/recipes: each trains and plays its matches.
 
-Libraries that exclude each other are in environments of their own: `make certify-all` runs this
-file in each.
+Some libraries exclude each other: `make certify-all` runs this file in several environments.
 """
 
 import os
@@ -24,13 +23,13 @@ SHORT = {
 }
 
 
-def test_every_recipe_is_run() -> None:
+def test_recipes__are_all_run() -> None:
     assert {path.stem for path in RECIPES.glob("*.py")} == set(SHORT)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHORT)
-def test_a_recipe_trains_and_plays(name: str, tmp_path: Path) -> None:
+def test_recipe__trains_and_plays(name: str, tmp_path: Path) -> None:
     package, *short = SHORT[name]
     pytest.importorskip(package, exc_type=ImportError)
     command = [sys.executable, str(RECIPES / f"{name}.py"), *short, "--games", "8"]
@@ -46,4 +45,4 @@ def test_a_recipe_trains_and_plays(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     share = r"\d+\.\d%"
     assert re.search(rf"^against greedy: {share} \({share} - {share}", done.stdout, re.MULTILINE)
-    assert not list(tmp_path.iterdir()), "a recipe that leaves nothing behind"
+    assert not list(tmp_path.iterdir()), "a recipe leaves files behind"

@@ -176,10 +176,10 @@ def headed(path: Path, header: dict[str, Any]) -> None:
 
 
 def json_file(path: Path, name: str, **changes: Any) -> None:
-    """A ladder, a suite or results, as `sound` has them."""
-    import sound
+    """A ladder, a suite or results, by `valid_files`."""
+    import valid_files
 
-    path.write_text(json.dumps(getattr(sound, name)(**changes)), encoding="utf-8")
+    path.write_text(json.dumps(getattr(valid_files, name)(**changes)), encoding="utf-8")
 
 
 def policy_file(path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matches import finished, play_recorded, same
 from positions import shikoku_data, write_board
-from processes import files_up_to
+from processes import file_size_limit
 
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
@@ -165,7 +165,10 @@ def test_a_full_disk_is_told_with_the_file_and_the_games_that_found_room_stay(
 ) -> None:
     path, games = tmp_path / "part.jsonl", match_state()
     records = RecordFile(path, [games])
-    with files_up_to(file.stat().st_size // 2), pytest.raises(OSError, match="too large") as error:
+    with (
+        file_size_limit(file.stat().st_size // 2),
+        pytest.raises(OSError, match="too large") as error,
+    ):
         play_recorded(records, games, make("greedy"), make("random"))
     assert error.value.filename == str(path)
     again = match_state()

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from networks import random_policy
-from processes import files_up_to
+from processes import file_size_limit
 from short_run import VALUES
 from signed import write_state
 from test_files import held_elsewhere
@@ -344,7 +344,7 @@ def test_metrics_that_find_no_room_are_told_with_the_file_and_gone_on_with(
     write = metrics.Logs.write
 
     def limited(logs: Any, *arguments: Any) -> None:
-        with files_up_to(len(before) + 100):
+        with file_size_limit(len(before) + 100):
             write(logs, *arguments)
 
     monkeypatch.setattr(metrics.Logs, "write", limited)
@@ -366,7 +366,7 @@ def test_logs_that_find_no_room_are_told_in_a_line_too(
     write = metrics.SummaryWriter.add_scalar
 
     def limited(writer: Any, *arguments: Any) -> None:
-        with files_up_to(500):
+        with file_size_limit(500):
             write(writer, *arguments)
             writer.flush()
 

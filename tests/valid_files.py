@@ -1,4 +1,4 @@
-"""Files as this project writes them, for tests that damage them."""
+"""Contents of valid files, for tests that damage them."""
 
 import json
 from pathlib import Path
@@ -9,26 +9,26 @@ from tokaido_env.arena.ladder import LADDER, content_hash
 GOLDEN = Path(__file__).with_name("golden")
 
 
-def sealed(data: dict[str, Any]) -> dict[str, Any]:
-    """The same ladder or suite with the hash of what it holds."""
+def with_hash(data: dict[str, Any]) -> dict[str, Any]:
+    """A ladder or suite with the hash of its contents."""
     body = {key: value for key, value in data.items() if key != "hash"}
     return body | {"hash": content_hash(body)}
 
 
 def ladder(spec: str = "greedy", **changes: Any) -> dict[str, Any]:
-    """The project's ladder with another agent in the place of a fast one."""
+    """The project's ladder with another agent instead of `greedy`."""
     text = LADDER.read_text(encoding="utf-8").replace('"greedy"', json.dumps(spec))
-    return sealed(json.loads(text) | changes)
+    return with_hash(json.loads(text) | changes)
 
 
 def suite(**changes: Any) -> dict[str, Any]:
-    """A small suite."""
+    """A small suite with changed keys."""
     text = (GOLDEN / "small-suite.json").read_text(encoding="utf-8")
-    return sealed(json.loads(text) | changes)
+    return with_hash(json.loads(text) | changes)
 
 
 def generalisation(trained_on: str | None = "family:train/10", **changes: Any) -> dict[str, Any]:
-    """What `generalise --json` writes of an agent that was trained on ten boards."""
+    """The output of `generalise --json` for an agent trained on ten boards."""
     share = {"value": 0.5, "ci95": [0.375, 0.625]}
 
     def scores(pool: str, numbers: tuple[int, ...]) -> dict[str, Any]:
