@@ -29,11 +29,11 @@ def test_croissant__is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_croissant__lists_all_data_files(card: Data) -> None:
-    told = {file["contentUrl"] for file in card["distribution"]}
+    listed = {file["contentUrl"] for file in card["distribution"]}
     package = ROOT / "tokaido_env"
     data = [*package.glob("*/*.json"), *package.glob("*/*.npz"), *package.glob("boards/*.toml")]
     assert len(data) > 8
-    assert {path.relative_to(ROOT).as_posix() for path in data} <= told
+    assert {path.relative_to(ROOT).as_posix() for path in data} <= listed
 
 
 def test_croissant__lists_the_columns_of_the_files(card: Data) -> None:

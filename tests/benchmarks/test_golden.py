@@ -33,7 +33,7 @@ def test_golden_records__are_reproducible() -> None:
 
 @pytest.mark.parametrize("line", [0, 5])
 def test_replayed__continues_after_an_illegal_decision(line: int) -> None:
-    """As after a change of a rule: here the decisions are those of another game."""
+    """As after a change of a rule: here with the decisions of another game."""
     data, other = games()[line], games()[1]
     record = replayed(data | {"events": other["events"]})
     assert record.end in ("triggers", "cap")
@@ -55,7 +55,7 @@ def test_stamped__updates_hashes() -> None:
 
 
 def test_golden__lists_a_command_for_every_generated_file() -> None:
-    """Of figures, weights, results and pictures: found by their names, whoever made them."""
+    """Figures, weights, results and pictures, found by their names."""
     patterns = (
         *("tokaido_env/**/*.json", "tokaido_env/**/*.npz", "tokaido_env/**/*.safetensors"),
         *("tokaido_env/agents/*.toml", "benchmarks/*.json", "docs/pictures/*", "tests/golden/*"),
@@ -63,16 +63,16 @@ def test_golden__lists_a_command_for_every_generated_file() -> None:
     )
     found = {path for pattern in patterns for path in ROOT.glob(pattern)}
     assert len(found) > 25
-    told = [path for made in golden.MADE for path in golden.files_of(made)]
-    assert found <= set(told)
-    assert len(told) == len(set(told)), "made twice"
+    listed = [path for made in golden.MADE for path in golden.files_of(made)]
+    assert found <= set(listed)
+    assert len(listed) == len(set(listed)), "made twice"
     assert all(golden.files_of(made) for made in golden.MADE)
 
 
 HELP = """
 import contextlib, io, json, runpy, sys
 from pathlib import Path
-told = {}
+helps = {}
 for name, (kind, program, *words) in json.loads(PROGRAMS).items():
     sys.argv = [program, *words, "--help"]
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
@@ -81,13 +81,13 @@ for name, (kind, program, *words) in json.loads(PROGRAMS).items():
         else:
             sys.path.insert(0, str(Path(program).parent))
             runpy.run_path(program, run_name="__main__")
-    told[name] = out.getvalue()
-print(json.dumps(told))
+    helps[name] = out.getvalue()
+print(json.dumps(helps))
 """
 
 
 def program_of(made: golden.Made) -> list[str]:
-    """Return how Python runs the program of a command, [] if it has no options."""
+    """Return the arguments with which Python runs the program of a command, [] without options."""
     words = made.command.split()
     if not words or words[1].endswith("make_pictures.py"):
         return []
@@ -97,14 +97,14 @@ def program_of(made: golden.Made) -> list[str]:
 
 
 def test_golden__commands_exist_with_their_options() -> None:
-    """The program is here and has every option; without a command a page describes it."""
+    """Each program exists and has every option; a page describes files without a command."""
     programs = {made.name: program_of(made) for made in golden.MADE if program_of(made)}
-    shown = json.loads(run_script(HELP.replace("PROGRAMS", repr(json.dumps(programs)))))
+    helps = json.loads(run_script(HELP.replace("PROGRAMS", repr(json.dumps(programs)))))
     for made in golden.MADE:
         assert made.command or made.page
         assert not made.page or (ROOT / made.page).is_file()
         if made.name in programs:
-            text = shown[made.name].replace("\n", " ").replace("]", " ")
+            text = helps[made.name].replace("\n", " ").replace("]", " ")
             for option in (word for word in made.command.split() if word.startswith("--")):
                 assert f"{option} " in text, (made.name, option)
 

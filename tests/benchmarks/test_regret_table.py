@@ -23,19 +23,21 @@ import regret_table
 
 
 @pytest.fixture(scope="module")
-def told() -> RegretSet:
+def regret_set() -> RegretSet:
     rng, made = np.random.default_rng(0), small_set()
     return replace(made, sums=drawn_sums(made, truth_of(made, rng, 0.3), rng))
 
 
 @pytest.fixture(scope="module")
-def found(told: RegretSet) -> list[dict[str, Any]]:
+def found(regret_set: RegretSet) -> list[dict[str, Any]]:
     agents = [make(spec) for spec in ("greedy", "random")]
-    return [summarize(told, choose_actions(agent, told), timed=True) for agent in agents]
+    return [
+        summarize(regret_set, choose_actions(agent, regret_set), timed=True) for agent in agents
+    ]
 
 
-def test_costs__follow_from_the_errors(told: RegretSet, found: list[dict[str, Any]]) -> None:
-    """So many pairs that the score is two errors from a half, so many positions alike."""
+def test_costs__follow_from_the_errors(regret_set: RegretSet, found: list[dict[str, Any]]) -> None:
+    """Pairs that put the score two standard errors from a half, and positions for the same."""
     counts = [60, 10, 20, 5, 5]
     order = [one["agent"] for one in report.in_order(found)]
     ladder = {
@@ -43,14 +45,14 @@ def test_costs__follow_from_the_errors(told: RegretSet, found: list[dict[str, An
         "agents": [{"agent": name} for name in (order[0], "heuristic", order[1])],
         "matches": [{"a": order[1], "b": order[0], "pairs": counts}],
     }
-    (cost,) = regret_table.costs(told, found, ladder)
+    (cost,) = regret_table.costs(regret_set, found, ladder)
     scores = np.repeat([0, 0.25, 0.5, 0.75, 1], counts)
     assert abs(scores.mean() - 0.5) == pytest.approx(2 * scores.std() / sqrt(cost.pairs))
     assert [cost.better, cost.worse] == order
-    one, other = (choose_actions(make(spec), told) for spec in order)
-    more = regret_difference(told, other, one, "shikoku")
-    there = regret_table.positions_on(told, "shikoku")
-    assert 0 < there < len(told)
+    one, other = (choose_actions(make(spec), regret_set) for spec in order)
+    more = regret_difference(regret_set, other, one, "shikoku")
+    there = regret_table.positions_on(regret_set, "shikoku")
+    assert 0 < there < len(regret_set)
     error = (more["ci95"][1] - more["ci95"][0]) / 2 / 1.959964
     assert abs(more["mean"]) == pytest.approx(2 * error * sqrt(there / cost.positions), rel=1e-4)
     assert cost.seconds[0] / cost.seconds[1] == pytest.approx(151 * cost.pairs / cost.positions)
@@ -58,7 +60,7 @@ def test_costs__follow_from_the_errors(told: RegretSet, found: list[dict[str, An
     assert row[-1] != "–"
     (row,) = regret_table.costs_table([cost], 1).rows
     assert row[-3:] == ("more than 1", f"{report.seconds(cost.seconds[0])} / –", "–")
-    assert regret_table.costs(told, found, ladder | {"matches": []}) == []
+    assert regret_table.costs(regret_set, found, ladder | {"matches": []}) == []
 
 
 def test_order_of__counts_pairs_ordered_like_the_ladder() -> None:
@@ -76,7 +78,7 @@ def test_order_of__counts_pairs_ordered_like_the_ladder() -> None:
 
 
 def test_regret_table__writes_tables_and_a_reproducible_figure(
-    found: list[dict[str, Any]], told: RegretSet, tmp_path: Path
+    found: list[dict[str, Any]], regret_set: RegretSet, tmp_path: Path
 ) -> None:
     table = report.main_table("set", found)
     assert len({len(row) for row in (table.headers, *table.rows)}) == 1

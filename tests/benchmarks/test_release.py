@@ -35,7 +35,7 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with what tells versions and addresses, as if released."""
+    """Return a folder with the files that contain version and address, as if released."""
     folder = tmp_path / "project"
     (folder / "tokaido_env").mkdir(parents=True)
     names = ("pyproject.toml", "CITATION.cff", "croissant.json", "tokaido_env/__init__.py")
@@ -55,7 +55,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-# What is told in several places
+# Versions and addresses
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_addresses__refuses_an_address_of_another_repository(
 
 def test_classifiers__list_every_supported_python() -> None:
     prefix = "Programming Language :: Python :: 3."
-    told = {c.removeprefix(prefix) for c in PROJECT["classifiers"] if c.startswith(prefix)}
+    listed = {c.removeprefix(prefix) for c in PROJECT["classifiers"] if c.startswith(prefix)}
     allowed = Requirement(f"python{PROJECT['requires-python']}").specifier
-    assert told == {str(minor) for minor in range(50) if allowed.contains(f"3.{minor}.1")}
+    assert listed == {str(minor) for minor in range(50) if allowed.contains(f"3.{minor}.1")}
     workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
     (row,) = re.findall(r'os: .*\n\s+python: \["(.*)"\]', workflow)
-    assert {version.removeprefix("3.") for version in row.split('", "')} == told
+    assert {version.removeprefix("3.") for version in row.split('", "')} == listed
 
 
 def test_oldest_constraints__are_the_lower_bounds() -> None:
@@ -123,11 +123,11 @@ def test_oldest_constraints__are_the_lower_bounds() -> None:
         assert bounds[name] == {Version(oldest[name])}, name
 
 
-# Where POSIX is not
+# Portability
 
 
 def imports_at_once(path: Path) -> Iterator[str]:
-    """The modules that a file imports whatever the system, when it is imported."""
+    """Yield the modules that a file imports at its top level."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
             yield from (name.name.partition(".")[0] for name in node.names)
@@ -142,11 +142,11 @@ def test_modules__import_no_posix_module_at_the_top() -> None:
     assert [(path, name) for path, name in wrong if name in POSIX_ALONE] == []
 
 
-# What is built
+# Packages
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("[a](docs/a.md#b)", f"[a]({HOME}/blob/v1.0/docs/a.md#b)"),
         ("![a](docs/a.svg)", f"![a]({HOME}/raw/v1.0/docs/a.svg)"),
@@ -154,12 +154,12 @@ def test_modules__import_no_posix_module_at_the_top() -> None:
         *((same, same) for same in ("[a](#b)", "[a](https://x.example/y)", "a.md", "f(docs/a.md)")),
     ],
 )
-def test_absolute__rewrites_relative_links(text: str, told: str) -> None:
-    assert absolute(text, HOME, "1.0") == told
+def test_absolute__rewrites_relative_links(text: str, expected: str) -> None:
+    assert absolute(text, HOME, "1.0") == expected
 
 
 def built(place: Place, changed: dict[str, bytes | None]) -> None:
-    """Lay the files of the checkout into a wheel, but for some: other bytes, or None for none."""
+    """Write a wheel of the checkout; `changed` replaces contents, None leaves a file out."""
     files: dict[str, bytes | None] = {"tokaido_env-1.dist-info/licenses/LICENSE": b"MIT"}
     for path in (ROOT / "tokaido_env").rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -187,7 +187,7 @@ def test_wheel__refuses_missing_and_unexpected_files(place: Place) -> None:
 
 @pytest.mark.slow
 def test_sdist__builds_the_same_wheel(place: Place) -> None:
-    """Built for this: the README's links are absolute in both, tests are in neither."""
+    """The README has absolute links in both; neither contains tests."""
     assert release_check.packages(place)
     assert release_check.sdist(place) == "the same wheel"
     assert release_check.wheel(place)
@@ -203,7 +203,7 @@ def test_sdist__builds_the_same_wheel(place: Place) -> None:
     assert f"tokaido_env-{PROJECT['version']}/CITATION.cff" in names
 
 
-# What is told
+# Output
 
 
 def test_report_check__prints_passed_failed_and_skipped(
@@ -215,10 +215,10 @@ def test_report_check__prints_passed_failed_and_skipped(
     assert release_check.tell("a", lambda place: "so", place)
     assert not release_check.tell("b", fails, place)
     assert release_check.tell("c", CHECKS["citation"], place)
-    told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert told[0].startswith("a passed: so (")
-    assert told[1].startswith("b FAILED: why (")
-    assert told[2].startswith("c skipped: there is no check-jsonschema: make release-check")
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0].startswith("a passed: so (")
+    assert lines[1].startswith("b FAILED: why (")
+    assert lines[2].startswith("c skipped: there is no check-jsonschema: make release-check")
 
 
 def test_run__quotes_a_failure_and_skips_without_network() -> None:

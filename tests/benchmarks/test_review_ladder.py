@@ -25,7 +25,7 @@ LADDER = {
 
 
 def choices(**losses: list[float]) -> Choices:
-    """Decisions of agents against "y", two in a pair of games."""
+    """Return decisions of agents against "y", two per pair of games."""
     agents = [name for name, values in losses.items() for _ in values]
     values = np.array([value for each in losses.values() for value in each])
     pairs = np.arange(len(values)) // 2
@@ -34,8 +34,8 @@ def choices(**losses: list[float]) -> Choices:
 
 
 def test_tables_of__have_means_by_agent_and_opponent() -> None:
-    told = choices(z=[0.1, 0.3, 0.2, 0.0], y=[0.0, 0.02, 0.0, 0.02], x=[0.0, 0.0, 0.0, -0.01])
-    first, against, while_open = review_ladder.tables_of({"judge": told}, LADDER)
+    sample = choices(z=[0.1, 0.3, 0.2, 0.0], y=[0.0, 0.02, 0.0, 0.02], x=[0.0, 0.0, 0.0, -0.01])
+    first, against, while_open = review_ladder.tables_of({"judge": sample}, LADDER)
     assert [row[0] for row in first.rows] == ["x", "y", "z"]
     # Pairs of z lose 0.4 and 0.2 on two choices each: a spread of 0.05 about 0.15, and 1.96 of it.
     assert first.rows[2] == ("z", "−70", "4", "15.00% ± 9.80%", "15.00% ± 9.80%", "25%")
@@ -49,9 +49,9 @@ def test_tables_of__have_means_by_agent_and_opponent() -> None:
 def test_orders_of__counts_pairs_ordered_like_the_ladder() -> None:
     right = choices(z=[0.3, 0.3], y=[0.2, 0.2], x=[0.1, 0.1])
     wrong = choices(z=[0.3, 0.3], y=[0.1, 0.1], x=[0.2, 0.2])
-    told = review_ladder.orders_of({"one": right, "other": wrong}, LADDER)
-    assert "by `one` orders 3 as their ratings do, while both could win 3." in told
-    assert "by `other` orders 2 as their ratings do, while both could win 2." in told
+    text = review_ladder.orders_of({"one": right, "other": wrong}, LADDER)
+    assert "by `one` orders 3 as their ratings do, while both could win 3." in text
+    assert "by `other` orders 2 as their ratings do, while both could win 2." in text
 
 
 @pytest.mark.slow
@@ -64,11 +64,11 @@ def test_review_ladder__plays_once_and_fills_the_page(
     monkeypatch.setattr(review_ladder, "AGENTS", ("random", "greedy"))
     options = ["--results", str(results), "--pairs", "1", "--judges", "mcts:sims=20", "champion"]
     assert review_ladder.main([*options, "--docs"]) == 0
-    told = page.read_text(encoding="utf-8")
-    assert told.startswith("before\n<!-- table -->\n")
-    assert told.endswith("<!-- end of table -->\nafter\n")
-    assert "old" not in told
-    assert [line.split("`")[1] for line in told.splitlines() if line.startswith("| `")] == [
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n<!-- table -->\n")
+    assert text.endswith("<!-- end of table -->\nafter\n")
+    assert "old" not in text
+    assert [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")] == [
         *("greedy", "random"),
         *("greedy", "random"),
         *("greedy", "random"),
@@ -86,4 +86,4 @@ def test_review_ladder__plays_once_and_fills_the_page(
     monkeypatch.setattr(review_ladder, "play", never)
     monkeypatch.setattr(review_ladder, "review_games", never)
     assert review_ladder.main([*options, "--docs"]) == 0
-    assert page.read_text(encoding="utf-8") == told
+    assert page.read_text(encoding="utf-8") == text

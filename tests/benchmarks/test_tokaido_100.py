@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import tokaido_100  # noqa: E402  the path has just been told
+import tokaido_100  # noqa: E402  needs the path above
 
 Output = pytest.CaptureFixture[str]
 RUNS = "runs/tokaido-100"

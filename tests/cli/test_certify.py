@@ -26,7 +26,7 @@ WITH_PINS += [f"docs/recipes/{name}.py" for name in ("agilerl_dqn", "skrl_ppo", 
 Output = pytest.CaptureFixture[str]
 
 
-def told(capsys: Output, *checks: Check, status: int = 0) -> list[str]:
+def run_checks(capsys: Output, *checks: Check, status: int = 0) -> list[str]:
     """Run checks; return the lines of the table and the sum below it."""
     assert certify.main([], checks) == status
     return capsys.readouterr().out.splitlines()[1:]
@@ -44,7 +44,7 @@ def told(capsys: Output, *checks: Check, status: int = 0) -> list[str]:
     ],
 )
 def test_certify__each_check_passes(check: Check, capsys: Output) -> None:
-    line, total = told(capsys, check)
+    line, total = run_checks(capsys, check)
     if line.startswith("not installed"):
         pytest.skip(line)
     assert line.split()[:2] == ["passed", check.package]
@@ -76,7 +76,7 @@ GOOD = Check("numpy", "good", lambda: "42 turns/s")
 
 def test_certify__reports_a_failure_and_runs_the_other_checks(capsys: Output) -> None:
     absent = Check("no_such_package", "absent", failing)
-    lines = told(capsys, Check("numpy", "bad", failing), GOOD, absent, status=1)
+    lines = run_checks(capsys, Check("numpy", "bad", failing), GOOD, absent, status=1)
     numpy = importlib.metadata.version("numpy")
     assert lines[0].split()[:4] == ["FAILED", "numpy", numpy, "bad"]
     assert lines[0].endswith("AssertionError: obs is wrong")
@@ -90,24 +90,23 @@ def test_certify__reports_a_failure_and_runs_the_other_checks(capsys: Output) ->
 
 def test_check__names_missing_modules_and_how_to_install_them(capsys: Output) -> None:
     need = Check("numpy", "drawn", failing, "tune", ("json", "no_such_module"))
-    assert told(capsys, need)[0].endswith(f"needs no_such_module: {install_command('tune')}")
+    assert run_checks(capsys, need)[0].endswith(f"needs no_such_module: {install_command('tune')}")
     pinned = Check("shimmy", "plays", failing, needs=("open_spiel",)).install
     assert pinned == f"pip install shimmy=={TESTED['shimmy']} open-spiel=={TESTED['open_spiel']}"
 
 
 def test_checks__open_no_visible_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what the user has set holds again afterwards."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "x11")
     drivers = []
     rendered = [check for check in CHECKS if check.needs == DRAWING]
     assert len(rendered) == 2
 
-    def look(**options: object) -> None:
+    def record_driver(**options: object) -> None:
         drivers.append(os.environ["SDL_VIDEODRIVER"])
         raise AssertionError
 
-    monkeypatch.setattr("tokaido_env.env", look)
-    monkeypatch.setattr("gymnasium.make", lambda name, **options: look(**options))
+    monkeypatch.setattr("tokaido_env.env", record_driver)
+    monkeypatch.setattr("gymnasium.make", lambda name, **options: record_driver(**options))
     for check in rendered:
         with pytest.raises(AssertionError):
             check.run()
@@ -119,7 +118,7 @@ def test_certify__reports_an_untested_version(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.setitem(TESTED, "numpy", "0.0.1")
-    assert told(capsys, GOOD)[0].endswith("42 turns/s (tested with 0.0.1)")
+    assert run_checks(capsys, GOOD)[0].endswith("42 turns/s (tested with 0.0.1)")
 
 
 def test_certify__writes_json(tmp_path: Path) -> None:

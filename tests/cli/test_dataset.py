@@ -27,8 +27,8 @@ Row = dict[str, Any]
 Output = pytest.CaptureFixture[str]
 
 
-def played_again(number: int, record: Record) -> list[Row]:
-    """The rows of a recorded game, naively: through the environment, with the luck of its seed."""
+def naive_rows(number: int, record: Record) -> list[Row]:
+    """Return the rows of a recorded game from the environment with its seed."""
     env = raw_env(board=record.board)
     env.reset(seed=record.seed)
     rows: list[Row] = []
@@ -82,7 +82,7 @@ def check_rows(rows: list[Row], expected: list[Row]) -> None:
 
 
 def rows_of_npz(path: Path) -> list[Row]:
-    """The rows of an npz file in the order of the decisions, by the names of the columns."""
+    """Return the rows of an npz file by column, in the order of decisions."""
     with np.load(path) as arrays:
         a = dict(arrays)
     rows = []
@@ -124,7 +124,7 @@ def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
         return dict(arrays)
 
 
-# What is in a row
+# Rows
 
 
 @pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
@@ -136,18 +136,16 @@ def test_export__rows_equal_the_environment(tmp_path: Path, suffix: str) -> None
     save(records, tmp_path / "games.jsonl")
     out = tmp_path / f"games{suffix}"
     expected = [
-        row
-        for number, record in enumerate(records, start=1)
-        for row in played_again(number, record)
+        row for number, record in enumerate(records, start=1) for row in naive_rows(number, record)
     ]
     assert {row["return"] for row in expected} == {-1, 0, 1}
     assert sum(row["truncated"] for row in expected) == 2  # the cap
     assert sum(row["terminated"] for row in expected) == 8
     assert dataset.export(tmp_path / "games.jsonl", out) == (len(expected), 5)
     check_rows(rows_of(out), expected)
-    shown = (dataset.__doc__ or "").split("|---|---|---|\n")[1].split("\n\n")[0]
+    table = (dataset.__doc__ or "").split("|---|---|---|\n")[1].split("\n\n")[0]
     assert list(dataset.columns("float32")) == [
-        line.split("|")[1].strip() for line in shown.splitlines()
+        line.split("|")[1].strip() for line in table.splitlines()
     ]
 
 
@@ -176,13 +174,13 @@ def test_export__uint8_observations_divide_to_float32(tmp_path: Path, suffix: st
         assert np.allclose(observation, right["observation"], rtol=0, atol=1e-7)
     for path, dtype in ((raw, "uint8"), (out, "float32")):
         if suffix == ".npz":
-            told = json.loads(str(arrays_of(path)["metadata"]))
+            metadata = json.loads(str(arrays_of(path)["metadata"]))
         else:
-            told = json.loads(pq.read_schema(path).metadata[b"tokaido_env"])
-        assert (told["layout"], told["observation"]) == (LAYOUT_HASH, dtype)
+            metadata = json.loads(pq.read_schema(path).metadata[b"tokaido_env"])
+        assert (metadata["layout"], metadata["observation"]) == (LAYOUT_HASH, dtype)
 
 
-# Games of other kinds
+# Unfinished games, positions, boards
 
 
 def unfinished(moves: int) -> Record:
@@ -254,7 +252,7 @@ def test_export__is_reproducible(tmp_path: Path, suffix: str) -> None:
 
 
 def broken(path: Path) -> Path:
-    """A record file with a wrong event in its second line."""
+    """Write a record file with a wrong event in its second line; return its path."""
     first, second = GOLDEN.read_text(encoding="utf-8").splitlines()[:2]
     wrong = json.loads(second)
     wrong["events"][100] = "pilgrim:swim"

@@ -60,14 +60,14 @@ def test_evaluate__writes_json_and_prints_tables(
     rated = {rating["agent"]: rating for rating in written["ratings"]}
     assert rated["greedy"]["games"] == rated["random"]["games"] == 20  # each game counted once
     assert rated["greedy"]["elo"] > rated["random"]["elo"]
-    told = [(row["rank"], row["agent"], row["score"]) for row in written["standings"]]
-    assert told == [(1, "greedy", score), (2, "random", 1 - score)]
+    ranked_rows = [(row["rank"], row["agent"], row["score"]) for row in written["standings"]]
+    assert ranked_rows == [(1, "greedy", score), (2, "random", 1 - score)]
     for row in written["standings"]:
         rating = rated[row["agent"]]
         assert row["rating"] == {"elo": rating["elo"], "ci95": rating["ci95"]}
-    shown = capsys.readouterr()
-    assert shown.err == ""  # no bar where there is no terminal
-    standings, matches = shown.out.split("Matches")
+    printed = capsys.readouterr()
+    assert printed.err == ""  # no bar where there is no terminal
+    standings, matches = printed.out.split("Matches")
     assert "20 games per pair of agents, seats swapped, seed 3, board shikoku" in standings
     assert "95 % interval" in standings
     assert "Elo is relative, from these matches only (probit, random = 0)" in standings
@@ -91,16 +91,16 @@ def test_evaluate__prints_many_matches_only_on_request(capsys: Output) -> None:
     agents = ["random", "greedy", *(f"greedy:epsilon=0.{i}" for i in range(1, 5))]
     command = [*agents, "--games", "2"]
     assert main(command) == 0
-    shown = capsys.readouterr().out
-    assert all(agent in shown for agent in agents)
-    assert "15 matches: --all-matches prints them, --report and --json contain them" in shown
-    assert "commerce" not in shown
+    printed = capsys.readouterr().out
+    assert all(agent in printed for agent in agents)
+    assert "15 matches: --all-matches prints them, --report and --json contain them" in printed
+    assert "commerce" not in printed
     assert main([*command, "--until-decided"]) == 0
     assert "0 of 15 matches are decided, error at most 0.05 each" in capsys.readouterr().out
     assert main([*command, "--all-matches"]) == 0
-    shown = capsys.readouterr().out
-    assert "prints them" not in shown
-    assert shown.partition("Matches")[2].count("greedy:epsilon=0.4") == 5
+    printed = capsys.readouterr().out
+    assert "prints them" not in printed
+    assert printed.partition("Matches")[2].count("greedy:epsilon=0.4") == 5
 
 
 def test_evaluate__names_agents_by_canonical_specs(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_evaluate__names_agents_by_canonical_specs(tmp_path: Path) -> None:
     assert written["agents"] == agents == [written["matches"][0][key] for key in "ab"]
 
 
-# Records, and commands that are stopped
+# Records, stop and resume
 
 DICE = ["python:outsiders:Dice", "random", "greedy"]
 QUICK = ["--games", "8", "--seed", "2", "--executor", "serial"]
@@ -128,8 +128,8 @@ def test_records__contain_every_game_and_resume_to_the_same_results(
     assert "evaluate: resumed from 24 recorded games" in capsys.readouterr().err
     assert records.read_bytes() == written
     for game, match in zip(load(records), [0] * 8 + [1] * 8 + [2] * 8, strict=True):
-        told = first["matches"][match]
-        assert set(game.players) == {told["a"], told["b"]}
+        match_data = first["matches"][match]
+        assert set(game.players) == {match_data["a"], match_data["b"]}
     won = [game.players[game.winner] for game in load(records)[:8] if game.winner is not None]
     assert won.count(first["matches"][0]["a"]) == first["matches"][0]["wins"]
 
@@ -141,22 +141,22 @@ def test_evaluate__saves_the_games_before_a_stop(
     files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "g.jsonl")]
     command = ["greedy", "random", f"python:outsiders:{agent}", "--on-failure=stop", *QUICK, *files]
     assert main(command) == status
-    shown = capsys.readouterr()
+    printed = capsys.readouterr()
     played = len(load(tmp_path / "g.jsonl"))
     assert 8 <= played < 24
-    assert f"evaluate: {played} of 24 games are played and saved in " in shown.err
+    assert f"evaluate: {played} of 24 games are played and saved in " in printed.err
     if status == 1:
-        assert "game 1 of 8, seed" in shown.err
+        assert "game 1 of 8, seed" in printed.err
     else:
-        assert "evaluate: interrupted\n" in shown.err
+        assert "evaluate: interrupted\n" in printed.err
     written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert sum(match["games"] for match in written["matches"]) == played // 2 * 2
     assert written["matches"][0]["games"] == 8
-    assert "greedy" in shown.out
+    assert "greedy" in printed.out
 
 
-def begun(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    """Begin a command in two processes; return it when the first game is recorded."""
+def start(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a command in two processes; return it when the first game is recorded."""
     running = subprocess.Popen(
         [sys.executable, str(ROOT / "evaluate.py"), *arguments, "--executor", "processes:2"],
         env=os.environ | {"PYTHONPATH": SOURCES, "SECONDS_A_DECISION": "0.01"},
@@ -176,7 +176,7 @@ LONG = ["python:outsiders:Dice", "greedy", "--games", "24"]
 
 @pytest.mark.slow
 def test_evaluate__resumes_to_the_same_bytes(tmp_path: Path) -> None:
-    """Ctrl-C in a shell goes to all processes; half a line is lost with the power."""
+    """Ctrl-C goes to all processes of a shell; a power cut may leave half a line."""
     whole, parts = (
         [
             *(*LONG, "--json", str(tmp_path / f"{name}.json")),
@@ -185,7 +185,7 @@ def test_evaluate__resumes_to_the_same_bytes(tmp_path: Path) -> None:
         for name in "ab"
     )
     assert main([*whole, "--executor", "serial"]) == 0
-    running = begun(tmp_path / "b.jsonl", *parts)
+    running = start(tmp_path / "b.jsonl", *parts)
     os.killpg(running.pid, signal.SIGINT)
     _, error = running.communicate()
     assert running.returncode == 130
@@ -202,7 +202,7 @@ def test_evaluate__resumes_to_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_evaluate__worker_processes_end_silently_after_a_kill(tmp_path: Path) -> None:
     records = tmp_path / "games.jsonl"
-    running = begun(records, *LONG, "--records", str(records))
+    running = start(records, *LONG, "--records", str(records))
     running.kill()
     _, error = running.communicate(timeout=60)  # until the last of them has ended
     assert error == b""
@@ -215,24 +215,24 @@ def test_until_decided__stops_decided_matches(tmp_path: Path, capsys: Output) ->
     command = ["greedy", "random", "random", "--until-decided", "--error", "0.02"]
     written = results(tmp_path / "r.json", *command, "--games", "300")
     assert {frozenset(match) for match in written["matches"]} == {frozenset(MATCH | {"decided"})}
-    told = [(match["decided"], match["games"]) for match in written["matches"]]
-    assert told == [("a", 100), ("a", 100), (None, 300)]
-    shown = capsys.readouterr().out
-    assert "greedy is better than random: decided after 100 games, error at most 0.02" in shown
-    assert "random and random: undecided after 300 games" in shown
-    assert "at most 300 games per pair" in shown
+    decisions = [(match["decided"], match["games"]) for match in written["matches"]]
+    assert decisions == [("a", 100), ("a", 100), (None, 300)]
+    printed = capsys.readouterr().out
+    assert "greedy is better than random: decided after 100 games, error at most 0.02" in printed
+    assert "random and random: undecided after 300 games" in printed
+    assert "at most 300 games per pair" in printed
     longer = results(tmp_path / "s.json", *command, "--games", "800")
     assert longer["matches"][0] == written["matches"][0]
 
 
-# What it says
+# Output and errors
 
 
 def test_list__prints_all_agents(capsys: Output) -> None:
     assert main(["--list"]) == 0
-    shown = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for usage in ("random", "greedy[:epsilon=E]", "heuristic", "policy:PATH[,temperature=T]"):
-        assert f"{usage}\n    " in shown
+        assert f"{usage}\n    " in printed
 
 
 @pytest.mark.parametrize(
@@ -290,11 +290,11 @@ def test_evaluate__refuses_a_single_agent(capsys: Output) -> None:
 
 def test_luck_adjusted__adds_adjusted_scores(tmp_path: Path, capsys: Output) -> None:
     command = ["greedy", "heuristic", "random", "--games", "60"]
-    plain = results(tmp_path / "plain.json", *command)
-    told = results(tmp_path / "told.json", *command, "--luck-adjusted")
+    unadjusted = results(tmp_path / "unadjusted.json", *command)
+    both = results(tmp_path / "both.json", *command, "--luck-adjusted")
     assert "Luck-adjusted scores" in capsys.readouterr().out
-    adjusted = [match.pop("adjusted") for match in told["matches"]]
-    assert told == plain
+    adjusted = [match.pop("adjusted") for match in both["matches"]]
+    assert both == unadjusted
     low, high = adjusted[0]["ci95"]
     assert low <= adjusted[0]["score"] <= high
     assert adjusted[0]["factor"] > 0.8
@@ -311,36 +311,36 @@ def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) ->
         (rate[1], "greedy"),
         (rate[1], "random"),
     }
-    shown = capsys.readouterr().out
-    assert rate[1] in shown
-    assert "above the next" in shown
-    assert "P(row above column)" in shown
-    assert "probit, random = 0" in shown
+    printed = capsys.readouterr().out
+    assert rate[1] in printed
+    assert "above the next" in printed
+    assert "P(row above column)" in printed
+    assert "probit, random = 0" in printed
     assert (written["link"], written["anchor"]) == ("probit", "random")
-    assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in shown
+    assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in printed
 
 
 def test_ladder__is_rated_again_with_another_model_and_anchor(
     tmp_path: Path, capsys: Output
 ) -> None:
-    path, told, tables = (tmp_path / name for name in ("l.json", "told.json", "tables.md"))
+    path, data_file, tables = (tmp_path / name for name in ("l.json", "data.json", "tables.md"))
     agents = ["random", "greedy:epsilon=0.5", "greedy", "heuristic"]
     command = ["ladder", *agents, "--ladder", str(path), "--games", "20"]
     assert main(command) == 0
     first = json.loads(path.read_text(encoding="utf-8"))
     assert (first["version"], first["link"], first["anchor"]) == (2, "probit", "random")
     capsys.readouterr()
-    files = ["--json", str(told), "--markdown", str(tables)]
+    files = ["--json", str(data_file), "--markdown", str(tables)]
     assert main([*command, *files, "--rating-model", "logistic", "--anchor", "greedy"]) == 0
-    shown = capsys.readouterr()
-    assert shown.err == ""
+    printed = capsys.readouterr()
+    assert printed.err == ""
     again = json.loads(path.read_text(encoding="utf-8"))
     assert (again["link"], again["anchor"]) == ("logistic", "greedy")
     assert again["matches"] == first["matches"]
-    told_of = json.loads(told.read_text(encoding="utf-8"))
-    assert (told_of["ladder"], told_of["fit"]) == (again["hash"], again["fit"])
-    assert {one["agent"] for one in told_of["rungs"]["agents"]} == set(agents) - {"heuristic"}
-    for text in (shown.out, tables.read_text(encoding="utf-8")):
+    data = json.loads(data_file.read_text(encoding="utf-8"))
+    assert (data["ladder"], data["fit"]) == (again["hash"], again["fit"])
+    assert {one["agent"] for one in data["rungs"]["agents"]} == set(agents) - {"heuristic"}
+    for text in (printed.out, tables.read_text(encoding="utf-8")):
         assert "Epsilon baselines, a separate scale: logistic, greedy = 0" in text
         assert "degrees of freedom" in text
     assert main([*command, "--anchor", "mcts"]) == 1

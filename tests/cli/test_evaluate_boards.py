@@ -39,13 +39,13 @@ def test_generalise__writes_json_and_prints_a_table(tmp_path: Path, capsys: Outp
             assert 0 <= low <= one["value"] <= high <= 1
     gap = written["test"]["mean"]["value"] - written["train"]["mean"]["value"]
     assert written["gap"]["value"] == pytest.approx(gap, abs=2e-6)
-    shown = capsys.readouterr()
-    assert shown.err == ""
-    assert f"greedy against {OPPONENT}, seed 3" in shown.out
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert f"greedy against {OPPONENT}, seed 3" in printed.out
     value = f"{100 * written['test']['mean']['value']:.1f} % ("
-    (row,) = (line for line in shown.out.splitlines() if line.strip().startswith("family:test/3"))
+    (row,) = (line for line in printed.out.splitlines() if line.strip().startswith("family:test/3"))
     assert value in row
-    assert "Gap, family:test/3 less family:train/3 (unseen boards of train" in shown.out
+    assert "Gap, family:test/3 less family:train/3 (unseen boards of train" in printed.out
 
 
 def test_generalise__is_reproducible(tmp_path: Path) -> None:
@@ -68,11 +68,11 @@ def test_generalise__resumes_from_records_of_both_splits(tmp_path: Path, capsys:
     assert boards == [f"family:{number}" for number in (2000000, 2000001, 2000002, 0, 1, 2)
                       for _ in range(4)]  # fmt: skip
     ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
-    for cut in (ends[5] + 9, ends[13]):
-        file.write_bytes(whole[:cut])
+    for size in (ends[5] + 9, ends[13]):
+        file.write_bytes(whole[:size])
         capsys.readouterr()
         assert results(tmp_path / "b", "greedy", "--records", str(file)) == first
-        assert f"{whole[:cut].count(10)} recorded games" in capsys.readouterr().err
+        assert f"{whole[:size].count(10)} recorded games" in capsys.readouterr().err
         assert file.read_bytes() == whole
 
 
@@ -125,12 +125,12 @@ def test_generalise__resumes_to_the_same_bytes(tmp_path: Path, how: signal.Signa
     assert (tmp_path / "a.jsonl").read_bytes() == records.read_bytes()
 
 
-# Several results
+# Comparison
 
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Results of agents that say they were trained on 1 and 10 boards, and of one that does not."""
+    """Write results with 1, 10 and an unknown number of training boards; return their paths."""
     folder = tmp_path_factory.mktemp("several")
     files = [str(folder / f"{name}.json") for name in "abc"]
     for file, more in zip(files, (["--train", "1"], ["--train", "10"], []), strict=True):
@@ -144,18 +144,18 @@ def test_compare__writes_table_and_curve(
     table, plots = tmp_path / "table.md", tmp_path / "plots"
     command = ["generalise", "--compare", *several]
     assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
-    shown = capsys.readouterr().out
-    assert f"gainst {OPPONENT} on family:test/3: 3 boards, 2 pairs on each" in shown
+    printed = capsys.readouterr().out
+    assert f"gainst {OPPONENT} on family:test/3: 3 boards, 2 pairs on each" in printed
     lines = table.read_text(encoding="utf-8").splitlines()
     assert [line.count("|") for line in lines] == [8] * 5
     for file, line in zip(several, lines[2:], strict=True):
-        told = json.loads(Path(file).read_text(encoding="utf-8"))
+        data = json.loads(Path(file).read_text(encoding="utf-8"))
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        assert cells[:2] == ["greedy", told["trained_on"] or ""]
-        low, high = (100 * end for end in told["test"]["mean"]["ci95"])
-        mean = 100 * told["test"]["mean"]["value"]
+        assert cells[:2] == ["greedy", data["trained_on"] or ""]
+        low, high = (100 * end for end in data["test"]["mean"]["ci95"])
+        mean = 100 * data["test"]["mean"]["value"]
         assert cells[2] == f"{mean:.1f} % ({low:.1f} to {high:.1f})"
-        assert cells[6].split(" ")[0].lstrip("+−") == f"{abs(100 * told['gap']['value']):.1f}"
+        assert cells[6].split(" ")[0].lstrip("+−") == f"{abs(100 * data['gap']['value']):.1f}"
     assert sorted(path.name for path in plots.iterdir()) == ["curve.png", "curve.svg"]
     before = {path.name: path.read_bytes() for path in [table, *plots.iterdir()]}
     assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
@@ -228,7 +228,7 @@ def test_generalise__refuses_a_missing_agent(capsys: Output) -> None:
     assert "expected an agent, as: tokaido evaluate generalise greedy" in capsys.readouterr().err
 
 
-# The other commands on pools
+# Other commands on pools
 
 
 def test_evaluate__plays_on_a_board_pool(tmp_path: Path, capsys: Output) -> None:
@@ -246,16 +246,16 @@ def test_evaluate__plays_on_a_board_pool(tmp_path: Path, capsys: Output) -> None
 
 
 def test_rate__uses_the_boards_of_the_ladder(tmp_path: Path, capsys: Output) -> None:
-    path, told = str(tmp_path / "l.json"), tmp_path / "r.json"
+    path, json_file = str(tmp_path / "l.json"), tmp_path / "r.json"
     options = ["--games", "20", "--board", "family:valid/4"]
     assert main(["ladder", "random", "greedy", "--ladder", path, *options]) == 0
     assert "board family:valid/4" in capsys.readouterr().out
-    rate = ["rate", "heuristic", "--ladder", path, "--json", str(told)]
+    rate = ["rate", "heuristic", "--ladder", path, "--json", str(json_file)]
     assert main([*rate, *options]) == 0
-    first = told.read_bytes()
-    # Of another pool of the family: on the boards of the ladder, the same games.
+    first = json_file.read_bytes()
+    # Another pool of the family: the same games on the boards of the ladder.
     assert main([*rate, "--games", "20", "--board", "family:train/7"]) == 0
-    assert told.read_bytes() == first
+    assert json_file.read_bytes() == first
     assert json.loads(first)["board"] == "family:valid/4"
     assert main([*rate, "--games", "20"]) == 1
     assert "board_hash: expected" in capsys.readouterr().err
@@ -264,8 +264,8 @@ def test_rate__uses_the_boards_of_the_ladder(tmp_path: Path, capsys: Output) -> 
 def test_rate__takes_the_family_ladder_for_procedural_boards(
     tmp_path: Path, capsys: Output
 ) -> None:
-    told = tmp_path / "r.json"
+    json_file = tmp_path / "r.json"
     options = ["--games", "10", "--opponents", "1", "--board", "family:train/7"]
-    assert main(["rate", "random", "--json", str(told), *options]) == 0
-    assert json.loads(told.read_text(encoding="utf-8"))["board"] == "family:valid"
+    assert main(["rate", "random", "--json", str(json_file), *options]) == 0
+    assert json.loads(json_file.read_text(encoding="utf-8"))["board"] == "family:valid"
     assert "ladder-family.json" in capsys.readouterr().out

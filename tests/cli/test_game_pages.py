@@ -23,7 +23,7 @@ AGENTS = ["random", "greedy", "heuristic"]
 
 
 class Links(HTMLParser):
-    """The links of a page that lead out of it, with their text."""
+    """Links of a page to other files, with their text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def test_choose_games__takes_closest_and_clearest() -> None:
 
 @pytest.fixture(scope="module")
 def tournament(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a report whose name is awkward in an address, and the records."""
+    """Return a folder with records and a report with special characters in its name."""
     folder = tmp_path_factory.mktemp("a report")
     files = ["--report", str(folder / "50% #1.html"), "--records", str(folder / "games.jsonl")]
     assert main([*AGENTS, "--games", "6", "--seed", "2", *files]) == 0
@@ -84,13 +84,13 @@ def test_report__links_name_their_games(tournament: Path) -> None:
         (first, second), (*_, points, others) = film["names"], film["cells"][-1]
         assert text.startswith(f"{first} {points} – {second} {others}, ")
         games.add(text)
-    told = {
+    recorded = {
         f"{r.players[0]} {r.scores[0]['total']} – {r.players[1]} {r.scores[1]['total']}, "
         f"{r.rounds} rounds"
         for r in load(tournament / "games.jsonl")
     }
     assert len(games) == 6
-    assert games <= told
+    assert games <= recorded
 
 
 def test_replays__sets_the_number_of_linked_games(tournament: Path, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_replays__sets_the_number_of_linked_games(tournament: Path, tmp_path: Pa
 
 
 def test_write_games__skips_games_after_the_decision(tmp_path: Path) -> None:
-    """As with --until-decided, where the records hold more games than decide."""
+    """As with --until-decided: the records contain more games."""
     match_state = MatchState("greedy", "random", 8, 3, "shikoku")
     play_remaining(match_state, make("greedy"), make("random"))
     match = match_state.to_match(4)

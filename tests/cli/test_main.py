@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,7 @@ from positions import other_board_data, write_board
 from tokaido_env import FEATURES, Game
 from tokaido_env.__main__ import COMMANDS, main
 from tokaido_env.cli.command import program, reports_errors
+from tokaido_env.cli.evaluate import SUBCOMMANDS
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES
@@ -58,7 +60,7 @@ def test_replay__prints_an_unfinished_game(tmp_path: Path, capsys: Output) -> No
 
 
 def forfeited() -> Record:
-    """A game that player_0 forfeited at its first decision."""
+    """Return a game forfeited at its first decision."""
     record = Game(seed=1).record(["a", "b"])
     seat = Game(seed=1).player
     why = Forfeit(seat, "crash", "it </script> failed")
@@ -69,9 +71,9 @@ def test_replay__escapes_the_reason_of_a_forfeit(tmp_path: Path, capsys: Output)
     games = tmp_path / "games.jsonl"
     save([forfeited()], games)
     assert main(["replay", str(games)]) == 0
-    shown = capsys.readouterr().out
+    printed = capsys.readouterr().out
     seat = Game(seed=1).player
-    assert f"ended in round 1, player_{seat} forfeits (crash: it </script> failed)" in shown
+    assert f"ended in round 1, player_{seat} forfeits (crash: it </script> failed)" in printed
     page = tmp_path / "games.html"
     assert main(["replay", str(games), "--html", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
@@ -94,10 +96,10 @@ def test_replay__names_the_line_of_a_broken_record(tmp_path: Path, capsys: Outpu
     path = tmp_path / "games.jsonl"
     path.write_text(f"{first}\n{json.dumps(wrong)}\n", encoding="utf-8")
     assert main(["replay", str(path)]) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith(f"replay: {path}, line 2: event 101 of ")
-    assert shown.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"replay: {path}, line 2: event 101 of ")
+    assert printed.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -136,12 +138,12 @@ def test_features__prints_the_layouts(capsys: Output) -> None:
     layouts = [FEATURES, BOARD_FEATURES, *ENTITY_FEATURES.values()]
     for table, layout in zip(tables, layouts, strict=False):
         _, _, *rows, last = table.splitlines()
-        shown = []
+        printed = []
         for row in rows:
             start, end, scale, name, meaning = row.split(maxsplit=4)
             meaning = meaning.partition("; index ")[0]
-            shown.append((name, int(start), int(end) - int(start) + 1, int(scale), meaning))
-        assert shown == [tuple(feature) for feature in layout]
+            printed.append((name, int(start), int(end) - int(start) + 1, int(scale), meaning))
+        assert printed == [tuple(feature) for feature in layout]
         assert last.startswith(f"{sum(feature.size for feature in layout)} numbers")
     masks, actions = tables[len(layouts) :]
     assert masks.splitlines()[0] == "token_mask: 61, 0 or 1"
@@ -178,48 +180,76 @@ def test_actions__prints_every_action_and_outcome(capsys: Output) -> None:
 
 
 def outcome_heads(table: str) -> list[str]:
-    """Phase, ids and label of each row."""
+    """Return phase, ids and label of each row."""
     return [row[:42] for row in table.splitlines()[1:]]
 
 
 def written(label: str) -> str:
-    """A label as the table writes it: what depends on the board, or are 216, once."""
+    """Return a label as in the table, which has one row for all boutiques and one for all rolls."""
     if label.startswith("boutique:"):
         return "boutique:TOWN=WARE/PRICE"
     return "roll:P/M/A" if label.startswith("roll:") else label
 
 
-def test_actions__describe_the_ids_of_rolls() -> None:
-    game = Game(seed=3, chance="explicit")
-    while game.phase.name != "ROLL":
-        game.play(game.outcomes()[0][0])
-    for number in (0, 7, 40, 100):
-        pilgrim, merchant, artist = map(int, game.label(number).removeprefix("roll:").split("/"))
-        assert number == 36 * (pilgrim - 1) + 6 * (merchant - 1) + artist - 1
-
-
 def test_main__lists_all_commands(capsys: Output) -> None:
     assert main(["--help"]) == 0
-    shown = capsys.readouterr().out
-    lines = {line.split()[0] for line in shown.splitlines() if line.startswith("  ")}
+    printed = capsys.readouterr().out
+    lines = {line.split()[0] for line in printed.splitlines() if line.startswith("  ")}
     assert lines == COMMANDS.keys()
     assert main([]) == 2
-    assert capsys.readouterr().err == shown
+    assert capsys.readouterr().err == printed
 
 
 def test_version__equals_the_project(capsys: Output) -> None:
-    """`__version__` stands in the package, what is installed in `pyproject.toml`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tokaido_env {project['version']}\n"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(name for name in COMMANDS if name != "train"),
+        *(f"evaluate {name}" for name in SUBCOMMANDS),
+    ],
+)
 def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     assert stopped.value.code == 0
-    assert capsys.readouterr().out.startswith(f"usage: tokaido {command} ")
+    help_text = capsys.readouterr().out
+    assert help_text.startswith(f"usage: tokaido {command} ")
+    for option in re.split(r"\n  (?=-)", help_text)[1:]:
+        if not option.startswith(("-h, --help", "--ladder FILE         ladder file to write")):
+            assert re.search(r"\(default:\s[^()]+\)$", option.partition("\n\n")[0].rstrip()), option
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("replay g --gmae 1", "replay: unknown option '--gmae': the nearest is '--game', tokaido "),
+        ("evaluate suite --comparee=x", "evaluate: unknown option '--comparee': the nearest is "),
+        ("bench fast", "bench: unexpected argument 'fast': tokaido bench --help lists all"),
+        ("replay", "replay: file: expected a value, got none: tokaido replay --help lists all"),
+        ("bench --runs x", "bench: --runs: expected an integer, got 'x'\n"),
+        ("evaluate --error x", "evaluate: --error: expected a number, got 'x'\n"),
+        ("export a b --rows x", "export: --rows: expected one of 'decisions', 'games', got 'x'\n"),
+    ],
+)
+def test_parser__refuses_wrong_arguments_in_one_line(
+    capsys: Output, arguments: str, message: str
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments.split())
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith(message)
+    assert error.count("\n") == 1
+
+
+def test_evaluate__names_the_nearest_subcommand(capsys: Output) -> None:
+    assert main(["evaluate", "generalize", "champion"]) == 1
+    assert "unknown subcommand 'generalize': the nearest is 'gen" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -241,9 +271,9 @@ def test_reports_errors__prints_one_line_and_returns_the_status(capsys: Output) 
     def sing(arguments: Sequence[str] | None = None) -> int:
         raise reasons[int((arguments or ["0"])[0])]
 
-    for number, told in enumerate(("a: expected b", "[Errno 2] none", "of its own")):
+    for number, message in enumerate(("a: expected b", "[Errno 2] none", "of its own")):
         assert sing([str(number)]) == 1
-        assert capsys.readouterr().err == f"sing: {told}\n"
+        assert capsys.readouterr().err == f"sing: {message}\n"
 
     def stopped(arguments: Sequence[str] | None = None) -> int:
         raise KeyboardInterrupt
@@ -283,14 +313,14 @@ def test_program__is_named_as_called(
 def test_scripts__have_the_help_of_the_command(
     capsys: Output, command: str, call: list[str]
 ) -> None:
-    """They differ in their name, which stands in the usage and in all examples."""
+    """The help differs only in the name of the program, in usage and examples."""
     done = subprocess.run(
         [sys.executable, *call, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     with pytest.raises(SystemExit):
         main([command, "--help"])
-    shown = capsys.readouterr().out
+    printed = capsys.readouterr().out
     name = " ".join(["python", *call])
     assert done.stdout.startswith(f"usage: {name} ")
     assert done.stdout.count(name) > 4
-    assert done.stdout.replace(name, f"tokaido {command}").split() == shown.split()
+    assert done.stdout.replace(name, f"tokaido {command}").split() == printed.split()

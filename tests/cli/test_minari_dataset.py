@@ -28,7 +28,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def match(tmp_path: Path) -> Path:
-    """Games of `random` against the opponent that `TokaidoDuo-v0` has by default."""
+    """Record games of `random` against the default opponent of `TokaidoDuo-v0`; return the path."""
     path = tmp_path / "games.jsonl"
     assert main(["evaluate", "random", "greedy", "--games", "8", "--records", str(path)]) == 0
     return path
@@ -54,8 +54,8 @@ def test_minari__episodes_equal_the_environment(match: Path) -> None:
         for t, action in enumerate(episode.actions.tolist()):
             assert np.array_equal(episode.observations[t], seen)
             assert np.array_equal(episode.infos["action_mask"][t], info["action_mask"])
-            seen, *told, info = env.step(action)
-            assert told == [episode.rewards[t], episode.terminations[t], episode.truncations[t]]
+            seen, *step, info = env.step(action)
+            assert step == [episode.rewards[t], episode.terminations[t], episode.truncations[t]]
         assert np.array_equal(episode.observations[-1], seen)
         assert not episode.infos["action_mask"][-1].any()
         assert episode.observations.shape[0] == len(episode.actions) + 1
@@ -108,7 +108,9 @@ def test_minari__opens_no_path_from_a_record(match: Path, tmp_path: Path) -> Non
     events = json.loads(match.read_text().splitlines()[0])
     path.write_text(json.dumps(events | {"board": str(own)}) + "\n")
     opened: list[str] = []
-    sys.addaudithook(lambda event, told: opened.append(str(told[0])) if event == "open" else None)
+    sys.addaudithook(
+        lambda event, values: opened.append(str(values[0])) if event == "open" else None
+    )
     assert main(["export", str(path), "minari:tokaido/random-v0"]) == 1
     assert str(path) in opened
     assert str(own) not in opened

@@ -35,7 +35,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, lines: Iterable[str]) -> None:
     monkeypatch.setattr("builtins.input", reader(lines))
 
 
-def shown(session: Session, lines: Iterable[str], ask_forced: bool = False) -> str:
+def terminal_output(session: Session, lines: Iterable[str], ask_forced: bool = False) -> str:
     """Return the output of a terminal after some typed lines."""
     out = io.StringIO()
     read = reader(lines)
@@ -85,7 +85,7 @@ def test_play__resumes_the_saved_game(
 
 
 def test_terminal__describes_each_choice() -> None:
-    out = shown(Session((HUMAN, "greedy"), seed=7), ["1"])
+    out = terminal_output(Session((HUMAN, "greedy"), seed=7), ["1"])
     assert "   1  pilgrim         takes the pilgrim's 3 to C2\n" in out
     assert "   2  visit           gains 2 coins at C2\n" in out
     assert "human takes the pilgrim's 3 to C2" in out
@@ -94,7 +94,7 @@ def test_terminal__describes_each_choice() -> None:
 def test_terminal__prints_advice_and_errors_without_changing_the_game() -> None:
     session = Session((HUMAN, "greedy"), seed=7)
     events = session.game.events()
-    out = shown(session, ["?", "o", "b", "h", "", "u", "merchant:X", "99", "0"])
+    out = terminal_output(session, ["?", "o", "b", "h", "", "u", "merchant:X", "99", "0"])
     assert session.game.events() == events
     for line in (
         ": preference 100 %\n",
@@ -111,9 +111,9 @@ def test_terminal__prints_advice_and_errors_without_changing_the_game() -> None:
 def test_terminal__undoes_choices_and_starts_a_new_game() -> None:
     session = Session((HUMAN, "greedy"), seed=7)
     events = session.game.events()
-    shown(session, ["1", "2", "u", "u"])
+    terminal_output(session, ["1", "2", "u", "u"])
     assert session.game.events() == events
-    shown(session, ["1", "n"])
+    terminal_output(session, ["1", "n"])
     assert session.game.rounds == 1
     assert len(session.game.events()) == len(events)
     assert session.game.events() != events
@@ -121,7 +121,7 @@ def test_terminal__undoes_choices_and_starts_a_new_game() -> None:
 
 def test_terminal__asks_for_the_outcomes_of_a_physical_game() -> None:
     session = Session((HUMAN, HUMAN), chance="explicit")
-    out = shown(session, ["o", "boutique:C1=fan/2", "?", *["1"] * 11, "roll:1/2/3"])
+    out = terminal_output(session, ["o", "boutique:C1=fan/2", "?", *["1"] * 11, "roll:1/2/3"])
     assert session.game.events()[0] == "boutique:C1=fan/2"
     assert session.game.phase.name == "MOVE"
     assert "cannot advise: no player is to move" in out
@@ -140,10 +140,10 @@ def test_terminal__asks_for_forced_moves_on_request() -> None:
         session.play(label)
     assert len(chosen) < asked
     again = Session((HUMAN, HUMAN), seed=3)
-    shown(again, chosen)
+    terminal_output(again, chosen)
     assert again.game == session.game
     stopped = Session((HUMAN, HUMAN), seed=3)
-    shown(stopped, chosen, ask_forced=True)
+    terminal_output(stopped, chosen, ask_forced=True)
     assert not stopped.game.is_over
 
 

@@ -23,8 +23,10 @@ import regret_set
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    rng, told = np.random.default_rng(0), small_set()
-    replace(told, sums=drawn_sums(told, truth_of(told, rng, 0.3), rng)).save(tmp_path / "set.npz")
+    rng, loaded = np.random.default_rng(0), small_set()
+    replace(loaded, sums=drawn_sums(loaded, truth_of(loaded, rng, 0.3), rng)).save(
+        tmp_path / "set.npz"
+    )
     return str(tmp_path / "set.npz")
 
 
@@ -38,8 +40,8 @@ def test_regret__prints_and_writes_agents_with_differences(
     assert "regret per choice, in 1/1000" in printed
     assert "core-seconds" in printed
     assert all(word in printed for word in ("by boards", "by phase", "by rounds", "paired"))
-    data, told = json.loads(results.read_text(encoding="utf-8")), RegretSet.load(path)
-    assert data["set"] == {"name": "small", "hash": told.hash, "positions": len(told)}
+    data, loaded = json.loads(results.read_text(encoding="utf-8")), RegretSet.load(path)
+    assert data["set"] == {"name": "small", "hash": loaded.hash, "positions": len(loaded)}
     assert [one["agent"] for one in data["agents"]] == ["greedy", "random"]
     assert len(data["agents"][0]["choices"]) == data["set"]["positions"]
     lines = table.read_text(encoding="utf-8").splitlines()
@@ -54,19 +56,19 @@ def test_regret__prints_and_writes_agents_with_differences(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["greedy", "--set", "missing.npz"], "missing.npz: expected a file"),
         (["greedy", "--json", "no/where.json"], "no/where.json"),
     ],
 )
 def test_regret__refuses_wrong_files_in_one_line(
-    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["regret", *words]) == 1
     error = capsys.readouterr().err
     assert error.startswith("evaluate: ")
-    assert told in error
+    assert message in error
     assert error.count("\n") == 1
 
 
@@ -99,24 +101,24 @@ def test_regret_set__is_made_and_resumed(
 
     status, out = make("one")
     assert status == 0
-    told = RegretSet.load(out)
-    assert len(told) == 64
-    assert told.card["rollouts"] == 128
-    assert "python benchmarks/regret_set.py --positions 64" in told.card["command"]
-    rolled = (told.sums[:, 0] != NOT_ROLLED).all(axis=1)
-    for i, (a, b) in enumerate(zip(told.starts, told.starts[1:], strict=False)):
+    loaded = RegretSet.load(out)
+    assert len(loaded) == 64
+    assert loaded.card["rollouts"] == 128
+    assert "python benchmarks/regret_set.py --positions 64" in loaded.card["command"]
+    rolled = (loaded.sums[:, 0] != NOT_ROLLED).all(axis=1)
+    for i, (a, b) in enumerate(zip(loaded.starts, loaded.starts[1:], strict=False)):
         assert min(5, b - a) <= rolled[a:b].sum() <= 7, i
-    assert {stratum["phase"] for stratum in told.card["strata"]} == {*regret_making.PHASES}
-    assert told.shares.sum() == pytest.approx(1)
+    assert {stratum["phase"] for stratum in loaded.card["strata"]} == {*regret_making.PHASES}
+    assert loaded.shares.sum() == pytest.approx(1)
     capsys.readouterr()
     (tmp_path / "one" / "heuristic-00020.npy").unlink()
     assert make("one") == (0, out)
     assert capsys.readouterr().out.count("rollouts/s") == 1
-    assert RegretSet.load(out).hash == told.hash
+    assert RegretSet.load(out).hash == loaded.hash
     for rolled_out in (tmp_path / "one").glob("heuristic-*.npy"):
         rolled_out.unlink()
     assert make("one", "--executor", "processes:2") == (0, out)
-    assert RegretSet.load(out).hash == told.hash
+    assert RegretSet.load(out).hash == loaded.hash
     with pytest.raises(ValueError, match="made for"):
         make("one", "--seed", "1")
 
@@ -131,9 +133,9 @@ def test_allotted__sums_to_the_total() -> None:
 
 
 def test_drawn__has_two_positions_per_stratum() -> None:
-    told = small_set()
-    strata = np.arange(len(told)) % 16
-    choices = regret_making.Choices(told.states, np.zeros(len(told), np.int64), strata)
+    loaded = small_set()
+    strata = np.arange(len(loaded)) % 16
+    choices = regret_making.Choices(loaded.states, np.zeros(len(loaded), np.int64), strata)
     for n in (20, 1000):
         with pytest.raises(ValueError, match=f"positions: {n} are too few or too many for"):
             regret_making.drawn(choices, n, 0)

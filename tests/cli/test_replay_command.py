@@ -14,7 +14,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def games() -> list[record.Record]:
-    """Whole games of two agents in both seats."""
+    """Play games of two agents in both seats."""
     played = []
     for seed in range(6):
         names = ("greedy", "random") if seed % 2 else ("random", "greedy")
@@ -32,7 +32,7 @@ def file(tmp_path: Path, games: list[record.Record]) -> Path:
     return path
 
 
-def shown(capsys: Output) -> list[int]:
+def printed_numbers(capsys: Output) -> list[int]:
     lines = capsys.readouterr().out.splitlines()
     return [int(line.split(":")[0].split()[1]) for line in lines if line.startswith("game ")]
 
@@ -48,12 +48,12 @@ def test_replay__selects_games_by_line_and_loser(
         (["--games", "6-6"], [6]),
     ):
         assert main([*asked, *options]) == 0
-        assert shown(capsys) == numbers
+        assert printed_numbers(capsys) == numbers
     lost = [i for i, one in enumerate(games, 1) if one.winner == one.players.index("greedy")]
     assert main([*asked, "--lost-by", "random"]) == 0
-    assert shown(capsys) == lost
+    assert printed_numbers(capsys) == lost
     assert main([*asked, "--lost-by", "random", "--games", "2-3"]) == 0
-    assert shown(capsys) == [number for number in lost if number in (2, 3)]
+    assert printed_numbers(capsys) == [number for number in lost if number in (2, 3)]
 
 
 def test_replay__refuses_a_page_of_too_many_games(
@@ -62,8 +62,8 @@ def test_replay__refuses_a_page_of_too_many_games(
     file, out = tmp_path / "many.jsonl", tmp_path / "page.html"
     record.save(games * 20, file)
     assert main(["replay", str(file), "--html", str(out)]) == 1
-    told = capsys.readouterr().err
-    assert f"expected up to {MAX_GAMES} games, got 120: choose some with --games A-B" in told
+    err = capsys.readouterr().err
+    assert f"expected up to {MAX_GAMES} games, got 120: choose some with --games A-B" in err
     assert not out.exists()
     assert main(["replay", str(file), "--html", str(out), "--games", "119-120"]) == 0
     assert capsys.readouterr().out.startswith(f"{out}: games 2, ")
@@ -88,9 +88,9 @@ def test_replay__refuses_wrong_options_and_writes_nothing(
 ) -> None:
     monkeypatch.chdir(file.parent)
     assert main(["replay", str(file), *options]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("replay: ")
-    assert error in told.err
-    assert told.err.count("\n") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("replay: ")
+    assert error in captured.err
+    assert captured.err.count("\n") == 1
     assert list(file.parent.iterdir()) == [file]

@@ -37,17 +37,17 @@ def games(records: list[Record], tmp_path: Path) -> Path:
     return file
 
 
-def told_of(path: Path) -> pd.DataFrame:
-    """A parquet file as a table with words."""
+def read_table(path: Path) -> pd.DataFrame:
+    """Return a Parquet file as a table with strings."""
     frame = pq.read_table(path).to_pandas()
     return frame.astype({name: object for name in frame if frame[name].dtype == "category"})
 
 
 def expected_rows(number: int, record: Record) -> list[dict[str, Any]]:
-    """The rows of a game from its review as JSON, and from `Game` played again."""
-    told, game = reviewed(record).to_dict(), Game(record.board, seed=record.seed, chance="explicit")
+    """Return the rows of a game from its JSON review and a replayed `Game`."""
+    data, game = reviewed(record).to_dict(), Game(record.board, seed=record.seed, chance="explicit")
     rows = []
-    for event, of in enumerate(told["events"], start=1):
+    for event, of in enumerate(data["events"], start=1):
         position = game.to_dict()
         game.play(of["event"])
         if "best" not in of and "luck" not in of:
@@ -60,7 +60,7 @@ def expected_rows(number: int, record: Record) -> list[dict[str, Any]]:
         row |= {"player": of.get("player", -1), "best": of.get("best", "")}
         row |= {"loss": of.get("loss", np.nan), "error": of.get("error", np.nan)}
         row |= {"mark": of.get("mark") or "", "luck": of.get("luck", 0.0)}
-        rows.append(row | {"result": told["players"][0]["result"]})
+        rows.append(row | {"result": data["players"][0]["result"]})
     return rows
 
 
@@ -72,11 +72,13 @@ def test_review_data__rows_equal_single_reviews(
     expected = pd.DataFrame(
         [row for n, record in enumerate(records, start=1) for row in expected_rows(n, record)]
     )
-    told = told_of(out)
-    pd.testing.assert_frame_equal(told, expected[list(told)], check_dtype=False, rtol=0, atol=1e-6)
+    table = read_table(out)
+    pd.testing.assert_frame_equal(
+        table, expected[list(table)], check_dtype=False, rtol=0, atol=1e-6
+    )
     kinds = {name: kind for name, kind in review_columns.COLUMNS.items() if kind != "word"}
-    assert {name: str(told[name].dtype) for name in kinds} == kinds
-    assert set(told["phase"]) >= {"SETUP", "ROLL", "MOVE", "EFFECT", "DRAW", "REVEAL"}
+    assert {name: str(table[name].dtype) for name in kinds} == kinds
+    assert set(table["phase"]) >= {"SETUP", "ROLL", "MOVE", "EFFECT", "DRAW", "REVEAL"}
     about = json.loads(pq.read_schema(out).metadata[b"tokaido_env"])
     assert (about["format"], about["version"]) == ("tokaido-duo-review", 1)
     assert (about["judge"], about["values_by"]) == ("mcts:sims=50", "champion")
@@ -93,8 +95,8 @@ def test_review_data__is_the_same_with_any_executor(games: Path, tmp_path: Path)
 
 def test_docs__list_the_columns_of_reviews() -> None:
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
-    shown = page.split("| column | type | |\n|---|---|---|\n")[1].split("\n\n")[0]
-    cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in shown.splitlines()]
+    printed = page.split("| column | type | |\n|---|---|---|\n")[1].split("\n\n")[0]
+    cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in printed.splitlines()]
     assert {name.strip("`"): kind for name, kind in cells} == review_columns.COLUMNS
 
 
@@ -107,16 +109,16 @@ def test_review__prints_totals_of_many_games(
     monkeypatch.setattr(command, "MANY", 3)
     out = tmp_path / "out.parquet"
     assert main(["review", str(games), *QUICK, "--data", str(out)]) == 0
-    shown = capsys.readouterr().out
-    assert "The worst decisions" not in shown
-    assert "4 games" in shown
-    own = told_of(out).query("name == 'a' and player >= 0")
-    (line, marks, later) = (line for line in shown.splitlines() if line.split()[:1] == ["a"])
+    printed = capsys.readouterr().out
+    assert "The worst decisions" not in printed
+    assert "4 games" in printed
+    own = read_table(out).query("name == 'a' and player >= 0")
+    (line, marks, later) = (line for line in printed.splitlines() if line.split()[:1] == ["a"])
     assert line.split()[1:3] == [str(len(own)), f"{own['loss'].mean():.2%}"]
     assert marks.split()[1:] == [str((own["mark"] == mark).sum()) for mark in MARKS]
     assert later.split()[1] == "2"
     assert later.count("±") == 3
-    assert len([line for line in shown.splitlines() if line.split()[:1] == ["?"]]) == 3
+    assert len([line for line in printed.splitlines() if line.split()[:1] == ["?"]]) == 3
     monkeypatch.setattr(command, "MANY", 4)
     assert main(["review", str(games), *QUICK]) == 0
     assert "4 games" not in capsys.readouterr().out
@@ -130,10 +132,10 @@ def test_review__limits_and_escapes_names(
     games = [recorded(1, ("x" * 900, "twice")), recorded(2, ("\x1b[2J", "twice"))]
     save(games, tmp_path / "games.jsonl")
     assert main(["review", str(tmp_path / "games.jsonl"), *QUICK]) == 0
-    shown = capsys.readouterr().out
-    assert "the 2 of 3 players with most games" in shown
-    assert "\x1b[2J" not in shown
-    assert len(shown) < 20 * MOST
+    printed = capsys.readouterr().out
+    assert "the 2 of 3 players with most games" in printed
+    assert "\x1b[2J" not in printed
+    assert len(printed) < 20 * MOST
 
 
 def test_review__prints_games_without_choices(tmp_path: Path, capsys: Output) -> None:
@@ -172,6 +174,6 @@ def test_review__refuses_a_broken_line_before_any_review(games: Path, capsys: Ou
     first, *_, last = games.read_text(encoding="utf-8").splitlines()
     games.write_text(f"{first}\n{last[:-1]}\n", encoding="utf-8")
     assert main(["review", str(games), *QUICK]) == 1
-    told = capsys.readouterr()
-    assert f"{games}, line 2: not a whole line of JSON" in told.err
-    assert told.out == ""
+    captured = capsys.readouterr()
+    assert f"{games}, line 2: not a whole line of JSON" in captured.err
+    assert captured.out == ""

@@ -43,7 +43,7 @@ def games(tmp_path: Path) -> Path:
 def test_review__prints_and_writes_the_reviews(games: Path, tmp_path: Path, capsys: Output) -> None:
     out, page = tmp_path / "review.json", tmp_path / "review.html"
     assert main(["review", str(games), *QUICK, "--json", str(out), "--html", str(page)]) == 0
-    told = capsys.readouterr().out
+    out_text = capsys.readouterr().out
     records = load(games)
     found = [reviewed(record) for record in records]
     data = json.loads(out.read_text())
@@ -52,12 +52,12 @@ def test_review__prints_and_writes_the_reviews(games: Path, tmp_path: Path, caps
     for game, record, one in zip(data["games"], records, found, strict=True):
         assert {"names": list(record.players), "board": record.board, **one.to_dict()} == game
     assert page.read_text() == replay_page(records, reviews=found)
-    assert told.count("The worst decisions") == 2
+    assert out_text.count("The worst decisions") == 2
     worst = worst_of(found[0])[0]
     assert found[0].loss[worst] == max(
         found[0].loss[row] for row in found[0].choices() if found[0].mark(row)
     )
-    line = next(line for line in told.splitlines() if line.split()[:1] == [str(worst + 1)])
+    line = next(line for line in out_text.splitlines() if line.split()[:1] == [str(worst + 1)])
     assert found[0].mark(worst) in line.split()
     assert main(["review", str(games), *QUICK, "--game", "2", "--json", str(out)]) == 0
     assert json.loads(out.read_text())["games"] == data["games"][1:]
@@ -128,10 +128,10 @@ def test_review__refuses_wrong_options_before_any_work(
     monkeypatch.chdir(games.parent)
     before = games.read_bytes()
     assert main(["review", "games.jsonl", *options]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("review: ")
-    assert error in told
-    assert told.count("\n") == 1
+    err = capsys.readouterr().err
+    assert err.startswith("review: ")
+    assert error in err
+    assert err.count("\n") == 1
     assert [path.read_bytes() for path in games.parent.iterdir()] == [before]
 
 

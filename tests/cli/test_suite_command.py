@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SMALL = ROOT / "tests" / "golden" / "small-suite.json"
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import tokaido_bench_1  # noqa: E402  the path has just been told
+import tokaido_bench_1  # noqa: E402  needs the path above
 
 Output = pytest.CaptureFixture[str]
 
@@ -32,9 +32,9 @@ NAMES = {"json": "mine.json", "records": "mine.jsonl", "timing": "mine.timing.js
 
 def test_suite__resumes_to_the_same_bytes(tmp_path: Path, capsys: Output) -> None:
     first = measured(tmp_path)
-    shown = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for text in ("TB-1, the default board", "TB-G, the test boards", "core-seconds per move"):
-        assert text in shown
+        assert text in printed
     lines = first["records"].splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_bytes(b"".join(lines[10:14]) + b"".join(lines[:5]))
     (tmp_path / "mine.json").unlink()

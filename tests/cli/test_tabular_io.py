@@ -64,14 +64,14 @@ def test_parquet__has_every_kind_of_column(tmp_path: Path) -> None:
 
 def test_npz__has_an_array_per_column_and_its_words(tmp_path: Path) -> None:
     with np.load(written(tmp_path / "t.npz", *PARTS)) as arrays:
-        told = dict(arrays)
-    assert list(told) == [*COLUMNS, "phase_words", "metadata"]
-    assert (told["n"].dtype, told["n"].tolist()) == (np.int16, [1, 2, 3])
-    assert told["row"].tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    assert told["name"].tolist() == ["Søren | x", "", "b"]
-    assert told["phase_words"].tolist() == ["ROLL", "MOVE"]
-    assert (told["phase"].dtype, told["phase"].tolist()) == (np.int32, [0, 1, 0])
-    assert json.loads(str(told["metadata"])) == {"format": "a", "version": 1}
+        members = dict(arrays)
+    assert list(members) == [*COLUMNS, "phase_words", "metadata"]
+    assert (members["n"].dtype, members["n"].tolist()) == (np.int16, [1, 2, 3])
+    assert members["row"].tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert members["name"].tolist() == ["Søren | x", "", "b"]
+    assert members["phase_words"].tolist() == ["ROLL", "MOVE"]
+    assert (members["phase"].dtype, members["phase"].tolist()) == (np.int32, [0, 1, 0])
+    assert json.loads(str(members["metadata"])) == {"format": "a", "version": 1}
 
 
 def test_parquet__writes_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,7 @@ from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import read_json
 from tokaido_env.study import analysis
 
-# The end of a style for rich, a title and colours for a terminal, another order for who reads, an
-# end of the line, formulas and formats for what draws.
+# The end of a rich style, a terminal title, colours, text direction, line ends, TeX, and formats.
 HOSTILE = "[/x]\x1b]0;gone\x07\x1b[31m\u202eabc\u2066\r\n\x9b2J\x00$x_{y$<b>{0}%s"
 
 evaluate: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "evaluate.py"))["main"]
@@ -52,22 +51,22 @@ def records(tmp_path: Path, board: str) -> str:
     return str(path)
 
 
-def calm(text: str) -> bool:
-    """Whether a text is printed as it is read."""
+def is_harmless(text: str) -> bool:
+    """Return whether a text has only printable characters and short lines."""
     lines = text.split("\n")
     return all(line.isprintable() for line in lines) and max(map(len, lines)) < 500
 
 
 def text_of(path: Path) -> str:
-    """What is read of a page, and what is said of its parts."""
+    """Return a page without styles and scripts."""
     page = re.sub(r"<(style|script)\b.*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.S)
     return unescape(page)
 
 
 def test_is_harmless__detects_control_characters() -> None:
-    assert not calm(HOSTILE)
-    assert not calm("x" * 10**6)
-    assert calm(escape_text(HOSTILE))
+    assert not is_harmless(HOSTILE)
+    assert not is_harmless("x" * 10**6)
+    assert is_harmless(escape_text(HOSTILE))
 
 
 def test_replay__escapes_foreign_text(
@@ -78,10 +77,10 @@ def test_replay__escapes_foreign_text(
         assert command(["replay", records, "--board", board, *words]) == 0
     assert command(["replay", records]) == 1
     assert command(["export", records, str(tmp_path / "o.npz"), "--board", board]) == 0
-    told = capsys.readouterr()
-    assert calm(told.out)
-    assert calm(told.err)
-    assert r"[/x]\x1b]0;gone\x07\x1b[31m\u202eabc\u2066\r\n\x9b2J\x00$x_{y$<b>{0}%s" in told.out
+    captured = capsys.readouterr()
+    assert is_harmless(captured.out)
+    assert is_harmless(captured.err)
+    assert r"[/x]\x1b]0;gone\x07\x1b[31m\u202eabc\u2066\r\n\x9b2J\x00$x_{y$<b>{0}%s" in captured.out
     assert text_of(tmp_path / "page.html").replace("\n", "").isprintable()
 
 
@@ -108,10 +107,10 @@ def test_evaluate__escapes_foreign_text(
     ]
     files = ["--json", "r.json", "--records", "g.jsonl", "--report", "r.html", "--plots", "plots"]
     assert evaluate([*words, *files[: 8 if rich else 4]]) == 0
-    told = capsys.readouterr()
-    assert calm(told.out)
-    assert calm(told.err)
-    assert r"policy:[x]\x1b]0;gone" in told.out
+    captured = capsys.readouterr()
+    assert is_harmless(captured.out)
+    assert is_harmless(captured.err)
+    assert r"policy:[x]\x1b]0;gone" in captured.out
     assert read_json(Path("r.json"))["agents"] == ["random", policy]
     if rich:
         assert text_of(Path("r.html")).replace("\n", "").isprintable()
@@ -125,10 +124,10 @@ def test_ladder__escapes_foreign_text(
     options = ["--games", "4", "--board", board, "--ladder", "l.json"]
     assert evaluate(["ladder", "random", policy, *options]) == 0
     assert evaluate(["rate", "greedy", *options]) == 0
-    told = capsys.readouterr()
-    assert calm(told.out)
-    assert calm(told.err)
-    assert told.out.count(r"policy:[x]\x1b]0;gone") >= 2
+    captured = capsys.readouterr()
+    assert is_harmless(captured.out)
+    assert is_harmless(captured.err)
+    assert captured.out.count(r"policy:[x]\x1b]0;gone") >= 2
 
 
 def test_analysis__escapes_foreign_text(
@@ -137,6 +136,6 @@ def test_analysis__escapes_foreign_text(
     words = ["--agent", policy, "--boards", board, "--games", "2", "--swaps", "1"]
     words += ["--family", "0"]
     assert analysis.main([*words, "--json", "a.json"]) == 0
-    told = capsys.readouterr()
-    assert calm(told.out)
+    captured = capsys.readouterr()
+    assert is_harmless(captured.out)
     assert json.dumps(HOSTILE) in Path("a.json").read_text(encoding="utf-8")

@@ -30,8 +30,8 @@ def opened(browser: Browser, path: Path) -> dict[str, Any]:
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(path.as_uri())
-    shown: dict[str, Any] = browser.execute_script(LOOK)
-    return shown
+    displayed: dict[str, Any] = browser.execute_script(LOOK)
+    return displayed
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def report(tmp_path: Path) -> Path:
 
 
 def test_report__is_complete_and_runs_no_script(browser: Browser, report: Path) -> None:
-    shown = opened(browser, report)
-    assert shown["title"] == SCRIPT + IMAGE
-    assert len(shown["figures"]) == len(FIGURES) - 1
-    assert min(shown["figures"]) > 100
-    assert len(set(shown["dots"])) == 3
-    assert len(set(shown["lines"])) > 3
-    assert shown["ground"] == "1200px"
+    displayed = opened(browser, report)
+    assert displayed["title"] == SCRIPT + IMAGE
+    assert len(displayed["figures"]) == len(FIGURES) - 1
+    assert min(displayed["figures"]) > 100
+    assert len(set(displayed["dots"])) == 3
+    assert len(set(displayed["lines"])) > 3
+    assert displayed["ground"] == "1200px"
     assert browser.get_log("browser") == []
 
 

@@ -45,14 +45,14 @@ def ladder(specs: list[str]) -> tuple[list[Match], list[Rating]]:
 
 
 def texts(path: Path) -> list[str]:
-    """All texts of an SVG file, which is read strictly as XML."""
+    """Return all texts of an SVG file, parsed as XML."""
     tree = ElementTree.parse(path)
     return [e.text or "" for e in tree.iter("{http://www.w3.org/2000/svg}text")]
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Match], list[Rating], Path]:
-    """A ladder of four agents, of which one is not rated."""
+    """Draw a ladder of four agents, one of them without a rating."""
     folder = tmp_path_factory.mktemp("plots") / "new" / "folder"
     matches, ratings = ladder(["strong", "middling", "weak", HOSTILE])
     write_plots(matches, ratings[:3], folder)
@@ -63,7 +63,7 @@ Drawn = tuple[list[Match], list[Rating], Path]
 
 
 def games_of(matches: list[Match], spec: str) -> Iterator[tuple[np.void, int]]:
-    """Each game of an agent and which of its two sides the agent is, naively."""
+    """Yield each game of an agent with its side there, naively."""
     for match in matches:
         if spec in (match.a, match.b):
             for game in match.games.reshape(-1):
@@ -87,41 +87,41 @@ def test_write_plots__writes_png_of_1200_pixels_and_svg(drawn: Drawn) -> None:
 
 def test_scores_figure__has_every_score_and_interval(drawn: Drawn) -> None:
     matches, _, folder = drawn
-    shown = texts(folder / "scores.svg")
+    labels = texts(folder / "scores.svg")
     for match in matches:
         for results in (match.results, 1 - match.results):
             low, high = score_interval(results)
-            assert f"{100 * sum(results.flat) / 12:.1f}" in shown
-            assert f"{100 * low:.1f}–{100 * high:.1f}" in shown
-    assert "12 games a match" in shown
+            assert f"{100 * sum(results.flat) / 12:.1f}" in labels
+            assert f"{100 * low:.1f}–{100 * high:.1f}" in labels
+    assert "12 games a match" in labels
 
 
 def test_ratings_figure__has_intervals(drawn: Drawn) -> None:
     _, _, folder = drawn
-    shown = [" ".join(text.split()) for text in texts(folder / "ratings.svg")]
-    assert {"0 (−60 to 36)", "−50 (−110 to 36)", "−101 (−160 to 36)"} <= set(shown)
-    assert "36 games an agent" in shown
-    assert [text for text in shown if text in ("weak", "strong", "middling")] == [
+    labels = [" ".join(text.split()) for text in texts(folder / "ratings.svg")]
+    assert {"0 (−60 to 36)", "−50 (−110 to 36)", "−101 (−160 to 36)"} <= set(labels)
+    assert "36 games an agent" in labels
+    assert [text for text in labels if text in ("weak", "strong", "middling")] == [
         *("strong", "middling", "weak"),
     ]
 
 
 def test_points_figure__has_means_over_all_games(drawn: Drawn) -> None:
     matches, _, folder = drawn
-    shown = texts(folder / "points.svg")
+    labels = texts(folder / "points.svg")
     for spec in ("strong", "middling", "weak", HOSTILE):
         points = [game["points"][side] for game, side in games_of(matches, spec)]
         assert len(points) == 36
         means = [sum(int(p[i]) for p in points) / 36 for i in range(3)]
         for value in (*means, sum(means)):
-            assert f"{value:.1f}" in shown
+            assert f"{value:.1f}" in labels
 
 
 def test_triggers_figure__has_shares_of_games(drawn: Drawn) -> None:
     matches, _, folder = drawn
-    shown = texts(folder / "triggers.svg")
-    assert {f"{trigger} trigger" for trigger in TRIGGERS} < set(shown)
-    numbers = [text for text in shown if re.fullmatch(r"\d+", text)]
+    labels = texts(folder / "triggers.svg")
+    assert {f"{trigger} trigger" for trigger in TRIGGERS} < set(labels)
+    numbers = [text for text in labels if re.fullmatch(r"\d+", text)]
     for spec in ("strong", "middling", "weak", HOSTILE):
         games = list(games_of(matches, spec))
         for i in range(len(TRIGGERS)):
@@ -132,22 +132,22 @@ def test_triggers_figure__has_shares_of_games(drawn: Drawn) -> None:
 
 def test_rounds_figure__has_medians(drawn: Drawn) -> None:
     matches, _, folder = drawn
-    shown = texts(folder / "rounds.svg")
+    labels = texts(folder / "rounds.svg")
     for spec in ("strong", "middling", "weak", HOSTILE):
         rounds = sorted(int(game["rounds"]) for game, _ in games_of(matches, spec))
-        assert f"median {(rounds[17] + rounds[18]) / 2:.0f}" in shown
-    assert "72 games in all" in shown
+        assert f"median {(rounds[17] + rounds[18]) / 2:.0f}" in labels
+    assert "72 games in all" in labels
 
 
 def test_margins_figure__has_shares_of_wins(drawn: Drawn) -> None:
     matches, _, folder = drawn
-    shown = texts(folder / "margins.svg")
+    labels = texts(folder / "margins.svg")
     names = short_names(["strong", "middling", "weak", HOSTILE])
     for match in matches:
         margins = [int(g["points"][0].sum() - g["points"][1].sum()) for g in match.games.flat]
         ahead, behind = sum(m > 0 for m in margins) / 12, sum(m < 0 for m in margins) / 12
-        assert f"{names[match.a]} {100 * ahead:.0f} %" in shown
-        assert f"{100 * behind:.0f} % {names[match.b]}" in shown
+        assert f"{names[match.a]} {100 * ahead:.0f} %" in labels
+        assert f"{100 * behind:.0f} % {names[match.b]}" in labels
 
 
 def test_write_plots__is_reproducible_with_any_settings(drawn: Drawn, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_short_names__are_short_and_unique(length: int) -> None:
 
 
 class Page(HTMLParser):
-    """The tags, attributes and text of a page; every tag must be closed."""
+    """Tags, attributes and text of a page; every tag must be closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -228,24 +228,24 @@ def page(matches: list[Match], ratings: list[Rating], path: Path, **facts: Any) 
 
 def test_write_report__escapes_names(tmp_path: Path) -> None:
     matches, ratings = ladder([HOSTILE, "javascript:alert(1)"])
-    shown = page(matches, ratings, tmp_path / "report.html", command=HOSTILE, board=HOSTILE)
-    assert not {"script", "iframe", "object", "embed", "link", "base"} & set(shown.tags)
-    assert not [name for name, _ in shown.attributes if name.startswith("on")]
+    parsed = page(matches, ratings, tmp_path / "report.html", command=HOSTILE, board=HOSTILE)
+    assert not {"script", "iframe", "object", "embed", "link", "base"} & set(parsed.tags)
+    assert not [name for name, _ in parsed.attributes if name.startswith("on")]
     in_a_line = HOSTILE.replace("\n", "\\n")
-    assert shown.text.count(in_a_line) >= 3
-    assert ("title", in_a_line) in shown.attributes
+    assert parsed.text.count(in_a_line) >= 3
+    assert ("title", in_a_line) in parsed.attributes
 
 
 def test_write_report__is_self_contained(drawn: Drawn, tmp_path: Path) -> None:
     matches, ratings, _ = drawn
     path = tmp_path / "report.html"
-    shown = page(matches, ratings, path)
+    parsed = page(matches, ratings, path)
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
-    assert shown.tags.count("svg") == len(FIGURES) - 1  # the scores are a table
-    ids = [value for name, value in shown.attributes if name == "id"]
+    assert parsed.tags.count("svg") == len(FIGURES) - 1  # the scores are a table
+    ids = [value for name, value in parsed.attributes if name == "id"]
     assert len(ids) == len(set(ids)) > 0
-    links = [value for name, value in shown.attributes if name in ("href", "src", "xlink:href")]
+    links = [value for name, value in parsed.attributes if name in ("href", "src", "xlink:href")]
     assert links
     assert set(links) | set(re.findall(r"url\((#[^)]*)\)", text)) <= {f"#{name}" for name in ids}
 
@@ -253,7 +253,7 @@ def test_write_report__is_self_contained(drawn: Drawn, tmp_path: Path) -> None:
 def test_write_report__has_standings_and_matches(drawn: Drawn, tmp_path: Path) -> None:
     matches, ratings, _ = drawn
     facts = {"command": "evaluate.py a b", "seed": 7, "board": "shikoku", "scale": "probit, b = 0"}
-    shown = page(matches, ratings, tmp_path / "report.html", **facts)
+    parsed = page(matches, ratings, tmp_path / "report.html", **facts)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<code>evaluate.py a b</code>" in text
     for fact in ("<dt>seed</dt><dd>7</dd>", "<dt>board</dt><dd>shikoku</dd>"):
@@ -273,17 +273,17 @@ def test_write_report__has_standings_and_matches(drawn: Drawn, tmp_path: Path) -
             ["points, total", *(f"{data['mean'][side]['total']:.1f}" for side in "ab")],
         )
         assert all(line in found for line in lines)
-    standing = next(row for row in found if row[:3] == ["2", "middling", "36"])
+    middling = next(row for row in found if row[:3] == ["2", "middling", "36"])
     points = [game["points"][side].sum() for game, side in games_of(matches, "middling")]
-    assert standing[4:7] == ["−50", "−110 – 36", f"{sum(points) / 36:.1f}"]
+    assert middling[4:7] == ["−50", "−110 – 36", f"{sum(points) / 36:.1f}"]
     unrated = [row for row in found if row[0] == "4"]
     assert [row[4:6] for row in unrated] == [["–", "–"]]
-    assert shown.tags.count("details") == 1 + len(matches)
+    assert parsed.tags.count("details") == 1 + len(matches)
     assert "forfeit" not in text
 
 
 def cells(text: str) -> list[list[str]]:
-    """The rows of all tables of a page, as text."""
+    """Return the rows of all tables of a page as text."""
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)
     tags = re.compile(r"<[^>]*>")
     return [
@@ -316,12 +316,12 @@ def test_write_report__links_games(tmp_path: Path) -> None:
     match = made_up("one", "other", rng)
     match.games["seat_of_a"] = [0, 1]
     there = {3: "folder/game.html#game=1", 0: 'a"b'}
-    shown = page([match], [], tmp_path / "report.html", games=[there])
-    links = [value for name, value in shown.attributes if name == "href"]
+    parsed = page([match], [], tmp_path / "report.html", games=[there])
+    links = [value for name, value in parsed.attributes if name == "href"]
     assert links[-2:] == list(there.values())
     game = match.games[1, 1]  # with `other` as player_0
     one, other = (sum(int(points) for points in game["points"][side]) for side in (0, 1))
-    assert f"other {other} – one {one}, {game['rounds']} rounds" in shown.text
+    assert f"other {other} – one {one}, {game['rounds']} rounds" in parsed.text
 
 
 def test_write_report__has_forfeits_only_if_any(
@@ -348,10 +348,10 @@ def test_write_report__is_reproducible(drawn: Drawn, tmp_path: Path) -> None:
 def test_write_report__handles_twelve_agents_and_infinite_intervals(tmp_path: Path) -> None:
     matches, ratings = ladder([f"agent-{i}" for i in range(11)] + ["日本"])
     ratings[-1] = Rating("日本", -800, (-np.inf, -600), 132)
-    shown = page(matches[:11], ratings, tmp_path / "report.html")  # the first against each
-    assert shown.tags.count("details") == 1 + 1 + 11  # the matrix, all matches, and each
-    assert "−∞ – −600" in shown.text
-    dots = [value for name, value in shown.attributes if value.startswith("background:")]
+    parsed = page(matches[:11], ratings, tmp_path / "report.html")  # the first against each
+    assert parsed.tags.count("details") == 1 + 1 + 11  # the matrix, all matches, and each
+    assert "−∞ – −600" in parsed.text
+    dots = [value for name, value in parsed.attributes if value.startswith("background:")]
     assert len(set(dots[:12])) == 12
 
 

@@ -20,7 +20,7 @@ def match(a: str, b: str, results: list[list[float]], points: tuple[int, int], s
 
 
 def three() -> list[Match]:
-    """Three matches of a, b and c; the results of the first named, pair by pair."""
+    """Return three matches of a, b and c, with the results of the first agent per pair."""
     return [
         match("a", "b", [[1.0, 0.5], [0.0, 1.0]], (30, 20), 0),
         match("a", "c", [[1.0, 1.0]], (60, 10), 0),
@@ -81,8 +81,8 @@ def test_standings_table__has_optional_columns() -> None:
     assert lines[1] == ["1", "a", "6", "75.0%", "12", "−5", "–", "30", "40.0", "66.7%", "83.3%"]
     assert lines[3] == ["3", "c", "4", "12.5%", "–", "–", "25.0", "0.0%", "25.0%"]
     assert "forfeits" not in lines[0]
-    told = plain_table(standings_table([rows[0]._replace(forfeits=2)], "t")).splitlines()
-    assert told[2].endswith("forfeits")
-    assert told[3].split()[-1] == "2"
-    plain = plain_table(standings_table(standings(three()), "t"))
-    assert "Elo" not in plain
+    with_forfeits = plain_table(standings_table([rows[0]._replace(forfeits=2)], "t")).splitlines()
+    assert with_forfeits[2].endswith("forfeits")
+    assert with_forfeits[3].split()[-1] == "2"
+    unrated = plain_table(standings_table(standings(three()), "t"))
+    assert "Elo" not in unrated

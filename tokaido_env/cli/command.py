@@ -50,7 +50,8 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def _get_help_string(self, action: argparse.Action) -> str:
         text, default = action.help or "", action.default
-        if not action.option_strings or default is None or default == argparse.SUPPRESS:
+        has_default = action.option_strings and default not in (None, argparse.SUPPRESS)
+        if not has_default or "(default: " in text:
             return text
         if default is False or default == []:
             return f"{text} (default: {'off' if default is False else 'none'})"
