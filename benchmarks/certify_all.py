@@ -1,11 +1,11 @@
-"""The conformance tests of every library, joined from several environments of Python.
+"""Conformance tests of all libraries, merged from several Python environments.
 
     make certify-all
     python benchmarks/certify_all.py .venv .venv-others
 
-Some libraries ask for versions of others that exclude each other, so no single environment has
-them all. Each environment runs `certify_rollouts.py`; of each check the joined table shows what
-came of it where it ran: a failure before a pass, a pass with the tested versions before another.
+Some libraries need versions of others that exclude each other, so no single environment has them
+all. Each environment runs `certify_rollouts.py`. The merged table has one outcome per check: a
+failure before a pass, a pass with the tested versions before one with others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 Row = dict[str, str]
-"""A row: package, version, check, outcome, detail, and environment, where it ran."""
+"""A row: package, version, check, outcome, detail and environment."""
 
 ROLLOUTS = Path(__file__).with_name("certify_rollouts.py")
 
@@ -29,10 +29,10 @@ ORDER = ("FAILED", "passed", "not installed")
 
 
 def certified(environment: Path) -> list[Row]:
-    """Return the rows of one environment, none if it is not there.
+    """Return the rows of one environment, none if it does not exist.
 
     Raises:
-        RuntimeError: no table came out of it.
+        RuntimeError: if the environment wrote no table.
     """
     python = environment / "bin" / "python"
     if not (environment / "ready").exists():
@@ -40,7 +40,7 @@ def certified(environment: Path) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "table.json")
         command = [str(python), str(ROLLOUTS), "--json", str(table)]
-        # Two cores are two cores: what libraries start beside would only be measured with it.
+        # Threads of libraries would disturb the measured rates.
         done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False)
         if not table.exists():
             raise RuntimeError(f"{' '.join(command)} ended with {done.returncode} and no table")
@@ -48,8 +48,8 @@ def certified(environment: Path) -> list[Row]:
     return [row | {"environment": environment.name} for row in rows]
 
 
-def joined(rows: Iterable[Row]) -> list[Row]:
-    """Return one row a check, in the order of the first environment."""
+def merged(rows: Iterable[Row]) -> list[Row]:
+    """Return one row per check, in the order of the first environment."""
     best: dict[tuple[str, str], Row] = {}
     for row in rows:
         check = row["package"], row["check"]
@@ -63,8 +63,8 @@ def _rank(row: Row) -> tuple[int, bool]:
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """Return rows as a table for docs/libraries.md."""
-    lines = ["| library | what ran | outcome | |", "|---|---|---|---|"]
+    """Return rows as a Markdown table for docs/libraries.md."""
+    lines = ["| library | check | outcome | |", "|---|---|---|---|"]
     for row in rows:
         library = f"{row['package']} {row['version']}".strip()
         lines.append(f"| {library} | {row['check']} | {row['outcome']} | {row['detail']} |")
@@ -72,9 +72,14 @@ def markdown(rows: Iterable[Row]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print all tables and the joined one; return 1 if a check failed or did not run anywhere."""
+    """Print all tables and the merged one; return 1 if a check failed or ran nowhere."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("environments", nargs="+", type=Path, help="folders made by `make`")
+    parser.add_argument(
+        "environments",
+        nargs="+",
+        type=Path,
+        help="folders of environments that `make certify-all` made",
+    )
     options = parser.parse_args(arguments)
     rows, absent = [], []
     for environment in options.environments:
@@ -83,11 +88,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows += found
         if not found:
             absent.append(environment)
-            print("not installed: what `make` printed above tells why")
-    table = joined(rows)
+            print("not installed: see the output of `make` above")
+    table = merged(rows)
     print(f"\nPython {platform.python_version()}, {platform.system()}\n\n{markdown(table)}\n")
     for environment in absent:
-        print(f"{environment} is not there: its libraries are not in this table, or not installed")
+        print(f"{environment} does not exist: the table lacks its libraries")
     return 0 if all(row["outcome"] == "passed" for row in table) and not absent else 1
 
 

@@ -1,7 +1,9 @@
-"""`tokaido certify`, and a rollout through every library: `python benchmarks/certify_rollouts.py`.
+"""`tokaido certify` with a rollout through every library.
 
-Each function plays some games by random legal actions through a library, checks what it sees
-against this package, and returns how fast it was. `certify_all.py` runs this in each environment.
+    python benchmarks/certify_rollouts.py
+
+Each function plays games with random legal actions through a library, checks the results against
+this package, and returns the speed. `certify_all.py` runs this program in each environment.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ STEPS = 3000
 
 
 def speed(steps: int, since: float) -> str:
-    """Return a rate in the words of all rows, from `time.process_time` at the beginning."""
+    """Return the rate of steps since a `time.process_time`, as text."""
     return f"{steps / (time.process_time() - since):,.0f} steps/CPU-s"
 
 
-def drawn(mask: Any, rng: np.random.Generator) -> int:
-    """Return one of the legal actions of a mask, each equally likely."""
+def random_action(mask: Any, rng: np.random.Generator) -> int:
+    """Return a random legal action of a mask."""
     return int(rng.choice(np.flatnonzero(mask)))
 
 
@@ -49,7 +51,7 @@ def gymnasium_rollout() -> str:
 
 
 def sb3_learns() -> str:
-    """Let MaskablePPO learn for some rollouts."""
+    """Train MaskablePPO for some rollouts."""
     from sb3_contrib import MaskablePPO
 
     from tokaido_env.sb3 import TokaidoVecEnv
@@ -58,12 +60,12 @@ def sb3_learns() -> str:
     model = MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=512, seed=1, device="cpu")
     since = time.process_time()
     model.learn(3 * 64 * 32)
-    _require(model.num_timesteps == 3 * 64 * 32, "as many steps as were asked for")
+    _require(model.num_timesteps == 3 * 64 * 32, "the requested number of steps")
     return speed(model.num_timesteps, since)
 
 
 def openspiel_playouts() -> str:
-    """Play by OpenSpiel's states; the returns of both seats sum to zero."""
+    """Play OpenSpiel's states, and check that the returns sum to zero."""
     import random
 
     import pyspiel
@@ -86,7 +88,7 @@ def openspiel_playouts() -> str:
 
 
 def shimmy_plays() -> str:
-    """Play our OpenSpiel game as Shimmy makes it an environment of PettingZoo."""
+    """Play the OpenSpiel game through Shimmy's PettingZoo environment."""
     from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0
 
     import tokaido_env.openspiel
@@ -98,13 +100,13 @@ def shimmy_plays() -> str:
         _, _, terminated, truncated, info = env.last()
         if over := terminated or truncated:
             _require(len(env.agents) < 2 or sum(env.rewards.values()) == 0, "a sum of zero")
-        env.step(None if over else drawn(info["action_mask"], rng))
+        env.step(None if over else random_action(info["action_mask"], rng))
         steps += not over
     return speed(steps, since)
 
 
 def torchrl_rollout() -> str:
-    """Play a rollout of many games by TorchRL."""
+    """Play a rollout of many games with TorchRL."""
     from tokaido_env.torchrl import TokaidoDuoEnv
 
     env = TokaidoDuoEnv(1024)
@@ -116,7 +118,7 @@ def torchrl_rollout() -> str:
 
 
 def rllib_plays() -> str:
-    """Play RLlib's form of the environment; the rewards of both seats sum to zero."""
+    """Play RLlib's environment, and check that the rewards sum to zero."""
     from tokaido_env.rllib import TokaidoMultiAgentEnv
 
     env = TokaidoMultiAgentEnv({})
@@ -125,7 +127,7 @@ def rllib_plays() -> str:
         seen, _ = env.reset(seed=seed)
         over = False
         while not over:
-            chosen = {agent: drawn(one["action_mask"], rng) for agent, one in seen.items()}
+            chosen = {agent: random_action(one["action_mask"], rng) for agent, one in seen.items()}
             seen, rewards, terminated, truncated, _ = env.step(chosen)
             over = terminated["__all__"] or truncated["__all__"]
             steps += 1
@@ -134,7 +136,7 @@ def rllib_plays() -> str:
 
 
 def supersuit_wraps() -> str:
-    """Stack frames of the form in boxes, and run PettingZoo's test on it."""
+    """Stack frames of the environment with box observations, and run PettingZoo's test."""
     import supersuit
     from pettingzoo.test import api_test
 
@@ -150,13 +152,13 @@ def supersuit_wraps() -> str:
     for _ in env.agent_iter(STEPS):
         _, _, terminated, truncated, info = env.last()
         over = terminated or truncated
-        env.step(None if over else drawn(info["action_mask"], rng))
+        env.step(None if over else random_action(info["action_mask"], rng))
         steps += not over
     return speed(steps, since)
 
 
 def tianshou_collects() -> str:
-    """Let Tianshou's collector play both seats by its own random agent, which reads the mask."""
+    """Let Tianshou's collector play both seats with its masked random agent."""
     from tianshou.algorithm.multiagent.marl import MultiAgentPolicy
     from tianshou.algorithm.random import MARLRandomDiscreteMaskedOffPolicyAlgorithm
     from tianshou.data import Collector, VectorReplayBuffer
@@ -178,13 +180,13 @@ def tianshou_collects() -> str:
     result = collector.collect(n_episode=8)
     data = buffer.sample(0)[0]
     chosen = data.obs.mask[np.arange(len(data)), data.act]
-    _require(bool(chosen.all()), "legal actions alone")
+    _require(bool(chosen.all()), "only legal actions")
     _require(bool((data.rew[data.done].sum(axis=1) == 0).all()), "rewards that sum to zero")
     return speed(int(result.n_collected_steps), since)
 
 
 def agilerl_learns() -> str:
-    """Let AgileRL's DQN play with masks in our vector environment, and learn."""
+    """Train AgileRL's DQN with masks in the vector environment."""
     import gymnasium
     from agilerl.algorithms.dqn import DQN
     from agilerl.components.replay_buffer import ReplayBuffer
@@ -198,7 +200,7 @@ def agilerl_learns() -> str:
     for step in range(100):
         mask = infos["action_mask"]
         actions = np.asarray(agent.get_action(seen, epsilon=0.5, action_mask=mask))
-        _require(bool(mask[np.arange(16), actions].all()), "legal actions alone")
+        _require(bool(mask[np.arange(16), actions].all()), "only legal actions")
         after, rewards, terminated, truncated, infos = envs.step(actions)
         kept = {"obs": seen, "action": actions, "reward": rewards.astype(np.float32)[:, None]}
         kept |= {"next_obs": after, "done": (terminated | truncated).astype(np.float32)[:, None]}
@@ -210,7 +212,7 @@ def agilerl_learns() -> str:
 
 
 def skrl_wraps() -> str:
-    """Play our environment as skrl wraps it, by tensors."""
+    """Play the environment through skrl's wrapper, with tensors."""
     import gymnasium
     import torch
     from skrl.envs.wrappers.torch import wrap_env
@@ -219,7 +221,7 @@ def skrl_wraps() -> str:
     _, info = env.reset()
     rng, since = np.random.default_rng(1), time.process_time()
     for _ in range(STEPS):
-        action = drawn(info["action_mask"], rng)
+        action = random_action(info["action_mask"], rng)
         _, reward, terminated, truncated, info = env.step(torch.tensor([[action]]))
         _require(tuple(reward.shape) == (1, 1), "a reward of the shape (1, 1)")
         if bool(terminated) or bool(truncated):
@@ -228,7 +230,7 @@ def skrl_wraps() -> str:
 
 
 def minari_exports() -> str:
-    """Write games as a dataset of Minari, in a folder of their own, and load it again."""
+    """Write games as a Minari dataset in a temporary folder, and load it."""
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch.dict(os.environ, {"MINARI_DATASETS_PATH": folder}),
@@ -237,7 +239,7 @@ def minari_exports() -> str:
 
 
 def textarena_plays() -> str:
-    """Play TextArena's loop by a stand-in for a model that answers with prose around."""
+    """Play TextArena's loop with a fake model that adds prose to its answers."""
     import textarena
 
     import tokaido_env.textarena
@@ -275,8 +277,8 @@ def _export_and_load(folder: str) -> str:
     since = time.process_time()
     rows, _ = minari_dataset.export(f"{folder}/games.jsonl", "tokaido/certify-v0")
     dataset = minari.load_dataset("tokaido/certify-v0")
-    _require(dataset.total_steps == rows, "as many steps as were exported")
-    _require(dataset.total_episodes == 40, "an episode a seat")
+    _require(dataset.total_steps == rows, "as many steps as exported")
+    _require(dataset.total_episodes == 40, "an episode per seat")
     return speed(rows, since)
 
 

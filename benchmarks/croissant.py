@@ -1,10 +1,10 @@
-"""The card of the data that is published here, for machines: croissant.json, made from the data.
+"""Machine-readable metadata of the published data: croissant.json, made from the files.
 
     python benchmarks/croissant.py            write it
-    python benchmarks/croissant.py --check    only say whether it is up to date
+    python benchmarks/croissant.py --check    only check whether it is up to date
 
-Croissant 1.0 (JSON-LD): each file with size and SHA-256, each record set with its columns, types
-and shapes as they are in the file. `docs/datasets.md` is the card for people.
+The format is Croissant 1.0 (JSON-LD): size and SHA-256 of each file; columns, types and shapes of
+each record set. `docs/datasets.md` describes the data for people.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tokaido_env.files import write_text
 ROOT = Path(__file__).resolve().parents[1]
 CARD = ROOT / "croissant.json"
 NAME = "tokaido-env-data"
-NESTED = "start"  # a position of a record: Croissant has no type for what is so nested
+NESTED = "start"  # start position of a record: Croissant has no type for such nesting
 
 Data = dict[str, Any]
 
@@ -80,13 +80,13 @@ FORMATS = {
 
 
 class File(NamedTuple):
-    """A file of the data.
+    """A data file.
 
     Attributes:
-        path: below the root.
-        about: what it is.
-        records: the name of its record set; empty for a file without one.
-        place: where the records stand in a file of JSON, as `matches`.
+        path: relative to the root.
+        about: its description.
+        records: name of its record set; empty for a file without one.
+        place: key of the records in a JSON file, as `matches`.
     """
 
     path: str
@@ -156,7 +156,7 @@ MEANINGS = {
 
 
 def card() -> Data:
-    """Return all of it, from the files as they are."""
+    """Return the metadata of the present files."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     home = project["urls"]["Repository"]
@@ -186,14 +186,14 @@ def card() -> Data:
 
 
 def released() -> str:
-    """Return the date of the citation file, which the day of a release is written into."""
+    """Return the release date in the citation file."""
     lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
     (date,) = (line.split(": ")[1] for line in lines if line.startswith("date-released: "))
     return date.strip("\"'")
 
 
 def file_of(one: File) -> Data:
-    """Return what is told of a file."""
+    """Return the description of a file."""
     content = (ROOT / one.path).read_bytes()
     return {
         "@type": "cr:FileObject",
@@ -208,7 +208,7 @@ def file_of(one: File) -> Data:
 
 
 def records_of(one: File) -> Data:
-    """Return the record set of a file, with a field for each column."""
+    """Return the record set of a file, with a field per column."""
     fields = [field(one, *column) for column in columns(one)]
     return {
         "@type": "cr:RecordSet",
@@ -220,24 +220,24 @@ def records_of(one: File) -> Data:
 
 
 def field(one: File, name: str, kind: str, shape: Data, extract: Data) -> Data:
-    """Return what is told of a column."""
+    """Return the description of a column."""
     place = {"fileObject": {"@id": Path(one.path).name}, "extract": extract}
     parts = {
         part: place | {"transform": {"jsonPath": f"$.{part}"}} for part in shape.get("parts", ())
     }
-    told = {"@type": "cr:Field", "@id": f"{one.records}/{name}", "name": name}
-    told["description"] = MEANINGS[name]
+    data = {"@type": "cr:Field", "@id": f"{one.records}/{name}", "name": name}
+    data["description"] = MEANINGS[name]
     if not parts:
-        return told | {"dataType": kind} | shape | {"source": place}
-    told |= {"repeated": True, "subField": []}
+        return data | {"dataType": kind} | shape | {"source": place}
+    data |= {"repeated": True, "subField": []}
     for part, source in parts.items():
         head = {"@type": "cr:Field", "@id": f"{one.records}/{name}/{part}", "name": part}
-        told["subField"].append(head | {"dataType": kind, "source": source})
-    return told
+        data["subField"].append(head | {"dataType": kind, "source": source})
+    return data
 
 
 def columns(one: File) -> Iterator[tuple[str, str, Data, Data]]:
-    """Yield name, type, shape and place of each column that the file has."""
+    """Yield name, type, shape and place of each column of a file."""
     path = ROOT / one.path
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as arrays:
@@ -258,13 +258,13 @@ def array_type(array: Any) -> tuple[str, Data]:
     """Return type and shape of an array."""
     shape = {"isArray": True, "arrayShape": ",".join(map(str, array.shape))}
     if array.dtype.fields:
-        return "sc:Text", shape  # of bytes: there is no type for structured ones
+        return "sc:Text", shape  # bytes: Croissant has no structured types
     name = array.dtype.name.capitalize().replace("Ui", "UI")
     return f"cr:{name}", shape
 
 
 def json_type(values: Sequence[Any]) -> tuple[str, Data]:
-    """Return type and shape of what stands under one key of JSON."""
+    """Return type and shape of the values of a JSON key."""
     flat = [part for value in values for part in (value if isinstance(value, list) else [value])]
     repeated: Data = {"repeated": True} if any(isinstance(v, list) for v in values) else {}
     kinds = {type(part) for part in flat if part is not None}
@@ -278,9 +278,13 @@ def json_type(values: Sequence[Any]) -> tuple[str, Data]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the card, or say whether it is up to date; return the exit status."""
+    """Write the metadata or check whether they are up to date; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="only check whether the file is up to date (default: off)",
+    )
     options = parser.parse_args(arguments)
     text = json.dumps(card(), indent=1, ensure_ascii=False) + "\n"
     if options.check:

@@ -1,9 +1,9 @@
-"""Build what is released, sdist and wheel, from a copy of this checkout: nothing is left in it.
+"""Build sdist and wheel of a release from a copy of this checkout.
 
     python benchmarks/release_build.py --out dist
 
-In the copy's README links are absolute, as it is shown where no file of the checkout is. Files have
-the time of the last commit (SOURCE_DATE_EPOCH), so that the same commit gives the same bytes.
+The copy's README has absolute links, because package indexes show it without the other files. Files
+have the time of the last commit (SOURCE_DATE_EPOCH), so that the same commit gives the same bytes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ LEFT_OUT = shutil.ignore_patterns(
 )
 PICTURES = (".svg", ".png", ".gif", ".jpg")
 
-# [text](place), src="place", srcset="place", where the place is no address and no mark of the page.
+# [text](place), src="place", srcset="place", href="place", with relative places only.
 _LINK = re.compile(r'(\]\(|\bsrc="|\bsrcset="|\bhref=")(?![a-z]+:|#|/)([^)"\s]+)')
 
 
 class BuildError(Exception):
-    """What could not be built, and why."""
+    """A build that failed; the message is the end of its output."""
 
 
 def project() -> dict[str, Any]:
@@ -42,7 +42,7 @@ def project() -> dict[str, Any]:
 
 
 def absolute(text: str, home: str, version: str) -> str:
-    """Return a page of the root of the repository with links into the released version of it."""
+    """Return a page from the root of the repository with links to the released version."""
 
     def whole(found: re.Match[str]) -> str:
         before, place = found.groups()
@@ -53,12 +53,12 @@ def absolute(text: str, home: str, version: str) -> str:
 
 
 def copy(folder: Path) -> Path:
-    """Copy the checkout into a folder, its README with absolute links; return where it is."""
-    source, told = folder / "source", project()
+    """Copy the checkout to a folder, with absolute links in the README; return its path."""
+    source, metadata = folder / "source", project()
     shutil.copytree(ROOT, source, symlinks=True, ignore=LEFT_OUT)
     readme = source / "README.md"
     text = readme.read_text(encoding="utf-8")
-    text = absolute(text, told["urls"]["Repository"], told["version"])
+    text = absolute(text, metadata["urls"]["Repository"], metadata["version"])
     readme.write_text(text, encoding="utf-8")
     return source
 
@@ -67,7 +67,7 @@ def build(source: Path, out: Path, *kinds: str) -> list[Path]:
     """Build a source folder; return the files.
 
     Raises:
-        BuildError: with the end of what the builder printed.
+        BuildError: with the end of the output.
     """
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), *kinds]
     environment = os.environ | {"SOURCE_DATE_EPOCH": commit_time()}
@@ -81,7 +81,7 @@ def build(source: Path, out: Path, *kinds: str) -> list[Path]:
 
 
 def commit_time() -> str:
-    """Return the time of the last commit in seconds; 1980 where there is no git."""
+    """Return the time of the last commit in seconds; 1980 without git."""
     words = ["git", "log", "-1", "--format=%ct"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "315532800"
@@ -90,7 +90,9 @@ def commit_time() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build both, print their names; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "dist", metavar="FOLDER", help="(dist)")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "dist", metavar="FOLDER", help="(default: dist)"
+    )
     out: Path = parser.parse_args(arguments).out
     for old in [*out.glob("tokaido_env-*.whl"), *out.glob("tokaido_env-*.tar.gz")]:
         old.unlink()

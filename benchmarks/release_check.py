@@ -1,11 +1,11 @@
-"""Is this commit ready to be released? All that can be told without the forge, a line a check.
+"""Check that this commit is ready for a release, with a line per check.
 
-    python benchmarks/release_check.py                    all of it
-    python benchmarks/release_check.py --only wheel core  only checks whose names hold a word
-    python benchmarks/release_check.py --tag v0.1.0       the version must be that of the tag
+    python benchmarks/release_check.py                    all checks
+    python benchmarks/release_check.py --only wheel core  only checks with a word in their names
+    python benchmarks/release_check.py --tag v0.1.0       require the version of the tag
 
-Each line says passed, FAILED and why, or skipped and why. What passes lies in `dist`. `--tools`
-names the folder of programs that check other people's formats, which `make release-check` sets up.
+A line reports passed, FAILED or skipped, with the reason. The built files are in `dist`. `--tools`
+is the folder of programs that validate file formats, which `make release-check` sets up.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from pathlib import Path
 
 from release_build import ROOT, BuildError, build, copy, project
 
-EXTRAS_APART = {"rllib": ("gymnasium",)}
-"""Extras that ask for versions of their own: constraints.txt does not count for these packages."""
+UNCONSTRAINED = {"rllib": ("gymnasium",)}
+"""Packages for which an extra needs other versions than constraints.txt."""
 
 NOT_LOADED = "regret-set"
-"""The record set that mlcroissant does not load: arrays of NumPy."""
+"""The record set that mlcroissant cannot load: NumPy arrays."""
 
 OFFLINE = ("NewConnectionError", "NameResolutionError", "ConnectTimeout", "Network is unreachable")
 
@@ -52,28 +52,28 @@ html = render(sys.stdin.read())
 sys.exit("it does not render") if html is None else print(html)
 """
 
-AT_THE_FORGE = """What only the forge can tell (docs/releasing.md):
-  the workflows pass there, on macOS and Windows too
+AT_THE_FORGE = """Check on the forge (docs/releasing.md):
+  the workflows pass, on macOS and Windows too
   the trusted publisher and the environment `pypi`; Pages; private reports of vulnerabilities
   the variable TORCH_INDEX, without which Linux fetches CUDA"""
 
 
 class FailedError(Exception):
-    """A check that failed: the message says why."""
+    """A failed check; the message is the reason."""
 
 
 class SkippedError(Exception):
-    """A check that cannot be made here: the message says why."""
+    """A check that this machine cannot run; the message is the reason."""
 
 
 @dataclass
-class Place:
-    """Where things lie.
+class Paths:
+    """Folders of a release check, and its tag.
 
     Attributes:
-        work: a folder that is gone afterwards.
-        dist: what is released.
-        tools: the folder of the programs that check formats.
+        work: temporary folder.
+        dist: folder of the built files.
+        tools: folder of the programs that validate formats.
         tag: of the release, or None.
     """
 
@@ -83,25 +83,31 @@ class Place:
     tag: str | None
 
     def one(self, pattern: str) -> Path:
-        """Return the file of a release; skips if it was not built."""
+        """Return the one built file that matches; skip the check if it was not built."""
         found = sorted(self.dist.glob(pattern))
         if len(found) != 1:
             raise SkippedError("it was not built")
         return found[0]
 
     def tool(self, name: str) -> str:
-        """Return the path of a program; skips if it is not there."""
+        """Return the path of a program; skip the check if it is missing."""
         if not (self.tools / name).is_file():
-            raise SkippedError(f"there is no {name}: make release-check sets it up")
+            raise SkippedError(f"needs {name}: make release-check sets it up")
         return str(self.tools / name)
 
 
 def run(*words: str, cwd: Path = ROOT, given: str | None = None, outside: bool = False) -> str:
-    """Run a command, outside: without the checkout's own path; return what it printed.
+    """Run a command; return its output.
+
+    Args:
+        words: the command.
+        cwd: its working folder.
+        given: its input.
+        outside: whether to drop PYTHONPATH, so that it imports the installed package.
 
     Raises:
-        FailedError: with the end of what it printed.
-        SkippedError: if it was the network.
+        FailedError: with the end of its output.
+        SkippedError: if it failed for lack of a network.
     """
     environment = dict(os.environ)
     if outside:
@@ -109,43 +115,45 @@ def run(*words: str, cwd: Path = ROOT, given: str | None = None, outside: bool =
     done = subprocess.run(
         words, cwd=cwd, env=environment, input=given, capture_output=True, text=True, check=False
     )
-    told = done.stdout + done.stderr
-    if done.returncode and any(word in told for word in OFFLINE):
+    output = done.stdout + done.stderr
+    if done.returncode and any(word in output for word in OFFLINE):
         raise SkippedError("no network")
     if done.returncode:
-        lines = [line for line in told.strip().splitlines() if line.strip()]
+        lines = [line for line in output.strip().splitlines() if line.strip()]
         raise FailedError(" / ".join(lines[-6:])[-600:])
     return done.stdout
 
 
-# What is there
+# Checkout
 
 
-def tree(place: Place) -> str:
-    """Check that all is committed."""
+def tree(paths: Paths) -> str:
+    """Check that all changes are committed."""
     changed = run("git", "status", "--porcelain").splitlines()
     if changed:
         raise FailedError(f"{len(changed)} files are not committed: {', '.join(changed[:5])}")
     return run("git", "rev-parse", "--short", "HEAD").strip()
 
 
-def versions(place: Place) -> str:
-    """Check that the version is the same everywhere, and that the changelog has its date."""
+def versions(paths: Paths) -> str:
+    """Check that all files have the same version, and that the changelog has its date."""
     ours = project()["version"]
 
     def first(path: str, pattern: str) -> str:
         found = re.search(pattern, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
         return found[1] if found else "nothing"
 
-    said = {
+    found_versions = {
         "tokaido_env/__init__.py": first("tokaido_env/__init__.py", r'^__version__ = "(.+)"'),
         "CITATION.cff": first("CITATION.cff", r"^version: (\S+)"),
         "croissant.json": first("croissant.json", r'^ "version": "(.+)"'),
         "CHANGELOG.md": first("CHANGELOG.md", r"^## (\S+)"),
     }
-    if place.tag is not None:
-        said["the tag"] = place.tag.removeprefix("v")
-    wrong = [f"{where} has {version}" for where, version in said.items() if version != ours]
+    if paths.tag is not None:
+        found_versions["the tag"] = paths.tag.removeprefix("v")
+    wrong = [
+        f"{where} has {version}" for where, version in found_versions.items() if version != ours
+    ]
     if wrong:
         raise FailedError(f"pyproject.toml has {ours}, {', '.join(wrong)}")
     date = first("CHANGELOG.md", r"^## \S+ \((.*)\)$")
@@ -155,8 +163,8 @@ def versions(place: Place) -> str:
     return f"{ours}, {date}"
 
 
-def addresses(place: Place) -> str:
-    """Check that the addresses are those of the repository this is in."""
+def addresses(paths: Paths) -> str:
+    """Check that the addresses name the repository of this checkout."""
     urls, home = project()["urls"], project()["urls"]["Repository"]
     others = [name for name, url in urls.items() if not url.startswith(home)]
     if f"repository-code: {home}\n" not in (ROOT / "CITATION.cff").read_text(encoding="utf-8"):
@@ -183,23 +191,23 @@ def addresses(place: Place) -> str:
     return home
 
 
-def style(place: Place) -> str:
+def style(paths: Paths) -> str:
     """Check lint, format and types."""
     run(sys.executable, "-m", "ruff", "check", ".")
     run(sys.executable, "-m", "ruff", "format", "--check", ".")
     return run(sys.executable, "-m", "mypy").strip().splitlines()[-1]
 
 
-def citation(place: Place) -> str:
+def citation(paths: Paths) -> str:
     """Check CITATION.cff against its schema."""
-    program = place.tool("check-jsonschema")
+    program = paths.tool("check-jsonschema")
     run(program, "--builtin-schema", "vendor.citation-file-format", "CITATION.cff")
-    return "as its schema says"
+    return "valid"
 
 
-def workflows(place: Place) -> str:
-    """Check workflows and forms of issues against their schemas."""
-    program, folder = place.tool("check-jsonschema"), ROOT / ".github"
+def workflows(paths: Paths) -> str:
+    """Check workflows and issue forms against their schemas."""
+    program, folder = paths.tool("check-jsonschema"), ROOT / ".github"
     files = {
         "github-workflows": sorted((folder / "workflows").glob("*.yml")),
         "github-issue-forms": sorted((folder / "ISSUE_TEMPLATE").glob("[!c]*.yml")),
@@ -207,41 +215,41 @@ def workflows(place: Place) -> str:
     }
     for schema, paths in files.items():
         run(program, "--builtin-schema", f"vendor.{schema}", *map(str, paths))
-    return f"{sum(map(len, files.values()))} files as their schemas say"
+    return f"{sum(map(len, files.values()))} valid files"
 
 
-def metadata(place: Place) -> str:
-    """Check that croissant.json is that of the data, and that others' programs can read it."""
+def metadata(paths: Paths) -> str:
+    """Check that croissant.json matches the data, and that mlcroissant reads it."""
     run(sys.executable, "benchmarks/croissant.py", "--check")
-    program = place.tool("mlcroissant")
+    program = paths.tool("mlcroissant")
     run(program, "validate", "--jsonld", "croissant.json")
-    told = json.loads((ROOT / "croissant.json").read_text(encoding="utf-8"))
-    for name in (one["name"] for one in told["recordSet"] if one["name"] != NOT_LOADED):
+    data = json.loads((ROOT / "croissant.json").read_text(encoding="utf-8"))
+    for name in (one["name"] for one in data["recordSet"] if one["name"] != NOT_LOADED):
         words = ("--jsonld", "croissant.json", "--record_set", name, "--num_records", "1")
         run(program, "load", *words)
-    return f"{len(told['distribution'])} files, {len(told['recordSet'])} record sets"
+    return f"{len(data['distribution'])} files, {len(data['recordSet'])} record sets"
 
 
-# What is built
+# Packages
 
 
-def packages(place: Place) -> str:
-    """Build sdist and wheel, from a copy."""
-    place.dist.mkdir(exist_ok=True)
-    for old in place.dist.iterdir():
+def packages(paths: Paths) -> str:
+    """Build sdist and wheel from a copy."""
+    paths.dist.mkdir(exist_ok=True)
+    for old in paths.dist.iterdir():
         old.unlink()
-    made = build(copy(place.work / "tree"), place.dist)
+    made = build(copy(paths.work / "tree"), paths.dist)
     return ", ".join(f"{path.name} {path.stat().st_size:,} B" for path in made)
 
 
-def description(place: Place) -> str:
-    """Check what the index will show: it renders, and its links lead to files that are here."""
-    files = [str(place.one(pattern)) for pattern in ("*.whl", "*.tar.gz")]
-    run(place.tool("twine"), "check", "--strict", *files)
-    with zipfile.ZipFile(place.one("*.whl")) as archive:
+def description(paths: Paths) -> str:
+    """Check that the README renders on the index, and that its links name existing files."""
+    files = [str(paths.one(pattern)) for pattern in ("*.whl", "*.tar.gz")]
+    run(paths.tool("twine"), "check", "--strict", *files)
+    with zipfile.ZipFile(paths.one("*.whl")) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         text = archive.read(name).decode().partition("\n\n")[2]
-    html = run(place.tool("python"), "-c", LINKS, given=text)
+    html = run(paths.tool("python"), "-c", LINKS, given=text)
     home, links = (
         project()["urls"]["Repository"],
         re.findall(r'(?:href|src|srcset)="([^"]*)"', html),
@@ -258,38 +266,38 @@ def description(place: Place) -> str:
     return f"{len(links)} links"
 
 
-def wheel(place: Place) -> str:
-    """Check that the wheel holds the files of the package, the licence, and nothing else."""
+def wheel(paths: Paths) -> str:
+    """Check that the wheel contains exactly the files of the package, and the licence."""
     ours = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "tokaido_env").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    with zipfile.ZipFile(place.one("*.whl")) as archive:
+    with zipfile.ZipFile(paths.one("*.whl")) as archive:
         names = set(archive.namelist())
         links = [i.filename for i in archive.infolist() if (i.external_attr >> 28) == 0o12]
-    held = {name for name in names if ".dist-info/" not in name}
-    if held != ours:
+    packed = {name for name in names if ".dist-info/" not in name}
+    if packed != ours:
         raise FailedError(
-            f"missing: {sorted(ours - held)[:5]}, unexpected: {sorted(held - ours)[:5]}"
+            f"missing: {sorted(ours - packed)[:5]}, unexpected: {sorted(packed - ours)[:5]}"
         )
     if links or not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
         raise FailedError(f"links: {links}" if links else "no licence")
-    return f"{len(held)} files, no links, with its licence"
+    return f"{len(packed)} files, no links, with its licence"
 
 
-def sdist(place: Place) -> str:
-    """Check that the wheel that the sdist gives is the same."""
-    folder = place.work / "sdist"
-    with tarfile.open(place.one("*.tar.gz")) as archive:
+def sdist(paths: Paths) -> str:
+    """Check that the sdist builds the same wheel."""
+    folder = paths.work / "sdist"
+    with tarfile.open(paths.one("*.tar.gz")) as archive:
         links = [member.name for member in archive if member.issym() or member.islnk()]
         archive.extractall(folder, filter="data")
     if links:
         raise FailedError(f"links: {links[:5]}")
     (source,) = folder.iterdir()
-    (made,) = build(source, place.work / "again", "--wheel")
+    (made,) = build(source, paths.work / "again", "--wheel")
     contents = []
-    for path in (place.one("*.whl"), made):
+    for path in (paths.one("*.whl"), made):
         with zipfile.ZipFile(path) as whole:
             contents.append({name: whole.read(name) for name in whole.namelist()})
     ours, theirs = contents
@@ -299,36 +307,36 @@ def sdist(place: Place) -> str:
     return "the same wheel"
 
 
-# What is installed
+# Installation
 
 
-def fresh(place: Place) -> Path:
-    """Return the programs of a new environment, made once."""
-    folder = place.work / "fresh"
+def fresh(paths: Paths) -> Path:
+    """Return the programs folder of a new environment, which this creates once."""
+    folder = paths.work / "fresh"
     if not folder.exists():
         run(sys.executable, "-m", "venv", str(folder))
     return folder / ("Scripts" if os.name == "nt" else "bin")
 
 
-def core(place: Place) -> str:
-    """Install the wheel with what it requires and nothing else; play, and ask the command."""
-    path, programs = place.one("*.whl"), fresh(place)
+def core(paths: Paths) -> str:
+    """Install the wheel with its required packages only, play a game, and run the command."""
+    path, programs = paths.one("*.whl"), fresh(paths)
     run(str(programs / "pip"), "install", "--quiet", str(path), outside=True)
     python, command = str(programs / "python"), str(programs / "tokaido")
-    run(python, "-c", PLAY, cwd=place.work, outside=True)
-    run(command, "evaluate", "random", "greedy", "--games", "100", cwd=place.work, outside=True)
-    return run(command, "--version", cwd=place.work, outside=True).strip().splitlines()[0]
+    run(python, "-c", PLAY, cwd=paths.work, outside=True)
+    run(command, "evaluate", "random", "greedy", "--games", "100", cwd=paths.work, outside=True)
+    return run(command, "--version", cwd=paths.work, outside=True).strip().splitlines()[0]
 
 
-def extras(place: Place) -> str:
-    """Check that every extra resolves with the versions that the project is tested with."""
-    path, pip = place.one("*.whl"), str(fresh(place) / "pip")
+def extras(paths: Paths) -> str:
+    """Check that every extra resolves with the tested versions."""
+    path, pip = paths.one("*.whl"), str(fresh(paths) / "pip")
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     failed, names = [], sorted(project()["optional-dependencies"])
     for extra in names:
-        own = EXTRAS_APART.get(extra, ())
+        own = UNCONSTRAINED.get(extra, ())
         kept = [line for line in lines if line.partition("==")[0] not in own]
-        constraints = place.work / "constraints.txt"
+        constraints = paths.work / "constraints.txt"
         constraints.write_text("\n".join(kept), encoding="utf-8")
         words = ("install", "--dry-run", "--quiet", "--ignore-installed", "-c", str(constraints))
         try:
@@ -340,7 +348,7 @@ def extras(place: Place) -> str:
     return f"{len(names)} resolve"
 
 
-CHECKS: dict[str, Callable[[Place], str]] = {
+CHECKS: dict[str, Callable[[Paths], str]] = {
     "clean tree": tree,
     "version": versions,
     "addresses": addresses,
@@ -357,11 +365,11 @@ CHECKS: dict[str, Callable[[Place], str]] = {
 }
 
 
-def tell(name: str, check: Callable[[Place], str], place: Place) -> bool:
-    """Make a check and print its line; return whether it did not fail."""
+def report_check(name: str, check: Callable[[Paths], str], paths: Paths) -> bool:
+    """Run a check and print its line; return False if it failed."""
     began = time.monotonic()
     try:
-        verdict = f"passed: {check(place)}"
+        verdict = f"passed: {check(paths)}"
     except SkippedError as error:
         verdict = f"skipped: {error}"
     except (FailedError, BuildError) as error:
@@ -371,19 +379,25 @@ def tell(name: str, check: Callable[[Place], str], place: Place) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the checks; return 1 if one has failed."""
+    """Run the checks; return 1 if one failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--only", nargs="+", default=[""], metavar="WORD", help="only checks with it in the name")
-    add("--tag", metavar="vX.Y.Z", help="of the release")
-    add("--dist", type=Path, default=ROOT / "dist", metavar="FOLDER", help="(dist)")
+    add(
+        "--only",
+        nargs="+",
+        default=[""],
+        metavar="WORD",
+        help="only checks with one of these words in their names (default: all)",
+    )
+    add("--tag", metavar="vX.Y.Z", help="tag of the release (default: none)")
+    add("--dist", type=Path, default=ROOT / "dist", metavar="FOLDER", help="(default: dist)")
     tools = ROOT / ".venv-release" / "bin"
-    add("--tools", type=Path, default=tools, metavar="FOLDER", help="(.venv-release/bin)")
+    add("--tools", type=Path, default=tools, metavar="FOLDER", help="(default: .venv-release/bin)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as work:
-        place = Place(Path(work), options.dist.resolve(), options.tools.resolve(), options.tag)
+        paths = Paths(Path(work), options.dist.resolve(), options.tools.resolve(), options.tag)
         chosen = [name for name in CHECKS if any(word in name for word in options.only)]
-        fine = [tell(name, CHECKS[name], place) for name in chosen]
+        fine = [report_check(name, CHECKS[name], paths) for name in chosen]
     print(AT_THE_FORGE)
     return 0 if all(fine) else 1
 

@@ -1,13 +1,13 @@
-"""Tokaido-100 as a whole: train the learners, measure all agents, make the table and the figure.
+"""Run Tokaido-100: train the learners, measure all agents, and make the table and the figure.
 
-    python benchmarks/tokaido_100.py                      all of it, one after another: some hours
-    python benchmarks/tokaido_100.py --list               only print the commands
-    python benchmarks/tokaido_100.py --only greedy        only agents whose names hold a word
-    python benchmarks/tokaido_100.py --docs               also put table and figure into the docs
+    python benchmarks/tokaido_100.py                      everything: several hours
+    python benchmarks/tokaido_100.py --list               print only the commands
+    python benchmarks/tokaido_100.py --only greedy        only agents with a word in their names
+    python benchmarks/tokaido_100.py --docs               also write table and figure to the docs
 
-Called again, it goes on where it was stopped, and does nothing again. Everything lies in a folder
-(`--results`): runs of learners, a JSON file for each agent, `table.md` and `plots`. The records of
-the games of an agent are gone once its results are written, but for `--keep-records`.
+Called again, it resumes, and repeats nothing. The folder `--results` contains the training runs, a
+JSON file per agent, `table.md` and `plots`. The game records of an agent are deleted when its
+results are written, unless `--keep-records` is given.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ Words = list[str]
 
 
 class Agent(NamedTuple):
-    """An agent to be measured.
+    """An agent to measure.
 
     Attributes:
         name: of its files.
-        spec: to make it from.
-        training: what comes before, nothing for an agent that is not trained.
+        spec: its spec string.
+        training: command that trains it first, empty for an agent without training.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Agent(NamedTuple):
 
 
 def agents(results: Path, steps: int) -> list[Agent]:
-    """Return all agents, the learners last."""
+    """Return all agents, learners last."""
     found = [Agent(name, spec, []) for name, spec in AGENTS.items()]
     for boards in BOARDS:
         for seed in SEEDS:
@@ -71,7 +71,7 @@ def agents(results: Path, steps: int) -> list[Agent]:
 
 
 def train(run: Path, boards: int, seed: int, steps: int) -> Words:
-    """Return the command that trains a learner on some boards, or goes on with it."""
+    """Return the command that starts or resumes training a learner on some boards."""
     if (run / "config.toml").is_file():
         return ["train.py", "--resume", str(run)]
     board = f"family:train/{boards}"
@@ -89,24 +89,24 @@ def measure(agent: Agent, results: Path, options: Sequence[str] = ()) -> Words:
 
 
 def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
-    """Return the command that puts all results into a table and, of learners, a figure."""
+    """Return the command that compares all results in a table and, with a curve, a figure."""
     files = [str(results / f"{name}.json") for name in names]
     plots = ["--plots", str(results / "plots")] if curve else []
     table = str(results / "table.md")
     return ["evaluate.py", "generalise", "--compare", *files, "--markdown", table, *plots]
 
 
-def filled(page: str, told: str) -> str:
-    """Return a page with a table, and a figure if there is one, between its marks."""
+def filled(page: str, content: str) -> str:
+    """Return a page with new content between its marks."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"expected the marks {BEGIN} and {END} in the page")
-    return f"{before}{BEGIN}\n{told}{END}{after}"
+    return f"{before}{BEGIN}\n{content}{END}{after}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all that has not been done; return the exit status of what has failed, or 0."""
+    """Run the remaining commands; return the exit status of the first that fails, or 0."""
     options = _parser().parse_args(arguments)
     results: Path = options.results
     chosen = [
@@ -139,19 +139,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--results", type=Path, default=Path("runs/tokaido-100"), help="(runs/tokaido-100)")
-    add("--only", nargs="+", default=[], metavar="WORD", help="agents whose names hold one")
-    add("--steps", type=int, default=STEPS, help=f"decisions of each learner ({STEPS:,})")
-    add("--boards", type=int, default=100, help="to test on (100)")
-    add("--pairs", type=int, default=40, help="of games on each board (40)")
-    add("--keep-records", action="store_true", help="keep every game, about 90 MB an agent")
-    add("--docs", action="store_true", help="put table and figure into the docs")
-    add("--list", action="store_true", help="print the commands, run nothing")
+    add(
+        "--results",
+        type=Path,
+        default=Path("runs/tokaido-100"),
+        help="folder of all results (default: %(default)s)",
+    )
+    add(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="only agents with one of these words in their names (default: all)",
+    )
+    add(
+        "--steps",
+        type=int,
+        default=STEPS,
+        help="decisions to train each learner for (default: %(default)s)",
+    )
+    add("--boards", type=int, default=100, help="number of test boards (default: 100)")
+    add(
+        "--pairs", type=int, default=40, help="number of pairs of games on each board (default: 40)"
+    )
+    add(
+        "--keep-records",
+        action="store_true",
+        help="keep all games, about 90 MB per agent (default: off)",
+    )
+    add("--docs", action="store_true", help="write table and figure to the docs (default: off)")
+    add(
+        "--list", action="store_true", help="print the commands without running them (default: off)"
+    )
     return parser
 
 
 def _run(command: Words) -> int:
-    """Run a command of the project, if there is one; return its exit status."""
+    """Print and run a command of the project unless it is empty; return its exit status."""
     if not command:
         return 0
     print("python", shlex.join(command), flush=True)
@@ -160,20 +184,20 @@ def _run(command: Words) -> int:
 
 
 def _write_docs(results: Path, measured: Sequence[Agent]) -> None:
-    told = (results / "table.md").read_text(encoding="utf-8")
+    content = (results / "table.md").read_text(encoding="utf-8")
     for agent in measured:
-        if agent.training:  # whose spec is a path of the machine that trained it
-            told = told.replace(f"| {agent.spec} |", f"| {agent.name} |")
+        if agent.training:  # its spec contains a path of this machine
+            content = content.replace(f"| {agent.spec} |", f"| {agent.name} |")
     curve = results / "plots" / "curve.svg"
     if curve.is_file():
         shutil.copyfile(curve, FIGURE)
-        told += f"\n{by_number(results)}"
-        told += f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), told), encoding="utf-8")
+        content += f"\n{learners_table(results)}"
+        content += f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), content), encoding="utf-8")
 
 
-def by_number(results: Path) -> str:
-    """Return a table of the learners: means of the seeds, and the lowest and the highest."""
+def learners_table(results: Path) -> str:
+    """Return a table of the learners: mean, minimum and maximum over seeds."""
     lines = ["| training boards | seeds | score on test | score on train | gap |"]
     lines.append("| --- | --- | --- | --- | --- |")
     for boards in BOARDS:
@@ -181,16 +205,16 @@ def by_number(results: Path) -> str:
         read = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
         if read:
             rows = [[one[split]["mean"]["value"] for one in read] for split in ("test", "train")]
-            cells = [_spread(row) for row in rows]
-            cells.append(_spread([one["gap"]["value"] for one in read], sign="+"))
+            cells = [_mean_and_range(row) for row in rows]
+            cells.append(_mean_and_range([one["gap"]["value"] for one in read], sign="+"))
             lines.append(f"| {boards:,} | {len(read)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _spread(values: Sequence[float], sign: str = "") -> str:
-    """Return the mean of some shares in percent, and where they lie."""
-    told = (f"{100 * one(values):{sign}.1f}" for one in (statistics.fmean, min, max))
-    mean, low, high = (text.replace("-", "−") for text in told)
+def _mean_and_range(values: Sequence[float], sign: str = "") -> str:
+    """Return mean, minimum and maximum of shares in percent."""
+    texts = (f"{100 * one(values):{sign}.1f}" for one in (statistics.fmean, min, max))
+    mean, low, high = (text.replace("-", "−") for text in texts)
     return f"{mean} % ({low} to {high})"
 
 

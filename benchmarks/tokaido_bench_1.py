@@ -1,16 +1,16 @@
-"""tokaido-bench-1 as a whole: measure all agents, make the table of the page.
+"""Run tokaido-bench-1: measure all agents, and make the table of the page.
 
-    python benchmarks/tokaido_bench_1.py                  all of it, one after another
-    python benchmarks/tokaido_bench_1.py --list           only print the commands
-    python benchmarks/tokaido_bench_1.py --only champion  only agents whose names hold a word
-    python benchmarks/tokaido_bench_1.py --docs           also put the table into the page
-    python benchmarks/tokaido_bench_1.py --constants      make the suite itself: its hash changes
+    python benchmarks/tokaido_bench_1.py                  everything: several hours
+    python benchmarks/tokaido_bench_1.py --list           print only the commands
+    python benchmarks/tokaido_bench_1.py --only champion  only agents with a word in their names
+    python benchmarks/tokaido_bench_1.py --docs           also write the table to the page
+    python benchmarks/tokaido_bench_1.py --constants      make the suite: its hash changes
 
-Called again, it goes on where it was stopped, and does nothing again. Everything lies in a folder
-(`--results`): of each agent a submission, its records and its time, and `table.md`.
+Called again, it resumes, and repeats nothing. The folder `--results` contains submission, records
+and timing of each agent, and `table.md`.
 
-The suite holds what each opponent is worth: on the default board by the ladder of this project, on
-the test boards by a round robin of the opponents there, which `--constants` plays.
+The suite contains a fixed rating of each opponent: on the default board from the ladder of this
+project, on the test boards from a round robin of the opponents, which `--constants` plays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "tokaido-bench-1.md"
 SUITE = ROOT / "tokaido_env" / "arena" / "tokaido-bench-1.json"
 LADDER = ROOT / "tokaido_env" / "arena" / "ladder.json"
-GAMES = 2000  # of two opponents on the test boards; half as many with the slowest
+GAMES = 2000  # per pair of opponents on the test boards
 
 AGENTS = {
     "random": "random",
@@ -58,14 +58,14 @@ def measure(name: str, results: Path, suite: Path | None = None) -> Words:
 
 
 def compare(names: Sequence[str], results: Path, suite: Path | None = None) -> Words:
-    """Return the command that puts all results into a table."""
+    """Return the command that compares all results in a table."""
     files = [str(results / f"{name}.json") for name in names]
     words = ["evaluate.py", "suite", "--compare", *files, "--markdown", str(results / "table.md")]
     return words + ([] if suite is None else ["--suite", str(suite)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all that has not been done; return the exit status of what has failed, or 0."""
+    """Run the remaining commands; return the exit status of the first that fails, or 0."""
     options = _parser().parse_args(arguments)
     results: Path = options.results
     if options.constants:
@@ -93,24 +93,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--results", type=Path, default=Path("runs/tokaido-bench-1"), metavar="FOLDER")
-    add("--only", nargs="+", default=[], metavar="WORD", help="agents whose names hold one")
-    add("--suite", type=Path, metavar="FILE", help="another suite")
-    add("--docs", action="store_true", help="put the table into the page")
-    add("--list", action="store_true", help="print the commands, run nothing")
-    add("--constants", action="store_true", help="make the suite itself")
+    results = "folder of all results (default: %(default)s)"
+    add("--results", type=Path, default=Path("runs/tokaido-bench-1"), help=results)
+    add(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="only agents with one of these words in their names (default: all)",
+    )
+    add("--suite", type=Path, metavar="FILE", help="suite file (default: tokaido-bench-1)")
+    add("--docs", action="store_true", help="write the table to the page (default: off)")
+    add(
+        "--list", action="store_true", help="print the commands without running them (default: off)"
+    )
+    add("--constants", action="store_true", help="make the suite (default: off)")
     return parser
 
 
 def _run(command: Words) -> int:
-    """Run a command of the project; return its exit status."""
+    """Print and run a command of the project; return its exit status."""
     print("python", shlex.join(command), flush=True)
     script, *rest = command
     return subprocess.run([sys.executable, str(ROOT / script), *rest], check=False).returncode
 
 
 def _make_suite(results: Path) -> int:
-    """Let the opponents meet on the test boards, and write the suite with what they are worth."""
+    """Play the opponents on the test boards, and write the suite with their ratings."""
     data = json.loads(SUITE.read_text(encoding="utf-8"))
     results.mkdir(parents=True, exist_ok=True)
     played = results / "opponents.json"
@@ -126,7 +135,7 @@ def _make_suite(results: Path) -> int:
 
 
 def write_suite(suite: Path, on_default: Path, on_test: Path) -> None:
-    """Write a suite anew with what its opponents are worth on two ladders."""
+    """Write a suite again with the ratings of its opponents on two ladders."""
     from tokaido_env.arena.suite import Suite, SuitePart
 
     found = Suite.load(suite)

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import release_build
 import release_check
 from release_build import absolute
-from release_check import CHECKS, FailedError, Place, SkippedError
+from release_check import CHECKS, FailedError, Paths, SkippedError
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 HOME = "https://forge.example/a/b"
@@ -27,10 +27,10 @@ POSIX_ALONE = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "read
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def paths(tmp_path: Path) -> Paths:
     (tmp_path / "dist").mkdir()
     (tmp_path / "work").mkdir()
-    return Place(tmp_path / "work", tmp_path / "dist", tmp_path / "tools", None)
+    return Paths(tmp_path / "work", tmp_path / "dist", tmp_path / "tools", None)
 
 
 @pytest.fixture
@@ -67,35 +67,35 @@ def edit(path: Path, old: str, new: str) -> None:
     ],
 )
 def test_versions__names_the_file_with_another_version(
-    project: Path, place: Place, name: str, old: str, new: str
+    project: Path, paths: Paths, name: str, old: str, new: str
 ) -> None:
-    assert release_check.versions(place).startswith(PROJECT["version"])
+    assert release_check.versions(paths).startswith(PROJECT["version"])
     edit(project / name, old, new)
     with pytest.raises(FailedError, match=re.escape(name)):
-        release_check.versions(place)
+        release_check.versions(paths)
 
 
-def test_versions__refuses_a_tag_of_another_version(project: Path, place: Place) -> None:
-    place.tag = "v9.9.9"
+def test_versions__refuses_a_tag_of_another_version(project: Path, paths: Paths) -> None:
+    paths.tag = "v9.9.9"
     with pytest.raises(FailedError, match=r"the tag has 9\.9\.9"):
-        release_check.versions(place)
+        release_check.versions(paths)
 
 
 def test_addresses__refuses_an_address_of_another_repository(
-    project: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+    project: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = PROJECT["urls"]["Repository"]
     server, _, name = home.rpartition("/")
     server, _, owner = server.rpartition("/")
     monkeypatch.setenv("GITHUB_SERVER_URL", server)
     monkeypatch.setenv("GITHUB_REPOSITORY", f"{owner}/{name}")
-    assert release_check.addresses(place) == home
+    assert release_check.addresses(paths) == home
     monkeypatch.setenv("GITHUB_REPOSITORY", f"{owner}/another")
     with pytest.raises(FailedError, match="confirm the address"):
-        release_check.addresses(place)
+        release_check.addresses(paths)
     edit(project / "CITATION.cff", f"repository-code: {home}", f"repository-code: {HOME}")
     with pytest.raises(FailedError, match="to be confirmed: CITATION"):
-        release_check.addresses(place)
+        release_check.addresses(paths)
 
 
 def test_classifiers__list_every_supported_python() -> None:
@@ -158,41 +158,41 @@ def test_absolute__rewrites_relative_links(text: str, expected: str) -> None:
     assert absolute(text, HOME, "1.0") == expected
 
 
-def built(place: Place, changed: dict[str, bytes | None]) -> None:
+def write_wheel(paths: Paths, changed: dict[str, bytes | None]) -> None:
     """Write a wheel of the checkout; `changed` replaces contents, None leaves a file out."""
     files: dict[str, bytes | None] = {"tokaido_env-1.dist-info/licenses/LICENSE": b"MIT"}
     for path in (ROOT / "tokaido_env").rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             files[path.relative_to(ROOT).as_posix()] = b""
-    with zipfile.ZipFile(place.dist / "tokaido_env-1-py3-none-any.whl", "w") as archive:
+    with zipfile.ZipFile(paths.dist / "tokaido_env-1-py3-none-any.whl", "w") as archive:
         for name, content in (files | changed).items():
             if content is not None:
                 archive.writestr(name, content)
 
 
-def test_wheel__refuses_missing_and_unexpected_files(place: Place) -> None:
+def test_wheel__refuses_missing_and_unexpected_files(paths: Paths) -> None:
     with pytest.raises(SkippedError, match="was not built"):
-        release_check.wheel(place)
-    built(place, {})
-    assert "no links" in release_check.wheel(place)
+        release_check.wheel(paths)
+    write_wheel(paths, {})
+    assert "no links" in release_check.wheel(paths)
     for name, content, message in (
         ("tokaido_env/boards/shikoku.toml", None, r"missing: \['tokaido_env/boards/shikoku.toml'"),
         ("tests/test_game.py", b"", r"unexpected: \['tests/test_game.py'"),
         ("tokaido_env-1.dist-info/licenses/LICENSE", None, "no licence"),
     ):
-        built(place, {name: content})
+        write_wheel(paths, {name: content})
         with pytest.raises(FailedError, match=message):
-            release_check.wheel(place)
+            release_check.wheel(paths)
 
 
 @pytest.mark.slow
-def test_sdist__builds_the_same_wheel(place: Place) -> None:
+def test_sdist__builds_the_same_wheel(paths: Paths) -> None:
     """The README has absolute links in both; neither contains tests."""
-    assert release_check.packages(place)
-    assert release_check.sdist(place) == "the same wheel"
-    assert release_check.wheel(place)
+    assert release_check.packages(paths)
+    assert release_check.sdist(paths) == "the same wheel"
+    assert release_check.wheel(paths)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    with tarfile.open(place.one("*.tar.gz")) as archive:
+    with tarfile.open(paths.one("*.tar.gz")) as archive:
         names = archive.getnames()
         (readme,) = (name for name in names if name.endswith("/README.md"))
         content = archive.extractfile(readme)
@@ -207,18 +207,18 @@ def test_sdist__builds_the_same_wheel(place: Place) -> None:
 
 
 def test_report_check__prints_passed_failed_and_skipped(
-    place: Place, capsys: pytest.CaptureFixture[str]
+    paths: Paths, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(place: Place) -> str:
+    def fails(paths: Paths) -> str:
         raise FailedError("why")
 
-    assert release_check.tell("a", lambda place: "so", place)
-    assert not release_check.tell("b", fails, place)
-    assert release_check.tell("c", CHECKS["citation"], place)
+    assert release_check.report_check("a", lambda paths: "so", paths)
+    assert not release_check.report_check("b", fails, paths)
+    assert release_check.report_check("c", CHECKS["citation"], paths)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0].startswith("a passed: so (")
     assert lines[1].startswith("b FAILED: why (")
-    assert lines[2].startswith("c skipped: there is no check-jsonschema: make release-check")
+    assert lines[2].startswith("c skipped: needs check-jsonschema: make release-check")
 
 
 def test_run__quotes_a_failure_and_skips_without_network() -> None:
