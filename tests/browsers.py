@@ -1,4 +1,4 @@
-"""A browser for the tests of pages: Chromium, where the system has it and its driver."""
+"""Chromium for tests of pages, if the system has it with its driver."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ Browser = Any
 
 @contextmanager
 def browsing(profile: Path) -> Iterator[Browser]:
-    """A browser that is given, with its driver: nothing is looked for or fetched."""
+    """Start the system's browser; nothing is downloaded."""
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("no chromium with chromedriver")
     webdriver = pytest.importorskip("selenium.webdriver")
@@ -41,7 +41,7 @@ def browsing(profile: Path) -> Iterator[Browser]:
 
 @contextmanager
 def quiet(browser: Browser, address: str) -> Iterator[None]:
-    """Open a page; at the end it has logged nothing."""
+    """Open a page; check at the end that it logged nothing."""
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(address)
@@ -50,7 +50,7 @@ def quiet(browser: Browser, address: str) -> Iterator[None]:
 
 
 def until(browser: Browser, condition: Callable[[Browser], Any]) -> Any:
-    """Wait until something is so; return what it is."""
+    """Wait until a condition is true; return its value."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     return WebDriverWait(browser, 40, poll_frequency=0.02).until(condition)

@@ -1,4 +1,4 @@
-"""The form of a board: every value stands in it, and what the owner says is kept value by value."""
+"""Tests of web/board_form.py: the form holds every value; corrections set provenances."""
 
 import re
 import tomllib
@@ -22,12 +22,12 @@ def value_at(data: Any, key: str) -> Any:
 
 
 @pytest.mark.parametrize("name", BOARDS)
-def test_every_value_stands_in_the_form(name: str) -> None:
+def test_board_form__holds_every_value(name: str) -> None:
     board = Board.load(name)
-    told = board_form(board)
-    fields = [field for group in told["form"] for field in group["fields"]]
+    form = board_form(board)
+    fields = [field for group in form["form"] for field in group["fields"]]
     for field in fields:
-        value = value_at(told["data"], field["key"])
+        value = value_at(form["data"], field["key"])
         if field["kind"] == "choice":
             assert value in [option for option, _ in field["options"]], field["key"]
         elif field["kind"] == "list":
@@ -45,21 +45,21 @@ def test_every_value_stands_in_the_form(name: str) -> None:
         for inner, value in data.items() if isinstance(data, dict) else enumerate(data):
             check(value, f"{key}.{inner}" if key else str(inner))
 
-    check(told["data"], "")
+    check(form["data"], "")
 
 
 @pytest.mark.parametrize("name", BOARDS)
-def test_a_form_that_is_left_as_it_is_gives_the_same_board(name: str) -> None:
+def test_corrected_board__of_an_unchanged_form_is_the_same_board(name: str) -> None:
     board = Board.load(name)
     again = corrected_board(board, board_form(board)["data"], {})
     assert again.hash == board.hash
     assert again.provenance == board.provenance
     assert again.notes == (board.notes or Board.from_dict(board.to_dict()).notes)
-    assert again.name != board.name  # a file of another board may not have a known name
+    assert again.name != board.name  # built-in names are refused
     assert corrected_values(board, again) == []
 
 
-def test_what_was_compared_comes_from_the_box() -> None:
+def test_corrected_board__marks_compared_values() -> None:
     board = Board.load()
     data = board_form(board)["data"]
     data = changed(data, "mountains.numbers.M1", 2)
@@ -77,16 +77,16 @@ def test_what_was_compared_comes_from_the_box() -> None:
     assert own.provenance_of("mountains.M1") == own.provenance_of("commerce.6") == "box"
     for name in ("mountains", "mountains.M3", "garden", "commerce.4", "commerce.0"):
         assert own.provenance_of(name) == board.provenance_of(name)
-    told = board_changes(board, own)
-    again = Board.from_dict(tomllib.loads(told["toml"]))
+    found = board_changes(board, own)
+    again = Board.from_dict(tomllib.loads(found["toml"]))
     assert (again.hash, again.provenance, again.notes) == (own.hash, own.provenance, own.notes)
-    assert told["changes"][0] == ["mountains.M1", 3, 2]
-    lines = told["difference"].splitlines()
+    assert found["changes"][0] == ["mountains.M1", 3, 2]
+    lines = found["difference"].splitlines()
     assert lines[:2] == ["--- shikoku", "+++ my_shikoku"]
     assert '+provenance_of = { M1 = "box", M2 = "box" }' in lines
 
 
-def test_other_stations_and_routes_forget_where_single_ones_came_from() -> None:
+def test_corrected_board__drops_provenances_of_changed_lists() -> None:
     board = Board.load().with_provenance(["ring.27", "routes.3"])
     data = board_form(board)["data"]
     del data["ring"]["stations"][27]
@@ -114,7 +114,7 @@ def test_other_stations_and_routes_forget_where_single_ones_came_from() -> None:
         ("boutiques.tokens.2", ["doll", 9], "boutiques.tokens.2"),
     ],
 )
-def test_what_is_wrong_is_told_at_its_field(key: str, value: Any, at: str) -> None:
+def test_corrected_board__names_the_field_of_an_error(key: str, value: Any, at: str) -> None:
     data = changed(board_form(Board.load())["data"], key, value)
     with pytest.raises(BoardError) as error:
         corrected_board(Board.load(), data, {})
@@ -125,7 +125,7 @@ def test_what_is_wrong_is_told_at_its_field(key: str, value: Any, at: str) -> No
 @pytest.mark.parametrize(
     "compared", [None, 3, {"temple": "maybe"}, {"sea": "matches"}, {"temple": []}]
 )
-def test_what_was_compared_is_checked(compared: Any) -> None:
+def test_corrected_board__refuses_invalid_comparisons(compared: Any) -> None:
     board = Board.load()
     with pytest.raises(BoardError, match="expected"):
         corrected_board(board, board_form(board)["data"], compared)

@@ -1,4 +1,4 @@
-"""Sessions: what people and agents play, what is taken back, and what a record gives again."""
+"""Tests of web/game_session.py: play, undo, advice and records."""
 
 from dataclasses import replace
 
@@ -15,8 +15,8 @@ from tokaido_env.render.scene import scenes_of
 from tokaido_env.web.game_session import HUMAN, Session
 
 
-def play_on(session: Session, choices: int, rng: np.random.Generator) -> None:
-    """Let people choose at random so often, and everybody else go on, up to a choice of theirs."""
+def play_choices(session: Session, choices: int, rng: np.random.Generator) -> None:
+    """Make random choices for people and play everything else, up to the next choice."""
     while session.waits_for != "nobody":
         if session.waits_for == "agent":
             session.play_agent_move()
@@ -33,15 +33,15 @@ def play_on(session: Session, choices: int, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("seats", [(HUMAN, "greedy"), ("greedy", HUMAN), (HUMAN, HUMAN)])
-def test_what_is_taken_back_meets_the_same_luck(seats: tuple[str, str]) -> None:
+def test_undo__and_the_same_choices_bring_the_same_outcomes(seats: tuple[str, str]) -> None:
     session, rng = Session(seats, seed=3), np.random.default_rng(0)
-    play_on(session, 0, rng)
+    play_choices(session, 0, rng)
     stood = []
     for _ in range(12):
         choice = session.game.legal_labels()[-1]
         stood.append((session.game.events(), choice))
         session.play(choice)
-        play_on(session, 0, rng)
+        play_choices(session, 0, rng)
     after = session.game.events()
     for events, _ in reversed(stood):
         assert session.undo()
@@ -49,14 +49,14 @@ def test_what_is_taken_back_meets_the_same_luck(seats: tuple[str, str]) -> None:
     assert not session.undo()
     for _, choice in stood:
         session.play(choice)
-        play_on(session, 0, rng)
+        play_choices(session, 0, rng)
     assert session.game.events() == after
 
 
-def test_a_whole_game_is_that_of_its_seed() -> None:
+def test_session__plays_the_game_of_its_seed() -> None:
     seed = episode_seed(8, 0)
     session = Session((HUMAN, "greedy"), seed=seed)
-    play_on(session, 1000, np.random.default_rng(1))
+    play_choices(session, 1000, np.random.default_rng(1))
     assert session.game.is_over
     assert session.waits_for == "nobody"
     record = session.record()
@@ -64,7 +64,7 @@ def test_a_whole_game_is_that_of_its_seed() -> None:
     replay(record)
     batch, greedy = Batch(1, autoreset=False), make("greedy")
     batch.reset(seed=8)
-    for event in (event for event in record.events if event in IDS):  # chance is the seed's
+    for event in (event for event in record.events if event in IDS):  # chance follows from the seed
         if batch.states["player"][0] == 0:
             batch.step([IDS[event]])
         else:
@@ -72,44 +72,44 @@ def test_a_whole_game_is_that_of_its_seed() -> None:
     assert batch.over[0]
 
 
-def test_people_bring_the_luck_of_a_table() -> None:
+def test_physical_game__takes_outcomes_and_undoes_each() -> None:
     session = Session((HUMAN, "greedy"), chance="explicit")
     assert session.waits_for == "chance"
     rng = np.random.default_rng(2)
-    play_on(session, 5, rng)
+    play_choices(session, 5, rng)
     assert session.record().seed is None
     events = session.game.events()
     assert events[-1] not in session.game.legal_labels()
-    told = 0
-    while session.undo():  # one by one what was chosen or told; never up to what an agent decided
-        told += 1
+    undone = 0
+    while session.undo():  # one by one, never to an agent's decision
+        undone += 1
         assert session.waits_for in ("chance", "human")
         assert session.game.events() == events[: len(session.game.events())]
     assert session.game.events() == []
-    assert told > sum(event not in IDS for event in events)
+    assert undone > sum(event not in IDS for event in events)
 
 
 @pytest.mark.parametrize("chance", ["sampled", "explicit"])
-def test_a_record_goes_on_where_it_ends(chance: str) -> None:
+def test_from_record__resumes_the_game(chance: str) -> None:
     session = Session((HUMAN, "greedy"), seed=5, chance=chance)  # type: ignore[arg-type]
-    play_on(session, 10, np.random.default_rng(3))
+    play_choices(session, 10, np.random.default_rng(3))
     again = Session.from_record(session.record(), (HUMAN, "greedy"))
     assert again.game == session.game
     assert again.game.events() == session.game.events()
     for one in (session, again):
-        play_on(one, 1000, np.random.default_rng(4))
-    if chance == "sampled":  # else the bits that agents draw from are drawn anew
+        play_choices(one, 1000, np.random.default_rng(4))
+    if chance == "sampled":  # with explicit chance, agents get new random keys
         assert again.record() == session.record()
     whole = again.game.events()
     assert again.undo()
-    assert again.waits_for in ("human", "chance")  # no agent that would decide the same at once
+    assert again.waits_for in ("human", "chance")  # not an agent, which would decide the same again
     assert again.game.events() == whole[: len(again.game.events())]
 
 
-def test_a_new_game_has_the_players_and_the_board_of_the_old_one() -> None:
+def test_restart__keeps_players_and_board() -> None:
     session = Session((HUMAN, "greedy"), "family:train/50", seed=5)
     board = session.game.board
-    play_on(session, 3, np.random.default_rng(0))
+    play_choices(session, 3, np.random.default_rng(0))
     session.restart(seed=9)
     assert session.game.board is board
     assert session.game.events() == Game(board, seed=9).events()
@@ -119,13 +119,13 @@ def test_a_new_game_has_the_players_and_the_board_of_the_old_one() -> None:
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_advice_is_what_the_agent_thinks(player: int) -> None:
+def test_advise__has_the_agents_values_and_probabilities(player: int) -> None:
     session = Session((HUMAN, HUMAN), seed=2)
     rng = np.random.default_rng(0)
     while session.game.player != player:
-        play_on(session, 1, rng)
+        play_choices(session, 1, rng)
     game, agent = session.game, make("champion")
-    key = np.zeros(1, np.uint64)  # one pass draws nothing
+    key = np.zeros(1, np.uint64)  # a forward pass is not random
     mask = np.array([game.legal_mask], np.uint64)
     shares, values = agent.judge(game.boards, game.state, mask, key)
     assert values is not None
@@ -139,14 +139,14 @@ def test_advice_is_what_the_agent_thinks(player: int) -> None:
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_what_is_advised_wins_what_the_agent_holds_behind_it(player: int) -> None:
+def test_advise__has_the_agents_values_after_actions(player: int) -> None:
     session, agent = Session((HUMAN, HUMAN), seed=2), make("champion")
     rng = np.random.default_rng(player)
     while session.game.player != player or session.game.phase.name != "DISCARD":
-        play_on(session, 1, rng)
+        play_choices(session, 1, rng)
         if session.waits_for == "nobody":
             session.restart()
-    for move in session.advise(agent).moves:  # what is returned to the bag brings no chance
+    for move in session.advise(agent).moves:  # returning a ware involves no chance
         then = Game.from_dict(session.game.to_dict(), chance="explicit")
         then.play(move.label)
         if then.player is None:
@@ -158,15 +158,15 @@ def test_what_is_advised_wins_what_the_agent_holds_behind_it(player: int) -> Non
         assert move.error == pytest.approx(0, abs=1e-9)
 
 
-def test_a_session_keeps_what_a_replay_of_its_game_shows() -> None:
+def test_scenes_and_log__are_those_of_the_game() -> None:
     session, rng = Session((HUMAN, "greedy"), seed=4), np.random.default_rng(1)
-    play_on(session, 7, rng)
+    play_choices(session, 7, rng)
     session.set_position(session.game.to_dict())
-    play_on(session, 3, rng)
+    play_choices(session, 3, rng)
     session.undo()
-    play_on(session, 2, rng)
+    play_choices(session, 2, rng)
     undone = True
-    while undone:  # back into the game that was left, up to its start
+    while undone:  # back into the earlier game, up to its start
         played, names = session.game.trajectory(), ("human", "greedy")
         again = scenes_of(played.board, played.states, played.events, None, names)
         assert session.scenes == list(again)
@@ -175,9 +175,9 @@ def test_a_session_keeps_what_a_replay_of_its_game_shows() -> None:
     assert session.game.start_position is None
 
 
-def test_who_resigns_has_lost_and_may_play_on() -> None:
+def test_resign__loses_and_can_be_undone() -> None:
     session = Session((HUMAN, "greedy"), seed=3)
-    play_on(session, 4, np.random.default_rng(0))
+    play_choices(session, 4, np.random.default_rng(0))
     session.resign()
     assert (session.waits_for, session.resigned) == ("nobody", 0)
     kept = session.record()
@@ -196,16 +196,16 @@ def test_who_resigns_has_lost_and_may_play_on() -> None:
         Session(("greedy", HUMAN), chance="explicit").resign()
 
 
-def test_a_position_is_put_and_taken_back() -> None:
+def test_set_position__continues_and_can_be_undone() -> None:
     session = Session((HUMAN, HUMAN), seed=3)
-    play_on(session, 9, np.random.default_rng(0))
+    play_choices(session, 9, np.random.default_rng(0))
     before, kept = session.game.events(), session.record()
     other = session.game.to_dict()
     other["players"][0]["coins"] = 7 - other["players"][0]["coins"] % 7
     session.set_position(other)
     assert session.game.to_dict() == other
     assert session.records() == [kept, session.record()]
-    play_on(session, 3, np.random.default_rng(0))
+    play_choices(session, 3, np.random.default_rng(0))
     assert session.record().start == other
     assert Session.from_record(session.record(), session.names).game == session.game
     with pytest.raises(PositionError, match="coins"):
@@ -217,7 +217,7 @@ def test_a_position_is_put_and_taken_back() -> None:
     assert session.records() == [kept]
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing() -> None:
+def test_session__refuses_invalid_inputs_without_a_change() -> None:
     with pytest.raises(ValueError, match="seats: expected two, got 1"):
         Session((HUMAN,))
     session = Session((HUMAN, "greedy"), seed=7)

@@ -1,4 +1,4 @@
-"""The form of a position: every position of a game stands in it, and comes out of it again."""
+"""Tests of web/position_form.py: every position of a game fits the form, there and back."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def value_at(data: Any, key: str) -> Any:
 
 
 def allows(field: dict[str, Any], value: Any) -> bool:
-    """Whether a field of the form can show a value."""
+    """Return whether a field of the form can show a value."""
     if field["kind"] == "number":
         return bool(field["min"] <= value <= field["max"])
     options = [option for option, _ in field["options"]]
@@ -27,7 +27,7 @@ def allows(field: dict[str, Any], value: Any) -> bool:
 
 
 @pytest.mark.parametrize("board", ["shikoku", "family:3", "family:4"])
-def test_every_position_stands_in_the_form(board: str) -> None:
+def test_position_form__holds_every_position(board: str) -> None:
     for seed in range(3):
         played = random_walk(seed, 10_000, board).trajectory()
         form = position_form(played.board, ("a", "b"))
@@ -44,7 +44,7 @@ def test_every_position_stands_in_the_form(board: str) -> None:
             assert position_from_form(data) == played.position(row)
 
 
-def test_all_that_does_not_follow_is_asked_for() -> None:
+def test_position_form__has_all_values_that_do_not_follow() -> None:
     game = Game(seed=1)
     keys = {f["key"] for group in position_form(game.board, ("a", "b")) for f in group["fields"]}
 
@@ -65,6 +65,6 @@ def test_all_that_does_not_follow_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"players": 3}, {"players": [{}, {}]}, "x"])
-def test_what_is_no_form_is_refused(data: Any) -> None:
+def test_position_from_form__refuses_other_data(data: Any) -> None:
     with pytest.raises(PositionError, match="expected the fields of the form"):
         position_from_form(data)

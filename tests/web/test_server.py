@@ -1,4 +1,4 @@
-"""The server of the page: for who has the token, by the loopback's names, from its own page."""
+"""Tests of web/server.py: routes, token, host, origin and errors."""
 
 import json
 import re
@@ -33,22 +33,22 @@ def client() -> Iterator[TestClient]:
     live_game.close()
 
 
-def test_a_page_looks_and_plays(client: TestClient) -> None:
-    told = client.get("/snapshot").json()
-    label = told["choices"][0]["label"]
+def test_server__answers_snapshots_commands_and_queries(client: TestClient) -> None:
+    before = client.get("/snapshot").json()
+    label = before["choices"][0]["label"]
     then = client.post("/command/play", content=json.dumps({"move": label})).json()
-    assert len(then["log"]) > len(told["log"])
-    assert client.get(f"/snapshot?version={told['version']}").json() == then
+    assert len(then["log"]) > len(before["log"])
+    assert client.get(f"/snapshot?version={before['version']}").json() == then
     kept = record.read_line(client.post("/query/record").json())
     assert label in kept.events
     assert client.get("/snapshot?version=x").json() == then
-    for name in (LOOPBACK, "localhost"):  # a page may say where it comes from
+    for name in (LOOPBACK, "localhost"):  # a page may send its origin
         headers = {"Host": f"{name}:{PORT}", "Origin": f"http://{name}:{PORT}"}
         assert client.get("/snapshot", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/play.js", "/live_game.js", "/play.css", "/snapshot"])
-def test_every_answer_forbids_what_is_not_ours(client: TestClient, path: str) -> None:
+def test_headers__forbid_foreign_content(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
     assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'"
@@ -57,7 +57,7 @@ def test_every_answer_forbids_what_is_not_ours(client: TestClient, path: str) ->
     assert headers["cache-control"] == "no-store"
 
 
-def test_the_page_has_no_script_of_its_own_and_loads_nothing_foreign(client: TestClient) -> None:
+def test_page__has_no_inline_script_and_loads_nothing_foreign(client: TestClient) -> None:
     page, script, sheet = (client.get(path).text for path in ("/", "/play.js", "/play.css"))
     script += client.get("/live_game.js").text
     assert re.findall(r"<script[^>]*>(.*?)</script>", page) == [""]
@@ -67,7 +67,7 @@ def test_the_page_has_no_script_of_its_own_and_loads_nothing_foreign(client: Tes
 
 
 def refusal(client: TestClient, path: str, headers: Any) -> str:
-    """Why a request is refused."""
+    """Return the error of a refused request."""
     method = "POST" if path.startswith(("/command", "/query")) else "GET"
     answer = client.request(method, path, headers=headers)
     assert answer.status_code == 403
@@ -75,26 +75,28 @@ def refusal(client: TestClient, path: str, headers: Any) -> str:
 
 
 @pytest.mark.parametrize("path", ["/snapshot", "/query/record", "/command/undo", "/no/such"])
-def test_who_has_no_token_is_refused(client: TestClient, path: str) -> None:
+def test_token__is_required(client: TestClient, path: str) -> None:
     del client.headers["X-Token"]
     tokens = {new_token() for _ in range(100)}
     assert (len(tokens), min(map(len, tokens))) == (100, 32)
     for token in (None, "", "another", "ä", *tokens):
         headers = {} if token is None else {b"X-Token": token.encode()}
-        told = refusal(client, path, headers)
-        assert told == "X-Token: expected the token of the printed address"
+        assert (
+            refusal(client, path, headers) == "X-Token: expected the token of the printed address"
+        )
 
 
 @pytest.mark.parametrize("path", ["/", "/play.js", "/snapshot", "/query/record", "/command/undo"])
-def test_other_names_and_other_pages_are_refused(client: TestClient, path: str) -> None:
+def test_host_and_origin__must_be_those_of_the_server(client: TestClient, path: str) -> None:
     for headers in (
         *({"Host": "evil.example"}, {"Host": f"evil.example:{PORT}"}, {"Host": LOOPBACK}),
         *({"Host": f"{LOOPBACK}:{PORT + 1}"}, {"Origin": f"http://{LOOPBACK}:{PORT + 1}"}),
         *({"Origin": "http://evil.example"}, {"Origin": f"https://{LOOPBACK}:{PORT}"}),
         {"Origin": "null"},
     ):
-        told = refusal(client, path, headers)
-        assert told == "host, origin: expected those of the printed address"
+        assert (
+            refusal(client, path, headers) == "host, origin: expected those of the printed address"
+        )
 
 
 @pytest.mark.parametrize(
@@ -109,39 +111,39 @@ def test_other_names_and_other_pages_are_refused(client: TestClient, path: str) 
         ("/command/play", "x" * (MAX_BODY_BYTES + 1), 413, "expected at most"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(
+def test_errors__are_one_line_and_change_nothing(
     client: TestClient, path: str, body: str, status: int, error: str
 ) -> None:
     before = client.get("/snapshot").json()
     answer = client.post(path, content=body)
     assert answer.status_code == status
-    told = answer.json()["error"]
-    assert error in told
-    assert len(told) < 500
-    assert "\n" not in told
+    message = answer.json()["error"]
+    assert error in message
+    assert len(message) < 500
+    assert "\n" not in message
     assert client.get("/snapshot").json() == before
 
 
-def test_no_other_file_is_served_and_what_changes_the_game_is_not_got(client: TestClient) -> None:
+def test_routes__serve_no_other_file_or_method(client: TestClient) -> None:
     for path in ("/../pyproject.toml", "/static/page.js", "/..%2f..%2fetc/passwd", "/play.html"):
         assert client.get(path).status_code == 404
     assert client.get("/command/undo").status_code == client.get("/query/record").status_code == 405
     assert client.post("/snapshot").status_code == client.post("/play.js").status_code == 405
 
 
-def test_a_port_that_is_taken_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_listen__refuses_a_taken_port(capsys: pytest.CaptureFixture[str]) -> None:
     with listen() as taken:
         host, port = taken.getsockname()
         assert host == LOOPBACK
         assert main(["play", "--no-browser", "--port", str(port)]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"play: port {port}: ")
-    assert told.endswith("choose another with --port, or omit --port\n")
+    message = capsys.readouterr().err
+    assert message.startswith(f"play: port {port}: ")
+    assert message.endswith("choose another with --port, or omit --port\n")
     assert main(["play", "--no-browser", "--port", "70000"]) == 1
     assert capsys.readouterr().err.startswith("play: port 70000: ")
 
 
-def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+def test_command__serves_until_ctrl_c(tmp_path: Path) -> None:
     file = tmp_path / "game.jsonl"
     words = ["play", "--no-browser", "--opponent", "greedy", "--seed", "7", "--save", str(file)]
     command = subprocess.Popen(
@@ -160,10 +162,10 @@ def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
             return json.loads(answer.read())
 
     try:
-        told = ask("snapshot")
-        then = ask("command/play", {"move": told["choices"][0]["label"]})
-        assert then["version"] > told["version"]
-        check_closed_outside(int(address.rstrip("/").rpartition(":")[2]))
+        snapshot = ask("snapshot")
+        then = ask("command/play", {"move": snapshot["choices"][0]["label"]})
+        assert then["version"] > snapshot["version"]
+        check_closed_to_other_hosts(int(address.rstrip("/").rpartition(":")[2]))
     finally:
         command.send_signal(2)
         _, errors = command.communicate(timeout=30)
@@ -172,8 +174,8 @@ def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     assert len(kept.events) >= len(then["log"])
 
 
-def check_closed_outside(port: int) -> None:
-    """By another address of this machine, where it has one, nobody answers."""
+def check_closed_to_other_hosts(port: int) -> None:
+    """Check that other addresses of this machine do not answer, if there are any."""
     try:
         outside = socket.gethostbyname(socket.gethostname())
     except OSError:

@@ -1,4 +1,4 @@
-"""The page in a real browser: games by clicks, by keys, in two tabs, on a phone."""
+"""Tests of the play page in a browser: clicks, keys, tabs and a phone."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ from selenium.webdriver.common.keys import Keys
 
 PICTURE = "return document.querySelector('[data-panel=island]').innerHTML"
 
-# Of every visible word of HTML: what it is, and its contrast against its ground by WCAG 2.
+# Contrast of every visible HTML text with its background, by WCAG 2.
 CONTRASTS = """
 const light = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
 const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -80,10 +80,10 @@ def served(live_game: LiveGame) -> Iterator[Served]:
 
 @pytest.fixture
 def opened(browser: Browser, served: Served) -> Iterator[Browser]:
-    """The page when it shows the game; at the end it has logged nothing and asked nobody else."""
+    """The page of the game; at the end it has logged nothing and contacted no other host."""
     browser.set_window_size(1280, 900)
     with quiet(browser, served.page):
-        shows(browser, ".choices button")
+        wait_for(browser, ".choices button")
         yield browser
     names = browser.execute_script(
         "return performance.getEntriesByType('resource').map((one) => one.name)"
@@ -93,7 +93,7 @@ def opened(browser: Browser, served: Served) -> Iterator[Browser]:
     browser.get("about:blank")
 
 
-def shows(browser: Browser, what: str) -> Any:
+def wait_for(browser: Browser, what: str) -> Any:
     return until(browser, lambda b: b.find_elements(By.CSS_SELECTOR, what))[0]
 
 
@@ -107,7 +107,7 @@ def click(browser: Browser, name: str) -> None:
 
 
 def click_at(browser: Browser, place: Any) -> None:
-    """Click in the middle of a part of a picture that scrolls: the driver itself misses it."""
+    """Click in the middle of a part of a picture; the driver's own click misses after scrolling."""
     found = browser.execute_script(
         "arguments[0].scrollIntoView({ block: 'center' });"
         "const { x, y, width, height } = arguments[0].getBoundingClientRect();"
@@ -119,8 +119,8 @@ def click_at(browser: Browser, place: Any) -> None:
     actions.perform()
 
 
-def moves_on(browser: Browser, served: Served, act: Any) -> None:
-    """Do something, and wait until the page shows what came of it, and nobody thinks."""
+def act_and_wait(browser: Browser, served: Served, act: Any) -> None:
+    """Act, and wait until no agent thinks and the page shows the result."""
     before = served.live_game.version
     act()
     until(browser, lambda b: served.live_game.version > before)
@@ -137,19 +137,19 @@ def moves_on(browser: Browser, served: Served, act: Any) -> None:
     )
 
 
-def plays(browser: Browser, served: Served) -> None:
-    """Choose what stands first."""
-    moves_on(browser, served, shows(browser, ".choices button").click)
+def play_first(browser: Browser, served: Served) -> None:
+    """Play the first choice."""
+    act_and_wait(browser, served, wait_for(browser, ".choices button").click)
 
 
-def was_refused(browser: Browser) -> None:
-    """The browser itself has snapshot of answers that refuse, and of nothing else."""
+def check_refusals_logged(browser: Browser) -> None:
+    """Check that the browser logged refused requests and nothing else."""
     logged = [entry["message"] for entry in browser.get_log("browser")]
     assert logged
     assert all("400" in message for message in logged)
 
 
-def test_a_place_on_the_board_is_clicked(opened: Browser, served: Served) -> None:
+def test_board__plays_a_clicked_destination(opened: Browser, served: Served) -> None:
     places = opened.find_elements(By.CSS_SELECTOR, "[data-panel=island] .go")
     titles = [place.find_element(By.CSS_SELECTOR, "title") for place in places]
     labels = [title.get_attribute("textContent").removeprefix("legal: ") for title in titles]
@@ -157,19 +157,19 @@ def test_a_place_on_the_board_is_clicked(opened: Browser, served: Served) -> Non
     assert sorted(", ".join(labels).split(", ")) == sorted(legal)
     at = next(i for i, label in enumerate(labels) if label.startswith("artist"))
     click = ActionChains(opened).move_to_element(places[at]).click()
-    moves_on(opened, served, click.perform)
+    act_and_wait(opened, served, click.perform)
     assert labels[at] in served.live_game.session.game.events()
 
 
-def test_keys_take_back_and_ask_for_advice(opened: Browser, served: Served) -> None:
+def test_keys__undo_and_get_advice(opened: Browser, served: Served) -> None:
     events = served.live_game.session.game.events()
 
     def key(sign: str) -> Any:
         return ActionChains(opened).send_keys(sign).perform
 
-    moves_on(opened, served, key("2"))
+    act_and_wait(opened, served, key("2"))
     assert len(served.live_game.session.game.events()) > len(events)
-    moves_on(opened, served, key("u"))
+    act_and_wait(opened, served, key("u"))
     assert served.live_game.session.game.events() == events
     opened.execute_script("document.activeElement.blur()")
     key("a")()
@@ -178,23 +178,23 @@ def test_keys_take_back_and_ask_for_advice(opened: Browser, served: Served) -> N
     assert best in text(opened, "advice")
 
 
-def test_a_page_that_is_opened_again_and_a_second_one(opened: Browser, served: Served) -> None:
-    plays(opened, served)
+def test_tabs__show_the_same_game(opened: Browser, served: Served) -> None:
+    play_first(opened, served)
     said = text(opened, "log")
     opened.refresh()
-    shows(opened, ".choices button")
+    wait_for(opened, ".choices button")
     assert text(opened, "log") == said
     first = opened.current_window_handle
     opened.switch_to.new_window("tab")
     opened.get(served.page)
-    plays(opened, served)
+    play_first(opened, served)
     second = text(opened, "log")
     opened.close()
     opened.switch_to.window(first)
     until(opened, lambda b: text(b, "log") == second)
 
 
-def test_a_new_game_is_begun(opened: Browser, served: Served) -> None:
+def test_new_game__starts_or_shows_an_error(opened: Browser, served: Served) -> None:
     opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
     opened.find_element(By.CLASS_NAME, "seed").send_keys("5")
     board = opened.find_element(By.CLASS_NAME, "board-name")
@@ -212,15 +212,15 @@ def test_a_new_game_is_begun(opened: Browser, served: Served) -> None:
     opened.find_element(By.CSS_SELECTOR, ".new button").click()
     until(opened, lambda b: "board: expected" in text(b, "error"))
     assert served.live_game.session is session
-    was_refused(opened)
+    check_refusals_logged(opened)
 
 
 @pytest.mark.parametrize(
     "live_game", [((HUMAN, HUMAN), "shikoku", None, "explicit")], indirect=True
 )
-def test_what_chance_brought_is_tapped(opened: Browser, served: Served) -> None:
+def test_physical_game__enters_rolls_and_draws(opened: Browser, served: Served) -> None:
     for _ in range(11):  # the boutiques and the waves
-        plays(opened, served)
+        play_first(opened, served)
     dice = opened.find_elements(By.CSS_SELECTOR, ".dice fieldset")
     for number, character in enumerate(("pilgrim", "merchant", "artist")):
         assert dice[number].find_element(By.TAG_NAME, "legend").text == f"{character}'s die"
@@ -231,18 +231,20 @@ def test_what_chance_brought_is_tapped(opened: Browser, served: Served) -> None:
             faces[-1].click()
             assert faces[-1].get_attribute("aria-pressed") == "true"
         else:
-            moves_on(opened, served, faces[0].click)
+            act_and_wait(opened, served, faces[0].click)
     assert served.live_game.session.game.events()[-1] == "roll:4/3/1"
     click(opened, "undo")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".dice fieldset"))
     assert len(served.live_game.session.game.events()) == 11
 
 
-def test_a_position_that_differs_is_put(opened: Browser, served: Served) -> None:
-    plays(opened, served)
+def test_edit_position__continues_or_shows_an_error_at_its_field(
+    opened: Browser, served: Served
+) -> None:
+    play_first(opened, served)
     before = served.live_game.session.game.to_dict()
     click(opened, "edit-position")
-    coins = shows(opened, "dialog [aria-label=coins]")
+    coins = wait_for(opened, "dialog [aria-label=coins]")
     coins.clear()
     coins.send_keys("12")
     click(opened, "done")
@@ -251,21 +253,21 @@ def test_a_position_that_differs_is_put(opened: Browser, served: Served) -> None
     assert served.live_game.session.game.to_dict() == before
     coins.clear()
     coins.send_keys("7")
-    moves_on(opened, served, lambda: click(opened, "done"))
+    act_and_wait(opened, served, lambda: click(opened, "done"))
     after = served.live_game.session.game.to_dict()
     assert after["players"][0]["coins"] == 7
     assert after == {
         **before,
         "players": [{**before["players"][0], "coins": 7}, before["players"][1]],
     }
-    moves_on(opened, served, lambda: click(opened, "undo"))
+    act_and_wait(opened, served, lambda: click(opened, "undo"))
     assert served.live_game.session.game.to_dict() == before
-    was_refused(opened)
+    check_refusals_logged(opened)
 
 
-def test_the_game_is_looked_back_on_and_reviewed(opened: Browser, served: Served) -> None:
+def test_move_log_and_review__show_earlier_positions(opened: Browser, served: Served) -> None:
     for _ in range(6):
-        plays(opened, served)
+        play_first(opened, served)
     now = opened.execute_script(PICTURE)
     last = len(opened.find_elements(By.CSS_SELECTOR, ".log li"))
     click(opened, "review-game")
@@ -285,14 +287,14 @@ def test_the_game_is_looked_back_on_and_reviewed(opened: Browser, served: Served
 
 
 @pytest.mark.slow
-def test_a_whole_game_by_keys_alone(opened: Browser, served: Served) -> None:
+def test_keys__play_a_whole_game(opened: Browser, served: Served) -> None:
     while (snapshot := served.live_game.snapshot())["waits_for"] == "human":
         key = str(min(len(snapshot["choices"]), 9))
-        moves_on(opened, served, ActionChains(opened).send_keys(key).perform)
+        act_and_wait(opened, served, ActionChains(opened).send_keys(key).perform)
     assert record.read_line(served.live_game.query("record", {})).end == "triggers"
     assert "wins" in text(opened, "status")
     assert opened.title == "human against greedy, Tokaido Duo"
-    # A new game is begun by Tab and Enter.
+    # Start a new game by Tab and Enter.
     summary = opened.find_element(By.CSS_SELECTOR, ".setup summary")
     opened.execute_script("document.activeElement.blur()")
     for _ in range(40):
@@ -301,15 +303,15 @@ def test_a_whole_game_by_keys_alone(opened: Browser, served: Served) -> None:
             break
     assert opened.switch_to.active_element == summary
     ActionChains(opened).send_keys(Keys.ENTER).perform()
-    shows(opened, ".setup[open]")
+    wait_for(opened, ".setup[open]")
     ActionChains(opened).send_keys(*[Keys.TAB] * 6, Keys.ENTER).perform()
     until(opened, lambda b: served.live_game.session.decisions == 0)
 
 
 @pytest.mark.parametrize("tone", ["light", "dark"])
-def test_all_words_stand_out_from_their_ground(opened: Browser, served: Served, tone: str) -> None:
+def test_text__has_enough_contrast(opened: Browser, served: Served, tone: str) -> None:
     for _ in range(3):
-        plays(opened, served)
+        play_first(opened, served)
     if tone == "dark":
         click(opened, "theme")
     click(opened, "review-game")
@@ -317,14 +319,14 @@ def test_all_words_stand_out_from_their_ground(opened: Browser, served: Served, 
     click(opened, "advise")
     until(opened, lambda b: "win" in text(b, "advice"))
     click(opened, "edit-position")
-    shows(opened, "dialog [aria-label=coins]")
+    wait_for(opened, "dialog [aria-label=coins]")
     found = opened.execute_script(CONTRASTS)
     assert len(found) > 100
     assert [one for one in found if one[1] < 4.5] == []
 
 
-def test_everything_has_a_name(opened: Browser) -> None:
-    """What a screen reader tells: each control and each section has a name."""
+def test_controls__have_accessible_names(opened: Browser) -> None:
+    """Screen readers find a name for each control and section."""
     names = opened.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     asked = ("button", "textbox", "combobox", "checkbox", "spinbutton", "region", "img")
     for node in names:
@@ -334,28 +336,29 @@ def test_everything_has_a_name(opened: Browser) -> None:
     assert len(live) >= 4
 
 
-def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) -> None:
+def test_correct_board__checks_and_plays_on_the_board(opened: Browser, served: Served) -> None:
     click(opened, "correct-board")
 
     def group(title: str) -> Any:
         return opened.find_element(By.XPATH, f"//legend[.='{title}']/..")
 
-    def say(title: str, what: str) -> None:
-        group(title).find_element(By.CSS_SELECTOR, f":scope > select option[value={what}]").click()
+    def compare(title: str, result: str) -> None:
+        option = f":scope > select option[value={result}]"
+        group(title).find_element(By.CSS_SELECTOR, option).click()
 
-    def refused(why: str) -> None:
+    def refused(error: str) -> None:
         at = ".at-fault .wrong"
         until(
-            opened, lambda b: any(why in one.text for one in b.find_elements(By.CSS_SELECTOR, at))
+            opened, lambda b: any(error in one.text for one in b.find_elements(By.CSS_SELECTOR, at))
         )
 
-    shows(opened, "dialog fieldset")
+    wait_for(opened, "dialog fieldset")
     hostile = "<img src=x onerror=alert(1)>"
     name = group("Your board").find_element(By.TAG_NAME, "input")
     name.clear()
     name.send_keys(hostile)
-    say("Temple slots", "matches")
-    say("Culture: points by paintings given", "differs")
+    compare("Temple slots", "matches")
+    compare("Culture: points by paintings given", "differs")
     last = group("Culture: points by paintings given").find_elements(By.TAG_NAME, "input")[-1]
     last.clear()
     last.send_keys("3")
@@ -363,8 +366,8 @@ def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) ->
     refused("expected 34 or more, in a list that never decreases, got 3")
     last.clear()
     last.send_keys("45")
-    # C1 hangs on M2 then, C2 on M1: by two clicks each, which remove the old routes and add others.
-    say("Trade routes", "differs")
+    # Connect C1 to M2 and C2 to M1: two clicks remove or add a route.
+    compare("Trade routes", "differs")
     for towns in (("M1", "C1"), ("M2", "C2"), ("M2", "C1"), ("C2", "M1")):
         for town in towns:
             title = f"//*[name()='title'][contains(., ' town {town},')]/.."
@@ -382,18 +385,18 @@ def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) ->
     click(opened, "check")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".changes li"))
     assert text(opened, "changes") == "culture.10: 40 → 45"
-    moves_on(opened, served, lambda: click(opened, "done"))
+    act_and_wait(opened, served, lambda: click(opened, "done"))
     board = served.live_game.session.game.board
     assert (board.name, board.culture[10]) == (hostile, 45)
     assert board.provenance_of("temple") == board.provenance_of("culture.10") == "box"
     until(opened, lambda b: hostile in text(b, "players"))
     assert not opened.find_elements(By.TAG_NAME, "img")
-    plays(opened, served)
-    was_refused(opened)
+    play_first(opened, served)
+    check_refusals_logged(opened)
 
 
-def test_the_module_works_over_any_model(browser: Browser, served: Served, tmp_path: Path) -> None:
-    """As a notebook has it: the module and the style alone, a model that keeps what is sent."""
+def test_module__works_with_any_model(browser: Browser, served: Served, tmp_path: Path) -> None:
+    """As in a notebook: only the module and the style sheet, with a model that records messages."""
     snapshot = json.dumps(served.live_game.snapshot()).replace("<", "\\u003c")
     file = tmp_path / "page.html"
     file.write_text(
@@ -413,11 +416,11 @@ def test_the_module_works_over_any_model(browser: Browser, served: Served, tmp_p
         }};
         window.sent = [];
         window.listeners = listeners;
-        window.tell = (next) => {{
+        window.update = (next) => {{
           snapshot = {{ ...snapshot, ...next }};
           listeners["change:snapshot"].forEach((listener) => listener());
         }};
-        window.leave = module.render({{ model, el: document.getElementById("view") }});
+        window.remove = module.render({{ model, el: document.getElementById("view") }});
         module.render({{ model, el: document.getElementById("other") }});
         </script>""",
         encoding="utf-8",
@@ -427,7 +430,7 @@ def test_the_module_works_over_any_model(browser: Browser, served: Served, tmp_p
 
 
 def check_views(browser: Browser, served: Served) -> None:
-    button = shows(browser, "#view .choices button")
+    button = wait_for(browser, "#view .choices button")
     button.click()
     (message,) = browser.execute_script("return sent")
     label = served.live_game.snapshot()["choices"][0]["label"]
@@ -440,16 +443,16 @@ def check_views(browser: Browser, served: Served) -> None:
     browser.execute_script("listeners['msg:custom'].forEach((f) => f(arguments[0]))", answer)
     assert browser.find_element(By.CSS_SELECTOR, "#view .error").text == "not today"
     assert browser.find_element(By.CSS_SELECTOR, "#other .error").text == ""
-    browser.execute_script("tell(arguments[0])", {"version": 10**6, "status": "news"})
+    browser.execute_script("update(arguments[0])", {"version": 10**6, "status": "news"})
     for view in ("view", "other"):
         assert browser.find_element(By.CSS_SELECTOR, f"#{view} .status").text == "news"
-    browser.execute_script("leave()")
+    browser.execute_script("remove()")
     assert browser.execute_script("return listeners['change:snapshot'].size") == 1
     outside = browser.find_element(By.ID, "outside")
-    assert "Times" in outside.value_of_css_property("font-family")  # the style stays inside
+    assert "Times" in outside.value_of_css_property("font-family")  # the style sheet is scoped
 
 
-def test_a_phone_shows_it_all_without_scrolling_sideways(opened: Browser, served: Served) -> None:
+def test_phone__needs_no_sideways_scrolling(opened: Browser, served: Served) -> None:
     opened.set_window_size(500, 900)
     widths = opened.execute_script(
         "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"

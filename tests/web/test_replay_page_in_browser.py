@@ -1,4 +1,4 @@
-"""Replay pages in a real browser: what stands on the screen is what Python says of the move."""
+"""Tests of replay pages in a browser: the screen shows the data of the page."""
 
 import itertools
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from browsers import Browser, quiet, until
-from test_page import HOSTILE, Reader, Temple, films_of, played
+from test_replay_page import HOSTILE, Reader, TempleAgent, games_of, played
 
 from tokaido_env.record import Record
 from tokaido_env.render.svg import PANELS
@@ -16,8 +16,8 @@ from tokaido_env.web.replay_page import replay_page, scrubber
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.keys import Keys
 
-# What the page shows, gathered in one call.
-LOOK = """
+# Collects the content of the page in one call.
+PAGE_CONTENT = """
 const text = (id) => document.getElementById(id).textContent;
 const panels = {};
 for (const svg of document.querySelectorAll("[data-panel]"))
@@ -48,24 +48,24 @@ def records() -> list[Record]:
 @pytest.fixture(scope="module")
 def page(records: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "games.html"
-    path.write_text(replay_page(records, agent=Temple()), encoding="utf-8")
+    path.write_text(replay_page(records, agent=TempleAgent()), encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
-def films(page: Path) -> list[dict[str, Any]]:
-    return films_of(page.read_text(encoding="utf-8"))
+def games(page: Path) -> list[dict[str, Any]]:
+    return games_of(page.read_text(encoding="utf-8"))
 
 
 @pytest.fixture
 def opened(browser: Browser, page: Path) -> Iterator[Browser]:
-    """The page as it is when it has just been opened; at the end it has logged nothing."""
+    """The page just after it was opened; checks at the end that it logged nothing."""
     with quiet(browser, page.as_uri()):
         yield browser
 
 
-def look(browser: Browser) -> dict[str, Any]:
-    shown: dict[str, Any] = browser.execute_script(LOOK)
+def page_content(browser: Browser) -> dict[str, Any]:
+    shown: dict[str, Any] = browser.execute_script(PAGE_CONTENT)
     return shown
 
 
@@ -75,26 +75,26 @@ def texts_of(markup: str) -> list[str]:
     return [text for (tag, _), text in named if tag in ("text", "title")]
 
 
-def check(browser: Browser, film: dict[str, Any], move: int) -> None:
-    """All that is shown is what the data, which test_page.py tests, say of a move."""
-    shown, last = look(browser), len(film["moves"])
-    for panel, parts in film["panels"].items():
+def check(browser: Browser, data: dict[str, Any], move: int) -> None:
+    """Check that the page shows the data of a move, which test_replay_page.py tests."""
+    shown, last = page_content(browser), len(data["moves"])
+    for panel, parts in data["panels"].items():
         expected = []
         for _, changes in parts:
             newest = [i for at, i in zip(changes[::2], changes[1::2], strict=True) if at <= move]
-            expected += texts_of(film["markup"][newest[-1]]) if newest else []
+            expected += texts_of(data["markup"][newest[-1]]) if newest else []
         assert shown["panels"][panel] == expected
-    sentence = film["moves"][move - 1][2] if move else "Start"
+    sentence = data["moves"][move - 1][2] if move else "Start"
     assert shown["sentence"] == sentence
     assert shown["current"] == [sentence]
     assert shown["position"] == f"move {move} of {last}"
     assert int(shown["slider"]) == move
-    assert int(shown["round"]) == max(first for _, first in film["rounds"] if first <= move)
-    assert shown["cells"] == [str(cell) for cell in film["cells"][move]]
+    assert int(shown["round"]) == max(first for _, first in data["rounds"] if first <= move)
+    assert shown["cells"] == [str(cell) for cell in data["cells"][move]]
     assert shown["markers"] == [pytest.approx(100 * move / last, abs=0.01)] * 2
-    assert shown["title"] == f"{film['title']}, Tokaido Duo"
-    assert shown["names"] == film["names"]
-    assert shown["moves"] == ["Start", *(text for _, _, text in film["moves"])]
+    assert shown["title"] == f"{data['title']}, Tokaido Duo"
+    assert shown["names"] == data["names"]
+    assert shown["moves"] == ["Start", *(text for _, _, text in data["moves"])]
     assert shown["images"] == 0  # a hostile name stays text
 
 
@@ -130,110 +130,110 @@ def screen(browser: Browser, width: int, height: int) -> None:
     )
 
 
-def test_controls_lead_where_they_say(opened: Browser, films: list[dict[str, Any]]) -> None:
-    check(opened, films[0], 0)
+def test_controls__show_their_positions(opened: Browser, games: list[dict[str, Any]]) -> None:
+    check(opened, games[0], 0)
     for move in (37, 60, 5, 0):
         set_slider(opened, move)
-        check(opened, films[0], move)
-    for index, (_, first) in enumerate(films[0]["rounds"]):
+        check(opened, games[0], move)
+    for index, (_, first) in enumerate(games[0]["rounds"]):
         choose(opened, "round", index)
-        check(opened, films[0], first)
+        check(opened, games[0], first)
     for name, move in (("last", 60), ("previous", 59), ("first", 0), ("next", 1)):
         click(opened, name)
-        check(opened, films[0], move)
+        check(opened, games[0], move)
     for control in opened.find_elements("css selector", "button:not(#moves *), select, input"):
         assert control.accessible_name
 
 
-def test_keys_lead_where_they_say(opened: Browser, films: list[dict[str, Any]]) -> None:
+def test_keys__show_their_positions(opened: Browser, games: list[dict[str, Any]]) -> None:
     press(opened, Keys.TAB)
     style = "return getComputedStyle(document.activeElement).outlineStyle"
-    assert opened.execute_script(style) == "solid"  # whoever tabs sees the focus
+    assert opened.execute_script(style) == "solid"  # the focus is visible
     opened.execute_script("document.activeElement.blur()")
     press(opened, *[Keys.ARROW_RIGHT] * 14, Keys.ARROW_LEFT)
-    check(opened, films[0], 13)
+    check(opened, games[0], 13)
     press(opened, Keys.END)
-    check(opened, films[0], 60)
+    check(opened, games[0], 60)
     press(opened, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
-    check(opened, films[0], 59)
+    check(opened, games[0], 59)
     press(opened, Keys.HOME, Keys.ARROW_LEFT)
-    check(opened, films[0], 0)
-    # On the slider too, where the browser has its own meaning for them.
+    check(opened, games[0], 0)
+    # On the slider too, where the browser also handles them.
     opened.find_element("id", "slider").send_keys(Keys.ARROW_RIGHT)
-    check(opened, films[0], 1)
+    check(opened, games[0], 1)
 
 
-def test_a_move_of_the_list_and_a_point_of_the_graph(
-    opened: Browser, films: list[dict[str, Any]]
+def test_move_list_and_graph__show_the_clicked_position(
+    opened: Browser, games: list[dict[str, Any]]
 ) -> None:
     opened.find_elements("css selector", "#moves button")[20].click()
-    check(opened, films[0], 20)
+    check(opened, games[0], 20)
     press(opened, Keys.ARROW_RIGHT)
-    check(opened, films[0], 21)
+    check(opened, games[0], 21)
     focused = opened.switch_to.active_element
-    assert focused.text == films[0]["moves"][20][2]  # the focus goes along
+    assert focused.text == games[0]["moves"][20][2]  # the focus follows
     tabbed = "return document.querySelectorAll('#moves [tabindex=\"0\"]').length"
     assert opened.execute_script(tabbed) == 1
     opened.find_element("css selector", ".plot").click()  # in its middle
-    check(opened, films[0], 30)
+    check(opened, games[0], 30)
 
 
-def test_it_plays_to_the_end_and_can_be_stopped(
-    opened: Browser, films: list[dict[str, Any]]
+def test_playback__plays_to_the_end_and_pauses(
+    opened: Browser, games: list[dict[str, Any]]
 ) -> None:
     choose(opened, "speed", 4)
     press(opened, Keys.SPACE)
-    until(opened, lambda b: int(look(b)["slider"]) >= 2)
+    until(opened, lambda b: int(page_content(b)["slider"]) >= 2)
     play = opened.find_element("id", "play")
     assert play.accessible_name == "Pause"
     press(opened, Keys.SPACE)
     assert play.accessible_name == "Play"
-    check(opened, films[0], int(look(opened)["slider"]))
+    check(opened, games[0], int(page_content(opened)["slider"]))
     set_slider(opened, 58)
     play.click()
     until(opened, lambda b: play.accessible_name == "Play")
-    check(opened, films[0], 60)
-    play.send_keys(Keys.SPACE)  # a button in focus is pressed once, not twice; from the beginning
+    check(opened, games[0], 60)
+    play.send_keys(Keys.SPACE)  # pressed once, not twice; starts at the beginning
     assert play.accessible_name == "Pause"
-    until(opened, lambda b: 0 < int(look(b)["slider"]) < 60)
-    press(opened, Keys.HOME)  # a step by hand ends it
+    until(opened, lambda b: 0 < int(page_content(b)["slider"]) < 60)
+    press(opened, Keys.HOME)  # a manual step pauses
     assert play.accessible_name == "Play"
-    check(opened, films[0], 0)
+    check(opened, games[0], 0)
 
 
-def test_links_lead_to_a_move_and_follow_what_is_shown(
-    opened: Browser, page: Path, films: list[dict[str, Any]]
+def test_address__shows_and_follows_the_position(
+    opened: Browser, page: Path, games: list[dict[str, Any]]
 ) -> None:
     opened.get("about:blank")
     opened.get(f"{page.as_uri()}#game=2&move=57")
-    check(opened, films[1], 57)
+    check(opened, games[1], 57)
     opened.execute_script("location.hash = 'game=1&move=9'")
-    until(opened, lambda b: look(b)["position"] == "move 9 of 60")
-    check(opened, films[0], 9)
+    until(opened, lambda b: page_content(b)["position"] == "move 9 of 60")
+    check(opened, games[0], 9)
     set_slider(opened, 33)
-    until(opened, lambda b: look(b)["hash"] == "#game=1&move=33")
-    for nonsense in ("game=9&move=900", "game=2&move=90"):  # as near as there is
+    until(opened, lambda b: page_content(b)["hash"] == "#game=1&move=33")
+    for nonsense in ("game=9&move=900", "game=2&move=90"):  # clamped
         opened.execute_script("location.hash = arguments[0]", nonsense)
-        until(opened, lambda b: look(b)["position"] == "move 90 of 90")
+        until(opened, lambda b: page_content(b)["position"] == "move 90 of 90")
     opened.execute_script("location.hash = 'game=x&move=<b>'")
-    until(opened, lambda b: look(b)["position"] == "move 0 of 60")
-    check(opened, films[0], 0)
+    until(opened, lambda b: page_content(b)["position"] == "move 0 of 60")
+    check(opened, games[0], 0)
 
 
-def test_a_game_is_chosen_from_the_list(opened: Browser, films: list[dict[str, Any]]) -> None:
+def test_game_list__shows_the_chosen_game(opened: Browser, games: list[dict[str, Any]]) -> None:
     options = opened.find_elements("css selector", "#game option")
-    told = [f"{n}. {film['choice']}" for n, film in enumerate(films, start=1)]
-    assert [option.get_attribute("textContent") for option in options] == told
+    labels = [f"{n}. {data['choice']}" for n, data in enumerate(games, start=1)]
+    assert [option.get_attribute("textContent") for option in options] == labels
     set_slider(opened, 40)
     choose(opened, "game", 1)
-    check(opened, films[1], 0)
+    check(opened, games[1], 0)
     set_slider(opened, 90)
-    check(opened, films[1], 90)
+    check(opened, games[1], 90)
     choose(opened, "game", 0)
-    check(opened, films[0], 0)
+    check(opened, games[0], 0)
 
 
-def test_on_a_phone_panels_are_stacked_and_nothing_scrolls_sideways(opened: Browser) -> None:
+def test_phone__stacks_panels_without_sideways_scrolling(opened: Browser) -> None:
     screen(opened, 390, 844)
     try:
         opened.refresh()
@@ -249,7 +249,7 @@ def test_on_a_phone_panels_are_stacked_and_nothing_scrolls_sideways(opened: Brow
         assert len(boxes) == len(PANELS)
         assert all((left, width) == (0, 390) for left, width, _, _ in boxes)
         assert all(a[3] <= b[2] for a, b in itertools.pairwise(boxes))
-        # The steps stay in reach, whatever is looked at.
+        # The controls stay visible.
         bottom = "return document.querySelector('.controls').getBoundingClientRect().bottom"
         assert opened.execute_script(bottom) == 844
         opened.execute_script("scrollTo(0, 1e6)")
@@ -258,7 +258,7 @@ def test_on_a_phone_panels_are_stacked_and_nothing_scrolls_sideways(opened: Brow
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_light_and_dark_follow_the_reader_and_the_button(opened: Browser) -> None:
+def test_theme__follows_the_system_and_the_button(opened: Browser) -> None:
     def tones() -> set[str]:
         found: set[str] = set(
             opened.execute_script(
@@ -281,12 +281,12 @@ def test_light_and_dark_follow_the_reader_and_the_button(opened: Browser) -> Non
         assert opened.execute_script(ground) != dark
         choose(opened, "game", 1)  # its graph is new
         assert tones() == {"light"}
-        assert opened.find_element("id", "theme").text == "Use dark theme"  # what a click leads to
+        assert opened.find_element("id", "theme").text == "Use dark theme"
     finally:
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_two_frames_in_a_notebook_do_not_meet(
+def test_notebook_frames__are_independent(
     browser: Browser, records: list[Record], tmp_path: Path
 ) -> None:
     shown = [*records, played(0).record()]  # the last has not begun
@@ -299,17 +299,17 @@ def test_two_frames_in_a_notebook_do_not_meet(
             browser.switch_to.frame(index)
             for _ in range(steps):
                 click(browser, "next")
-            positions.append(look(browser)["position"])
+            positions.append(page_content(browser)["position"])
             browser.switch_to.default_content()
         assert positions == ["move 2 of 60", "move 3 of 90", "move 0 of 0"]
         browser.switch_to.frame(0)
-        assert look(browser)["position"] == "move 2 of 60"
+        assert page_content(browser)["position"] == "move 2 of 60"
         browser.switch_to.default_content()
         assert browser.execute_script("return [document.title, location.hash]") == ["n", ""]
 
 
 @pytest.mark.parametrize("width", [960, 1250])
-def test_a_frame_in_a_notebook_is_as_high_as_its_page(
+def test_notebook_frame__has_the_height_of_its_page(
     browser: Browser, tmp_path: Path, width: int
 ) -> None:
     notebook = tmp_path / "notebook.html"

@@ -1,0 +1,318 @@
+"""Tests of web/replay_page.py: the data and the HTML of replay pages."""
+
+import base64
+import gzip
+import hashlib
+import html
+import itertools
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from positions import game_at, other_board_data, random_walk, write_board
+
+from tokaido_env import Game, Record, RecordError
+from tokaido_env.__main__ import main
+from tokaido_env.core.actions import IDS
+from tokaido_env.record import load, save
+from tokaido_env.render.narration import display_names
+from tokaido_env.render.svg import panels_of
+from tokaido_env.web.replay_page import MAX_GAMES, replay_page, scrubber
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+Data = dict[str, Any]
+Output = pytest.CaptureFixture[str]
+
+
+class Reader(HTMLParser):
+    """Parser that collects the elements of a page and their texts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.texts.append("")
+        self.inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.texts[-1] += data
+
+    def of(self, tag: str) -> list[str]:
+        """Return the text at the beginning of each element with a tag."""
+        named = zip(self.elements, self.texts, strict=True)
+        return [text for (name, _), text in named if name == tag]
+
+
+def games_of(page: str) -> list[Data]:
+    return [json.loads(text) for text in Reader(page).of("script")[:-1]]
+
+
+def played(steps: int, seed: int = 5) -> Game:
+    """Return a game after a number of events, including chance."""
+    return random_walk(seed, steps)
+
+
+@pytest.fixture(scope="module")
+def golden() -> list[Record]:
+    return load(GOLDEN)
+
+
+def test_moves__has_a_sentence_for_every_event(golden: list[Record]) -> None:
+    (game_data,) = games_of(replay_page(golden[1:2]))
+    events = golden[1].events
+    assert len(game_data["moves"]) == len(events)
+    names = game_data["names"]
+    for (number, seat, sentence), event in zip(game_data["moves"], events, strict=True):
+        assert sentence.isprintable()
+        assert (seat is None) == event.startswith(("boutique", "side"))
+        assert sentence.startswith("The " if seat is None else f"{names[seat]} ")
+        if event.startswith("roll:"):
+            values = [f" {value}" for value in event.removeprefix("roll:").split("/")]
+            assert re.findall(r" \d\b", sentence.partition("rolls")[2]) == values
+            assert f"leads round {number} " in sentence
+    rounds = [number for number, _, _ in game_data["moves"]]
+    assert rounds == sorted(rounds)
+    assert (rounds[0], rounds[-1]) == (0, golden[1].rounds)
+
+
+def test_packed__keeps_the_games_in_less_space(golden: list[Record]) -> None:
+    plain, packed = (replay_page(golden[1:3], packed=packed) for packed in (False, True))
+    assert len(packed) < len(plain) / 5
+    assert packed == replay_page(golden[1:3], packed=True)
+    scripts = Reader(packed).of("script")[:-1]
+    data = [json.loads(gzip.decompress(base64.b64decode(script))) for script in scripts]
+    assert data == games_of(plain)
+
+
+# The data of the page
+
+
+def panels_at(game_data: Data, move: int) -> dict[str, dict[str, str]]:
+    """Return the parts of each panel at a move, found naively."""
+    shown: dict[str, dict[str, str]] = {}
+    for panel, parts in game_data["panels"].items():
+        shown[panel] = {}
+        for part, changes in parts:
+            pairs = [changes[i : i + 2] for i in range(0, len(changes), 2)]
+            newest = [index for first, index in pairs if first <= move][-1:]
+            shown[panel][part] = game_data["markup"][newest[0]] if newest else ""
+    return shown
+
+
+def nonempty_parts(panels: dict[str, dict[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    return {name: [item for item in parts.items() if item[1]] for name, parts in panels.items()}
+
+
+def test_panels__give_every_picture_in_drawing_order() -> None:
+    record = played(110).record(["Ann", "Bob"])
+    (game_data,) = games_of(replay_page([record]))
+    again = Game(chance="explicit", seed=0)
+    for move, event in enumerate([*record.events, None]):
+        if move % 5 == 0 or event is None:
+            scene = replace(again.scene(), names=("Ann", "Bob"))
+            assert nonempty_parts(panels_at(game_data, move)) == nonempty_parts(panels_of(scene))
+        if event is not None:
+            again.play(event)
+
+
+def test_cells_rounds_and_graph__are_those_of_the_game(golden: list[Record]) -> None:
+    record = golden[0]
+    (game_data,) = games_of(replay_page([record]))
+    game, totals, rounds = Game(seed=0, chance="explicit"), [], {}
+    for move, event in enumerate([*record.events, None]):
+        first, second = game.scores()
+        pairs = zip(first.values(), second.values(), strict=True)
+        assert game_data["cells"][move] == list(itertools.chain(*pairs))
+        totals.append((first["total"], second["total"]))
+        rounds.setdefault(game.rounds, move)
+        if event is not None:
+            game.play(event)
+    assert game_data["rounds"] == [list(item) for item in rounds.items()]
+    assert game_data["rows"] == [
+        *("pilgrim: faith", "merchant: commerce", "artist: culture", "total"),
+    ]
+    top = max(itertools.chain(*totals))
+    for seat in (0, 1):
+        (path,) = re.findall(rf'<path d="([^"]*)" class="way{seat}"', game_data["graph"])
+        heights = heights_of(path, len(totals) - 1)
+        for move, height in enumerate(heights):
+            assert abs(height * top - totals[move][seat]) < 0.1
+
+
+def heights_of(path: str, moves: int) -> list[float]:
+    """Return the height of a step line at each move, 0 to 1."""
+    start, *steps = re.findall(r"[MHV]([\d.]+) ?([\d.]*)", path)
+    known, level = {}, float(start[1])
+    turns = [float(number) for number, _ in steps[:-1]]
+    for across, down in zip(turns[::2], turns[1::2], strict=True):
+        known[round(across * moves / 1000)] = down
+    heights = []
+    for move in range(moves + 1):
+        level = known.get(move, level)
+        heights.append(1 - level / 1000)
+    return heights
+
+
+def test_page__of_games_that_have_hardly_begun() -> None:
+    (game_data,) = games_of(replay_page([Game(chance="explicit").record()]))
+    assert (game_data["moves"], game_data["rounds"], len(game_data["cells"])) == ([], [[0, 0]], 1)
+    assert "player_0 against player_1: unfinished, 0 rounds" in game_data["choice"]
+    game = game_at(round=190)
+    game.play("pilgrim")
+    (game_data,) = games_of(replay_page([game.record()]))
+    assert game_data["rounds"] == [[190, 0]]
+    assert [sentence for _, _, sentence in game_data["moves"]] == [
+        "player_0 takes the pilgrim's 2 to the garden, space 2",
+    ]
+
+
+class TempleAgent:
+    """Agent with values from the temple tracks and equal probabilities for legal actions."""
+
+    spec = "temple"
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        raise AssertionError("asked to act")
+
+    def judge(self, boards: Any, states: Any, legal: Any, keys: Any) -> tuple[Any, Any]:
+        actions = np.arange(len(IDS), dtype=np.uint64)
+        probabilities = (legal[:, None] >> actions & np.uint64(1)).astype(np.float32)
+        return probabilities / probabilities.sum(axis=1, keepdims=True), self.value(
+            states["temple"].astype(float)
+        )
+
+    @staticmethod
+    def value(temple: Any) -> Any:
+        return (temple[:, 0] - temple[:, 1]) / 8
+
+
+def test_agent__shows_its_win_estimates(golden: list[Record]) -> None:
+    record = golden[4]
+    page = replay_page([record], agent=TempleAgent())
+    (game_data,) = games_of(page)
+    assert game_data["rows"][-1] == "win estimate"
+    game, expected = Game(seed=0, chance="explicit"), None
+    for move, event in enumerate([*record.events, None]):
+        if game.player is not None:
+            expected = float(TempleAgent.value(game.state["temple"].astype(float))[0])
+        cells, bar = (
+            game_data["cells"][move],
+            panels_at(game_data, move)["heading"].get("value", ""),
+        )
+        assert len(cells) == 10
+        if expected is None:
+            assert [*cells[8:], bar] == ["–", "–", ""]
+        else:
+            shares = [f"{(1 + expected) / 2:.0%}", f"{(1 - expected) / 2:.0%}"]
+            assert cells[8:] == shares
+            assert shares[0] in bar
+        if event is not None:
+            game.play(event)
+    assert game_data["graph"].count("<figure>") == 2
+    with_none = games_of(replay_page([record]))[0]
+    assert with_none["graph"].count("<figure>") == 1
+    assert not any(part == "value" for part, _ in with_none["panels"]["heading"])
+
+
+# The page as a file
+
+
+def test_page__loads_nothing_and_runs_only_its_script(golden: list[Record]) -> None:
+    page = replay_page(golden[4:6])
+    assert page == replay_page(golden[4:6])
+    decisions = sum(event in IDS for record in golden[4:6] for event in record.events)
+    assert len(page.encode()) < 1.5e6 * decisions / 340
+    reader = Reader(page)
+    links = {"src", "href", "action", "data", "srcset", "poster", "background"}
+    for tag, attributes in reader.elements:
+        assert not links & attributes.keys()
+        assert not [name for name in attributes if name.startswith("on")]
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base")
+    assert "url(" not in page
+    assert "@import" not in page
+    assert set(re.findall(r"https?://[\w./]*", page)) == {"http://www.w3.org/2000/svg"}
+    *data, script = reader.of("script")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = [a["content"] for t, a in reader.elements if a.get("http-equiv")]
+    assert policy is not None
+    assert policy.startswith(f"default-src 'none'; script-src 'sha256-{digest}'; ")
+    assert len(data) == 2
+    assert not re.search("[<>&\u2028\u2029]", "".join(data))
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "$title${script}", "\u2028--><!-- & &lt; '\""])
+def test_page__shows_a_hostile_name_as_text(name: str) -> None:
+    game = played(20)
+    page = replay_page([game.record([name, "Bob"]), game.record(["plain", "Bob"])])
+    plain = replay_page([game.record(["plain", "Bob"])] * 2)
+    assert [tag for tag, _ in Reader(page).elements] == [tag for tag, _ in Reader(plain).elements]
+    shown = display_names((name, "Bob"))[0]
+    reader = Reader(page)
+    assert reader.of("title")[0] == f"{shown} against Bob"
+    assert f"1. {shown} against Bob: unfinished" in reader.of("option")[0]
+    game_data = games_of(page)[0]
+    assert game_data["names"] == [shown, "Bob"]
+    markup = "".join(game_data["markup"])
+    assert html.escape(shown) in markup
+    drawn = {tag for tag, _ in Reader(markup).elements}
+    assert drawn <= {"g", "title", "text", "path", "rect", "circle", "line", "svg"}
+
+
+def test_scrubber__is_the_page_in_a_sandboxed_frame(tmp_path: Path) -> None:
+    path = write_board(tmp_path / "other.toml", other_board_data())
+    game = Game(path, seed=1)
+    shown = scrubber(game)
+    (around, _), (tag, attributes) = Reader(shown._repr_html_()).elements
+    assert (around, tag) == ("div", "iframe")
+    assert attributes["srcdoc"] == shown.page == replay_page([game.record()], path)
+    assert attributes["sandbox"] == "allow-scripts"
+    assert scrubber(game.record(), path).page == shown.page
+    message = "^board: expected None, as the game has its board 'other', got 'greedy'; "
+    with pytest.raises(ValueError, match=message):
+        scrubber(game, "greedy")
+
+
+# The command
+
+
+def test_command__writes_a_page(tmp_path: Path, golden: list[Record], capsys: Output) -> None:
+    out = tmp_path / "games.html"
+    assert main(["replay", str(GOLDEN), "--game", "5", "--html", str(out)]) == 0
+    assert out.read_text(encoding="utf-8") == replay_page([golden[4]])
+    size = f"{out.stat().st_size / 1e6:.1f}"
+    assert capsys.readouterr().out == f"{out}: games 1, {size} MB\n"
+    assert list(tmp_path.iterdir()) == [out]
+    save([played(30).record()], tmp_path / "games.jsonl")
+    words = ["replay", str(tmp_path / "games.jsonl"), "--agent", "greedy", "--html", str(out)]
+    assert main(words) == 0
+    (game_data,) = games_of(out.read_text(encoding="utf-8"))
+    assert "100%" in "".join(game_data["markup"])
+
+
+@pytest.mark.parametrize("number", [0, MAX_GAMES + 1])
+def test_page__refuses_too_few_and_too_many_games(number: int) -> None:
+    with pytest.raises(ValueError, match=f"a page holds 1 to {MAX_GAMES} games, got {number}"):
+        replay_page([played(1).record()] * number)
+
+
+def test_page__refuses_an_untrue_record() -> None:
+    record = played(40).record()
+    events = (*record.events[:30], "pilgrim:swim", *record.events[31:])
+    with pytest.raises(RecordError, match="event 31 of 40"):
+        replay_page([replace(record, events=events)])
