@@ -1,4 +1,4 @@
-"""Measure agents against each other: `python evaluate.py --help`, as `tokaido evaluate`."""
+"""Run `tokaido evaluate` from a checkout: `python evaluate.py --help`."""
 
 import sys
 

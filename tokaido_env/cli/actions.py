@@ -1,6 +1,6 @@
-"""Print the actions, which players decide on, and the outcomes of chance.
+"""Print the tables of actions and of chance outcomes.
 
-A row has the id, the label, and what it is, with the number of its rule in docs/rules.md.
+A row has the id, the label and the meaning, with the number of its rule in docs/rules.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tokaido_env.core.constants import CHARACTERS, ICONS, SIDES, WARES
 
 _WAVE = ", with the wave held"
 
-# By the first word of a label; {} is what follows it.
+# By the first word of a label; {} is the next word.
 _MEANINGS = {
     "pilgrim": "take the pilgrim's die and walk on by it (R5.1)",
     "merchant": "take the merchant's die and go to {} (R4.1)",
@@ -28,7 +28,7 @@ _MEANINGS = {
     "gift": "give the front painting (R3.5)",
     "discard": "return a {} to the bag, one too many is held (R4.3, R7.4)",
 }
-# With the wave, what it changes, by the first word of the label.
+# Effects of the wave by the first word of a label.
 _WAVES = {
     "pilgrim": ": one step fewer, never under 1, or one more (R7.1)",
     "draw": ": one more (R7.3)",
@@ -38,7 +38,7 @@ _WAVES = {
 
 
 class Outcomes(NamedTuple):
-    """Outcomes of a chance phase, or of a step of the set-up."""
+    """Row of the outcomes of a chance phase, or of a step of the set-up."""
 
     phase: str
     ids: str
@@ -55,8 +55,13 @@ _OUTCOMES = (
         "board that differ",
     ),
     *(
-        Outcomes("SETUP", str(i), f"side:{who}={side}", f"the side of the {who}'s wave (R1.4)")
-        for who, sides in zip(CHARACTERS, SIDES, strict=True)
+        Outcomes(
+            "SETUP",
+            str(i),
+            f"side:{character}={side}",
+            f"the side of the {character}'s wave (R1.4)",
+        )
+        for character, sides in zip(CHARACTERS, SIDES, strict=True)
         for i, side in enumerate(sides)
     ),
     Outcomes(
@@ -77,14 +82,14 @@ _OUTCOMES = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables; return the exit status."""
+    """Run the command; return the exit status."""
     CommandParser("actions", __doc__).parse_args(arguments)
     print("\n\n".join(tables()))
     return 0
 
 
 def tables() -> list[str]:
-    """Return the two tables as text: actions, outcomes of chance."""
+    """Return the tables of actions and of outcomes as text."""
     actions = [f"{'id':>3}  {'action':<16} meaning"]
     actions += [f"{IDS[label]:>3}  {label:<16} {meaning_of(label)}" for label in LABELS]
     outcomes = [f"{'phase':<7} {'ids':<9} {'outcome':<25} meaning"]
@@ -93,17 +98,17 @@ def tables() -> list[str]:
 
 
 def meaning_of(label: str) -> str:
-    """Return what the action of a label is."""
+    """Return the meaning of an action by its label."""
     word, *details = label.split(":")
     if details == ["stay"]:
         rule = {"merchant": "R4.2", "artist": "R3.7"}[word]
         return f"take the {word}'s die and stay: no way has its length ({rule})"
     wave = _WAVES[word] if "wave" in details else ""
-    what = next(_things(word, details), "")
-    return _MEANINGS[word].format(what) + (f"{_WAVE}{wave}" if wave else "")
+    object_ = next(_objects(word, details), "")
+    return _MEANINGS[word].format(object_) + (f"{_WAVE}{wave}" if wave else "")
 
 
-def _things(word: str, details: Sequence[str]) -> Iterator[str]:
+def _objects(word: str, details: Sequence[str]) -> Iterator[str]:
     for detail in details:
         if word == "sell" and detail.isdigit():
             yield f"{detail} ware{'s' if detail != '1' else ''}"

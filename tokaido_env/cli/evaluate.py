@@ -130,8 +130,8 @@ def _parser() -> argparse.ArgumentParser:
     report = "write the results to this file as a page of HTML (default: none)"
     add("--report", type=Path, metavar="FILE", help=report)
     replays = (
-        "number of games of each match to write as pages to the folder of --report "
-        f"whose name ends in {FOLDER} (default: 2)"
+        "number of games of each match that --report links, as pages in a folder with its "
+        f"name and {FOLDER} (default: 2)"
     )
     add("--replays", type=int, metavar="N", help=replays)
     add("--all-matches", action="store_true", help=f"print more than {MOST_MATCHES} matches too")

@@ -1,7 +1,4 @@
-"""Print the layouts of what agents see.
-
-They are the observation, the board block, entities, and which entity each action is about.
-"""
+"""Print the layouts of the observation, the board block and entities, and the actions' entities."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def tables() -> list[str]:
-    """Return the tables as text: observation, board block, each kind of entity, actions."""
+    """Return the tables as text: observation, board block, each kind of entity, and actions."""
     shapes = {name: " x ".join(map(str, shape)) for name, shape in ENTITY_SHAPES.items()}
     entities = [
         table_of(f"{kind}: {shapes[kind]}, a kind of entity", features)
@@ -68,7 +65,7 @@ def actions_table() -> str:
 
 
 def _entity(token: int) -> tuple[str, int]:
-    """Return the kind of a token and its place among those of the kind."""
+    """Return the kind of a token and its index among that kind."""
     for kind, number in TOKENS.items():
         if token < number:
             return kind, token

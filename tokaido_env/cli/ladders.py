@@ -159,7 +159,7 @@ def place_agent(arguments: list[str]) -> int:
 
 
 def build_ladder(arguments: list[str]) -> int:
-    """PlayMatch a ladder of agents, weakest first, and write its matches and ratings to a file.
+    """Play the matches of a ladder, agents given weakest first, and write a ladder file.
 
     It takes as long as all of its matches: hours if agents search.
     """

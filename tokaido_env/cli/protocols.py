@@ -212,7 +212,10 @@ def _seconds(path: Path, chosen: Suite) -> float | None:
 
 
 def verify_submission(arguments: Sequence[str]) -> int:
-    """Verify a submission: replay its games, repeat decisions, and compute its numbers again."""
+    """Verify a submission: replay its games, repeat decisions, and compute its numbers again.
+
+    It takes minutes, or hours with --agent for an agent that searches.
+    """
     parser = evaluate_parser("verify", verify_submission)
     add = parser.add_argument
     submission = "file that suite --json wrote, with its records in the same folder"

@@ -48,20 +48,22 @@ def print_table(table: Table) -> None:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    shown = RichTable(
+    rich_table = RichTable(
         title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
     for column, header in enumerate(table.headers):
         if column == table.left:
-            shown.add_column(header, overflow="fold")
+            rich_table.add_column(header, overflow="fold")
         else:
-            shown.add_column(header, justify="right", no_wrap=True)
+            rich_table.add_column(header, justify="right", no_wrap=True)
     for number, row in enumerate(table.rows, start=1):
-        shown.add_row(*map(escape, row), end_section=bool(table.group) and not number % table.group)
+        rich_table.add_row(
+            *map(escape, row), end_section=bool(table.group) and not number % table.group
+        )
     console = Console()
     # Piped output needs no narrow columns.
     console = console if console.is_terminal else Console(width=max(console.width, 120))
-    console.print(shown)
+    console.print(rich_table)
 
 
 def _printable(table: Table) -> Table:
