@@ -1,15 +1,15 @@
-"""An engine in another language as an agent: they talk in lines over a pipe.
+"""An engine in another language as an agent, over a pipe.
 
     cc -O2 -o engine agents/engine.c
     tokaido evaluate python:agents.engine:Engine,command=./engine random --games 100
 
 For each decision the engine reads two lines and writes one, which it must flush:
 
-    position {...}         the position as JSON, as `Game.to_dict` gives it
+    position {...}         the position as JSON, as `Game.to_dict` returns it
     legal LABEL LABEL ...  the legal actions
-    LABEL                  the answer of the engine
+    LABEL                  the engine's answer
 
-The input ends when the match does. `engine.c` is an engine of this kind.
+The input ends when the match does. `engine.c` is such an engine.
 """
 
 import json
@@ -22,10 +22,10 @@ from tokaido_env import Game
 
 
 class Engine:
-    """Plays what a program answers.
+    """Plays the answers of a program.
 
     Args:
-        command: starts the program.
+        command: the command that starts the program.
     """
 
     def __init__(self, command: str) -> None:

@@ -1,9 +1,9 @@
-"""A language model as an agent, through an HTTP interface as OpenAI's: most servers have one.
+"""A language model as an agent, over an HTTP interface like OpenAI's, which most servers have.
 
     export OPENAI_BASE_URL=http://localhost:11434/v1
     tokaido evaluate python:agents.language_model:LanguageModel,model=llama3.2 random --games 2
 
-`OPENAI_API_KEY` is sent where it is set. A game has about 150 decisions, and each is a call.
+The program sends `OPENAI_API_KEY` if it is set. A game has about 150 decisions, and each is a call.
 """
 
 import json
@@ -12,15 +12,15 @@ import urllib.request
 
 from tokaido_env.text import TextAgent, TextFormat, TextPlayer
 
-SECONDS = 120.0  # to wait for an answer
+TIMEOUT = 120.0  # seconds
 
 
 class LanguageModel(TextAgent):
-    """Plays what a model answers; loses a game in which it does not answer with a legal action.
+    """Plays the answers of a model; an answer without a legal action loses the game.
 
     Args:
-        model: its name on the server.
-        legal: "listed": prompts list the legal actions; "unlisted": the model knows the rules.
+        model: the name of the model on the server.
+        legal: "listed" for prompts with the legal actions, "unlisted" for prompts without.
     """
 
     def __init__(self, model: str, legal: str = "listed") -> None:
@@ -30,10 +30,10 @@ class LanguageModel(TextAgent):
 
     def respond(self, prompt: str) -> str:
         """Return the answer of the model to a prompt."""
-        asked = {"model": self.model, "messages": [{"role": "user", "content": prompt}]}
+        body = {"model": self.model, "messages": [{"role": "user", "content": prompt}]}
         headers = {"Content-Type": "application/json"}
         if key := os.environ.get("OPENAI_API_KEY"):
             headers["Authorization"] = f"Bearer {key}"
-        request = urllib.request.Request(self.url, json.dumps(asked).encode(), headers)
-        with urllib.request.urlopen(request, timeout=SECONDS) as response:
+        request = urllib.request.Request(self.url, json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
             return str(json.load(response)["choices"][0]["message"]["content"])

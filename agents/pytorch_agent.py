@@ -25,7 +25,7 @@ class TorchAgent:
     """Plays the legal action with the highest score.
 
     Args:
-        file: weights of `new_network`, from `imitate` or from your own training.
+        file: the weights of a `new_network`, from `imitate` or from your own training.
     """
 
     def __init__(self, file: str) -> None:
@@ -45,22 +45,24 @@ def imitate(file: str, steps: int) -> None:
     torch.manual_seed(0)
     network, teacher, batch = new_network(), make("greedy"), Batch(256)
     optimizer = torch.optim.Adam(network.parameters(), 1e-3)
-    turn = batch.reset(seed=0)
+    timestep = batch.reset(seed=0)
     for _ in range(steps):
         keys = batch.keys(batch.all_games)
         actions = teacher.act(batch.boards, batch.states, batch.legal, keys)
-        scores = network(torch.from_numpy(turn.observation))
-        scores = scores.masked_fill(torch.from_numpy(turn.mask) == 0, -1e9)
+        scores = network(torch.from_numpy(timestep.observation))
+        scores = scores.masked_fill(torch.from_numpy(timestep.mask) == 0, -1e9)
         loss = nn.functional.cross_entropy(scores, torch.from_numpy(actions))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        turn = batch.step(actions)
+        timestep = batch.step(actions)
     torch.save(network.state_dict(), file)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="A network that imitates greedy.")
-    parser.add_argument("file", help="where to save the weights")
-    parser.add_argument("--steps", type=int, default=300, help="decisions a game (default: 300)")
+    parser.add_argument("file", help="file for the weights")
+    parser.add_argument(
+        "--steps", type=int, default=300, help="decisions in each of 256 games (default: 300)"
+    )
     imitate(**vars(parser.parse_args()))

@@ -1,4 +1,4 @@
-"""A model of Stable-Baselines3 as an agent: it learns against `greedy`, then plays.
+"""A Stable-Baselines3 model as an agent: it learns against `greedy`, then plays.
 
 python agents/sb3_agent.py model.zip --steps 50000
 tokaido evaluate python:agents.sb3_agent:SB3Agent,file=model.zip random --games 100
@@ -14,10 +14,10 @@ from tokaido_env.sb3 import TokaidoVecEnv
 
 
 class SB3Agent:
-    """Plays the action that the model holds best.
+    """Plays the likeliest action of a model.
 
     Args:
-        file: a `MaskablePPO` that has learnt in a `TokaidoVecEnv` or in `TokaidoDuo-v0`.
+        file: a saved `MaskablePPO` that was trained in `TokaidoVecEnv` or `TokaidoDuo-v0`.
     """
 
     def __init__(self, file: str) -> None:
@@ -41,6 +41,8 @@ def train(file: str, steps: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="MaskablePPO against greedy.")
-    parser.add_argument("file", help="where to save the model")
-    parser.add_argument("--steps", type=int, default=50_000, help="decisions (default: 50000)")
+    parser.add_argument("file", help="file for the model")
+    parser.add_argument(
+        "--steps", type=int, default=50_000, help="decisions of the learner (default: 50000)"
+    )
     train(**vars(parser.parse_args()))

@@ -1,8 +1,6 @@
-"""An agent written by hand: it moves its pilgrim to spaces with something to visit.
+"""A hand-written agent: it moves its pilgrim to stations with something to visit.
 
-In the root of the checkout:
-
-    tokaido evaluate python:agents.temple_bot:TempleBot random --games 1000
+tokaido evaluate python:agents.temple_bot:TempleBot random --games 1000
 """
 
 import numpy as np
@@ -11,14 +9,14 @@ from tokaido_env import Game
 
 
 class TempleBot:
-    """Visits if it can; else moves the pilgrim to where it can; else plays at random."""
+    """Visits if it can, else moves the pilgrim to a station to visit, else plays at random."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
         """Return the label of a legal action.
 
         Args:
-            game: a copy of the game, to try actions with; its dice are not those of the match.
-            rng: the agent's own random numbers, from the seed of the match.
+            game: a copy of the game to try actions on; its dice are not those of the match.
+            rng: the agent's random numbers, from the seed of the match.
         """
         labels = game.legal_labels()
         if "visit" in labels:

@@ -1,48 +1,42 @@
-"""Positions whose value can be computed: the last picks of the last round, solved by hand."""
+"""Positions with a known value: the last picks of the last round, solved by exhaustive search."""
 
 import itertools
 from collections.abc import Iterator
 
-import numpy as np
+from networks import random_play
 
 from tokaido_env import Game
 from tokaido_env.core.state import CHANCE_PHASES
 
-MOST_BEHIND = 1000  # positions behind one that is solved here
+MAX_POSITIONS = 1000  # behind one that is solved
 
 
 def last_positions(dice: int = 1) -> Iterator[Game]:
-    """The last picks of the last round, scores level, where not every action is as good.
+    """Yield last picks of the last round with level scores, where not all actions are equally good.
 
     Args:
-        dice: at most so many are left. The other player decides too if there are two.
+        dice: the highest number of dice left; with two the other player decides too.
     """
-    for seed in range(200):
-        game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
-        while not game.is_over and game.rounds < 30:
-            if game.phase in CHANCE_PHASES:
-                labels, odds = zip(*game.outcomes(), strict=True)
-                game.play(labels[rng.choice(len(labels), p=odds)])
-                continue
-            if len(game.to_dict()["dice_left"]) <= dice and len(game.legal_actions()) > 1:
-                level = game.copy()
-                for name in ("temple", "garden", "gold", "gifted", "coins"):
-                    level.states[name] = level.states[name][:, :1]
-                level.states["end_triggered"] = 1
-                if is_small(level) and len({round(v, 6) for v in solve(level).values()}) > 1:
-                    yield level
-            labels = [label for label in game.legal_labels() if label != "pass"]
-            game.play(labels[rng.integers(len(labels))] if labels else "pass")
+    for game, _ in random_play(games=200, max_rounds=30):
+        if game.phase in CHANCE_PHASES or len(game.legal_actions()) < 2:
+            continue
+        if len(game.to_dict()["dice_left"]) <= dice:
+            level = game.copy()
+            for name in ("temple", "garden", "gold", "gifted", "coins"):
+                level.states[name] = level.states[name][:, :1]
+            level.states["end_triggered"] = 1
+            if is_small(level) and len({round(v, 6) for v in solve(level).values()}) > 1:
+                yield level
 
 
 def is_small(game: Game) -> bool:
-    """Whether solving a position takes no more than a second."""
-    behind = itertools.islice(positions_behind(game), MOST_BEHIND)
-    return sum(1 for _ in behind) < MOST_BEHIND
+    """Return whether solving a position takes at most a second."""
+    behind = itertools.islice(positions_behind(game), MAX_POSITIONS)
+    return sum(1 for _ in behind) < MAX_POSITIONS
 
 
 def solve(game: Game) -> dict[int, float]:
-    """The result that player_0 can expect under best play after each legal action."""
+    """Return the expected result of player_0 under best play, by legal action."""
     values = {}
     for action in game.legal_actions():
         after = game.copy()
@@ -65,12 +59,12 @@ def expected_result(game: Game) -> float:
 
 
 def best(game: Game, values: dict[int, float]) -> float:
-    """The best of the values of actions, for the player to decide."""
+    """Return the best of the values of actions for the player to decide."""
     return (max if game.player == 0 else min)(values.values())
 
 
 def decides_twice(game: Game) -> bool:
-    """Whether the player to decide may decide again at once."""
+    """Return whether the player to decide may decide again at once."""
     player = game.player
     for action in game.legal_actions():
         after = game.copy()
@@ -81,7 +75,7 @@ def decides_twice(game: Game) -> bool:
 
 
 def positions_behind(game: Game) -> Iterator[Game]:
-    """A position and all that can come of it."""
+    """Yield a position and all positions that it can lead to."""
     yield game
     if game.is_over:
         return

@@ -236,7 +236,11 @@ def test_a_wrong_reset_changes_nothing(
         ({"see_board": True, "observation": "entities"}, ValueError, "^see_board: expected False"),
         ({"render_mode": "sixel"}, ValueError, "render_mode: expected one of None.*, got 'sixel'"),
         ({"board": "honshu"}, BoardError, "unknown board 'honshu': expected one of shikoku"),
-        ({"opponent": "grumpy"}, AgentError, "unknown agent 'grumpy': expected one of"),
+        (
+            {"opponent": "grumpy"},
+            AgentError,
+            "unknown agent 'grumpy': the nearest is 'greedy'; exp",
+        ),
         ({"opponent": []}, ValueError, "opponents: expected at least one, got none"),
         ({"seat": 2}, ValueError, "seat: expected one of 0, 1, 'alternate', 'random', got 2"),
     ],

@@ -59,7 +59,7 @@ def test_boards_that_differ_in_one_byte_are_different() -> None:
 def test_rows_that_were_told_stay_when_all_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     make = Counted()
     kept = BoardCache(make, (), np.int64)
-    monkeypatch.setattr(board_cache, "MAX_BYTES", 20 * kept._bytes_a_board())
+    monkeypatch.setattr(board_cache, "MAX_BYTES", 20 * kept._bytes_per_board())
     boards = mixed(0, 15)
     table, which = kept.rows(boards)
     assert all(agrees(kept, mixed(seed, 15)) for seed in range(1, 30))
@@ -72,7 +72,7 @@ def test_a_pool_of_the_largest_size_is_held() -> None:
     """Of `EVAL_TABLES`, and of what a network of the usual width reads of boards."""
     for shape, dtype in (((), EVAL_TABLES), ((LayerSizes().first,), np.float32)):
         kept = BoardCache(Counted(), shape, dtype)
-        assert MAX_BOARDS * kept._bytes_a_board() <= board_cache.MAX_BYTES
+        assert MAX_BOARDS * kept._bytes_per_board() <= board_cache.MAX_BYTES
 
 
 def test_a_board_that_no_row_can_be_made_of_spoils_no_other() -> None:

@@ -235,4 +235,4 @@ def test_what_is_no_action_is_refused(choice: Any) -> None:
 )
 def test_a_parameter_out_of_range_is_refused(parameter: Parameter, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        parameter.read(text)
+        parameter.parse(text)

@@ -33,7 +33,7 @@ def test_advantages_are_sums_of_what_came_with_signs() -> None:
             for k in range(t, ppo.STEPS):
                 delta = reward[k, game] + sign[k, game] * values[k + 1, game] - values[k, game]
                 total += weight * delta
-                weight *= ppo.LAMBDA * sign[k, game]
+                weight *= ppo.GAE_LAMBDA * sign[k, game]
             assert found[t, game] == pytest.approx(total, abs=1e-4)
 
 
@@ -43,7 +43,7 @@ def test_what_is_collected_is_what_was_played() -> None:
     ppo.collect(network, batch, batch.reset(seed=3), rollout)
     turn = other.reset(seed=3)
     for t in range(ppo.STEPS):
-        assert np.array_equal(rollout.seen[t].numpy(), turn.observation)
+        assert np.array_equal(rollout.observation[t].numpy(), turn.observation)
         assert np.array_equal(rollout.mask[t].numpy(), turn.mask.astype(bool))
         mover = turn.mover.copy()
         turn = other.step(rollout.action[t].numpy())

@@ -13,19 +13,19 @@ from tokaido_env.agents.eval_tables import N_TERMS, TERMS, load_weights
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import tune_heuristic as tune
-from tune_heuristic import Positions, fit, join, weights_text
+from tune_heuristic import Samples, fit, join, weights_text
 
 Output = pytest.CaptureFixture[str]
 
 
-def made_up(weights: np.ndarray, n: int) -> Positions:
-    """Positions whose labels are results drawn with the chances that the weights give."""
+def made_up(weights: np.ndarray, n: int) -> Samples:
+    """Samples whose labels are results drawn with the chances that the weights give."""
     rng = np.random.default_rng(0)
     terms = rng.integers(-3, 4, (n, N_TERMS)).astype(np.float32)
-    taper = rng.random(n).astype(np.float32)
-    log_odds = (terms * (weights[0] * (1 - taper[:, None]) + weights[1] * taper[:, None])).sum(1)
+    phase = rng.random(n).astype(np.float32)
+    log_odds = (terms * (weights[0] * (1 - phase[:, None]) + weights[1] * phase[:, None])).sum(1)
     results = rng.random(n) < 1 / (1 + np.exp(-log_odds))
-    return Positions(terms, taper, results.astype(np.float32))
+    return Samples(terms, phase, results.astype(np.float32))
 
 
 def test_the_fit_finds_the_weights_behind_results() -> None:

@@ -1,4 +1,4 @@
-"""Agents: players to train against and to measure with, made from spec strings.
+"""Agents made from spec strings: opponents for training and for measurements.
 
 >>> from tokaido_env import agents
 >>> agents.make("greedy").spec

@@ -1,4 +1,4 @@
-"""The simplest agents; their play is the kernels of `tokaido_env.core.bots`."""
+"""The agents `random` and `greedy`, on the kernels of `tokaido_env.core.bots`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOWER_HALF = np.uint64(2**32 - 1)
 
 
 class RandomAgent(Agent):
-    """Each legal action with equal probability."""
+    """Takes each legal action with equal probability."""
 
     spec = "random"
     bot = RANDOM
@@ -26,11 +26,11 @@ class RandomAgent(Agent):
 
 
 class GreedyAgent(Agent):
-    """The best immediate change in score margin (`bots.greedy_action`).
+    """Takes the action with the best immediate change in score margin (`bots.greedy_action`).
 
     Args:
-        epsilon: the probability of a random action instead: weaker players, for the gap between
-            `random` and `greedy`.
+        epsilon: the probability of a random action instead. It gives epsilon baselines, weaker
+            agents between `random` and `greedy`.
     """
 
     may_fail = False
@@ -48,7 +48,7 @@ class GreedyAgent(Agent):
         if self.epsilon:
             at_random = np.empty(len(states), np.int64)
             random_actions(legal, keys, at_random)
-            # Both agents choose by the upper half of the key.
+            # The upper half of the key chooses the action.
             chance = (keys & _LOWER_HALF) / 2.0**32
             actions = np.where(chance < self.epsilon, at_random, actions)
         return actions

@@ -1,10 +1,10 @@
-"""A search that knows its opponent: an approximate best response to one agent.
+"""The agent `exploiter`: tree search for an approximate best response to one agent.
 
-The tree is that of `policy_search`, led by the champion's network, but where the opponent decides
-there is nothing to search: its own play answers (`opponent`), surely or by its odds. What an agent
-loses to this searcher it loses to who knows it: a lower bound of how far it can be exploited, as
-local best response is for poker programs (Lisý and Bowling 2017, "Equilibrium approximation quality
-of current no-limit poker bots"). More simulations may find more.
+It searches as `policy_search` with the champion's network. Where the opponent decides, the
+opponent's own play (`opponent_model`) gives the odds of its replies. What the victim loses to this
+search is a lower bound of its exploitability, as with local best response for poker programs (Lisý
+and Bowling 2017, "Equilibrium approximation quality of current no-limit poker bots"). More
+simulations may find more.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from tokaido_env.core.arguments import repr_short
 
 
 class ExploiterAgent(SearchAgent):
-    """Tree search against one agent, whose replies it knows.
+    """Tree search against one agent, with a model of its replies.
 
-    It knows how the agent decides, not with what luck: neither the game's nor what the agent draws
-    for a decision.
+    The model has the agent's odds for each action. It knows neither the random numbers of the game
+    nor those of the agent.
 
     Args:
-        victim: the agent, one that answers without search.
+        victim: an agent that answers without search.
         sims: simulations for a decision, from 1.
 
     Raises:
-        AgentError: if nothing compiled tells what the victim answers.
+        AgentError: if the victim is not an agent with a compiled policy.
     """
 
     def __init__(self, victim: Agent, sims: int = 400) -> None:
         self.opponent = make_opponent_model(victim)
         if self.opponent is None:
             raise AgentError(
-                "exploiter: victim: expected an agent whose replies need no search: random, "
+                "exploiter: victim: expected an agent that does not search: random, "
                 "greedy[:epsilon=E], heuristic, champion, generalist "
                 f"or policy:PATH[,temperature=T], got {repr_short(victim.spec)}"
             )

@@ -1,7 +1,6 @@
-"""The networks that ship with the package, made and measured as their cards tell.
+"""The shipped networks: the champion for the default board, the generalist for any board.
 
-The champion is of the default board, the generalist of any: `docs/champion.md`,
-`docs/generalist.md`.
+`docs/champion.md` and `docs/generalist.md` are their model cards.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ GENERALIST = _FOLDER / "generalist.safetensors"
 
 
 def make_champion(sims: int | None = None, **options: Any) -> Agent:
-    """Return the champion: one forward pass a decision, or so many simulations led by it.
+    """Make the champion: one forward pass a decision or, with `sims`, a tree search.
 
     Args:
         sims: simulations for a decision.
-        options: of the search, `temperature`, `dice` and `chance` as of `PolicySearchAgent`.
+        options: the search's `temperature`, `dice` and `chance`, as for `PolicySearchAgent`.
 
     Raises:
-        AgentError: if there are options, but no search.
+        AgentError: if there are options without `sims`.
     """
-    return _made("champion", CHAMPION, sims, options)
+    return _make("champion", CHAMPION, sims, options)
 
 
 def make_generalist(sims: int | None = None, **options: Any) -> Agent:
-    """Return the generalist, as `make_champion`."""
-    return _made("generalist", GENERALIST, sims, options)
+    """Make the generalist, as `make_champion`."""
+    return _make("generalist", GENERALIST, sims, options)
 
 
-def _made(name: str, path: Path, sims: int | None, options: dict[str, Any]) -> Agent:
+def _make(name: str, path: Path, sims: int | None, options: dict[str, Any]) -> Agent:
     if sims is not None:
         config = network_search_config(sims, **options)
         return PolicySearchAgent.from_policy(

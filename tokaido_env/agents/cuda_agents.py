@@ -1,4 +1,4 @@
-"""The heuristic and networks on a GPU, so that opponents stay there with the games.
+"""The heuristic and policy networks on a GPU, as opponents for `CudaBatch`.
 
     from tokaido_env.agents.cuda_agents import CudaHeuristic, CudaPolicy
 
@@ -7,9 +7,9 @@
     batch.reset(seed=0)
     batch.step(opponent.decide())
 
-The functions are those that play on a CPU, one thread a position. A GPU rounds fused products once:
-evaluations differ from a CPU's in their last bits, and a choice where two actions are as good but
-for these.
+The functions are those for a CPU, with one thread for each position. A GPU rounds fused products
+once, so that evaluations differ from a CPU's in their last bits, and with them the choice between
+actions that are equally good.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tokaido_env.cuda import CudaBatch, launch
 from tokaido_env.cuda_kernels import Games
 
 CHUNK = 16_384
-"""Positions that are evaluated at a time by networks: each takes some 20 KB of the GPU's memory."""
+"""Positions that a network evaluates at once; each takes about 20 KB of GPU memory."""
 
 _SCRATCH = aligned(SCRATCH)
 
@@ -47,7 +47,7 @@ class CudaHeuristic:
     """`heuristic` for the games of a batch on a GPU.
 
     Args:
-        batch: whose games it decides in.
+        batch: the batch of the games.
     """
 
     def __init__(self, batch: CudaBatch) -> None:
@@ -58,7 +58,7 @@ class CudaHeuristic:
         self._moves = cuda.device_array(len(batch), np.int64)
 
     def decide(self) -> Any:
-        """Return its move in each game, int64 (n,) on the GPU; NO_ACTION where nothing is legal."""
+        """Return an action for each game, int64 (n,) on the GPU; NO_ACTION where none is legal."""
         launch(
             choose_by_heuristic, len(self._batch), self._batch.games, self._eval_tables, self._moves
         )
@@ -66,16 +66,16 @@ class CudaHeuristic:
 
 
 class CudaPolicy:
-    """A network for the games of a batch on a GPU: its policy and its value.
+    """A policy network for the games of a batch on a GPU.
 
     Args:
-        batch: whose games it decides in.
+        batch: the batch of the games.
         policy: the network.
         temperature: as for `PolicyAgent`.
 
     Attributes:
-        logits: float32 (n, N_ACTIONS) on the GPU, by the last `decide`; -inf where illegal.
-        values: float32 (n,) on the GPU, for who decides; 0 where nothing is legal.
+        logits: float32 (n, N_ACTIONS) on the GPU, from the last `decide`; -inf where illegal.
+        values: float32 (n,) on the GPU, for the player to decide; 0 where nothing is legal.
     """
 
     def __init__(self, batch: CudaBatch, policy: Policy, temperature: float = 0.0) -> None:
@@ -83,11 +83,11 @@ class CudaPolicy:
         boards = batch.host().boards
         self._eval_tables = cuda.to_device(eval_tables_of(boards).astype(aligned(EVAL_TABLES)))
         weights, rows = policy.network().for_boards(boards)
-        one = (
+        single = (
             weights.first_bias if name == "first_bias" else array[:1]
             for name, array in weights._asdict().items()
         )
-        self._weights = Weights(*(cuda.to_device(np.ascontiguousarray(array)) for array in one))
+        self._weights = Weights(*(cuda.to_device(np.ascontiguousarray(array)) for array in single))
         self._rows = cuda.to_device(np.broadcast_to(rows, len(boards)).copy())
         self._workspaces = _workspaces(weights, min(CHUNK, len(batch)))
         self.logits = cuda.device_array((len(batch), N_ACTIONS), np.float32)
@@ -95,11 +95,11 @@ class CudaPolicy:
         self._moves = cuda.device_array(len(batch), np.int64)
 
     def decide(self) -> Any:
-        """Return its move in each game, int64 (n,) on the GPU; NO_ACTION where nothing is legal."""
-        n, room = len(self._batch), len(self._workspaces.units)
-        for first in range(0, n, room):
+        """Return an action for each game, int64 (n,) on the GPU; NO_ACTION where none is legal."""
+        n, chunk = len(self._batch), len(self._workspaces.units)
+        for first in range(0, n, chunk):
             launch(
-                *(choose_by_network, min(room, n - first), self._batch.games, self._eval_tables),
+                *(choose_by_network, min(chunk, n - first), self._batch.games, self._eval_tables),
                 *(self._rows, self._weights, self._workspaces, first, self.temperature),
                 *(self.logits, self.values, self._moves),
             )
@@ -107,11 +107,11 @@ class CudaPolicy:
 
 
 def choose_by_heuristic(games: Games, eval_tables: Any, moves: Any) -> None:
-    """Write the heuristic's move in each game.
+    """Write the heuristic's action in each game.
 
     Args:
-        games: all of them.
-        eval_tables: twins of `EVAL_TABLES` (b,), of the boards.
+        games: the games of the batch.
+        eval_tables: `EVAL_TABLES` (b,) of the boards, with aligned fields.
         moves: int64 (n,).
     """
     i = cuda.grid(1)
@@ -137,16 +137,16 @@ def choose_by_network(
     values: Any,
     moves: Any,
 ) -> None:
-    """Evaluate as many games as there are workspaces, from the first on, and choose in them.
+    """Evaluate as many games as there are workspaces, from `first` on, and choose actions.
 
     Args:
-        games: all of them.
-        eval_tables: twins of `EVAL_TABLES` (b,), of the boards.
+        games: the games of the batch.
+        eval_tables: `EVAL_TABLES` (b,) of the boards, with aligned fields.
         rows: int64 (b,), of the network's first bias on each board.
-        network: `Weights`, of one copy.
-        workspaces: `Workspace` with one axis more, first.
+        network: `Weights` with one copy.
+        workspaces: `Workspace` with one more axis, first.
         first: the first game.
-        temperature: of the policy.
+        temperature: as for `PolicyAgent`.
         logits: float32 (n, N_ACTIONS), written.
         values: float32 (n,), written.
         moves: int64 (n,), written.
@@ -172,14 +172,14 @@ def choose_by_network(
 
 
 def _workspaces(weights: Weights, n: int) -> Workspace:
-    """Return what forward passes of n positions write to, on the GPU."""
-    layers, widest, result = workspace_sizes(weights)
+    """Return workspaces for n positions on the GPU."""
+    layers, widest, afterstate = workspace_sizes(weights)
     new = cuda.device_array
     return Workspace(
         copy=new(n, np.int64),
         scratch=new(n, _SCRATCH),
         layers=new((n, layers), np.float32),
-        afterstates=new((n, MAX_LEGAL, result), np.float32),
+        afterstates=new((n, MAX_LEGAL, afterstate), np.float32),
         units=new((n, widest), np.int64),
         values=new((n, widest), np.float32),
         logits=new((n, N_ACTIONS), np.float32),

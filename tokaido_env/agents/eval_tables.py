@@ -1,4 +1,4 @@
-"""What the hand-written evaluation is made of: terms, their weights, and tables of the board."""
+"""The terms of the hand-written evaluation, their weights, and tables of the board for it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import read_toml
 
-# A term is of a player; what counts is how far player_0 is ahead in it. "Now" is with the dice that
-# are left in the round, by the share of them that the player will pick, in sixths; "next" is with
-# the next roll, in faces of the die.
+# The terms of one player; the evaluation weighs how far player_0 is ahead in each. "Now" counts the
+# dice left in the round, times the share of them that the player will pick, in sixths. "Next"
+# counts the next roll, in faces of the die. Names and meanings are part of the hash
+# `network_inputs.INPUTS_HASH`: a change of one letter makes policy files unusable.
 TERMS = (
     ("faith", "points of faith"),
     ("commerce", "points of commerce"),
@@ -67,25 +68,26 @@ TERMS = (
 N_TERMS = len(TERMS)
 WEIGHTS_FILE = Path(__file__).resolve().parent / "heuristic.toml"
 
-# What the evaluation reads beside the board: its weights, and tables derived from the board.
 EVAL_TABLES = np.dtype(
     [
         ("weights", "<i2", (2, N_TERMS)),  # opening, ending, in WEIGHT_UNIT
-        ("gift_faces", "i1", (2, MAX_DIE + 1, 8, 4)),  # [inspired, die, area, icon]: 6 = in reach
+        ("gift_faces", "i1", (2, MAX_DIE + 1, 8, 4)),  # [inspired, die, area, icon]: 6 if in reach
         ("most_drawn", "i1", (MAX_DIE + 1, 12)),  # [die, town]: largest mountain number in reach
         ("draw_faces", "i1", (CAPACITY + 1, 12)),  # [room, town]: wares by all faces together
         ("best_price", "i1", 4),  # of a ware, at any boutique
     ]
 )
-WEIGHT_UNIT = 1 / 4096
-"""Weights are whole numbers of this much log-odds."""
-_MOST_WEIGHT = 7.99  # as 16 bits hold it in this unit
+"""The weights of the evaluation, and tables that follow from a board."""
 
-# Row 0 of `gift_faces` counts the faces of the die whose move reaches the icon.
+WEIGHT_UNIT = 1 / 4096
+"""Weights are multiples of this log-odds."""
+_MAX_WEIGHT = 7.99  # the largest that 16 bits hold in this unit
+
+# Row 0 of `gift_faces` counts the faces of the die with a move that reaches the icon.
 ANY_DIE = 0
 SIXTHS = 6
 
-_FIRST_MOUNTAIN = len(COASTAL_TOWNS)  # its bit of the towns
+_FIRST_MOUNTAIN_BIT = len(COASTAL_TOWNS)
 
 _NAMES = [name for name, _ in TERMS]
 
@@ -94,8 +96,7 @@ def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
     """Return the weights of a file, float32 (2, N_TERMS): opening, ending.
 
     Raises:
-        ValueError: if the file does not hold two numbers, of at most 7.99 on either side of 0, for
-            each of `TERMS`.
+        ValueError: if the file does not contain two numbers from -7.99 to 7.99 for each term.
     """
     table = read_toml(path).get("weights")
     if not isinstance(table, dict):
@@ -105,24 +106,24 @@ def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
         raise ValueError(f"{path}: weights: missing or unknown: {escape_text(wrong, 200)}")
     for name, pair in table.items():
         right = isinstance(pair, list) and len(pair) == 2
-        if not right or not all(type(x) in (int, float) and abs(x) <= _MOST_WEIGHT for x in pair):
+        if not right or not all(type(x) in (int, float) and abs(x) <= _MAX_WEIGHT for x in pair):
             raise ValueError(
-                f"{path}: weights: {name}: expected two numbers from {-_MOST_WEIGHT} to "
-                f"{_MOST_WEIGHT}, got {repr_short(pair)}"
+                f"{path}: weights: {name}: expected two numbers from {-_MAX_WEIGHT} to "
+                f"{_MAX_WEIGHT}, got {repr_short(pair)}"
             )
     return np.array([table[name] for name in _NAMES], np.float32).T.copy()
 
 
 def eval_tables_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return what the evaluation reads on each of the boards, `BOARD` (b,): `EVAL_TABLES` (b,)."""
-    table, which = _CACHE.rows(boards)
+    """Return the tables of boards, `BOARD` (b,), with the shipped weights: `EVAL_TABLES` (b,)."""
+    table, which = _TABLES_BY_BOARD.rows(boards)
     return table[which[0] :][:1] if len(which) == 1 else copy_rows(table, which)
 
 
 def eval_tables_with_weights(
     board: Board, weights: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.void]:
-    """Return what the evaluation reads on a board: `EVAL_TABLES` (1,).
+    """Return the tables of a board with other weights: `EVAL_TABLES` (1,).
 
     Args:
         board: the board.
@@ -141,12 +142,12 @@ def _make_tables(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     return eval_tables
 
 
-_CACHE = BoardCache(_make_tables, (), EVAL_TABLES)
+_TABLES_BY_BOARD = BoardCache(_make_tables, (), EVAL_TABLES)
 
 
 @entry
 def _fill_tables(boards: Any, eval_tables: Any) -> None:
-    """Fill the tables of boards, `BOARD` (b,) to `EVAL_TABLES` (b,), which are 0 before."""
+    """Fill the tables of boards, `BOARD` (b,); `eval_tables` is `EVAL_TABLES` (b,) of zeros."""
     for i in range(len(boards)):
         board, tables = boards[i], eval_tables[i]
         for kind in range(int(board["kinds"])):
@@ -154,26 +155,26 @@ def _fill_tables(boards: Any, eval_tables: Any) -> None:
             tables["best_price"][ware] = max(tables["best_price"][ware], price)
         for die in range(1, MAX_DIE + 1):
             for area in range(len(AREAS)):
-                _fill_gifts(board, die, area, tables["gift_faces"])
+                _fill_gift_faces(board, die, area, tables["gift_faces"])
             for town in range(len(TOWNS)):
                 _fill_draws(board, die, town, tables)
 
 
 @kernel
-def _fill_gifts(board: Row, die: int, area: int, faces: Any) -> None:
-    """Add what an artist in an area can gift to with a die, without and with inspired."""
-    own_faces = board["face_count"][ARTIST, die]
-    ordinary, inspired = _icons_within(board, die, area)
+def _fill_gift_faces(board: Row, die: int, area: int, faces: Any) -> None:
+    """Add the icons that an artist in an area can match with a die, without and with inspired."""
+    face_count = board["face_count"][ARTIST, die]
+    ordinary, inspired = _icons_in_reach(board, die, area)
     for icon in range(len(ICONS)):
         for side in range(2):
             reached = (inspired if side else ordinary) >> icon & 1
             faces[side, die, area, icon] = SIXTHS * reached
-            faces[side, ANY_DIE, area, icon] += own_faces * reached
+            faces[side, ANY_DIE, area, icon] += face_count * reached
 
 
 @kernel
-def _icons_within(board: Row, die: int, area: int) -> tuple[int, int]:
-    """Return the icons, as bits, that a gift can match after a move: plain, and with inspired."""
+def _icons_in_reach(board: Row, die: int, area: int) -> tuple[int, int]:
+    """Return the icons, as bits, that a gift can match after a move, without and with inspired."""
     ordinary, inspired = int64(0), int64(0)
     for arrival in range(len(AREAS)):
         if int64(board["area_reach"][die, area]) >> arrival & 1:
@@ -184,8 +185,8 @@ def _icons_within(board: Row, die: int, area: int) -> tuple[int, int]:
 
 @kernel
 def _fill_draws(board: Row, die: int, town: int, tables: Row) -> None:
-    """Add what a merchant in a town can draw after a move with a die."""
-    mountains = int64(board["town_reach"][die, town]) >> _FIRST_MOUNTAIN
+    """Add the wares that a merchant in a town can draw after a move with a die."""
+    mountains = int64(board["town_reach"][die, town]) >> _FIRST_MOUNTAIN_BIT
     most = int64(0)
     for mountain in range(len(MOUNTAIN_TOWNS)):
         if mountains >> mountain & 1:

@@ -1,17 +1,17 @@
-"""Expectimax: every pick looked through to its end, a few picks deep, over the odds of chance.
+"""Expectimax search to a depth of a few picks, with exact odds of rolls.
 
-The depth counts picks: a die taken, its effect, and the repeat by the hot spring token. Depth 1 is
-the best own pick, depth 2 the best reply to it too, and so on, into the next round. Whoever decides
-takes what is best for itself, however often in a row; behind the last pick stands the evaluation.
+The depth counts picks: a die taken, its effect, and the repeat with the hot spring token. Depth 1
+searches the own pick, depth 2 the reply too, and so on, into the next round. Each player takes the
+best action for itself, also several times in a row. After the last pick the heuristic evaluates.
 
-- Rolls are exact: all that differ, by their odds.
-- Of the wares or paintings that come up together the first is exact; those after it are sampled
-  from the key of the decision, the same numbers for all actions that are compared.
-- Wares that are returned inside the search go one by one, by the evaluation alone.
+- Rolls are exact: all different rolls count by their odds.
+- Of the wares or paintings that come up together, the first is exact. The others are sampled from
+  the key of the decision, with the same numbers for all actions, so that the comparison is fair.
+- Inside the search, players return wares one by one by the evaluation alone.
 
-What cannot change the choice is not searched: alpha-beta at decisions, and at chance the same with
-the bounds of a result (Star1; Ballard 1983, "The *-minimax search procedure for trees containing
-chance nodes").
+The search cuts off branches that cannot change the choice: alpha-beta at decisions, and at chance
+Star1 (Ballard 1983, "The *-minimax search procedure for trees containing chance nodes"), which uses
+that results lie in [-1, 1].
 """
 
 from __future__ import annotations
@@ -34,48 +34,48 @@ from tokaido_env.core.state import DISCARD, DRAW, MOVE, NO_PLAYER, OVER, REVEAL,
 
 MAX_DEPTH = 4
 
-# A pick is at most a move, an effect, chance and four wares returned, all of it twice by the hot
-# spring token: 14 rows. Four picks, a roll and the root.
-_ROWS = 60
+# A pick is at most a move, an effect, chance and four wares returned, and all of that again with
+# the hot spring token: 14 rows. Four picks, a roll and the root.
+_MAX_PATH = 60
 
-# A position on the line that is searched. Its value for player_0 is wanted only as far as it lies
-# between two bounds, which close in as actions or outcomes are searched.
+# A position on the path being searched. Its value for player_0 matters only between the two bounds,
+# which close in as the search goes through actions or outcomes.
 NODE = np.dtype(
     [
-        ("low", "<f8"),  # player_0 is sure of this much, here or elsewhere
-        ("high", "<f8"),  # player_1 can hold it to this, here or elsewhere
-        ("total", "<f8"),  # at chance: of the values so far, by weight
-        ("rest", "<f8"),  # at chance: the weight of what is not searched yet
-        ("whole", "<f8"),  # at chance: the weight of all outcomes
-        ("odds", "<i8", MAX_OUTCOMES),  # at chance
+        ("low", "<f8"),  # player_0 can get at least this, here or in another branch
+        ("high", "<f8"),  # player_1 can hold it to this, here or in another branch
+        ("total", "<f8"),  # at chance: sum of the values so far, by weight
+        ("rest", "<f8"),  # at chance: weight of the outcomes not searched yet
+        ("whole", "<f8"),  # at chance: weight of all outcomes
+        ("odds", "<i8", MAX_OUTCOMES),  # at chance: weights of the outcomes
         ("mask", "<u8"),  # actions not searched yet
-        ("picks", "<i4"),  # to be searched behind the one that has begun
-        ("player", "i1"),  # who decides; NO_PLAYER at chance and at a leaf
+        ("picks", "<i4"),  # picks to search after the one that has begun
+        ("player", "i1"),  # the player who decides; NO_PLAYER at chance and at a leaf
         ("leaf", "i1"),
-        ("move", "<i2"),  # the action or outcome that is searched, -1 before the first
+        ("move", "<i2"),  # the action or outcome being searched, -1 before the first
         ("best", "<i2"),  # the best action so far
     ]
 )
 WORK = np.dtype(
     [
-        ("states", STATE, _ROWS),  # the line that is searched, the root first
-        ("nodes", NODE, _ROWS),
+        ("states", STATE, _MAX_PATH),  # the path being searched, the root first
+        ("nodes", NODE, _MAX_PATH),
         ("luck", LUCK),
         ("scratch", SCRATCH),
     ]
 )
-"""What a search writes to."""
+"""The memory of a search."""
 
 _SAMPLED = 30  # purpose of random numbers
-_ALL = 2.0  # more than any result
-_GAMES_AT_ONCE = (4096, 1024, 128, 16)  # by depth, so that Ctrl-C is heard
+_INFINITY = 2.0  # above any result
+_GAMES_AT_ONCE = (4096, 1024, 128, 16)  # by depth; Ctrl-C takes effect between calls
 
 
 class ExpectimaxAgent(Agent):
-    """The best action by a search of a fixed number of picks.
+    """Takes the best action by a search of a fixed number of picks.
 
     Args:
-        depth: picks, 1 to `MAX_DEPTH`; one that has begun counts.
+        depth: the number of picks, 1 to `MAX_DEPTH`; a pick that has begun counts.
     """
 
     may_fail = False
@@ -92,10 +92,10 @@ class ExpectimaxAgent(Agent):
     def search(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return actions, int64 (n,), and what player_0 can expect of each, float64 (n,).
+        """Return actions, int64 (n,), and the expected results of player_0, float64 (n,).
 
-        Arguments as for `act`. Ties go to the highest id. With one legal action there is nothing to
-        search, and its value is NaN.
+        The arguments are those of `act`. Ties go to the highest id. A single legal action is not
+        searched; its value is NaN.
         """
         actions, values = np.empty(len(states), np.int64), np.empty(len(states))
         positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
@@ -135,14 +135,14 @@ def _search(
     nodes = work["nodes"]
     states = work["states"]
     states[0] = position
-    picks = depth - int64(int(position["phase"]) != MOVE)  # one that has begun is one of them
-    _enter(board, states[0], nodes[0], mask, picks, -_ALL, _ALL)
+    picks = depth - int64(int(position["phase"]) != MOVE)  # a pick that has begun counts
+    _enter(board, states[0], nodes[0], mask, picks, -_INFINITY, _INFINITY)
     at = 0
     while True:
         node = nodes[at]
         if int(node["leaf"]):
             value = float(evaluate(board, tables, states[at], work["scratch"]))
-        elif _go_on(board, tables, key, work, at):
+        elif _enter_child(board, tables, key, work, at):
             at += 1
             continue
         elif at == 0:
@@ -150,7 +150,7 @@ def _search(
         else:
             value = _value(node)
         at -= 1
-        _take(nodes[at], value)
+        _back_up(nodes[at], value)
 
 
 @kernel
@@ -158,9 +158,9 @@ def _enter(board: Row, s: Row, node: Row, mask: Mask, picks: int, low: float, hi
     """Begin to search a position.
 
     Args:
-        mask: what is legal there.
-        picks: to be searched from here on, but for one that has begun.
-        low, high: bounds of interest.
+        mask: the legal actions as bits.
+        picks: the picks to search from this position, without one that has begun.
+        low, high: the bounds between which the value matters.
     """
     phase = int(s["phase"])
     node["low"] = low
@@ -185,8 +185,8 @@ def _enter_chance(board: Row, s: Row, node: Row) -> None:
 
 
 @kernel
-def _go_on(board: Row, tables: Row, key: np.uint64, work: Row, at: int) -> bool:
-    """Enter the next action or outcome of a row, unless the value is known or a bound."""
+def _enter_child(board: Row, tables: Row, key: np.uint64, work: Row, at: int) -> bool:
+    """Enter the next action or outcome of a node; return False if its value is known or a bound."""
     node = work["nodes"][at]
     if node["low"] >= node["high"]:
         return False
@@ -200,7 +200,7 @@ def _enter_action(board: Row, tables: Row, work: Row, at: int) -> bool:
     node = work["nodes"][at]
     s = work["states"][at]
     mask = node["mask"]
-    action = highest_action(mask)  # ids ascend with what is best as a rule
+    action = highest_action(mask)  # usually the best, which makes cut-offs likely
     node["mask"] = mask ^ np.uint64(1) << np.uint64(action)
     if int(s["phase"]) == DISCARD and at > 0:
         action = best_action(board, tables, s, mask, work["scratch"])
@@ -217,14 +217,14 @@ def _enter_action(board: Row, tables: Row, work: Row, at: int) -> bool:
 
 @subroutine
 def _enter_outcome(board: Row, key: np.uint64, work: Row, at: int) -> bool:
-    """Enter the next outcome; wares and paintings that come up after the first are sampled."""
+    """Enter the next outcome; sample the wares or paintings that come up after the first."""
     node = work["nodes"][at]
     outcome = int64(node["move"]) + 1
     while int(node["odds"][outcome]) == 0:
         outcome += 1
     node["move"] = outcome
     node["rest"] -= node["odds"][outcome]
-    low, high = _bounds(node)
+    low, high = _outcome_bounds(node)
     work["states"][at + 1] = work["states"][at]
     after = work["states"][at + 1]
     mask = apply_outcome(board, after, outcome)
@@ -237,11 +237,11 @@ def _enter_outcome(board: Row, key: np.uint64, work: Row, at: int) -> bool:
 
 
 @kernel
-def _take(node: Row, value: float) -> None:
-    """Let the value of what was entered last count."""
+def _back_up(node: Row, value: float) -> None:
+    """Back up the value of the child that was entered last."""
     player = int(node["player"])
     if player == NO_PLAYER:
-        _take_outcome(node, value)
+        _back_up_outcome(node, value)
     elif player == 0 and value > node["low"]:
         node["low"] = value
         node["best"] = node["move"]
@@ -251,9 +251,9 @@ def _take(node: Row, value: float) -> None:
 
 
 @kernel
-def _take_outcome(node: Row, value: float) -> None:
-    """Add a value to the average; close the bounds if the average cannot lie between them."""
-    low, high = _bounds(node)
+def _back_up_outcome(node: Row, value: float) -> None:
+    """Add a value to the mean; close the bounds if the mean cannot lie between them."""
+    low, high = _outcome_bounds(node)
     if value <= low:
         node["high"] = node["low"]
     elif value >= high:
@@ -262,10 +262,10 @@ def _take_outcome(node: Row, value: float) -> None:
 
 
 @kernel
-def _bounds(node: Row) -> tuple[float, float]:
-    """Return between which values of the outcome that is searched the average can lie in bounds.
+def _outcome_bounds(node: Row) -> tuple[float, float]:
+    """Return the values of the current outcome between which the mean can lie in the bounds.
 
-    The outcomes that are not searched yet are worth at least -1 and at most 1.
+    The outcomes not searched yet have values from -1 to 1 (Star1).
     """
     weight = np.float64(node["odds"][node["move"]])
     low = (node["whole"] * node["low"] - node["total"] - node["rest"]) / weight
@@ -275,7 +275,7 @@ def _bounds(node: Row) -> tuple[float, float]:
 
 @kernel
 def _value(node: Row) -> float:
-    """Return the value of a position that has been searched, or the bound that it does not beat."""
+    """Return the value of a node after its search, or the bound that the value cannot pass."""
     player = int(node["player"])
     if player == NO_PLAYER and node["low"] < node["high"]:
         return float(node["total"] / node["whole"])

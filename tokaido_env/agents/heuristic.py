@@ -1,13 +1,9 @@
-"""A hand-written evaluation of any position, and the agent that plays by it one move ahead.
+"""The hand-written evaluation of positions, and the agent that plays by it one move ahead.
 
-The evaluation is linear in a few terms with names (`TERMS`), each counted for both players in whole
-numbers. Every term has two weights, one for the opening and one for the ending; between them they
-shift as the nearest end trigger comes closer (a tapered evaluation, as chess programs have). The
-sum is the log-odds of winning. `heuristic.toml` holds the weights, `tune.py` makes them.
-
-    evaluate(board, tables, s, scratch)    the expected result of player_0, in [-1, 1]
-
-The terms, the weights and what else follows from a board are `tables.py`'s.
+The evaluation is linear in a few named terms (`eval_tables.TERMS`), counted in whole numbers for
+both players. Each term has a weight for the opening and one for the ending; the game phase, by the
+nearest end trigger, mixes the two (a tapered evaluation, as in chess programs). The sum is the
+log-odds of winning. `heuristic.toml` holds the weights, `benchmarks/tune_heuristic.py` fits them.
 """
 
 from __future__ import annotations
@@ -53,11 +49,12 @@ from tokaido_env.core.rules import (
 from tokaido_env.core.state import DRAW, EFFECT, OVER, REVEAL, ROLL, STATE
 
 MAX_GAME_PHASE = 180
-"""Steps from opening to ending: 9 temple and 6 garden pegs, 60 coins and 10 gifts divide it."""
+"""The game phase of the ending; 0 is the opening. 9 temple pegs, 6 garden pegs, 60 coins and 10
+gifts divide it."""
 
-MAX_PHASE_BEFORE_TRIGGER = 170  # before a trigger is pulled
-_TAPER_TEMPLE, _TAPER_GARDEN = MAX_GAME_PHASE // LAST_TEMPLE, MAX_GAME_PHASE // LAST_GARDEN
-_TAPER_COINS, _TAPER_GIFTS = MAX_GAME_PHASE // (10 * LAST_SLAB), MAX_GAME_PHASE // PAINTINGS
+MAX_PHASE_BEFORE_TRIGGER = 170  # before a player pulls an end trigger
+_PHASE_PER_TEMPLE, _PHASE_PER_GARDEN = MAX_GAME_PHASE // LAST_TEMPLE, MAX_GAME_PHASE // LAST_GARDEN
+_PHASE_PER_COIN, _PHASE_PER_GIFT = MAX_GAME_PHASE // (10 * LAST_SLAB), MAX_GAME_PHASE // PAINTINGS
 _LOG_ODDS_UNIT = np.float32(WEIGHT_UNIT / MAX_GAME_PHASE)
 
 _FAITH, _COMMERCE, _CULTURE, _TEMPLE, _GARDEN, _GOLD, _GIFTED = range(7)
@@ -72,17 +69,17 @@ _PILGRIM_DIE, _MERCHANT_DIE, _ARTIST_DIE = 1, 2, 4  # bits of dice_left
 _COASTS = 0xFF
 
 SCRATCH = np.dtype([("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))])
-"""What the kernels here write to: one for each thread."""
+"""Memory for the kernels of this module, one row for each thread."""
 
 
 class HeuristicAgent(Agent):
-    """The action after which the evaluation is best, with the best effect that a move leads to."""
+    """Takes the action with the best evaluation after it and its best effect."""
 
     spec = "heuristic"
     may_fail = False
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`; nothing in them is random."""
+        """Return actions, as `Agent.act`; they do not depend on the keys."""
         actions = np.empty(len(states), np.int64)
         _choose(len(states), actions, boards, eval_tables_of(boards), states, legal)
         return actions
@@ -90,7 +87,7 @@ class HeuristicAgent(Agent):
 
 @subroutine
 def evaluate(board: Row, tables: Row, s: Row, scratch: Row) -> np.float32:
-    """Return the result that player_0 can expect, in [-1, 1], at any phase.
+    """Return the expected result of player_0, in [-1, 1], in any phase.
 
     Args:
         board: a row of `BOARD`.
@@ -106,20 +103,23 @@ def evaluate(board: Row, tables: Row, s: Row, scratch: Row) -> np.float32:
 
 @kernel
 def log_odds(board: Row, tables: Row, s: Row, scratch: Row) -> int:
-    """Return the log-odds of winning for player_0, in whole numbers; no effect is being chosen."""
+    """Return the log-odds of winning for player_0, in units of `WEIGHT_UNIT / MAX_GAME_PHASE`.
+
+    No effect may be pending.
+    """
     count_terms(board, tables, s, scratch["terms"])
     return _weighted_sum(tables, scratch["terms"], game_phase(s))
 
 
 @kernel
 def expected_result(log_odds: int) -> np.float32:
-    """Return the result that player_0 can expect by a `log_odds`."""
+    """Return the expected result of player_0 by the log-odds of winning."""
     return _tanh_of_half(np.float32(log_odds) * _LOG_ODDS_UNIT)
 
 
 @kernel
 def quiescent(board: Row, s: Row, scratch: Row) -> Row:
-    """Return the position to count terms in: after the likeliest effect, if one is to be chosen.
+    """Return the position in which terms are counted: a pending effect is carried out.
 
     Args:
         board: a row of `BOARD`.
@@ -130,22 +130,22 @@ def quiescent(board: Row, s: Row, scratch: Row) -> Row:
         return s
     scratch["states"][3] = s
     quiet = scratch["states"][3]
-    # Ids ascend with what is best as a rule: pass, visit, take, draw, sell, paint, gift.
+    # The highest id is usually the best: pass, visit, take, draw, sell, paint, gift.
     apply(board, quiet, highest_action(legal(board, quiet)))
     return quiet
 
 
 @kernel
 def final_result(board: Row, s: Row) -> np.float32:
-    """Return the result of player_0 in a game that is over: 1, 0 or -1."""
+    """Return the result of player_0 in a finished game: 1, 0 or -1."""
     return np.float32(reward(board, s, 0, False))
 
 
 @kernel
 def best_action(board: Row, tables: Row, s: Row, mask: Mask, scratch: Row) -> Action:
-    """Return the action with the best evaluation for the player who decides.
+    """Return the action with the best `action_value` for the player to decide.
 
-    A move counts with the best effect that it leads to. Ties go to the lowest id.
+    Ties go to the lowest id.
     """
     best = np.float32(-2.0)
     choice = lowest_action(mask)
@@ -163,9 +163,8 @@ def best_action(board: Row, tables: Row, s: Row, mask: Mask, scratch: Row) -> Ac
 
 @subroutine
 def action_value(board: Row, tables: Row, s: Row, action: Action, scratch: Row) -> np.float32:
-    """Return the evaluation, for the player who decides, of an action and the best effect."""
-    mover = int64(s["player"])
-    sign = np.float32(1 - 2 * mover)
+    """Return the evaluation, for the player to decide, after an action and its best effect."""
+    sign = np.float32(1 - 2 * int64(s["player"]))
     scratch["states"][0] = s
     after = scratch["states"][0]
     mask = apply(board, after, action)
@@ -182,37 +181,37 @@ def action_value(board: Row, tables: Row, s: Row, action: Action, scratch: Row) 
 
 @kernel
 def game_phase(s: Row) -> int:
-    """Return how near the nearest end trigger is, 0 to `TAPER`, which is: one was pulled."""
+    """Return the game phase by the nearest end trigger, 0 to `MAX_GAME_PHASE` for one pulled."""
     most = 0
     for seat in range(2):
         slabs = 10 * int64(s["gold"][seat]) + int64(s["coins"][seat])
-        most = max(most, _TAPER_TEMPLE * int64(s["temple"][seat]))
-        most = max(most, _TAPER_GARDEN * int64(s["garden"][seat]))
-        most = max(most, _TAPER_COINS * slabs)
-        most = max(most, _TAPER_GIFTS * int64(s["gifted"][seat]))
+        most = max(most, _PHASE_PER_TEMPLE * int64(s["temple"][seat]))
+        most = max(most, _PHASE_PER_GARDEN * int64(s["garden"][seat]))
+        most = max(most, _PHASE_PER_COIN * slabs)
+        most = max(most, _PHASE_PER_GIFT * int64(s["gifted"][seat]))
     return MAX_GAME_PHASE if int(s["end_triggered"]) else min(most, MAX_PHASE_BEFORE_TRIGGER)
 
 
 @kernel
 def count_terms(board: Row, tables: Row, s: Row, out: Any) -> None:
-    """Write `TERMS` of both players, int16 (2, N_TERMS); no effect is being chosen."""
+    """Write `TERMS` of both players, int16 (2, N_TERMS); no effect may be pending."""
     out[:] = 0
     closed = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
-    crowds = neighbour_counts(board, s)
+    neighbours = neighbour_counts(board, s)
     for seat in range(2):
         terms = out[seat]
         share = _dice_share(s, seat, terms)
         _count_progress(board, s, seat, terms)
         _count_pilgrim(board, s, seat, share, terms)
         _count_merchant(board, tables, s, seat, share, closed, terms)
-        _count_artist(board, tables, s, seat, share, crowds, terms)
+        _count_artist(board, tables, s, seat, share, neighbours, terms)
         _count_tokens(s, seat, terms)
     _count_pending(s, out)
 
 
 @kernel
-def _weighted_sum(tables: Row, terms: Any, taper: int) -> int:
-    """Return the weighted sum, in whole numbers, which the processor adds in any order."""
+def _weighted_sum(tables: Row, terms: Any, phase: int) -> int:
+    """Return the weighted sum of the terms, in integers, so that vector units may reorder it."""
     weights = tables["weights"]
     opening = 0
     ending = 0
@@ -220,23 +219,23 @@ def _weighted_sum(tables: Row, terms: Any, taper: int) -> int:
         ahead = int64(terms[0, k]) - int64(terms[1, k])
         opening += ahead * int64(weights[0, k])
         ending += ahead * int64(weights[1, k])
-    return opening * (MAX_GAME_PHASE - taper) + ending * taper
+    return opening * (MAX_GAME_PHASE - phase) + ending * phase
 
 
 @kernel
-def _tanh_of_half(log_odds: np.float32) -> np.float32:
-    """Return tanh(log_odds / 2), the expected result, to 1e-4: by Lambert's continued fraction."""
-    x = max(np.float32(-4.9), min(np.float32(4.9), log_odds * np.float32(0.5)))
+def _tanh_of_half(x: np.float32) -> np.float32:
+    """Return tanh(x / 2) to within 1e-4, by Lambert's continued fraction."""
+    x = max(np.float32(-4.9), min(np.float32(4.9), x * np.float32(0.5)))
     y = x * x
-    above = x * (np.float32(135135.0) + y * (np.float32(17325.0) + y * (np.float32(378.0) + y)))
-    below = np.float32(62370.0) + y * (np.float32(3150.0) + y * np.float32(28.0))
-    value = above / (np.float32(135135.0) + y * below)
+    numerator = x * (np.float32(135135.0) + y * (np.float32(17325.0) + y * (np.float32(378.0) + y)))
+    denominator = np.float32(62370.0) + y * (np.float32(3150.0) + y * np.float32(28.0))
+    value = numerator / (np.float32(135135.0) + y * denominator)
     return max(np.float32(-1.0), min(np.float32(1.0), value))
 
 
 @kernel
 def _dice_share(s: Row, seat: Seat, terms: Any) -> int:
-    """Return what share of the dice left a seat will pick, in sixths; note its picks."""
+    """Return the share of the dice left that a seat will pick, in sixths; write its picks."""
     leads = int64(int(s["lead"]) == seat)
     if int(s["phase"]) == ROLL:
         terms[_PICKS] = 1 + leads
@@ -316,7 +315,7 @@ def _best_sale(board: Row, s: Row, seat: Seat, towns: int) -> int:
 
 @kernel
 def _count_artist(
-    board: Row, tables: Row, s: Row, seat: Seat, share: int, crowds: np.uint64, terms: Any
+    board: Row, tables: Row, s: Row, seat: Seat, share: int, neighbours: np.uint64, terms: Any
 ) -> None:
     area = index(s["artist"][seat])
     size = int64(s["easel_size"][seat])
@@ -336,7 +335,7 @@ def _count_artist(
         die = index(s["dice"][ARTIST])
         reached = int64(faces[die, area, index(easel & 3)]) // SIXTHS
         terms[_GIFT_NOW] = share * points * reached
-        most = most_neighbours(crowds, int64(board["area_reach"][die, area]))
+        most = most_neighbours(neighbours, int64(board["area_reach"][die, area]))
         terms[_PAINT_NOW] = share * min(most, paintings_hidden(s, seat))
     else:
         terms[_GIFT_NEXT] = points * int64(faces[ANY_DIE, area, index(easel & 3)])
@@ -344,23 +343,23 @@ def _count_artist(
 
 @kernel
 def neighbour_counts(board: Row, s: Row) -> np.uint64:
-    """Return how many characters are in and around each area, a byte each (R3.3)."""
-    crowds = np.uint64(0)
+    """Return the number of characters in and around each area, one byte an area (R3.3)."""
+    counts = np.uint64(0)
     for seat in range(2):
-        crowds += byte_to_word(1 << int64(s["artist"][seat]))
-        crowds += byte_to_word(int64(board["station_areas"][s["pilgrim"][seat]]))
-        crowds += byte_to_word(int64(board["town_areas"][s["merchant"][seat]]))
-    return crowds
+        counts += byte_to_word(1 << int64(s["artist"][seat]))
+        counts += byte_to_word(int64(board["station_areas"][s["pilgrim"][seat]]))
+        counts += byte_to_word(int64(board["town_areas"][s["merchant"][seat]]))
+    return counts
 
 
 @kernel
-def most_neighbours(crowds: np.uint64, areas: int) -> int:
-    """Return the most characters around one of the areas, given as bits, the artist left out."""
+def most_neighbours(neighbours: np.uint64, areas: int) -> int:
+    """Return the highest of the counts of some areas, given as bits."""
     most = 0
     while areas != 0:
         area = lowest_action(np.uint64(areas))
         areas &= areas - 1
-        most = max(most, int64(crowds >> np.uint64(8 * area) & np.uint64(7)))
+        most = max(most, int64(neighbours >> np.uint64(8 * area) & np.uint64(7)))
     return most
 
 
@@ -387,7 +386,7 @@ def _count_pending(s: Row, out: Any) -> None:
 def _choose(
     first: int, last: int, actions: Any, boards: Any, eval_tables: Any, states: Any, masks: Any
 ) -> None:
-    """Write `best_action` of games, int64 (n,)."""
+    """Write `best_action` of the games from `first` to `last` - 1, int64 (n,)."""
     scratch = np.empty(1, SCRATCH)[0]
     for i in range(first, last):
         which = index(i if len(boards) > 1 else 0)

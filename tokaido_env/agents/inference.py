@@ -1,8 +1,9 @@
-"""What a network computes: the forward pass as a compiled kernel, which needs no PyTorch.
+"""The forward pass of a network as a compiled kernel, which needs no PyTorch.
 
-`policy` tells what a network is. Its layers are applied to the units that are not 0 only: of the
-inputs most are. What a network reads of the board is the same in all positions on it, so it is
-added to the first bias once a board: a forward pass costs the same with and without.
+`policy` describes the network. Layers are applied only to the units that are not 0, because most
+inputs are 0. The features of a board are the same in all its positions, so that they are added to
+the
+first bias once a board: a forward pass costs the same with and without them.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from tokaido_env.core.threads import fetch_add, padded_rows
 
 Floats = npt.NDArray[np.float32]
 
-_NEIGHBOURS = 16  # positions that a thread takes at a time, if there are many
-_MOST_COPIES = 16  # of a network, half a megabyte each; more threads share them
+_CHUNK = 16  # positions that a thread takes at once, if there are many
+_MAX_COPIES = 16  # of a network, half a megabyte each; more threads share them
 
 
 class Weights(NamedTuple):
-    """A network as the kernels read it: float32, (copies, inputs, outputs) where it is a matrix.
+    """A network as the kernels read it: float32, matrices are (copies, inputs, outputs).
 
-    A copy is for one thread: processors that share weights fetch them from each other each time
-    that they fall out of a cache, which makes a forward pass a third longer.
+    Each thread has a copy. Processors that share weights fetch them from each other whenever the
+    weights fall out of a cache, which makes a forward pass a third longer.
     """
 
     first: Floats
-    first_bias: Floats  # (rows, first + value_first): one for all boards, or of each of several
+    first_bias: Floats  # (rows, first + value_first): one row for all boards, or one a board
     second: Floats
     second_bias: Floats
     heads: Floats  # (copies, second, N_ACTIONS + move): actions, context of moves
@@ -54,27 +55,27 @@ class Weights(NamedTuple):
     value_second_bias: Floats
     value_out: Floats  # (copies, value_second)
     value_bias: Floats  # (copies, 1)
-    afterstate: Floats  # (copies, numbers of a move, move)
+    afterstate: Floats  # (copies, N_AFTERSTATE, move)
     moves: Floats  # (copies, N_ACTIONS, move)
     move_out: Floats  # (copies, move)
     afterstate_factor: Floats  # (copies, 1)
 
 
 SHARED_BIAS = np.zeros(1, np.int64)
-"""The row of all boards."""
+"""The row of the first bias that all boards share, where a network reads no board."""
 
 
 class PositionBatch(NamedTuple):
-    """Positions that wait for a decision."""
+    """Positions to evaluate or search."""
 
-    boards: Any  # BOARD (1,) for all, or (n,)
-    eval_tables: Any  # GUIDE, as many
+    boards: Any  # BOARD (1,) for all positions, or (n,)
+    eval_tables: Any  # EVAL_TABLES, one for each board
     states: Any  # STATE (n,)
     legal: Any  # uint64 (n,), the legal actions as bits, not 0
-    bias_rows: npt.NDArray[np.int64] = SHARED_BIAS  # (1,) or (n,), each board's of the first bias
+    bias_rows: npt.NDArray[np.int64] = SHARED_BIAS  # (1,) or (n,), rows of the first bias
 
     def part(self, part: slice | npt.NDArray[np.int64]) -> PositionBatch:
-        """Return some of them."""
+        """Return the positions at a slice or at indices."""
         each = part if len(self.boards) > 1 else slice(None)
         rows = self.bias_rows[part] if len(self.bias_rows) > 1 else self.bias_rows
         return PositionBatch(
@@ -83,7 +84,7 @@ class PositionBatch(NamedTuple):
 
 
 class PositionRow(NamedTuple):
-    """A row of `Positions`."""
+    """One position of a `PositionBatch`."""
 
     board: Row
     tables: Row
@@ -93,29 +94,29 @@ class PositionRow(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """What a forward pass of one thread writes to; with one axis more, first, that of several."""
+    """Memory for a forward pass of one thread; for several threads with one more axis, first."""
 
-    copy: Any  # int, which one of the network it reads
+    copy: Any  # int, the copy of the network that the thread reads
     scratch: Any  # a row of SCRATCH
-    layers: Floats  # the trunk's inputs, its layers, the heads, the layer of a move
-    afterstates: Floats  # (MAX_LEGAL or more, numbers of a move)
-    units: npt.NDArray[np.int64]  # the numbers of the units of a layer that are not 0
-    values: Floats  # what they are
-    logits: Floats  # (N_ACTIONS or more,), room for those of a position that nothing else keeps
+    layers: Floats  # the inputs, the layers of the trunk, the heads, the layer of a move
+    afterstates: Floats  # (MAX_LEGAL or more, N_AFTERSTATE)
+    units: npt.NDArray[np.int64]  # the indices of a layer's units that are not 0
+    values: Floats  # their values
+    logits: Floats  # (N_ACTIONS or more,), for a position that nothing else stores
 
 
 class Network:
-    """A network that is ready for the kernels, on any boards.
+    """A network for the kernels, on any boards.
 
     Args:
-        weights: without copies.
-        board: float32 (N_BOARD_FEATURES, first + value_first), what the board's features add to the
-            first layer; None if it does not read them.
+        weights: the weights without an axis of copies.
+        board: float32 (N_BOARD_FEATURES, first + value_first), the weights of board features in the
+            first layer; None for a network that does not read them.
     """
 
     def __init__(self, weights: Weights, board: Floats | None = None) -> None:
         bias = weights.first_bias
-        copies = min(numba.config.NUMBA_NUM_THREADS, _MOST_COPIES)
+        copies = min(numba.config.NUMBA_NUM_THREADS, _MAX_COPIES)
         copied = Weights(*(np.stack([array] * copies) for array in weights))
         self._weights = copied._replace(first_bias=bias[None])
         self._biases: BoardCache | None = None
@@ -124,7 +125,7 @@ class Network:
             self._biases = BoardCache(make, bias.shape, np.float32)
 
     def for_boards(self, boards: npt.NDArray[np.void]) -> tuple[Weights, npt.NDArray[np.int64]]:
-        """Return what the kernels read on boards, `BOARD` (b,), and `Positions.rows` there."""
+        """Return the weights and the rows of the first bias, (1,) or (b,), for `BOARD` (b,)."""
         if self._biases is None:
             return self._weights, SHARED_BIAS
         table, rows = self._biases.rows(boards)
@@ -135,19 +136,19 @@ _BOARD_FEATURES = BoardCache(board_blocks, (N_BOARD_FEATURES,), np.float32)  # f
 
 
 def _make_biases(weights: Floats, bias: Floats, boards: npt.NDArray[np.void]) -> Floats:
-    """Return the first bias with what is read of each of the boards, `BOARD` (b,): (b, first)."""
+    """Return the first bias with the features of each board, `BOARD` (b,), added: (b, units)."""
     table, which = _BOARD_FEATURES.rows(boards)
-    blocks = table[which]
+    features = table[which]
     biases = np.empty((len(boards), len(bias)), np.float32)
     units, values = np.empty(N_BOARD_FEATURES, np.int64), np.empty(N_BOARD_FEATURES, np.float32)
-    _fill_biases(biases, blocks, weights, bias, units, values)
+    _fill_biases(biases, features, weights, bias, units, values)
     return biases
 
 
 @entry
-def _fill_biases(out: Any, blocks: Any, weights: Any, bias: Any, units: Any, values: Any) -> None:
+def _fill_biases(out: Any, features: Any, weights: Any, bias: Any, units: Any, values: Any) -> None:
     for i in range(len(out)):
-        active = _nonzero(blocks[i], units, values)
+        active = _nonzero(features[i], units, values)
         _apply_layer(weights, bias, units, values, active, out[i])
 
 
@@ -157,12 +158,12 @@ def evaluate_all(
     states: States,
     legal: Legal,
 ) -> tuple[Floats, Floats]:
-    """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
+    """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for the player to decide.
 
     Args:
-        network: that evaluates.
-        boards: `BOARD` (1,) for all, or (n,).
-        states: `STATE` (n,), with a decision to take.
+        network: the network.
+        boards: `BOARD` (1,) for all positions, or (n,).
+        states: `STATE` (n,), at decisions.
         legal: uint64 (n,), the legal actions as bits, not 0.
     """
     logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
@@ -176,9 +177,9 @@ def evaluate_all(
 
 
 def cached_workspaces(threads: int, weights: Weights | None) -> Workspace:
-    """Return what a forward pass writes to, for each thread; without a network only the scratch.
+    """Return a workspace for each thread; without a network it has only the scratch.
 
-    A thread of Python gets the same memory each time that it asks for as much.
+    Equal calls of one Python thread get the same memory.
     """
     if weights is None:
         return _make_workspaces(threading.get_ident(), threads, 1, None)
@@ -187,7 +188,7 @@ def cached_workspaces(threads: int, weights: Weights | None) -> Workspace:
 
 
 def workspace_sizes(weights: Weights) -> tuple[int, int, int]:
-    """Return how many numbers of a workspace are layers, units of the widest layer, of a move."""
+    """Return the lengths of a workspace's layers, of its widest layer and of an afterstate."""
     _, inputs, first = weights.first.shape
     _, value_first, value_second = weights.value_second.shape
     _, result, move = weights.afterstate.shape
@@ -215,88 +216,88 @@ def _make_workspaces(
 
 @kernel
 def forward(network: Any, position: PositionRow, workspace: Workspace, logits: Any) -> np.float32:
-    """Write the logits of the legal actions; return the value for the player who decides.
+    """Write the logits of the legal actions; return the value for the player to decide.
 
     Args:
         network: `Weights`.
-        position: with a decision to take.
-        workspace: of one thread, by `kept_workspaces`; overwritten.
-        logits: float32 (N_ACTIONS,); of illegal actions left as they are.
+        position: a position at a decision.
+        workspace: of one thread, by `cached_workspaces`; overwritten.
+        logits: float32 (N_ACTIONS,); those of illegal actions stay as they are.
     """
-    own = _thread_copy(network, workspace.copy, position.bias_row)
+    net = _thread_copy(network, workspace.copy, position.bias_row)
     units, values = workspace.units, workspace.values
-    trunk, first, second, heads, hidden = _split_layers(own, workspace)
-    active = _encode(own, position, workspace, trunk)
-    _apply_layer(own.first, own.first_bias, units, values, active, first)
+    inputs, first, second, heads, hidden = _split_layers(net, workspace)
+    active = _encode(net, position, workspace, inputs)
+    _apply_layer(net.first, net.first_bias, units, values, active, first)
     count = _positive_units(first, units, values)
-    _apply_layer(own.second, own.second_bias, units, values, count, second)
+    _apply_layer(net.second, net.second_bias, units, values, count, second)
     count = _positive_units(second, units, values)
-    _apply_layer(own.heads, own.heads_bias, units, values, count, heads)
-    _score_moves(own, position.legal, workspace, trunk, heads, hidden, logits)
-    return _compute_value(own, workspace, trunk, _nonzero(trunk, units, values))
+    _apply_layer(net.heads, net.heads_bias, units, values, count, heads)
+    _score_moves(net, position.legal, workspace, inputs, heads, hidden, logits)
+    return _compute_value(net, workspace, inputs, _nonzero(inputs, units, values))
 
 
 @subroutine
 def value_at_chance(network: Any, position: PositionRow, workspace: Workspace) -> np.float32:
-    """Return the value of a position at chance for `viewer`.
+    """Return the value of a position at chance for `active_seat`.
 
     Args:
         network: `Weights`.
-        position: at chance, but not the set-up; nothing is legal.
-        workspace: as of `forward`.
+        position: a position at chance, but not the set-up; nothing is legal.
+        workspace: as for `forward`.
     """
-    own = _thread_copy(network, workspace.copy, position.bias_row)
-    trunk = workspace.layers[: len(own.first)]
-    return _compute_value(own, workspace, trunk, _encode(own, position, workspace, trunk))
+    net = _thread_copy(network, workspace.copy, position.bias_row)
+    inputs = workspace.layers[: len(net.first)]
+    return _compute_value(net, workspace, inputs, _encode(net, position, workspace, inputs))
 
 
 @kernel
-def _split_layers(own: Any, workspace: Workspace) -> Any:
-    """Return the trunk's inputs, its layers, the heads, and the layer of a move."""
-    ends = len(own.first), len(own.second), len(own.second_bias), len(own.heads_bias)
+def _split_layers(net: Any, workspace: Workspace) -> Any:
+    """Return views of the inputs, the trunk's layers, the heads, and the layer of a move."""
+    ends = len(net.first), len(net.second), len(net.second_bias), len(net.heads_bias)
     layers = workspace.layers
     rest = layers[ends[0] :]
     first = rest[: ends[1]]
     rest = rest[ends[1] :]
     second = rest[: ends[2]]
     rest = rest[ends[2] :]
-    return layers[: ends[0]], first, second, rest[: ends[3]], rest[ends[3] :][: len(own.move_out)]
+    return layers[: ends[0]], first, second, rest[: ends[3]], rest[ends[3] :][: len(net.move_out)]
 
 
 @kernel
-def _encode(own: Any, position: PositionRow, workspace: Workspace, trunk: Any) -> int:
-    """Read a position; return how many of the trunk's inputs are not 0, which are noted."""
+def _encode(net: Any, position: PositionRow, workspace: Workspace, inputs: Any) -> int:
+    """Write the inputs of a position and list those that are not 0; return their number."""
     encode_position(
         position.board,
         position.tables,
         position.state,
         position.legal,
         workspace.scratch,
-        trunk,
+        inputs,
         workspace.afterstates,
     )
-    return _nonzero(trunk, workspace.units, workspace.values)
+    return _nonzero(inputs, workspace.units, workspace.values)
 
 
 @kernel
-def _compute_value(own: Any, workspace: Workspace, trunk: Any, active: int) -> np.float32:
-    """Return the value of a position whose inputs are noted; overwrites the layers."""
+def _compute_value(net: Any, workspace: Workspace, inputs: Any, active: int) -> np.float32:
+    """Return the value of a position with listed inputs; overwrite the layers."""
     units, values = workspace.units, workspace.values
-    first = workspace.layers[len(trunk) :][: len(own.value_second)]
-    second = workspace.layers[len(trunk) + len(first) :][: len(own.value_out)]
-    bias = own.first_bias[len(own.second) :]
-    _apply_layer(own.value_first, bias, units, values, active, first)
+    first = workspace.layers[len(inputs) :][: len(net.value_second)]
+    second = workspace.layers[len(inputs) + len(first) :][: len(net.value_out)]
+    bias = net.first_bias[len(net.second) :]
+    _apply_layer(net.value_first, bias, units, values, active, first)
     count = _positive_units(first, units, values)
-    _apply_layer(own.value_second, own.value_second_bias, units, values, count, second)
-    value = own.value_bias[0]
+    _apply_layer(net.value_second, net.value_second_bias, units, values, count, second)
+    value = net.value_bias[0]
     for k in range(len(second)):
-        value += max(second[k], np.float32(0.0)) * own.value_out[k]
+        value += max(second[k], np.float32(0.0)) * net.value_out[k]
     return np.float32(math.tanh(value))
 
 
 @kernel
 def _thread_copy(network: Any, copy: int, row: int) -> Any:
-    """Return a copy of a network on a board: its arrays without their first axis."""
+    """Return a copy of a network for a board: its arrays without their first axis."""
     which = index(copy)
     return Weights(
         network.first[which],
@@ -319,34 +320,34 @@ def _thread_copy(network: Any, copy: int, row: int) -> Any:
 
 @kernel
 def _score_moves(
-    own: Any,
+    net: Any,
     legal: np.uint64,
     workspace: Workspace,
-    trunk: Any,
+    inputs: Any,
     heads: Any,
     hidden: Any,
     logits: Any,
 ) -> None:
-    """Write the logits of the legal actions, from the heads and the results of the moves."""
+    """Write the logits of the legal actions from the heads and the afterstates."""
     units, values = workspace.units, workspace.values
     row = int64(0)
     while legal != np.uint64(0):
         action = index(lowest_action(legal))
         legal &= legal - np.uint64(1)
         for k in range(len(hidden)):
-            hidden[k] = own.moves[action, k] + heads[N_ACTIONS + k]
+            hidden[k] = net.moves[action, k] + heads[N_ACTIONS + k]
         active = _nonzero(workspace.afterstates[index(row)], units, values)
         row += 1
-        _add_weighted_rows(own.afterstate, units, values, active, hidden)
-        score = heads[action] + own.afterstate_factor[0] * trunk[index(AFTERSTATE_VALUES) + action]
+        _add_weighted_rows(net.afterstate, units, values, active, hidden)
+        score = heads[action] + net.afterstate_factor[0] * inputs[index(AFTERSTATE_VALUES) + action]
         for k in range(len(hidden)):
-            score += max(hidden[k], np.float32(0.0)) * own.move_out[k]
+            score += max(hidden[k], np.float32(0.0)) * net.move_out[k]
         logits[action] = score
 
 
 @kernel
 def _nonzero(inputs: Any, units: Any, values: Any) -> int:
-    """Note the inputs that are not 0; return how many."""
+    """List the inputs that are not 0; return their number."""
     count = 0
     for i in range(len(inputs)):
         units[count] = i
@@ -357,7 +358,7 @@ def _nonzero(inputs: Any, units: Any, values: Any) -> int:
 
 @kernel
 def _positive_units(layer: Any, units: Any, values: Any) -> int:
-    """Note the units above 0; return how many."""
+    """List the units above 0; return their number."""
     count = 0
     for i in range(len(layer)):
         units[count] = i
@@ -368,7 +369,7 @@ def _positive_units(layer: Any, units: Any, values: Any) -> int:
 
 @kernel
 def _apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
-    """Write the bias and the weighted rows of a matrix."""
+    """Write the bias plus the weighted rows of a matrix."""
     for o in range(len(out)):
         out[o] = bias[o]
     _add_weighted_rows(weights, units, values, count, out)
@@ -378,7 +379,7 @@ def _apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, o
 def _add_weighted_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
     """Add the weighted rows of a matrix to `out`.
 
-    Several rows at a time, so that `out` is fetched and stored less often.
+    Four rows at a time, so that `out` is loaded and stored less often.
     """
     k = 0
     while k + 4 <= count:
@@ -397,16 +398,19 @@ def _add_weighted_rows(weights: Any, units: Any, values: Any, count: int, out: A
 
 @entry
 def choose_actions(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
-    """Write `chosen` for each of n positions, int64 (n,)."""
+    """Write `choose_action` of n positions, int64 (n,)."""
     for i in range(len(out)):
         out[i] = choose_action(logits[i], legal[i], keys[i], temperature)
 
 
 @kernel
 def choose_action(logits: Any, legal: np.uint64, key: np.uint64, temperature: float) -> int:
-    """Return the best legal action; Gumbel noise makes it a draw from the softmax (Gumbel 1954)."""
+    """Return the legal action with the highest logit.
+
+    With a temperature, Gumbel noise makes it a sample of the softmax (Gumbel 1954).
+    """
     best = -np.inf
-    choice = lowest_action(legal)  # of scores that are all -inf, as for a temperature of 1e-310
+    choice = lowest_action(legal)  # if all scores are -inf, for example at a temperature of 1e-310
     while legal != np.uint64(0):
         action = lowest_action(legal)
         legal &= legal - np.uint64(1)
@@ -429,7 +433,7 @@ def _evaluate_each(
     workspaces: Workspace,
     taken: Any,
 ) -> None:
-    """Evaluate n positions, each thread in a workspace of its own."""
+    """Evaluate n positions, each thread in its net workspace."""
     for w in prange(len(workspaces.units)):
         workspace = Workspace(
             workspaces.copy[w],
@@ -443,7 +447,7 @@ def _evaluate_each(
         _evaluate_share(values, logits, network, positions, workspace, taken)
 
 
-# In a pool of Python threads 64 positions took 1.4 times as long, 1,024 1.05 times.
+# With a pool of Python threads instead, 64 positions took 1.4 times as long, 1,024 1.05 times.
 _evaluate_all: Any = parallel(_evaluate_each, at_least=2)
 
 
@@ -456,8 +460,8 @@ def _evaluate_share(
     workspace: Workspace,
     taken: Any,
 ) -> None:
-    """Evaluate positions that no other thread has taken, a few neighbours at a time."""
-    step = min(_NEIGHBOURS, 1 + len(values) // _NEIGHBOURS)
+    """Evaluate chunks of positions until the threads have taken all."""
+    step = min(_CHUNK, 1 + len(values) // _CHUNK)
     first = fetch_add(taken, step)
     while first < len(values):
         for i in range(first, min(first + step, len(values))):

@@ -1,13 +1,17 @@
-"""What the board offers each player from where the pieces stand: the SIGHT table and its kernel.
+"""Look-ahead features: the reach of the pieces with each die, and the next steps of the tracks.
 
-The observation tells where the pieces are; what that means depends on the board. Here stands what a
-player would look up on it: the stations ahead of the pilgrim, what the merchant could sell or draw
-and which icons the artist could reach with each die, what the dice on the table bring, what the
-next roll brings on average, the next steps of the tracks and what is left of them, and how many
-stations of each kind there are. So told, positions of different boards are alike where they play
-alike, and a network can carry what it learnt from one to another.
+The observation has the positions of the pieces; their meaning depends on the board. These features
+are what a player would look up on the board:
 
-Like the observation it holds no hidden thing; raw values are whole numbers, divided by a scale.
+- the stations ahead of the pilgrim;
+- the sales, draws and icons in reach of merchant and artist with each die;
+- the same with the dice on the table, and on average with the next roll (the reach features);
+- the points of the next steps of the tracks and of the rest of them;
+- the number of stations of each kind on the ring.
+
+So positions of different boards have similar features where they play alike, and a network can
+transfer from one board to another. Like the observation, the features contain nothing hidden. Raw
+values are whole numbers, divided by a scale.
 """
 
 from __future__ import annotations
@@ -41,12 +45,12 @@ from tokaido_env.core.observation import Entry, layout_hash, layout_of, scales_o
 from tokaido_env.core.rules import coast_at
 
 _AHEAD = 8  # stations ahead of a pilgrim: a die of 6, hasty, and one that is taken
-_MOST_POINTS = 16  # scale of points of a step of a track
+_POINTS_SCALE = 16  # of a step of a track
 _KINDS, _ICONS, _WARES = len(STATIONS), len(ICONS), len(WARES)
 
 
 def _offer(when: str, rolls: int, meaning: str) -> tuple[Entry, ...]:
-    """Return the entries of what dice offer: `rolls` faces together."""
+    """Return the entries for all three dice, of `rolls` faces together."""
     return (
         (
             f"{when}_station",
@@ -80,37 +84,38 @@ LOOKAHEAD = layout_of(
             for die in range(1, MAX_DIE + 1)
             for entry in _trade(f"die_{die}", 1, f"by a {die}")
         ),
-        ("temple_step", 1, _MOST_POINTS, "points of the next temple"),
-        ("garden_step", 1, _MOST_POINTS, "points of the next garden"),
-        ("culture_steps", 3, _MOST_POINTS, "points of the next three gifts"),
-        ("commerce_steps", 2, _MOST_POINTS, "points of the next two slabs"),
+        ("temple_step", 1, _POINTS_SCALE, "points of the next temple"),
+        ("garden_step", 1, _POINTS_SCALE, "points of the next garden"),
+        ("culture_steps", 3, _POINTS_SCALE, "points of the next three gifts"),
+        ("commerce_steps", 2, _POINTS_SCALE, "points of the next two slabs"),
         ("slab_coins", 1, 10, "coins that the next slab takes"),
-        ("culture_left", 1, 4 * _MOST_POINTS, "points of all gifts to come"),
-        ("commerce_left", 1, 4 * _MOST_POINTS, "points of all slabs to come"),
+        ("culture_left", 1, 4 * _POINTS_SCALE, "points of all gifts to come"),
+        ("commerce_left", 1, 4 * _POINTS_SCALE, "points of all slabs to come"),
         ("ring", _KINDS, 16, "stations of each kind on the whole ring"),
     )
 )
-"""What is told of one player, in order."""
+"""The features of one player in order. Names, sizes, scales and meanings are part of
+`LOOKAHEAD_HASH`: a change of one letter makes policy files unusable."""
 
 N_LOOKAHEAD = width(LOOKAHEAD)
 LOOKAHEAD_HASH = layout_hash(LOOKAHEAD)
 N_REACH = next(each.start for each in LOOKAHEAD if each.name == "now_station")
-"""The first numbers of `SIGHT`, by the next roll."""
+"""The number of reach features: the first of `LOOKAHEAD`, for the next roll."""
 
 MAX_LOOKAHEAD = np.float32(16)
-"""What no number exceeds."""
+"""The upper bound of the features."""
 
-_UNITS = (1 / scales_of(LOOKAHEAD)).astype(np.float32)
-_UNITS.flags.writeable = False
-_MOST_RAW = 255  # of points of a step, which a board may have more of
+_INVERSE_SCALES = (1 / scales_of(LOOKAHEAD)).astype(np.float32)
+_INVERSE_SCALES.flags.writeable = False
+_MAX_RAW = 255  # a board may have more points for a step
 
 _START = {feature.name: feature.start for feature in LOOKAHEAD}
 _NOW, _AHEAD_AT, _COINS_AT = _START["now_station"], _START["ahead"], _START["ahead_coins"]
 _BY_DIE, _STEPS = _START["die_1_price"], _START["temple_step"]
 _LEFT, _RING = _START["culture_left"], _START["ring"]
-_TRADE = _START["next_price"]  # within an offer: what follows the pilgrim's
+_TRADE = _START["next_price"]  # offset after the features of the pilgrim
 _ONE_DIE = _START["die_2_price"] - _BY_DIE
-# Within what is told of the merchant and the artist by one die.
+# Offsets in the features of merchant and artist for one die.
 _SALE, _DRAW, _ICON, _CROWD = (
     _START[f"die_1_{name}"] - _BY_DIE for name in ("sale", "draw", "icon", "crowd")
 )
@@ -118,7 +123,7 @@ _SALE, _DRAW, _ICON, _CROWD = (
 
 @kernel
 def write_lookahead(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> None:
-    """Write `SIGHT` of a seat, float32 (N_SIGHT,), in any phase but the set-up."""
+    """Write `LOOKAHEAD` of a seat, float32 (N_LOOKAHEAD,), in any phase but the set-up."""
     write_reach(board, tables, s, seat, neighbour_counts(board, s), out)
     for k in range(N_REACH, N_LOOKAHEAD):
         out[k] = 0.0
@@ -126,12 +131,14 @@ def write_lookahead(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> No
     _add_reach_by_die(board, tables, s, seat, out)
     _write_track_steps(board, s, seat, out)
     for k in range(N_REACH, N_LOOKAHEAD):
-        out[k] *= _UNITS[k]
+        out[k] *= _INVERSE_SCALES[k]
 
 
 @kernel
-def write_reach(board: Row, tables: Row, s: Row, seat: Seat, crowds: np.uint64, out: Any) -> None:
-    """Write the first `N_PROSPECTS` of `SIGHT` of a seat; `crowds` as `heuristic.crowds_of`."""
+def write_reach(
+    board: Row, tables: Row, s: Row, seat: Seat, neighbours: np.uint64, out: Any
+) -> None:
+    """Write the reach features of a seat; `neighbours` is from `neighbour_counts`."""
     for k in range(N_REACH):
         out[k] = 0.0
     closed = _closed_towns(board, s, seat)
@@ -146,22 +153,24 @@ def write_reach(board: Row, tables: Row, s: Row, seat: Seat, crowds: np.uint64, 
             )
         faces = int64(board["face_count"][ARTIST, die])
         if faces > 0:
-            _add_artist_reach(board, tables, s, seat, crowds, die, np.float32(faces), out[_TRADE:])
+            _add_artist_reach(
+                board, tables, s, seat, neighbours, die, np.float32(faces), out[_TRADE:]
+            )
     for k in range(N_REACH):
-        out[k] *= _UNITS[k]
+        out[k] *= _INVERSE_SCALES[k]
 
 
 @kernel
 def _add_reach_by_die(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> None:
-    """Add what merchant and artist can do by each die, and all three by those on the table."""
-    closed, crowds = _closed_towns(board, s, seat), neighbour_counts(board, s)
+    """Add the reach of merchant and artist with each die, and of all with the dice on the table."""
+    closed, neighbours = _closed_towns(board, s, seat), neighbour_counts(board, s)
     one = np.float32(1)
     for die in range(1, MAX_DIE + 1):
         by_die = out[_BY_DIE + (die - 1) * _ONE_DIE :]
         if int64(board["face_count"][MERCHANT, die]) > 0:
             _add_merchant_reach(board, tables, s, seat, closed, die, one, by_die)
         if int64(board["face_count"][ARTIST, die]) > 0:
-            _add_artist_reach(board, tables, s, seat, crowds, die, one, by_die)
+            _add_artist_reach(board, tables, s, seat, neighbours, die, one, by_die)
     left = int64(s["dice_left"])
     now = out[_NOW:]
     if left >> PILGRIM & 1:
@@ -176,19 +185,19 @@ def _add_reach_by_die(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> 
 
 @kernel
 def _closed_towns(board: Row, s: Row, seat: Seat) -> int:
-    """Return the coastal towns that the merchant of a seat cannot go to (R4.1), as bits."""
+    """Return the coastal towns closed to the merchant of a seat (R4.1), as bits."""
     pilgrims = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
     return pilgrims | 1 << int64(s["merchant"][1 - seat])
 
 
 @kernel
 def _add_pilgrim_reach(
-    board: Row, s: Row, seat: Seat, die: int, times: np.float32, out: Any
+    board: Row, s: Row, seat: Seat, die: int, weight: np.float32, out: Any
 ) -> None:
-    """Add where the pilgrim goes by a die, whoever stands there."""
+    """Add the station and its coins that the pilgrim reaches with a die."""
     station = _on_ring(board, int64(s["pilgrim"][seat]) + die)
-    out[int64(board["station_kind"][index(station)])] += times
-    out[_KINDS] += times * np.float32(_coins_at(board, s, station))
+    out[int64(board["station_kind"][index(station)])] += weight
+    out[_KINDS] += weight * np.float32(_coins_at(board, s, station))
 
 
 @kernel
@@ -199,7 +208,7 @@ def _on_ring(board: Row, station: int) -> int:
 
 @kernel
 def _coins_at(board: Row, s: Row, station: int) -> int:
-    """Return the coins of a coastal town that a station is, 0 elsewhere (R5.2)."""
+    """Return the coins of a station, 0 for one that is not a coastal town (R5.2)."""
     if int64(board["station_kind"][index(station)]) != COAST:
         return int64(0)
     kind = index(s["boutiques"][lowest_action(np.uint64(coast_at(board, station)))])
@@ -214,10 +223,10 @@ def _add_merchant_reach(
     seat: Seat,
     closed: int,
     die: int,
-    times: np.float32,
+    weight: np.float32,
     out: Any,
 ) -> None:
-    """Add what the merchant can sell and draw by a die: prices, the best sale, the best draw."""
+    """Add the reach of the merchant with a die: prices, the best sale, the best draw."""
     town = index(s["merchant"][seat])
     towns = int64(board["town_reach"][index(die), town]) & 0xFF & ~closed
     prices, sale = int64(0), int64(0)  # four bits a ware
@@ -229,9 +238,9 @@ def _add_merchant_reach(
             prices = prices & ~(int64(15) << 4 * ware) | price << 4 * ware
         sale = max(sale, price * int64(s["wares"][seat, index(ware)]))
     for ware in range(_WARES):
-        out[ware] += times * np.float32(prices >> 4 * ware & 15)
-    out[_SALE] += times * np.float32(sale)
-    out[_DRAW] += times * np.float32(int64(tables["most_drawn"][index(die), town]))
+        out[ware] += weight * np.float32(prices >> 4 * ware & 15)
+    out[_SALE] += weight * np.float32(sale)
+    out[_DRAW] += weight * np.float32(int64(tables["most_drawn"][index(die), town]))
 
 
 @kernel
@@ -240,21 +249,21 @@ def _add_artist_reach(
     tables: Row,
     s: Row,
     seat: Seat,
-    crowds: np.uint64,
+    neighbours: np.uint64,
     die: int,
-    times: np.float32,
+    weight: np.float32,
     out: Any,
 ) -> None:
-    """Add what the artist can do by a die: the icons that a gift can match, the largest crowd."""
+    """Add the reach of the artist with a die: icons that a gift can match, most neighbours."""
     area = index(s["artist"][seat])
     inspired = index(
         int(s["wave_owner"][ARTIST]) == seat and int(s["wave_side"][ARTIST]) == INSPIRED
     )
     for icon in range(_ICONS):
         reached = int64(tables["gift_faces"][inspired, index(die), area, index(icon)])
-        out[_ICON + icon] += times * np.float32(reached != 0)
-    most = most_neighbours(crowds, int64(board["area_reach"][index(die), area]))
-    out[_CROWD] += times * np.float32(most)
+        out[_ICON + icon] += weight * np.float32(reached != 0)
+    most = most_neighbours(neighbours, int64(board["area_reach"][index(die), area]))
+    out[_CROWD] += weight * np.float32(most)
 
 
 @kernel
@@ -268,7 +277,7 @@ def _write_stations_ahead(board: Row, s: Row, seat: Seat, out: Any) -> None:
 
 @kernel
 def _write_track_steps(board: Row, s: Row, seat: Seat, out: Any) -> None:
-    """Write what the next steps of the tracks are worth (R9.2), 0 past their ends, and the rest."""
+    """Write the points of the next steps (R9.2), 0 past a track's end, and of all steps left."""
     temple, garden = int64(s["temple"][seat]), int64(s["garden"][seat])
     faith = int64(board["temple"][temple]) * int64(board["garden"][garden])
     if temple < LAST_TEMPLE:
@@ -294,4 +303,4 @@ def _write_track_steps(board: Row, s: Row, seat: Seat, out: Any) -> None:
 
 @kernel
 def _points(step: int) -> np.float32:
-    return np.float32(min(step, _MOST_RAW))
+    return np.float32(min(step, _MAX_RAW))

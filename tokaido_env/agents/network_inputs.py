@@ -1,12 +1,17 @@
-"""What the networks here read: the position, and the result of each legal move.
+"""The inputs of the networks: features of a position, and of the afterstate of each legal action.
 
-The observation tells what is on the table. Beside it stand what a player would count: the terms of
-`heuristic` for both sides, the worth of each legal action by that evaluation (its outlook), what
-the board offers each player from where the pieces stand (`SIGHT`), and of each legal action its
-result: the terms after it, and what the next roll offers then. A move is known by what it leads
-to, so that a network can score moves alike in any place of the island, and not only their numbers.
+The observation alone leaves much to compute. A network also reads, of both players where it
+applies:
 
-All is seen by the player to decide, and nothing in it is hidden from the other.
+- the terms of `heuristic`;
+- the afterstate value of each legal action: the heuristic's evaluation after it and its best
+  effect;
+- the look-ahead features (`lookahead_features`);
+- the afterstate features of each legal action: the terms after it, and the reach features then.
+
+An action is described by its afterstate, so that a network can score moves alike in any place of
+the island, and not only by their ids. All inputs are from the view of the player to decide, and
+contain nothing hidden from the other.
 """
 
 from __future__ import annotations
@@ -43,89 +48,89 @@ from tokaido_env.core.rules import apply, picker
 from tokaido_env.core.state import EFFECT, OVER
 
 MAX_LEGAL = 2 + len(TOWNS) + len(AREAS)
-"""The most actions that can be legal at once: moves of the pilgrim, to each town and each area."""
+"""The highest number of legal actions: moves of the pilgrim, to each town and to each area."""
 
 AFTERSTATE_VALUES = N_FEATURES + 2 * N_TERMS
-"""Where the outlook begins: before it the observation, my terms, their terms."""
+"""Index of the first afterstate value: the observation, my terms and their terms come before."""
 
-_SIGHT_AT = AFTERSTATE_VALUES + N_ACTIONS
+_LOOKAHEAD_AT = AFTERSTATE_VALUES + N_ACTIONS
 
-N_INPUTS = _SIGHT_AT + 2 * N_LOOKAHEAD
-"""Numbers that describe the position: after the outlook of each action my `SIGHT`, and theirs."""
+N_INPUTS = _LOOKAHEAD_AT + 2 * N_LOOKAHEAD
+"""Inputs for a position: after the afterstate values come my look-ahead features, then theirs."""
 
 N_AFTERSTATE = N_TERMS + N_REACH
-"""Numbers of a move: my terms less theirs after it, then the mover's prospects."""
+"""Features of an afterstate: my terms less theirs, then the mover's reach features."""
 
 MIN_AFTERSTATE_VALUE = np.float32(-0.5)
-"""The least outlook: actions that are worse by more than half a win are alike."""
+"""The least afterstate value; worse actions, by more than half a win, are alike."""
 
 _TERMS_AT = N_FEATURES
-_LEAST_UNIT = 0.02  # so that terms of little weight in the evaluation are seen too
+_MIN_SCALE = 0.02  # so that the network can read terms of little weight in the evaluation too
 
-# What a point of each term is worth, in log odds: the network sees terms by their weight.
-TERM_SCALES = np.maximum(np.abs(load_weights()).max(axis=0), _LEAST_UNIT).astype(np.float32)
+# A point of each term in log-odds: the network reads terms scaled by their weight.
+TERM_SCALES = np.maximum(np.abs(load_weights()).max(axis=0), _MIN_SCALE).astype(np.float32)
 TERM_SCALES.flags.writeable = False
 
 MAX_INPUT = max(1.0, float(MAX_LOOKAHEAD), 2.0**16 * float(TERM_SCALES.max()))
-"""What no input exceeds: terms are 16-bit integers, all but them and the sight lies in [-1, 1]."""
+"""The upper bound of all inputs: terms are 16-bit integers, and all but terms and look-ahead
+features lies in [-1, 1]."""
 
 _TERMS_HASH = hashlib.sha256(
     repr((LAYOUT_HASH, TERMS, load_weights().tolist(), float(MIN_AFTERSTATE_VALUE))).encode()
 ).hexdigest()[:16]
 
 INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH))
-"""Of all that the inputs follow from: the observation's layout, the terms and their weights, and
-`SIGHT`."""
+"""A hash of the observation's layout, the terms and their weights, and `LOOKAHEAD`."""
 
 
 @kernel
 def encode_position(
-    board: Row, tables: Row, s: Row, mask: Mask, scratch: Row, trunk: Any, results: Any
+    board: Row, tables: Row, s: Row, mask: Mask, scratch: Row, inputs: Any, afterstates: Any
 ) -> None:
-    """Write what a network reads of a position.
+    """Write the inputs of a position and the afterstate features of its legal actions.
 
     Args:
         board: a row of `BOARD`.
         tables: a row of `EVAL_TABLES`.
-        s: a row of `STATE`, at a decision, or at chance but for the set-up.
+        s: a row of `STATE`, at a decision, or at chance but not the set-up.
         mask: the legal actions as bits, 0 at chance.
-        scratch: a row of `SCRATCH`; overwritten.
-        trunk: float32 (N_INPUTS,), overwritten whole; the outlook of an action is the evaluation
-            after it less that after the best one, from `WORST` to 0, and 0 where it is illegal.
-        results: float32 (MOST_LEGAL, N_RESULT): the first rows, one for each legal action in their
-            order, are overwritten.
+        scratch: a row of `SCRATCH`, overwritten.
+        inputs: float32 (N_INPUTS,), overwritten. The afterstate value of an action is relative to
+            the best action, from `MIN_AFTERSTATE_VALUE` to 0, and 0 for an illegal action.
+        afterstates: float32 (MAX_LEGAL, N_AFTERSTATE); the first rows, one for each legal action in
+            ascending order, are overwritten.
     """
     seat = active_seat(s)
-    encode(board, s, seat, FLOAT_QUOTIENTS, trunk[:N_FEATURES])
+    encode(board, s, seat, FLOAT_QUOTIENTS, inputs[:N_FEATURES])
     terms = scratch["terms"]
     count_terms(board, tables, quiescent(board, s, scratch), terms)
     for k in range(N_TERMS):
-        trunk[_TERMS_AT + k] = np.float32(terms[seat, k]) * TERM_SCALES[k]
-        trunk[_TERMS_AT + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_SCALES[k]
-    outlook = trunk[AFTERSTATE_VALUES:_SIGHT_AT]
-    outlook[:] = 0.0
+        inputs[_TERMS_AT + k] = np.float32(terms[seat, k]) * TERM_SCALES[k]
+        inputs[_TERMS_AT + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_SCALES[k]
+    values = inputs[AFTERSTATE_VALUES:_LOOKAHEAD_AT]
+    values[:] = 0.0
     best = np.float32(-2.0)
     row = int64(0)
     left = mask
     while left != np.uint64(0):
         action = index(lowest_action(left))
         left &= left - np.uint64(1)
-        outlook[action] = _write_afterstate(
-            board, tables, s, int64(action), scratch, results[index(row)]
+        values[action] = _write_afterstate(
+            board, tables, s, int64(action), scratch, afterstates[index(row)]
         )
         row += 1
-        best = max(best, outlook[action])
+        best = max(best, values[action])
     while mask != np.uint64(0):
         action = index(lowest_action(mask))
         mask &= mask - np.uint64(1)
-        outlook[action] = max(outlook[action] - best, MIN_AFTERSTATE_VALUE)
-    write_lookahead(board, tables, s, seat, trunk[_SIGHT_AT : _SIGHT_AT + N_LOOKAHEAD])
-    write_lookahead(board, tables, s, 1 - seat, trunk[_SIGHT_AT + N_LOOKAHEAD :])
+        values[action] = max(values[action] - best, MIN_AFTERSTATE_VALUE)
+    write_lookahead(board, tables, s, seat, inputs[_LOOKAHEAD_AT : _LOOKAHEAD_AT + N_LOOKAHEAD])
+    write_lookahead(board, tables, s, 1 - seat, inputs[_LOOKAHEAD_AT + N_LOOKAHEAD :])
 
 
 @kernel
 def active_seat(s: Row) -> Seat:
-    """Return who sees the position: the player who decides, at chance whose pick it is."""
+    """Return the seat that decides or, at chance, the seat of the current pick."""
     player = int64(s["player"])
     return player if player >= 0 else picker(s)
 
@@ -134,7 +139,7 @@ def active_seat(s: Row) -> Seat:
 def _write_afterstate(
     board: Row, tables: Row, s: Row, action: Action, scratch: Row, out: Any
 ) -> np.float32:
-    """Write what an action and its best effect lead to; return the evaluation there."""
+    """Write the features after an action and its best effect; return the evaluation there."""
     seat = int64(s["player"])
     sign = np.float32(1 - 2 * seat)
     scratch["states"][0] = s
@@ -160,7 +165,7 @@ def _write_afterstate(
 
 @kernel
 def _write_term_differences(after: Row, seat: Seat, terms: Any, out: Any) -> None:
-    """Write my terms less theirs; when the game is over none are counted, the outlook tells all."""
+    """Write my terms less theirs, or 0 in a finished game, which the afterstate value describes."""
     counted = int64(int(after["phase"]) != OVER)
     for k in range(N_TERMS):
         ahead = int64(terms[seat, k]) - int64(terms[1 - seat, k])
@@ -175,27 +180,29 @@ def encode_positions(
     legal: Legal,
     step: int = 1,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return what a network reads of n positions, without gaps between moves.
+    """Return the inputs of n positions, and the afterstate features of all their legal actions.
 
     Args:
         boards: `BOARD` (b,).
-        eval_tables: `EVAL_TABLES` (b,), by `eval_tables_of`.
-        which: int64 (n,), the board of each position.
-        states: `STATE` (n,), at decisions, or at chance but for the set-up.
+        eval_tables: `EVAL_TABLES` (b,), from `eval_tables_of`.
+        which: int64 (n,), the index of each position's board.
+        states: `STATE` (n,), at decisions, or at chance but not the set-up.
         legal: uint64 (n,), the legal actions as bits, 0 at chance.
-        step: of how many rows each array has a multiple; the last ones may be 0.
+        step: the numbers of rows are multiples of this; rows of zeros fill up.
 
     Returns:
-        float32 (n, N_INPUTS), and float32 (k, N_RESULT): the legal actions of all positions in
-        their order.
+        float32 (n, N_INPUTS), and float32 (k, N_AFTERSTATE) for the legal actions of all positions
+        in order.
     """
     counts = np.bitwise_count(legal).astype(np.int64)
     ends = np.cumsum(counts)
-    trunk = _padded(len(states), N_INPUTS, step)
-    results = _padded(int(counts.sum()), N_AFTERSTATE, step)
+    inputs = _padded(len(states), N_INPUTS, step)
+    afterstates = _padded(int(counts.sum()), N_AFTERSTATE, step)
     begins = ends - counts
-    _encode_each(len(states), trunk, results, begins, boards, eval_tables, which, states, legal)
-    return trunk, results
+    _encode_each(
+        len(states), inputs, afterstates, begins, boards, eval_tables, which, states, legal
+    )
+    return inputs, afterstates
 
 
 def _padded(rows: int, width: int, step: int) -> npt.NDArray[np.float32]:
@@ -208,8 +215,8 @@ def _padded(rows: int, width: int, step: int) -> npt.NDArray[np.float32]:
 def _encode_each(
     first: int,
     last: int,
-    trunk: Any,
-    results: Any,
+    inputs: Any,
+    afterstates: Any,
     begins: Any,
     boards: Any,
     eval_tables: Any,
@@ -219,8 +226,8 @@ def _encode_each(
 ) -> None:
     scratch = np.empty(1, SCRATCH)[0]
     for i in range(first, last):
-        on = index(which[i])
+        board = index(which[i])
         encode_position(
-            *(boards[on], eval_tables[on], states[i], masks[i], scratch, trunk[i]),
-            results[begins[i] :],
+            *(boards[board], eval_tables[board], states[i], masks[i], scratch, inputs[i]),
+            afterstates[begins[i] :],
         )

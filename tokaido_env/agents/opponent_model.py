@@ -1,10 +1,10 @@
-"""A model of an opponent that is known: with what odds it takes which action.
+"""Opponent models: the odds with which a known agent takes each action.
 
-What the model holds is the opponent's own play, its network or its kernel, not something learned
-from its games. An agent that always takes the same action in a position has odds of 1 for it. What
-others draw from their keys is shared out: ties of `greedy` evenly, `policy` of a temperature by its
-softmax. A search that goes by these odds (`exploiter`) has agents of this package only as
-opponents: what is written in Python, or searches, has none that compiled code could ask for.
+A model contains the agent's own network or kernel; it is not learned from games. An agent that
+always takes the same action in a position has odds of 1 for it. For random choices the model has
+the
+probabilities: ties of `greedy` are even, `policy` with a temperature has its softmax. Only agents
+of this package that do not search have a model, because compiled code cannot ask others.
 """
 
 from __future__ import annotations
@@ -32,50 +32,50 @@ from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_choices
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, subroutine
 
-_HEURISTIC = 1 + max(RANDOM, GREEDY)  # beside the bots
+_HEURISTIC = 1 + max(RANDOM, GREEDY)  # a number that no bot has
 
 
 class OpponentModel(NamedTuple):
-    """How an agent plays."""
+    """The policy of an agent."""
 
     network: Network | None = None
-    """Of its policy; None if it plays by a kernel."""
+    """Its network; None if it plays by a kernel."""
     temperature: float = 0.0
-    """Of its policy: 0 takes the likeliest action, above the odds are softmax(logits / it)."""
+    """0 takes the likeliest action; above, the odds are softmax(logits / temperature)."""
     bot: int = NO_BOT
-    """The number of its kernel, if it has no network."""
+    """The number of its kernel, without a network."""
     epsilon: float = 0.0
-    """How often it takes a random action instead."""
+    """The probability of a random action instead."""
 
     def for_boards(self, boards: BoardRows, threads: int) -> OpponentArrays:
-        """Return it as the kernels read it, with memory for so many threads."""
-        weights, rows = (
-            (None, SHARED_BIAS) if self.network is None else self.network.for_boards(boards)
-        )
+        """Return the model as the kernels read it, with workspaces for so many threads."""
+        weights, rows = None, SHARED_BIAS
+        if self.network is not None:
+            weights, rows = self.network.for_boards(boards)
         memory = cached_workspaces(threads, weights)
         return OpponentArrays(weights, rows, memory, self.temperature, self.bot, self.epsilon)
 
 
 class OpponentArrays(NamedTuple):
-    """How an opponent decides in some positions, and with what memory."""
+    """An opponent model for several positions and threads."""
 
     network: Any  # Weights, or None
-    bias_rows: Any  # int64 (1,) or (n,), of the first bias of its network
+    bias_rows: Any  # int64 (1,) or (n,), rows of the network's first bias
     workspaces: Workspace  # of several threads
     temperature: float
     bot: int
     epsilon: float
 
     def part(self, part: slice) -> OpponentArrays:
-        """Return it for some of the positions."""
+        """Return the model for a slice of the positions."""
         return self._replace(bias_rows=self.bias_rows[part]) if len(self.bias_rows) > 1 else self
 
 
 class OpponentRow(NamedTuple):
-    """How an opponent decides in one position, and with what memory."""
+    """An opponent model for one position and one thread."""
 
     network: Any  # Weights, or None
-    bias_row: int  # of the first bias
+    bias_row: int
     workspace: Workspace  # of one thread, the scratch an array
     temperature: float
     bot: int
@@ -83,7 +83,7 @@ class OpponentRow(NamedTuple):
 
 
 def make_opponent_model(agent: Agent) -> OpponentModel | None:
-    """Return how an agent of this package plays, None if nothing compiled tells its replies."""
+    """Return the model of an agent, None for one that searches or is not of this package."""
     if type(agent) is PolicyAgent:
         return OpponentModel(network=agent.network, temperature=float(agent.temperature))
     if type(agent) is GreedyAgent:
@@ -97,21 +97,21 @@ def make_opponent_model(agent: Agent) -> OpponentModel | None:
 
 @kernel
 def opponent_at(opponents: Any, thread: int, i: int) -> Any:
-    """Return the opponent of position `i` for one thread; None if there is none."""
+    """Return the opponent of position `i` for one thread, None without an opponent model."""
     if opponents is None:
         return None
-    own = opponents.workspaces
+    memory = opponents.workspaces
     return OpponentRow(
         opponents.network,
         opponents.bias_rows[i if len(opponents.bias_rows) > 1 else 0],
         Workspace(
-            own.copy[thread],
-            own.scratch[thread],  # not a row: compiled functions cannot return one
-            own.layers[thread],
-            own.afterstates[thread],
-            own.units[thread],
-            own.values[thread],
-            own.logits[thread],
+            memory.copy[thread],
+            memory.scratch[thread],  # not a row: compiled functions cannot return one
+            memory.layers[thread],
+            memory.afterstates[thread],
+            memory.units[thread],
+            memory.values[thread],
+            memory.logits[thread],
         ),
         opponents.temperature,
         opponents.bot,
@@ -121,7 +121,7 @@ def opponent_at(opponents: Any, thread: int, i: int) -> Any:
 
 @kernel
 def opponent_decides(opponent: Any, tree: Tree, node: Row) -> bool:
-    """Return whether a node is the opponent's: the root is not."""
+    """Return whether the modelled opponent, who is not the player at the root, decides a node."""
     if opponent is None:
         return False
     return int(node["player"]) == 1 - int(tree.nodes[0]["player"])
@@ -129,46 +129,46 @@ def opponent_decides(opponent: Any, tree: Tree, node: Row) -> bool:
 
 @subroutine
 def write_reply_odds(opponent: Any, position: PositionRow, tree: Tree, at: int) -> None:
-    """Write with what odds the opponent takes the actions of a node, as the priors of its edges."""
+    """Write the odds of the opponent's actions at a node as the priors of its edges."""
     mask = edge_mask(tree, tree.nodes[at])
-    asked = PositionRow(position.board, position.tables, tree.states[at], mask, opponent.bias_row)
-    _write_reply(opponent.network, opponent, asked, tree, tree.nodes[at])
+    row = PositionRow(position.board, position.tables, tree.states[at], mask, opponent.bias_row)
+    _write_reply(opponent.network, opponent, row, tree, tree.nodes[at])
 
 
 @kernel
-def _write_reply(network: Any, opponent: Any, asked: PositionRow, tree: Tree, node: Row) -> None:
+def _write_reply(network: Any, opponent: Any, row: PositionRow, tree: Tree, node: Row) -> None:
     if network is None:
-        _write_even_odds(tree, node, _bot_choices(opponent, asked), opponent.epsilon)
+        _write_even_odds(tree, node, _bot_choices(opponent, row), opponent.epsilon)
         return
-    if asked.legal & (asked.legal - np.uint64(1)) == np.uint64(0):
-        _write_even_odds(tree, node, asked.legal, 0.0)
+    if row.legal & (row.legal - np.uint64(1)) == np.uint64(0):
+        _write_even_odds(tree, node, row.legal, 0.0)
         return
     own = opponent.workspace
     logits = own.logits
-    scratch, layers, results = own.scratch[0], own.layers, own.afterstates
-    workspace = Workspace(own.copy, scratch, layers, results, own.units, own.values, logits)
-    forward(network, asked, workspace, logits)
+    scratch, layers, afterstates = own.scratch[0], own.layers, own.afterstates
+    workspace = Workspace(own.copy, scratch, layers, afterstates, own.units, own.values, logits)
+    forward(network, row, workspace, logits)
     if opponent.temperature > 0:
         write_priors(tree, node, logits, opponent.temperature)
     else:
-        _write_even_odds(tree, node, _likeliest(asked.legal, logits), 0.0)
+        _write_even_odds(tree, node, _likeliest(row.legal, logits), 0.0)
 
 
 @kernel
-def _bot_choices(opponent: Any, asked: PositionRow) -> Mask:
-    """Return the actions that a kernel takes in a position, each as often."""
+def _bot_choices(opponent: Any, row: PositionRow) -> Mask:
+    """Return the actions, as bits, that a kernel takes in a position with equal probability."""
     scratch = opponent.workspace.scratch[0]
     if opponent.bot == GREEDY:
-        return greedy_choices(asked.board, asked.state, asked.legal, scratch["states"])
+        return greedy_choices(row.board, row.state, row.legal, scratch["states"])
     if opponent.bot == RANDOM:
-        return asked.legal
-    best = best_action(asked.board, asked.tables, asked.state, asked.legal, scratch)
+        return row.legal
+    best = best_action(row.board, row.tables, row.state, row.legal, scratch)
     return np.uint64(1) << np.uint64(best)
 
 
 @kernel
 def _likeliest(mask: Mask, logits: Any) -> Mask:
-    """Return the action of the highest logit, the lowest of equals, as a bit."""
+    """Return the action with the highest logit as a bit; ties go to the lowest id."""
     choice = lowest_action(mask)
     while mask != np.uint64(0):
         action = lowest_action(mask)
@@ -180,7 +180,7 @@ def _likeliest(mask: Mask, logits: Any) -> Mask:
 
 @kernel
 def _write_even_odds(tree: Tree, node: Row, choices: Mask, epsilon: float) -> None:
-    """Give some of a node's actions even odds, but `epsilon` of them to all."""
+    """Write even odds for the chosen actions of a node, with `epsilon` shared by all actions."""
     first, edges = int64(node["first"]), int64(node["edges"])
     each = (1.0 - epsilon) / count_bits(choices)
     for k in range(first, first + edges):

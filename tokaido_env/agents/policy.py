@@ -1,25 +1,23 @@
-"""Policies: trained networks as files that hold numbers only, and the agent that plays one.
+"""Policies: trained networks in files that hold numbers only, and the agent that plays one.
 
-A network reads the position (`inputs`) in one layer, whose units are in two parts. The first part
-is the policy's: a second layer follows (`trunk`), and two heads on it:
+The first layer of a network reads the position (`network_inputs`). Its units are in two parts. The
+policy's part has a second layer (`trunk`) with two heads:
 
-- a number for each action: `action`;
-- a score of each legal move: a layer that reads its result beside the trunk and the move itself,
-  the same for all moves (`result`, `context`, `move`), and its outlook times a factor (`outlook`).
+- `action` gives a number for each action;
+- a layer gives a score of each legal move, with the same weights for all moves. It reads the move's
+  afterstate features (`result`), the trunk (`context`) and the move itself (`move`). The move's
+  afterstate value times a factor (`outlook`) is added.
 
-The logit of an action is the sum of the two. The other part is the value's, which has a second
-layer of its own (`value`): the value of the position for the player to decide, -1 to 1; at chance
-for the player whose pick it is.
+The logit of an action is the sum of the two. The value's part has its own second layer (`value`).
+It gives the value of the position, -1 to 1, for `network_inputs.active_seat`.
 
-A network may also read the board it plays on: then the features of the board (`board_features`) add
-to the first layer (`board`).
+A network may also read the board: then the features of the board (`board_features`) add to the
+first layer (`board`). Layers are followed by max(0, x), the value by tanh. The forward pass is
+compiled (`inference`), so that playing needs no PyTorch.
 
-Layers are followed by max(0, x), the value by tanh. The forward pass is compiled (`inference`), so
-playing needs no PyTorch.
-
-A policy file is in safetensors format: float32 tensors named as in `shapes_of`, and a header of
-strings that says for which inputs, actions and rules it was trained, and which features of boards
-it reads, if any. Loading one runs no code.
+A policy file is in safetensors format: float32 tensors with the names and shapes of
+`tensor_shapes`, and a header of strings with the versions of inputs, actions, rules and board
+features. Loading a file never executes code from it.
 """
 
 from __future__ import annotations
@@ -44,19 +42,19 @@ from tokaido_env.files import FILE, FOLDER, NOTHING, atomic_write, file_kind, pa
 FORMAT = "tokaido-duo-policy"
 VERSION = 4
 
-_MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of models of other libraries
+_OTHER_MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of other libraries' models
 MAX_FILE_BYTES = 96 << 20  # bytes: layers of 4096 units, copied for every thread
-BOARD_TENSOR = "board.weight"  # the tensor that networks have or not
+BOARD_TENSOR = "board.weight"  # of networks that read the board
 
-MAX_ACTIVATION = 1e30  # far below float32's largest, so that the last sums cannot pass it either
+MAX_ACTIVATION = 1e30  # far below the largest float32, so that sums stay finite too
 
 
 class PolicyError(AgentError):
-    """A policy file that cannot be used here: the message says what was expected."""
+    """A policy file is missing, damaged, or made for other inputs or rules."""
 
 
 class LayerSizes(NamedTuple):
-    """How wide the layers of a network are."""
+    """The numbers of units of a network's layers."""
 
     first: int = 256
     second: int = 64
@@ -66,14 +64,14 @@ class LayerSizes(NamedTuple):
 
     @classmethod
     def of_width(cls, width: int) -> LayerSizes:
-        """Return the sizes in proportion to the first layer's, a multiple of 8."""
+        """Return sizes in proportion to the first layer's width, a multiple of 8."""
         return cls(width, width // 4, width // 8, width, width // 4)
 
 
 def tensor_shapes(
     sizes: LayerSizes, uses_board_features: bool = False
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each tensor of a network, (outputs, inputs) where it is a matrix."""
+    """Return the shape of each tensor by its name; matrices are (outputs, inputs)."""
     units = sizes.first + sizes.value_first
     shapes: dict[str, tuple[int, ...]] = {
         "trunk.0.weight": (units, N_INPUTS),
@@ -97,11 +95,11 @@ def tensor_shapes(
 
 @dataclass(frozen=True)
 class Policy:
-    """A network and where it comes from.
+    """A network and its origin.
 
     Attributes:
-        tensors: float32, with the names and shapes of `shapes_of`.
-        training: what its maker says of it, such as steps and settings: JSON types.
+        tensors: float32, with the names and shapes of `tensor_shapes`.
+        training: facts about its training, such as steps and settings, in JSON types.
     """
 
     tensors: dict[str, Floats]
@@ -109,28 +107,28 @@ class Policy:
 
     @property
     def sizes(self) -> LayerSizes:
-        """How wide its layers are."""
+        """The sizes of its layers."""
         return _sizes_of(self.tensors)
 
     @property
     def uses_board_features(self) -> bool:
-        """Whether its network reads the board as a whole."""
+        """Whether its network reads features of the board."""
         return BOARD_TENSOR in self.tensors
 
     def network(self) -> Network:
-        """Return the network for the kernels, with copies for as many threads as there may be."""
+        """Return the network for the kernels."""
         t = self.tensors
-        own = t["trunk.1.weight"].shape[1]  # units of the first layer that the policy reads
-        # The context of a move has no bias: `moves` has one for each action.
+        units = t["trunk.1.weight"].shape[1]  # of the policy's part of the first layer
+        # The context of a move needs no bias: `moves` has one for each action.
         no_bias = np.zeros(len(t["context.weight"]), np.float32)
         one = Weights(
-            first=_transposed(t["trunk.0.weight"][:own]),
+            first=_transposed(t["trunk.0.weight"][:units]),
             first_bias=t["trunk.0.bias"],
             second=_transposed(t["trunk.1.weight"]),
             second_bias=t["trunk.1.bias"],
             heads=_transposed(np.concatenate([t["action.weight"], t["context.weight"]])),
             heads_bias=np.concatenate([t["action.bias"], no_bias]),
-            value_first=_transposed(t["trunk.0.weight"][own:]),
+            value_first=_transposed(t["trunk.0.weight"][units:]),
             value_second=_transposed(t["value.0.weight"]),
             value_second_bias=t["value.0.bias"],
             value_out=t["value.1.weight"][0],
@@ -146,14 +144,14 @@ class Policy:
         """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
 
         Args:
-            boards: `BOARD` (1,) for all, or (n,).
-            states: `STATE` (n,), with a decision to take.
+            boards: `BOARD` (1,) for all positions, or (n,).
+            states: `STATE` (n,), at decisions.
             legal: uint64 (n,), the legal actions as bits, not 0.
         """
         return evaluate_all(self.network(), boards, states, legal)
 
     def save(self, path: str | Path) -> None:
-        """Write the policy file: whole or not at all."""
+        """Write the policy file; a failure leaves no part of it."""
         from safetensors.numpy import save
 
         path = Path(path)
@@ -168,7 +166,7 @@ class Policy:
         """Read a policy file, or the best policy of a run folder.
 
         Raises:
-            PolicyError: if the file is none, is broken, or was made for other inputs or rules.
+            PolicyError: if the file is missing, damaged, or made for other inputs or rules.
         """
         path = Path(path)
         if file_kind(path) == FOLDER:
@@ -181,17 +179,17 @@ class Policy:
 
 
 class PolicyAgent(Agent):
-    """Plays a policy, one forward pass a decision.
+    """Plays a policy with one forward pass a decision.
 
     Args:
-        path: a policy file, or a run folder for its best.
-        temperature: 0 takes the likeliest action; above, actions are drawn from
+        path: a policy file, or a run folder for its best policy.
+        temperature: 0 takes the likeliest action; above, actions are sampled from
             softmax(logits / temperature).
 
     Attributes:
-        policy: that it plays.
-        network: the policy's, for the kernels.
-        temperature: as given.
+        policy: the policy.
+        network: its network, for the kernels.
+        temperature: the temperature.
     """
 
     may_fail = False
@@ -221,7 +219,7 @@ class PolicyAgent(Agent):
     def judge(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[Floats, Floats]:
-        """Return the policy and the value, as `Agent.judge`: without the temperature."""
+        """Return the policy without the temperature, and the values, as `Agent.judge`."""
         logits, values = evaluate_all(self.network, boards, states, legal)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         sign = 1 - 2 * states["player"].astype(np.float32)
@@ -234,7 +232,7 @@ class PolicyAgent(Agent):
 
 
 def quote_path(path: str) -> str:
-    """Return a path as it stands in a spec: in double quotes where it would be read otherwise."""
+    """Return a path for a spec, in double quotes where the spec would otherwise be ambiguous."""
     names = '"', "path=", "temperature=", "sims=", "dice=", "chance="
     ambiguous = "," in path or path.startswith(names)
     return json.dumps(path, ensure_ascii=False) if ambiguous else path
@@ -244,7 +242,7 @@ def quote_path(path: str) -> str:
 
 
 def _header(uses_board_features: bool) -> dict[str, str]:
-    """Return what the header of a policy says beside its training."""
+    """Return the header of a policy file, without its training."""
     known: dict[str, str | int] = {
         "format": FORMAT,
         "version": VERSION,
@@ -277,16 +275,16 @@ def _read_file(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    # TypeError: a kind of number that NumPy has not; ValueError: more dimensions than it has.
+    # TypeError: a dtype that NumPy does not have; ValueError: too many dimensions for NumPy.
     except (SafetensorError, TypeError, ValueError) as error:
-        why = escape_text(str(error), 200)
-        if path.suffix in _MODELS:
-            why = "a model of another library plays as python:MODULE:CLASS, see docs/agents.md"
-        raise PolicyError(f"{where}: not a policy file: {why}") from None
+        reason = escape_text(str(error), 200)
+        if path.suffix in _OTHER_MODELS:
+            reason = "a model of another library plays as python:MODULE:CLASS, see docs/agents.md"
+        raise PolicyError(f"{where}: not a policy file: {reason}") from None
 
 
 def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
-    """Check for whom the policy was trained; return what it says of its training."""
+    """Check the versions of a header; return the facts about the training."""
     if header.get("format") != FORMAT:
         raise PolicyError(f"{where}: not a policy of this project: no header {FORMAT!r}")
     for key, known in _header("board" in header).items():
@@ -303,24 +301,24 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
 
 
 def check_tensors(where: str, tensors: dict[str, Floats], uses_board_features: bool) -> None:
-    """Check that tensors are those of a network whose numbers are finite in any position.
+    """Check the names, shapes and values of tensors, and that no forward pass can overflow.
 
     Args:
-        where: they stand, for the message.
-        tensors: by their names.
+        where: the file or key, for the message.
+        tensors: the tensors by name.
         uses_board_features: whether the network reads the board.
 
     Raises:
-        PolicyError: saying what was expected.
+        PolicyError: if a tensor is wrong.
     """
     sizes = _sizes_of(tensors)
-    wanted = tensor_shapes(sizes, uses_board_features)
-    if sorted(tensors) != sorted(wanted):
-        wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
+    expected = tensor_shapes(sizes, uses_board_features)
+    if sorted(tensors) != sorted(expected):
+        wrong = ", ".join(sorted(set(tensors) ^ set(expected)))
         raise PolicyError(f"{where}: tensors missing or unknown: {escape_text(wrong, 200)}")
     if min(sizes) < 1:
         raise PolicyError(f"{where}: expected layers of one unit or more, got {tuple(sizes)}")
-    for name, shape in wanted.items():
+    for name, shape in expected.items():
         tensor = tensors[name]
         if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():
             got = f"{tensor.dtype} of shape {tensor.shape}, "
@@ -330,54 +328,54 @@ def check_tensors(where: str, tensors: dict[str, Floats], uses_board_features: b
             )
     if _activation_bound(tensors) > MAX_ACTIVATION:
         raise PolicyError(
-            f"{where}: weights so large that its numbers could pass float32's: expected at most "
-            f"{MAX_ACTIVATION:.0e} in a forward pass, up to {_activation_bound(tensors):.0e} are "
-            "possible"
+            f"{where}: weights so large that a forward pass could overflow: expected numbers up to "
+            f"{MAX_ACTIVATION:.0e}, got up to {_activation_bound(tensors):.0e}"
         )
 
 
 def _activation_bound(tensors: dict[str, Floats]) -> float:
-    """Return what no number of a forward pass exceeds: the largest inputs, and no sign."""
+    """Return a bound of all numbers in a forward pass: largest inputs, absolute weights."""
     t = {name: np.abs(tensor.astype(np.float64)) for name, tensor in tensors.items()}
     first = t["trunk.0.weight"].sum(axis=1) * MAX_INPUT + t["trunk.0.bias"]
     if BOARD_TENSOR in t:
         first += t[BOARD_TENSOR].sum(axis=1)  # the features of a board lie in [0, 1]
-    own = t["trunk.1.weight"].shape[1]
-    second = t["trunk.1.weight"] @ first[:own] + t["trunk.1.bias"]
+    units = t["trunk.1.weight"].shape[1]
+    second = t["trunk.1.weight"] @ first[:units] + t["trunk.1.bias"]
     hidden = t["result.weight"].sum(axis=1) * MAX_INPUT + t["context.weight"] @ second
     hidden += t["move.bias"].max(axis=0)
     actions = t["action.weight"] @ second + t["action.bias"]
     logit = actions.max() + t["move.weight"] @ hidden + t["outlook.weight"][0] * MAX_INPUT
-    last = t["value.0.weight"] @ first[own:] + t["value.0.bias"]
+    last = t["value.0.weight"] @ first[units:] + t["value.0.bias"]
     value = t["value.1.weight"] @ last + t["value.1.bias"]
     return float(max(first.max(), second.max(), last.max(), hidden.max(), logit, value[0]))
 
 
 def _sizes_of(tensors: dict[str, Floats]) -> LayerSizes:
-    """Return the sizes that the tensors tell; where they tell none, the default ones."""
+    """Return the sizes by the tensors' shapes, the default sizes where tensors are missing."""
 
     def length(name: str, default: int) -> int:
         known = name in tensors and tensors[name].ndim == 1
         return int(tensors[name].shape[0]) if known else default
 
-    usual = LayerSizes()
+    default = LayerSizes()
     weight = tensors.get("value.0.weight")
     known = weight is not None and weight.ndim == 2
-    value_first = int(weight.shape[1]) if weight is not None and known else usual.value_first
-    units = length("trunk.0.bias", usual.first + usual.value_first)
+    value_first = int(weight.shape[1]) if weight is not None and known else default.value_first
+    units = length("trunk.0.bias", default.first + default.value_first)
     return LayerSizes(
         first=units - value_first,
-        second=length("trunk.1.bias", usual.second),
-        move=length("move.weight", usual.move),
+        second=length("trunk.1.bias", default.second),
+        move=length("move.weight", default.move),
         value_first=value_first,
-        value_second=length("value.0.bias", usual.value_second),
+        value_second=length("value.0.bias", default.value_second),
     )
 
 
 def _with_sorted_header(file: bytes) -> bytes:
-    """Sort the header of a safetensors file, whose writer leaves the order to chance.
+    """Return a safetensors file with a sorted header, so that equal policies are equal bytes.
 
-    The format: the header's length in eight bytes, the header as JSON, the tensors.
+    The format is the header's length in eight bytes, the header as JSON, and the tensors. The
+    writer of the library leaves the order of the header to chance.
     """
     end = 8 + int.from_bytes(file[:8], "little")
     header = json.dumps(json.loads(file[8:end]), sort_keys=True, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Agents of your own: `python:MODULE:CLASS` plays a class of any Python module.
+"""Custom agents: `python:MODULE:CLASS` plays a class of any Python module.
 
 The class has `act(boards, states, legal, keys)` as every agent does, or plays one game at a time:
 
@@ -6,9 +6,9 @@ The class has `act(boards, states, legal, keys)` as every agent does, or plays o
         def choose(self, game, rng):
             return game.legal_actions()[0]
 
-`choose` gets a `tokaido_env.Game` at its decision and a `numpy.random.Generator`, and returns the
-id or the label of an action. The game is a copy to try things with; its luck is not the match's.
-A match is repeatable if the choice depends on nothing else.
+`choose` gets a `tokaido_env.Game` at a decision and a `numpy.random.Generator`, and returns the id
+or the label of an action. The game is a copy to try actions on; its random numbers are not those of
+the match. A match is repeatable if the choice depends on nothing else.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 
 
-class InvalidChoice(ValueError):  # noqa: N818  what an agent has returned
-    """What an agent returned is no action."""
+class InvalidChoice(ValueError):  # noqa: N818  a fault of an agent, not of this package
+    """An agent returned something that is not an action."""
 
 
 class PerGameAdapter(Agent):
-    """Asks an object that has `choose` about each game in turn.
+    """Makes an agent of an object that chooses for one game at a time.
 
     Args:
-        player: has `choose(game, rng)`.
-        spec: of the agent.
+        player: an object with `choose(game, rng)`.
+        spec: the spec of the agent.
     """
 
     games_at_once = 2
@@ -62,7 +62,7 @@ class PerGameAdapter(Agent):
         self._boards: dict[bytes, Board] = {}
 
     def prepare(self, boards: Sequence[Board]) -> None:
-        """Get to know boards; those that are built in are known."""
+        """Store the boards of the coming games; built-in boards need no call."""
         self._boards |= {board.record.tobytes(): board for board in boards}
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
@@ -76,21 +76,21 @@ class PerGameAdapter(Agent):
         return actions
 
     def _board(self, record: np.void) -> Board:
-        wanted = record.tobytes()
-        if wanted not in self._boards:
+        key = record.tobytes()
+        if key not in self._boards:
             self.prepare([Board.load(name) for name in built_in_boards()])
-        if wanted not in self._boards:
+        if key not in self._boards:
             raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
-        return self._boards[wanted]
+        return self._boards[key]
 
 
 class GameFromState(Game):
-    """A game that begins from a state, with luck of its own.
+    """A game that starts from a state, with its own random numbers.
 
     Args:
         board: the board.
-        states: `STATE` (1,), taken over.
-        seed: of the luck to come.
+        states: `STATE` (1,), used without a copy.
+        seed: the random seed.
     """
 
     def __init__(self, board: Board, states: States, seed: int) -> None:
@@ -102,32 +102,34 @@ def make_python_agent(**parameters: str) -> Agent:
     """Make the agent of `python:MODULE:CLASS,NAME=VALUE`.
 
     Args:
-        parameters: `class` is MODULE:CLASS. Others are the class's; what reads as a literal of
-            Python (a number, True, None, …) is one, else it is a string.
+        parameters: `class` is MODULE:CLASS; the class gets the others. A literal of Python (a
+            number, True, None, …) becomes its value, any other text a string.
 
     Raises:
-        AgentError: if there is no such module or class, or it makes no agent.
+        AgentError: if the module or the class does not exist, or the class is not an agent's.
     """
-    where = parameters.pop("class")
-    spec = f"python:{where}" + "".join(f",{name}={text}" for name, text in parameters.items())
-    module_name, _, class_name = where.partition(":")
+    location = parameters.pop("class")
+    spec = f"python:{location}" + "".join(f",{name}={text}" for name, text in parameters.items())
+    module_name, _, class_name = location.partition(":")
     if not module_name or not class_name.isidentifier():
-        raise AgentError(f"agent {spec!r}: expected python:MODULE:CLASS, as python:my_bots:Careful")
-    cls = _class(spec, _import(spec, module_name), class_name)
+        raise AgentError(
+            f"agent {spec!r}: expected python:MODULE:CLASS, for example python:my_bots:Careful"
+        )
+    cls = _agent_class(spec, _import(spec, module_name), class_name)
     try:
-        player = cls(**{name: _value(text) for name, text in parameters.items()})
+        player = cls(**{name: _literal(text) for name, text in parameters.items()})
     except (Exception, SystemExit) as error:
         raise AgentError(
             f"agent {spec!r}: {class_name} cannot be made: {type(error).__name__}: {error}"
         ) from error
-    return AgentAdapter(player, spec) if _has(cls, "act") else PerGameAdapter(player, spec)
+    return AgentAdapter(player, spec) if _has_method(cls, "act") else PerGameAdapter(player, spec)
 
 
 def _import(spec: str, name: str) -> ModuleType:
-    """Import a module that is installed, or lies in the folder where the command runs."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)
+    """Import a module that is installed or in the current folder."""
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
         importlib.invalidate_caches()
     try:
         return importlib.import_module(name)
@@ -137,8 +139,8 @@ def _import(spec: str, name: str) -> ModuleType:
                 f"agent {spec!r}: module {name!r} needs {error.name!r}, which is not installed"
             ) from error
         raise AgentError(
-            f"agent {spec!r}: no module {name!r}: expected {name.replace('.', '/')}.py in {here}, "
-            "or an installed module"
+            f"agent {spec!r}: no module {name!r}: expected {name.replace('.', '/')}.py in "
+            f"{folder}, or an installed module"
         ) from None
     except (Exception, SystemExit) as error:
         raise AgentError(
@@ -146,18 +148,17 @@ def _import(spec: str, name: str) -> ModuleType:
         ) from error
 
 
-def _class(spec: str, module: ModuleType, name: str) -> type:
-    """Return a class whose instances are agents, which is known before one is made."""
+def _agent_class(spec: str, module: ModuleType, name: str) -> type:
+    """Return a class of a module, if its instances are agents."""
     cls = getattr(module, name, None)
     if not isinstance(cls, type):
         classes = {key: each for key, each in vars(module).items() if isinstance(each, type)}
         own = [key for key, each in classes.items() if each.__module__ == module.__name__]
-        has = ", ".join(own) or "none"
         raise AgentError(
             f"agent {spec!r}: no class {name!r} in module {module.__name__!r}: its classes are "
-            f"{escape_text(has, 200)}"
+            f"{escape_text(', '.join(own) or 'none', 200)}"
         )
-    if not _has(cls, "act") and not _has(cls, "choose"):
+    if not _has_method(cls, "act") and not _has_method(cls, "choose"):
         raise AgentError(
             f"agent {spec!r}: {name} has neither choose(game, rng) nor "
             "act(boards, states, legal, keys)"
@@ -165,11 +166,11 @@ def _class(spec: str, module: ModuleType, name: str) -> type:
     return cls
 
 
-def _has(cls: type, name: str) -> bool:
+def _has_method(cls: type, name: str) -> bool:
     return callable(getattr(cls, name, None))
 
 
-def _value(text: str) -> Any:
+def _literal(text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -177,7 +178,7 @@ def _value(text: str) -> Any:
 
 
 def _action(choice: object) -> int:
-    """Return the id of what `choose` returned; whether it is legal is for others to say."""
+    """Return the id of an action that `choose` returned; do not check that it is legal."""
     if isinstance(choice, str) and choice in IDS:
         return IDS[choice]
     if not isinstance(choice, str | bool):

@@ -1,13 +1,14 @@
-"""What an agent is, and how a spec string becomes one."""
+"""The registry of agents: spec strings, their parameters, and `make`."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,98 +21,110 @@ from tokaido_env.files import FOLDER, file_kind
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a parameter of an agent may be.
+    """The type and the range of a parameter.
 
     Attributes:
         type: int, float or str.
         low, high: the least and the greatest number allowed.
-        words: taken as they are, besides numbers; of texts no others are.
+        choices: words allowed besides numbers; a text with choices must be one of them.
     """
 
     type: type
     low: float = -inf
     high: float = inf
-    words: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
-    def read(self, text: str) -> int | float | str:
-        """Return what a text stands for, or raise `ValueError` that says what was expected."""
-        if text in self.words or (self.type is str and not self.words):
+    def parse(self, text: str) -> int | float | str:
+        """Return the value of a text.
+
+        Raises:
+            ValueError: if the value is not allowed; the message says which are.
+        """
+        if text in self.choices or (self.type is str and not self.choices):
             return text
         number: int | float = nan
         with suppress(ValueError):
             number = nan if self.type is str else self.type(text)
-        if self.holds(number):
+        if self.allows(number):
             return number
         raise ValueError(f"expected {self.expected}, got {repr_short(text)}")
 
-    def holds(self, number: float) -> bool:
-        """Return whether a number, an integer of any size too, is finite and within the bounds."""
+    def allows(self, number: float) -> bool:
+        """Return whether a number is finite and in the range; integers may have any size."""
         return -inf < number < inf and self.low <= number <= self.high
 
     @property
     def expected(self) -> str:
-        """What is allowed, in words."""
-        bounds = [f" from {self.low}"] * (self.low > -inf) + [f" to {self.high}"] * (
-            self.high < inf
-        )
-        what = {int: "an integer", float: "a number", str: "a text"}[self.type] + "".join(bounds)
-        only = self.type is str and self.words  # no other text is taken
-        return " or ".join([*([] if only else [what]), *map(repr, self.words)])
+        """The allowed values in words."""
+        texts = list(map(repr, self.choices))
+        if self.type is not str or not self.choices:
+            noun = {int: "an integer", float: "a number", str: "a text"}[self.type]
+            noun += f" from {self.low}" * (self.low > -inf) + f" to {self.high}" * (self.high < inf)
+            texts.insert(0, noun)
+        return " or ".join(texts)
 
 
 @dataclass(frozen=True)
 class AgentKind:
-    """A kind of agent: where its class is and how its spec string reads."""
+    """A kind of agent: its class and the grammar of its spec string."""
 
     module: str
     name: str
     usage: str
     meaning: str
-    parameters: dict[str, Parameter]  # by name; the first may be given without its name
-    required: bool = False  # the first has to be given
-    foreign: bool = False  # runs code not of this package, which is handed any other parameter
+    parameters: dict[str, Parameter]  # by name; a spec may give the first without its name
+    required: bool = False  # a spec has to give the first
+    is_user_code: bool = False  # code from outside this package, which takes any other parameter
     cost: Callable[[Mapping[str, Any]], int] = lambda parameters: 0
     """`Agent.cost` by the parameters."""
 
 
 MAX_SIMS = 1_000_000
-DEFAULT_SIMS = 400  # by default
-NETWORK_SIM_COST = 16  # simulations of `mcts` that take as long as one led by a network
-RESPONSE_SIM_COST = 2 * NETWORK_SIM_COST  # and where a victim answers
-EXPECTIMAX_COSTS = (10, 3_000, 500_000, 80_000_000)  # by depth; each pick multiplies it
+DEFAULT_SIMS = 400
 
-# What a search by a network divides its logits by, and how it samples chance.
+# `Agent.cost` is in simulations of `mcts`; these are measured times of a simulation, or of a
+# decision by depth, in that unit.
+NETWORK_SIM_COST = 16
+RESPONSE_SIM_COST = 2 * NETWORK_SIM_COST
+EXPECTIMAX_COSTS = (10, 3_000, 500_000, 80_000_000)
+
 _NETWORK_SEARCH: dict[str, Parameter] = {
     "sims": Parameter(int, 1, MAX_SIMS),
     "temperature": Parameter(float, 0.1, 10),
-    "dice": Parameter(str, words=("stratified", "drawn")),
-    "chance": Parameter(str, words=("judged", "sampled")),
+    "dice": Parameter(str, choices=("stratified", "drawn")),
+    "chance": Parameter(str, choices=("judged", "sampled")),
 }
 
 KINDS = {
     "random": AgentKind(
-        "baselines", "RandomAgent", "random", "each legal action with equal probability", {}
+        "baselines",
+        "RandomAgent",
+        "random",
+        "Takes each legal action with equal probability.",
+        {},
     ),
     "greedy": AgentKind(
         "baselines",
         "GreedyAgent",
         "greedy[:epsilon=E]",
-        "the best immediate change in score margin, looking through a move to its effects; with "
-        "probability E (0) a random action",
+        "Takes the move and effect that gain most in score margin at once; with probability E a "
+        "random action (default: 0).",
         {"epsilon": Parameter(float, 0, 1)},
     ),
     "heuristic": AgentKind(
         "heuristic",
         "HeuristicAgent",
         "heuristic",
-        "the best evaluation after a move, by weights that were tuned in games",
+        "Takes the move and effect with the best hand-written evaluation; its weights were tuned "
+        "by self-play.",
         {},
     ),
     "expectimax": AgentKind(
         "expectimax",
         "ExpectimaxAgent",
         "expectimax[:depth=N]",
-        "the best evaluation after N picks (2), chance by its odds",
+        "Searches N picks, 1 to 4 (default: 2), weights chance by its odds, and evaluates by the "
+        "heuristic; depth 4 takes up to about a second a decision.",
         {"depth": Parameter(int, 1, 4)},
         cost=lambda parameters: EXPECTIMAX_COSTS[parameters.get("depth", 2) - 1],
     ),
@@ -119,8 +132,8 @@ KINDS = {
         "search",
         "MctsAgent",
         "mcts[:sims=N][,rollout=N|full]",
-        "Monte Carlo tree search of N simulations a decision (400); a leaf is worth its "
-        "evaluation, or that after some rounds of random play",
+        "Runs Monte Carlo tree search of N simulations a decision (default: 400); evaluates leaves "
+        "by the heuristic, after so many rounds of random play (default: 0).",
         {"sims": Parameter(int, 1, MAX_SIMS), "rollout": Parameter(int, 0, 399, ("full",))},
         cost=lambda parameters: int(parameters.get("sims", DEFAULT_SIMS)),
     ),
@@ -128,8 +141,8 @@ KINDS = {
         "champion",
         "make_champion",
         "champion[:sims=N[,...]]",
-        "the strongest network here, one forward pass a decision; with N, tree search led by it, "
-        "T, dice and chance as of policy_search",
+        "Plays the strongest network of this package, with one forward pass a decision; with N, "
+        "tree search with that network. Other parameters are those of policy_search.",
         _NETWORK_SEARCH,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", 0)),
     ),
@@ -137,7 +150,8 @@ KINDS = {
         "champion",
         "make_generalist",
         "generalist[:sims=N[,...]]",
-        "the strongest network here on boards that it has never seen; options as of champion",
+        "Plays the strongest network of this package for boards that it was not trained on. "
+        "Parameters are those of champion.",
         _NETWORK_SEARCH,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", 0)),
     ),
@@ -145,9 +159,10 @@ KINDS = {
         "search",
         "PolicySearchAgent",
         "policy_search:PATH[,sims=N][,temperature=T][,dice=drawn][,chance=sampled]",
-        "tree search of N simulations a decision (400) led by a policy file or the best of a run: "
-        "its policy proposes, logits divided by T (1.5), its value judges; dice are stratified, "
-        "or drawn as in a game; a simulation ends at new chance, or behind a sample of it",
+        "Runs tree search of N simulations a decision (default: 400) with the network of a policy "
+        "file or of a run's best policy. Logits divided by T (default: 1.5) give the priors. Dice "
+        "are stratified, or drawn as in a game. The network evaluates a new chance node, or with "
+        "chance=sampled the decision after a sample.",
         {"path": Parameter(str), **_NETWORK_SEARCH},
         required=True,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
@@ -156,8 +171,8 @@ KINDS = {
         "best_response",
         "ExploiterAgent",
         "exploiter:VICTIM[,sims=N]",
-        "tree search of N simulations a decision (400) that knows how the agent VICTIM replies: "
-        "random, greedy, heuristic, champion, generalist or policy:PATH",
+        "Searches for a best response to the agent VICTIM, with N simulations a decision "
+        "(default: 400). VICTIM is random, greedy, heuristic, champion, generalist or policy:PATH.",
         {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMS)},
         required=True,
         cost=lambda parameters: RESPONSE_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
@@ -166,8 +181,8 @@ KINDS = {
         "policy",
         "PolicyAgent",
         "policy:PATH[,temperature=T]",
-        "a trained network: a policy file, or a run folder for its best; T=0 takes the likeliest "
-        "action (default), T=1 samples",
+        "Plays the trained network of a policy file or of a run's best policy. T=0 takes the "
+        "likeliest action (default: 0), T=1 samples from the policy.",
         {"path": Parameter(str), "temperature": Parameter(float, 0, 10)},
         required=True,
     ),
@@ -175,25 +190,25 @@ KINDS = {
         "python_agent",
         "make_python_agent",
         "python:MODULE:CLASS[,NAME=VALUE...]",
-        "your own: a class with act(boards, states, legal, keys), or choose(game, rng) for one "
-        "game at a time, made with the parameters given",
-        {"class": Parameter(str)},  # no parameter of a class in Python can have this name
+        "Plays a class of your own with act(boards, states, legal, keys), or with "
+        "choose(game, rng) for one game at a time. The class gets the other parameters.",
+        {"class": Parameter(str)},  # not a name of a parameter in Python
         required=True,
-        foreign=True,
+        is_user_code=True,
     ),
 }
 
 
-# Parameters of a file or a folder, and of another agent: in quotes if need be.
+# Parameters that may hold commas, and then stand in double quotes.
 PATH, VICTIM = "path", "victim"
 _IN_QUOTES = re.compile(r'(?:(?:path|victim)=)?("(?:[^"\\]|\\.)*")(?=,|$)')
 
 
 def make(spec: str) -> Agent:
-    """Make an agent from a spec string, as `random` or `policy:runs/a/best,temperature=1`.
+    """Make an agent from a spec string such as `random` or `policy:runs/a/best,temperature=1`.
 
     Raises:
-        AgentError: if there is no such kind or parameter, or a value is out of range.
+        AgentError: if a kind or a parameter is unknown, or a value is out of range.
     """
     kind, parameters = _parse(spec)
     cost = kind.cost(parameters)
@@ -206,7 +221,7 @@ def make(spec: str) -> Agent:
 
 
 def cost_of(spec: str) -> int:
-    """Return the `Agent.cost` of a spec without making the agent; 0 for a name that is no spec.
+    """Return the `Agent.cost` of a spec without making the agent; 0 for a text that is no spec.
 
     Raises:
         AgentError: if a parameter is unknown, or out of range.
@@ -218,17 +233,17 @@ def cost_of(spec: str) -> int:
 
 
 class NamedAgent(NamedTuple):
-    """Who plays: what it is called, and its spec."""
+    """The spec of an agent and the name that results give it."""
 
     name: str
     spec: str
 
 
 def parse_named_agent(text: str) -> NamedAgent:
-    """Return whom `NAME=SPEC` stands for; without a name an agent is called by its spec.
+    """Parse `NAME=SPEC`; without `NAME=` the spec is the name.
 
     Raises:
-        AgentError: if the name is that of a kind of agent.
+        AgentError: if the name is empty or not printable.
     """
     name, equals, spec = text.partition("=")
     if not equals or ":" in name or '"' in name or name in KINDS:
@@ -238,28 +253,28 @@ def parse_named_agent(text: str) -> NamedAgent:
     return NamedAgent(name, spec)
 
 
-def check_names(entrants: Sequence[NamedAgent]) -> None:
-    """Raise `AgentError` if one name stands for two agents."""
+def check_names(agents: Sequence[NamedAgent]) -> None:
+    """Raise `AgentError` if two agents have the same name."""
     specs: dict[str, str] = {}
-    for name, spec in entrants:
+    for name, spec in agents:
         if specs.setdefault(name, spec) != spec:
             raise AgentError(
-                f"agents: expected one name for one agent: {repr_short(name)} is "
-                f"{repr_short(specs[name])} and {repr_short(spec)}"
+                f"agents: expected different names, got {repr_short(name)} for "
+                f"{repr_short(specs[name])} and for {repr_short(spec)}"
             )
 
 
 def runs_user_code(spec: str) -> bool:
-    """Return whether a spec names code that is not this package's.
+    """Return whether a spec names code from outside this package.
 
     Raises:
         AgentError: as for `make`.
     """
-    return _parse(spec)[0].foreign
+    return _parse(spec)[0].is_user_code
 
 
 def policy_path_of(spec: str) -> Path | None:
-    """Return the policy file that an agent, or its victim, plays from; None if from none.
+    """Return the path of the policy file of an agent or its victim, None without one.
 
     Raises:
         AgentError: as for `make`.
@@ -273,66 +288,72 @@ def policy_path_of(spec: str) -> Path | None:
     return path / "best" if path.is_dir() else path
 
 
-def check_spec_in_file(spec: str, where: str, folder: Path, named: Container[str] = ()) -> str:
-    """Return a spec that stands in a file, to be made; refuse what is not safe to make.
+def check_spec_in_file(spec: str, where: str, folder: Path, trusted: Container[str] = ()) -> str:
+    """Return the spec of an agent that a file names, if it is safe to make.
 
-    Files come from strangers: they may name the kinds of this package, and policies in their own
-    folder, by a path from there or from where the command runs.
+    A file may come from a stranger. It may name the agents of this package, and policies in its own
+    folder by a path relative to the folder or to the current one.
 
     Args:
-        spec: as it stands there.
-        where: it stands, for the message.
-        folder: of the file.
-        named: specs that the user has named, on the command line: they may be any.
+        spec: the spec in the file.
+        where: the place in the file, for the message.
+        folder: the folder of the file.
+        trusted: specs that the user named on the command line; they may be any.
 
     Raises:
-        AgentError: saying where, why, and what helps.
+        AgentError: if the spec is wrong or not safe; the message says how to allow it.
     """
-    if spec in named:
+    if spec in trusted:
         return spec
     try:
         kind, parameters = _parse(spec)
     except AgentError as error:
         raise AgentError(f"{where}: {error}") from None
     if VICTIM in parameters:
-        victim = check_spec_in_file(parameters[VICTIM], where, folder, named)
-        return spec if victim == parameters[VICTIM] else _with(spec, VICTIM, victim)
-    if PATH not in parameters and not kind.foreign:
+        victim = check_spec_in_file(parameters[VICTIM], where, folder, trusted)
+        return spec if victim == parameters[VICTIM] else _replace(spec, VICTIM, victim)
+    if PATH not in parameters and not kind.is_user_code:
         return spec
-    why = "a file may not name code to be run"
-    if not kind.foreign:
+    reason = "a file may not name code to run"
+    if not kind.is_user_code:
         path = Path(parameters[PATH])
-        for own in (path, folder / path):
-            if not path.is_absolute() and ".." not in path.parts and _lies_in(own, folder):
-                return spec if own == path else _with(spec, PATH, str(own))
-        why = "a file may name policies of its own folder only, by a relative path"
+        for each in (path, folder / path):
+            if not path.is_absolute() and ".." not in path.parts and _is_inside(each, folder):
+                return spec if each == path else _replace(spec, PATH, str(each))
+        reason = "a file may name policies of its own folder only, by a relative path"
     raise AgentError(
-        f"{where}: {repr_short(spec)}: {why}: if you trust it, name this agent on the command line "
-        "(train: --agents, rate: --allow-python-agents)"
+        f"{where}: {repr_short(spec)}: {reason}: if you trust it, name this agent on the command "
+        "line (train: --agents, rate: --allow-python-agents)"
     )
 
 
-def _lies_in(path: Path, folder: Path) -> bool:
-    """Return whether a file, or the best policy of a run, is in a folder, links followed."""
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a file, or the best policy of a run, is in a folder after following links."""
     files = [path, path / "best"] if file_kind(path) == FOLDER else [path]
     try:
         return all(file.resolve().is_relative_to(folder.resolve()) for file in files)
-    except (ValueError, RuntimeError):  # no path at all; links that lead to each other
+    except (ValueError, RuntimeError):  # not a path; links in a circle
         return False
 
 
-def _with(spec: str, name: str, value: str) -> str:
+def _replace(spec: str, name: str, value: str) -> str:
     """Return a spec with another path or victim."""
     kind_name, _, text = spec.partition(":")
     kind = KINDS[kind_name]
-    named = {part.partition("=")[0]: part for part in _parts(kind, text)}
-    others = [part for key, part in named.items() if key in kind.parameters and key != name]
+    parts = {part.partition("=")[0]: part for part in _split(kind, text)}
+    others = [part for key, part in parts.items() if key in kind.parameters and key != name]
     return f"{kind_name}:" + ",".join([quote_path(value), *others])
 
 
 def describe() -> list[tuple[str, str]]:
     """Return (usage, meaning) of every kind of agent."""
     return [(kind.usage, kind.meaning) for kind in KINDS.values()]
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    """Return a remedy that names the known name most like an unknown one."""
+    near = get_close_matches(name, known, n=1, cutoff=0)
+    return f"the nearest is {near[0]!r}; " if near else ""
 
 
 def _parse(spec: str) -> tuple[AgentKind, dict[str, Any]]:
@@ -344,26 +365,32 @@ def _parse(spec: str) -> tuple[AgentKind, dict[str, Any]]:
     kind_name, _, text = spec.partition(":")
     if kind_name not in KINDS:
         usages = ", ".join(kind.usage for kind in KINDS.values())
-        raise AgentError(f"unknown agent {repr_short(spec)}: expected one of {usages}")
-    return KINDS[kind_name], _parameters(spec, KINDS[kind_name], text)
+        near = _nearest(kind_name, KINDS)
+        raise AgentError(f"unknown agent {repr_short(spec)}: {near}expected one of {usages}")
+    return KINDS[kind_name], _parse_parameters(spec, KINDS[kind_name], text)
 
 
-def _parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
+def _parse_parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     where = f"agent {repr_short(spec)}"
-    for i, part in enumerate(_parts(kind, text)):
+    free = _free_text(kind)
+    quotes = f", a {free.upper()} with a comma in double quotes" if free else ""
+    for i, part in enumerate(_split(kind, text)):
         name, equals, value = part.partition("=")
-        if i == 0 and kind.parameters and (not equals or _is_any_text(kind, name)):
+        # A path or a victim without its name may contain equals signs.
+        if i == 0 and kind.parameters and (not equals or (free and name not in kind.parameters)):
             name, value, equals = next(iter(kind.parameters)), part, "="
-        known = name in kind.parameters or (kind.foreign and equals and name.isidentifier())
-        if not known or name in parameters:
-            free = _any_text(kind)
-            quotes = f", a {free.upper()} with a comma in double quotes" if free else ""
-            raise AgentError(
-                f"{where}: cannot read {repr_short(part)}: expected {kind.usage}{quotes}"
-            )
+        if name in parameters:
+            raise AgentError(f"{where}: {escape_text(name)}: expected once, got it twice")
+        is_valid_name = equals and name.isidentifier()
+        if name not in kind.parameters and not (kind.is_user_code and is_valid_name):
+            problem = f"cannot read {repr_short(part)}: "
+            if is_valid_name:
+                near = _nearest(name, kind.parameters)
+                problem = f"unknown parameter {repr_short(name)}: {near}"
+            raise AgentError(f"{where}: {problem}expected {kind.usage}{quotes}")
         try:
-            parameters[name] = kind.parameters.get(name, Parameter(str)).read(value)
+            parameters[name] = kind.parameters.get(name, Parameter(str)).parse(value)
         except ValueError as error:
             raise AgentError(f"{where}: {escape_text(name)}: {error}") from None
     if kind.required and not parameters.get(next(iter(kind.parameters))):
@@ -371,25 +398,20 @@ def _parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
     return parameters
 
 
-def _parts(kind: AgentKind, text: str) -> list[str]:
-    """Split the text after a kind at its commas, but for what is in quotes, which loses them."""
-    free = _any_text(kind)
+def _split(kind: AgentKind, text: str) -> list[str]:
+    """Split the parameters of a spec at commas outside quotes, and remove the quotes."""
+    free = _free_text(kind)
     quoted = _IN_QUOTES.match(text) if free else None
     if quoted is None:
         return text.split(",") if text else []
     try:
         value = str(json.loads(quoted[1]))
-    except ValueError:  # a backslash that JSON does not know
+    except ValueError:  # an escape that JSON does not know
         value = quoted[1][1:-1]
     rest = text[quoted.end() + 1 :]
     return [f"{free}={value}", *(rest.split(",") if rest else [])]
 
 
-def _any_text(kind: AgentKind) -> str:
-    """Return the parameter that may hold what divides a spec, empty if there is none."""
+def _free_text(kind: AgentKind) -> str:
+    """Return the parameter that may contain commas and equals signs, empty without one."""
     return next((name for name in (PATH, VICTIM) if name in kind.parameters), "")
-
-
-def _is_any_text(kind: AgentKind, name: str) -> bool:
-    """Return whether what stands before the first equals sign is a part of such a text."""
-    return bool(_any_text(kind)) and name not in kind.parameters

@@ -1,14 +1,14 @@
-"""The tree of a search, in arrays: nodes, the edges from them, and samples of chance.
+"""The tree of a search, in arrays: nodes, their edges, and samples of chance.
 
-At chance a node has outcomes sampled with the odds of the rules. A node that was visited n times
-has about n**0.45 samples (progressive widening, Couëtoux et al. 2011), visited in turn, so that
-what lies behind them is searched and not only sampled. The j-th roll of a round is the same for all
-nodes of that round: actions are compared by equal dice.
+A chance node has outcomes sampled with the odds of the rules. After n visits it has about
+0.7 n**0.45 samples (progressive widening, Couëtoux et al. 2011). Simulations visit the samples in
+turn, so that the tree behind them grows deep. The j-th roll of a round is the same for all nodes of
+that round, so that the search compares actions by equal dice.
 
-Samples are drawn as a game draws its own or, stratified, so that each die shows each of its six
-faces once in samples 0 to 5 of a round, once in samples 6 to 11, and so on: in an order of its own,
-drawn for each die and each six (a Latin hypercube; McKay, Beckman, Conover 1979). A roll by itself
-has the odds of the rules both ways; the mean of a few rolls is nearer to the truth when stratified.
+Samples are drawn as a game draws its own, or stratified. Stratified, each die shows each of its six
+faces once in samples 0 to 5 of a round, once in samples 6 to 11, and so on, in an order drawn for
+each die and each six samples (a Latin hypercube; McKay, Beckman, Conover 1979). Both ways a roll
+has the odds of the rules; the mean of a few stratified rolls is nearer to the expectation.
 """
 
 from __future__ import annotations
@@ -38,61 +38,61 @@ from tokaido_env.core.threads import padded_rows
 
 NODE = np.dtype(
     [
-        ("first", "<i4"),  # of its edges
-        ("edges", "<i4"),
-        ("room", "<i4"),  # edges there is room for, at chance
+        ("first", "<i4"),  # index of its first edge
+        ("edges", "<i4"),  # number of its edges
+        ("capacity", "<i4"),  # at chance, edges that fit before they move
         ("visits", "<i4"),
-        ("value", "<f4"),  # when it was new, for player_0
-        ("player", "i1"),  # who decides; NO_PLAYER at chance and at the end
+        ("value", "<f4"),  # evaluation when the node was new, for player_0
+        ("player", "i1"),  # the player who decides; NO_PLAYER at chance and at the end
         ("over", "i1"),
     ]
 )
 EDGE = np.dtype(
     [
-        ("move", "<i4"),  # an action; at chance a hash of the position that the sample led to
+        ("move", "<i4"),  # an action; at chance a hash of the sampled position
         ("visits", "<i4"),
-        ("total", "<f4"),  # of the values behind it, for player_0
-        ("node", "<i4"),  # NO_NODE until visited
+        ("total", "<f4"),  # sum of the values backed up, for player_0
+        ("node", "<i4"),  # the child, NO_NODE until the first visit
     ]
 )
 NO_NODE = -1
 
-# How much of a tree is in use.
 SIZE = np.dtype([("nodes", "<i8"), ("edges", "<i8")])
+"""How many nodes and edges of a tree are in use."""
 
 
 class Tree(NamedTuple):
-    """The tree of one thread, root first; with one axis more, before the others, of several."""
+    """The tree of one thread, root first; trees of several threads have one more axis, first."""
 
     size: Any  # a row of SIZE
     luck: Any  # a row of LUCK, for samples of chance
     nodes: Any  # NODE (nodes,)
     edges: Any  # EDGE (…)
-    priors: Any  # float32, the policy's probabilities of the edges; (0,) if nothing reads them
+    priors: Any  # float32, the prior of each edge; (0,) in a search without a network
     states: Any  # STATE (nodes,), the position of each node
     path: Any  # int64 (nodes,), the edges of a simulation
 
 
-_FIRST_ROOM = 4  # samples of a chance node before it moves to a larger place
-_EDGES_PER_NODE = N_ACTIONS + 15  # room for them: what is not used costs no memory
+_FIRST_CAPACITY = 4
+_EDGES_PER_NODE = N_ACTIONS + 15  # unused memory costs nothing: the system maps pages when touched
 _SEARCH, _STRATA = 20, 23  # purposes of random numbers
 _FACES = 6
-_ORDERS = 720  # of six faces
+_FACE_ORDERS = 720
 
-_KEPT_NODES = 1 << 17  # of the trees that are kept: 150 MB, of which a search uses a quarter
+_MAX_CACHED_NODES = 1 << 17  # 150 MB, of which a search touches a quarter
 
-# After how many visits a chance node gets its k-th sample.
-_WIDENING, _POWER = 0.7, 0.45
-_VISITS_OF_SAMPLE = np.ceil((np.arange(1024) / _WIDENING) ** (1 / _POWER)).astype(np.int64)
+# Progressive widening: number of samples = C * visits**ALPHA. Neither constant was tuned.
+WIDENING_C, WIDENING_ALPHA = 0.7, 0.45
+_VISITS_OF_SAMPLE = np.ceil((np.arange(1024) / WIDENING_C) ** (1 / WIDENING_ALPHA)).astype(np.int64)
 
 
 def make_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
-    """Return memory to search in, a tree of so many nodes for each thread.
+    """Return a tree of so many nodes for each thread.
 
     Args:
-        threads: how many.
-        nodes: of each tree.
-        priors: whether edges have room for a policy's probabilities.
+        threads: the number of threads.
+        nodes: the number of nodes of each tree.
+        priors: whether edges have priors.
     """
     edges = _EDGES_PER_NODE * nodes
     return Tree(
@@ -107,11 +107,11 @@ def make_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
 
 
 def cached_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
-    """Return `make_trees`, the same memory each time that a thread of Python asks for as much.
+    """Return `make_trees`, with the same memory for equal calls of one Python thread.
 
     The system hands out fresh memory page by page, which can take longer than a short search.
     """
-    if threads * nodes > _KEPT_NODES:
+    if threads * nodes > _MAX_CACHED_NODES:
         return make_trees(threads, nodes, priors=priors)
     return _cached_trees(threading.get_ident(), threads, nodes, priors)
 
@@ -123,7 +123,7 @@ def _cached_trees(python_thread: int, threads: int, nodes: int, priors: bool) ->
 
 @kernel
 def reset_tree(tree: Tree, position: Row, mask: Mask) -> None:
-    """Begin anew with a position as the root."""
+    """Empty a tree and make a position its root."""
     tree.size["nodes"] = 0
     tree.size["edges"] = 0
     tree.states[0] = position
@@ -132,7 +132,7 @@ def reset_tree(tree: Tree, position: Row, mask: Mask) -> None:
 
 @kernel
 def expand(board: Row, tree: Tree, at: int, edge: Row) -> int:
-    """Return the node behind an action, made if it is new."""
+    """Return the child behind an edge of a decision; make it if it is new."""
     if int64(edge["node"]) == NO_NODE:
         new = int64(tree.size["nodes"])
         tree.states[new] = tree.states[at]
@@ -146,11 +146,11 @@ def expand(board: Row, tree: Tree, at: int, edge: Row) -> int:
 def sample_chance(
     board: Row, key: np.uint64, tree: Tree, at: int, visits: int, stratified: bool
 ) -> int:
-    """Return the node behind one of the samples of chance, the next in turn or a new one."""
+    """Return the child behind a sample of a chance node: a new sample, or the next in turn."""
     node = tree.nodes[at]
     samples = int64(node["edges"])
-    wanted = samples < len(_VISITS_OF_SAMPLE) and visits >= _VISITS_OF_SAMPLE[samples]
-    if not wanted or not _make_room(tree, node):
+    widens = samples < len(_VISITS_OF_SAMPLE) and visits >= _VISITS_OF_SAMPLE[samples]
+    if not widens or not _ensure_capacity(tree, node):
         return int64(tree.edges[int64(node["first"]) + visits % samples]["node"])
     new = int64(tree.size["nodes"])
     tree.states[new] = tree.states[at]
@@ -177,17 +177,17 @@ def _resolve_chance_stratified(
     """Sample chance until a decision or the end, with stratified dice.
 
     Args:
-        s: at chance, changed in place.
-        luck: of the sample, which wares and tiles come from.
-        key: of the search, which the dice come from.
-        sample_number: of the node's samples, from 0.
+        s: a row of `STATE` at chance, changed in place.
+        luck: a row of `LUCK` for wares and tiles.
+        key: the key of the search, which gives the dice.
+        sample_number: the number of the node's sample, from 0.
 
     Returns:
-        What is legal then, 0 at the end.
+        The legal actions as bits, 0 at the end.
     """
     seat = picker(s)
-    # Who draws twice in a round spends the hot spring token between (R8.2): the second draw has
-    # random numbers of its own. Tiles are told apart by how many lie open.
+    # A player who draws twice in a round spends the hot spring token between the draws (R8.2), so
+    # the token gives the second draw other random numbers. Tiles differ by how many lie open.
     luck["drawn"][seat] = MAX_PENDING * int64(int(s["hot_spring"]) != seat)
     mask = np.uint64(0)
     while is_chance(s):
@@ -201,19 +201,19 @@ def _resolve_chance_stratified(
 
 @kernel
 def stratified_roll(key: np.uint64, round_number: int, sample_number: int) -> int:
-    """Return one of the 216 rolls, as `luck.outcome_of_roll` reads it."""
+    """Return one of the 216 stratified rolls, for `rng.outcome_of_roll`."""
     block, turn = sample_number // _FACES, sample_number % _FACES
     roll = 0
     for die in range(3):
-        order = random_below(hash_bits(key, _STRATA, round_number, 3 * block + die), _ORDERS)
+        order = random_below(hash_bits(key, _STRATA, round_number, 3 * block + die), _FACE_ORDERS)
         roll = _FACES * roll + _face_in_turn(order, turn)
     return roll
 
 
 @kernel
 def _face_in_turn(order: int, turn: int) -> int:
-    """Return which face, 0 to 5, comes in a turn, 0 to 5, of one of the 720 orders."""
-    faces = 0x543210  # not seen yet, four bits each
+    """Return the face, 0 to 5, at a turn, 0 to 5, of one of the 720 orders of faces."""
+    faces = 0x543210  # the remaining faces, four bits each
     face = 0
     for seen in range(turn + 1):
         left = _FACES - seen
@@ -235,13 +235,13 @@ def _node_of_same_sample(tree: Tree, node: Row, edge: Row) -> int:
 
 
 @kernel
-def _make_room(tree: Tree, node: Row) -> bool:
-    """Return whether a chance node can take one more sample; move it to a larger place if need be.
+def _ensure_capacity(tree: Tree, node: Row) -> bool:
+    """Return whether a chance node can take one more sample; move its edges to more room if needed.
 
-    What decisions may still need is left alone.
+    Room that the nodes still to come may need for their actions is not used.
     """
     samples = int64(node["edges"])
-    if samples < int64(node["room"]):
+    if samples < int64(node["capacity"]):
         return True
     first = int64(tree.size["edges"])
     free = len(tree.edges) - N_ACTIONS * (len(tree.nodes) - int64(tree.size["nodes"]))
@@ -250,14 +250,14 @@ def _make_room(tree: Tree, node: Row) -> bool:
     for k in range(samples):
         tree.edges[first + k] = tree.edges[int64(node["first"]) + k]
     node["first"] = first
-    node["room"] = 2 * samples
+    node["capacity"] = 2 * samples
     tree.size["edges"] = first + 2 * samples
     return True
 
 
 @kernel
 def add_node(tree: Tree, mask: Mask) -> None:
-    """Make a node of the state that stands in the next place, with an edge for each action."""
+    """Add a node for the state already written at its index, with an edge for each legal action."""
     new = int64(tree.size["nodes"])
     last = int64(tree.size["edges"])
     node = tree.nodes[new]
@@ -275,15 +275,15 @@ def add_node(tree: Tree, mask: Mask) -> None:
         mask &= mask - np.uint64(1)
     node["edges"] = last - int64(node["first"])
     if int(node["player"]) == NO_PLAYER:
-        node["room"] = _FIRST_ROOM
-        last += _FIRST_ROOM
+        node["capacity"] = _FIRST_CAPACITY
+        last += _FIRST_CAPACITY
     tree.size["nodes"] = new + 1
     tree.size["edges"] = last
 
 
 @kernel
 def edge_mask(tree: Tree, node: Row) -> Mask:
-    """Return the actions of a node's edges as bits."""
+    """Return the actions of a node's edges, as bits."""
     mask = np.uint64(0)
     first = int64(node["first"])
     for k in range(first, first + int64(node["edges"])):
@@ -293,7 +293,7 @@ def edge_mask(tree: Tree, node: Row) -> Mask:
 
 @kernel
 def back_up(tree: Tree, depth: int, value: np.float32) -> None:
-    """Note a value, for player_0, at each edge of the path of a simulation."""
+    """Add a leaf's value, for player_0, to each edge on the path of a simulation."""
     for d in range(depth):
         edge = tree.edges[tree.path[d]]
         edge["visits"] += 1
@@ -302,7 +302,7 @@ def back_up(tree: Tree, depth: int, value: np.float32) -> None:
 
 @kernel
 def most_visited(tree: Tree) -> Action:
-    """Return the action of the root that was visited most; ties go to the lowest id."""
+    """Return the most visited action of the root; ties go to the lowest id."""
     root = tree.nodes[0]
     first = int64(root["first"])
     choice = first
@@ -314,7 +314,7 @@ def most_visited(tree: Tree) -> Action:
 
 @kernel
 def write_visits(tree: Tree, out: Any) -> None:
-    """Write how often each action of the root was visited, (N_ACTIONS,)."""
+    """Write the visit counts of the root's actions, (N_ACTIONS,)."""
     first = int64(tree.nodes[0]["first"])
     for k in range(first, first + int64(tree.nodes[0]["edges"])):
         out[int64(tree.edges[k]["move"])] = tree.edges[k]["visits"]
@@ -322,7 +322,7 @@ def write_visits(tree: Tree, out: Any) -> None:
 
 @kernel
 def root_value(tree: Tree) -> np.float32:
-    """Return the mean of the values behind the root, for player_0."""
+    """Return the mean of the values backed up to the root, for player_0."""
     total = np.float32(0.0)
     visits = 0
     first = int64(tree.nodes[0]["first"])
@@ -334,7 +334,7 @@ def root_value(tree: Tree) -> np.float32:
 
 @kernel
 def _chance_hash(s: Row) -> int:
-    """Return a hash of what chance can change, 0 to 2**31 - 1."""
+    """Return a hash of the parts of a state that chance can change, 0 to 2**31 - 1."""
     dice = (
         int64(s["dice"][PILGRIM]) | int64(s["dice"][MERCHANT]) << 3 | int64(s["dice"][ARTIST]) << 6
     )

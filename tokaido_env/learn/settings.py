@@ -58,7 +58,7 @@ class RunSettings(Settings):
     )
     see_board: str = setting(
         "auto",
-        Parameter(str, words=("auto", "yes", "no")),
+        Parameter(str, choices=("auto", "yes", "no")),
         "whether the network gets board features; auto: if the pool has more than one board",
     )
     start_from: str = setting("", TEXT, "policy file to start from; empty: random weights")
@@ -167,7 +167,7 @@ class PpoSettings(RunSettings):
     )
     value_games: str = setting(
         "self-play",
-        Parameter(str, words=("self-play", "all")),
+        Parameter(str, choices=("self-play", "all")),
         "games that train the policy's value: self-play (those against the newest weights) or all",
     )
     calibration_games: int = setting(
@@ -282,12 +282,12 @@ class SelfPlaySettings(RunSettings):
     )
     precision: str = setting(
         "float32",
-        Parameter(str, words=("float32", "bfloat16")),
+        Parameter(str, choices=("float32", "bfloat16")),
         "number format of the layers in training; bfloat16 is faster on processors that have it",
     )
     device: str = setting(
         "auto",
-        Parameter(str, words=("auto", "cpu", "cuda")),
+        Parameter(str, choices=("auto", "cpu", "cuda")),
         "device of the network; auto: a GPU if PyTorch finds one",
     )
     snapshot_every: int = setting(50, COUNT, "updates between snapshots")

@@ -59,7 +59,7 @@ class Settings:
         valid = type(value) in (allowed.type, *((int,) if allowed.type is float else ()))
         if valid:
             is_text = isinstance(value, str)
-            valid = value in (allowed.words or (value,)) if is_text else allowed.holds(value)
+            valid = value in (allowed.choices or (value,)) if is_text else allowed.allows(value)
         if not valid:
             raise RunError(f"{name}: expected {allowed.expected}, got {repr_short(value)}")
         if isinstance(value, str):
@@ -78,7 +78,7 @@ class Settings:
             RunError: if the text is no valid value.
         """
         try:
-            return cls.checked(name, cls._allowed(name).read(text))
+            return cls.checked(name, cls._allowed(name).parse(text))
         except RunError:
             raise
         except ValueError as error:

@@ -1,0 +1,148 @@
+"""The compiled forward pass, against PyTorch and a network built by hand."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from evaluated import terms_of
+from networks import SMALL, counting_policy, decisions, inputs_of, random_policy
+from repeatable import check_repeatable
+
+from tokaido_env.agents.eval_tables import eval_tables_of, load_weights
+from tokaido_env.agents.network_inputs import AFTERSTATE_VALUES, encode_positions
+from tokaido_env.agents.policy import LayerSizes, Policy
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.board_features import N_BOARD_FEATURES
+from tokaido_env.core.state import Phase
+from tokaido_env.learn.network import Moves, PolicyNetwork, frozen, load_weights as copy_weights
+from tokaido_env.learn.rollouts import moves_of
+from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.observers import masks
+
+POOL = BoardPool.load("family:train/12")
+TINY = LayerSizes(7, 3, 1, 5, 2)
+
+
+@pytest.fixture(scope="module")
+def positions() -> Any:
+    """Decisions on all boards of the pool: boards, states, legal, and the indices of the boards."""
+    boards, states, legal = decisions([*POOL], games=48)
+    indices = {record.tobytes(): i for i, record in enumerate(POOL.records)}
+    which = np.array([indices[board.tobytes()] for board in boards])
+    assert set(which.tolist()) == set(range(len(POOL)))
+    assert set(states["phase"]) == {Phase.MOVE, Phase.EFFECT, Phase.DISCARD, Phase.REPEAT}
+    assert set(states["player"]) == {0, 1}
+    return boards, states, legal, which
+
+
+def legal_mask(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    return masks(legal).astype(bool)
+
+
+def by_torch(
+    network: PolicyNetwork,
+    which: npt.NDArray[np.int64],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return scores of legal actions, and values as log-odds / 2, of positions on the pool."""
+    tables = eval_tables_of(POOL.records)
+    inputs, afterstates = encode_positions(POOL.records, tables, which, states, legal)
+    position, action = map(torch.from_numpy, moves_of(legal))
+    moves = Moves(torch.from_numpy(afterstates), position, action)
+    scores, values, _ = network(torch.from_numpy(inputs), moves, torch.from_numpy(which))
+    return scores, values
+
+
+@pytest.mark.parametrize("uses_board_features", [False, True])
+@pytest.mark.parametrize("sizes", [LayerSizes(), SMALL, TINY])
+def test_forward__computes_the_same_as_torch(
+    sizes: LayerSizes, uses_board_features: bool, positions: Any
+) -> None:
+    boards, states, legal, which = positions
+    policy = random_policy(sizes, uses_board_features=uses_board_features)
+    network = PolicyNetwork(sizes, POOL.records if uses_board_features else None)
+    copy_weights(network, policy)
+    logits, values = policy.evaluate(boards, states, legal)
+    with network.playing():
+        for _ in range(2):  # the second call takes the boards' features from a cache
+            scores, expected = by_torch(network, which, states, legal)
+    np.testing.assert_allclose(values, torch.tanh(expected).numpy(), atol=1e-5)
+    np.testing.assert_allclose(logits[legal_mask(legal)], scores.numpy(), atol=5e-5)
+    assert (logits[~legal_mask(legal)] == -np.inf).all()
+
+
+def test_forward__computes_a_network_built_by_hand() -> None:
+    boards, states, legal = decisions(games=8, most=12)
+    logits, values = counting_policy(outlook=3.0).evaluate(boards, states, legal)
+    afterstate_values = inputs_of(boards, states, legal)[0][:, AFTERSTATE_VALUES:][:, :N_ACTIONS]
+    mask = legal_mask(legal)
+    assert logits[mask] == pytest.approx(3.0 * afterstate_values[mask])
+    weights = load_weights().mean(axis=0)
+    for i, player in enumerate(states["player"]):
+        terms, _ = terms_of(states[i : i + 1])
+        ahead = terms[player].astype(int) - terms[1 - player]
+        assert values[i] == pytest.approx(np.tanh(ahead @ weights / 20), abs=1e-5)
+
+
+@pytest.mark.parametrize("uses_board_features", [False, True])
+def test_evaluate__does_not_depend_on_other_positions(
+    uses_board_features: bool, positions: Any
+) -> None:
+    _, states, legal, which = positions
+    policy = random_policy(uses_board_features=uses_board_features)
+    _, values = check_repeatable(lambda *a: policy.evaluate(*a[:3]), *positions[:3], every=3)[0]
+    other = POOL.records[(which + 1) % len(POOL)]
+    assert (policy.evaluate(other, states, legal)[1] != values).mean() > 0.9
+
+
+def test_evaluate__with_board_weights_of_0_gives_the_same_bytes(positions: Any) -> None:
+    without = random_policy()
+    zeros = np.zeros((SMALL.first + SMALL.value_first, N_BOARD_FEATURES), np.float32)
+    policy = Policy(without.tensors | {"board.weight": zeros})
+    both = without.evaluate(*positions[:3]), policy.evaluate(*positions[:3])
+    for one, other in zip(*both, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_new_network__follows_the_heuristic() -> None:
+    torch.manual_seed(0)
+    boards, states, legal = decisions(games=16)
+    logits, _ = frozen(PolicyNetwork(LayerSizes())).evaluate(boards, states, legal)
+    afterstate_values = inputs_of(boards, states, legal)[0][:, AFTERSTATE_VALUES:][:, :N_ACTIONS]
+    chosen = afterstate_values[np.arange(len(states)), logits.argmax(axis=1)]
+    assert chosen.mean() > 0.5 * afterstate_values[np.isfinite(logits)].mean()
+
+
+@pytest.mark.parametrize("uses_board_features", [False, True])
+def test_wider_network__starts_as_the_policy_and_can_learn(
+    uses_board_features: bool, positions: Any
+) -> None:
+    *columns, which = positions
+    policy = random_policy(TINY, uses_board_features=uses_board_features)
+    torch.manual_seed(0)
+    records = POOL.records if uses_board_features else None
+    network = PolicyNetwork(LayerSizes(12, 8, 4, 9, 6), records)
+    copy_weights(network, policy)
+    both = frozen(network).evaluate(*columns), policy.evaluate(*columns)
+    for wide, narrow in zip(*both, strict=True):
+        np.testing.assert_allclose(wide, narrow, atol=1e-5)
+    scores, values = by_torch(network, which, *columns[1:])
+    (scores.square().sum() + values.square().sum()).backward()
+    for name, first_new in (("move.weight", 1), ("value.1.weight", 2), ("context.weight", 3)):
+        gradient = network.get_parameter(name).grad
+        assert gradient is not None
+        assert (gradient[..., first_new:] != 0).any(), name
+
+
+def test_copy_weights__refuses_a_wider_policy() -> None:
+    network = PolicyNetwork(SMALL)
+    for layer in range(len(SMALL)):
+        wider = LayerSizes(*(units + (i == layer) for i, units in enumerate(SMALL)))
+        with pytest.raises(RunError, match=r"expected at most LayerSizes\(first=24.*LayerSizes\("):
+            copy_weights(network, random_policy(wider))
+    with pytest.raises(RunError, match="the policy reads the board, this run does not"):
+        copy_weights(network, random_policy(uses_board_features=True))

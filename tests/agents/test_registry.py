@@ -1,0 +1,132 @@
+"""Spec strings: parameters, quotes, errors with a remedy, and the agents that they make."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from networks import random_policy
+
+from tokaido_env.agents import AgentError, describe, make
+from tokaido_env.agents.policy import PolicyAgent
+from tokaido_env.agents.registry import Parameter, cost_of
+from tokaido_env.agents.search import PolicySearchAgent
+
+
+def test_make__round_trips_specs(policy_file: Path) -> None:
+    file, search = f"policy:{policy_file}", f"policy_search:{policy_file}"
+    for spec, canonical in {
+        **{spec: spec for spec in ("random", "greedy", "greedy:epsilon=0.1234567891")},
+        **{spec: spec for spec in ("mcts:sims=7,rollout=full", "expectimax:depth=1", file)},
+        "mcts": "mcts:sims=400",
+        f"{file},temperature=0.123456789": f"{file},temperature=0.123456789",
+        f"{file},temperature=10": f"{file},temperature=10",
+        f"policy:path={policy_file},temperature=1": f"{file},temperature=1",
+        search: f"{search},sims=400",
+        f"policy_search:path={policy_file},sims=8": f"{search},sims=8",
+        f"{search},dice=stratified,sims=8,chance=judged,temperature=1.5": f"{search},sims=8",
+        f"{search},chance=sampled,sims=8": f"{search},sims=8,chance=sampled",
+        "champion:dice=drawn,sims=8,temperature=1": "champion:sims=8,temperature=1,dice=drawn",
+    }.items():
+        assert make(spec).spec == make(canonical).spec == canonical
+    agent = make(f"{file},temperature=0.5")
+    assert isinstance(agent, PolicyAgent)
+    assert agent.temperature == 0.5
+
+
+@pytest.mark.parametrize(
+    "name", ["a,b", "lr=0.1", "a,temperature=1", "path=x", "dice=x", "é \\", '"', "a b"]
+)
+def test_make__takes_a_path_with_separators_in_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random_policy().save(tmp_path / name)
+    for agent in (PolicyAgent(name), PolicyAgent(name, 0.5), make(f"policy:{json.dumps(name)}")):
+        remade = make(agent.spec)
+        assert isinstance(agent, PolicyAgent)
+        assert isinstance(remade, PolicyAgent)
+        assert (remade.spec, remade.temperature) == (agent.spec, agent.temperature)
+    search = PolicySearchAgent(name, 8)
+    assert make(search.spec).spec == search.spec
+    assert cost_of(search.spec) == 8 * cost_of("policy_search:x,sims=1")
+
+
+def test_make__takes_a_path_with_an_equals_sign_without_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random_policy().save(tmp_path / "lr=0.1")
+    assert make("policy:lr=0.1,temperature=1").spec == "policy:lr=0.1,temperature=1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            "gredy",
+            "unknown agent 'gredy': the nearest is 'greedy'; expected one of random, greedy[",
+        ),
+        ("", "unknown agent '': the nearest is 'random'; expected one of random"),
+        ("Greedy", "unknown agent 'Greedy': the nearest is 'greedy'"),
+        ("random:1", "agent 'random:1': cannot read '1': expected random"),
+        ("random:x=1", "agent 'random:x=1': unknown parameter 'x': expected random"),
+        (
+            "greedy:eps=0.2",
+            "agent 'greedy:eps=0.2': unknown parameter 'eps': the nearest is 'epsilon'; "
+            "expected greedy[:epsilon=E]",
+        ),
+        ("champion:sim=8", "unknown parameter 'sim': the nearest is 'sims'; expected champion[:"),
+        (
+            "policy:x,heat=1",
+            "unknown parameter 'heat': the nearest is 'path'; expected policy:P",
+        ),
+        ("policy:x,1", "agent 'policy:x,1': cannot read '1': expected policy:PATH"),
+        (
+            "policy:a,b",
+            "cannot read 'b': expected policy:PATH[,temperature=T], a PATH with a comm",
+        ),
+        ("policy:x,path=y", "agent 'policy:x,path=y': path: expected once, got it twice"),
+        *((spec, "expected policy:PATH") for spec in ("policy", "policy:", "policy:temperature=1")),
+        *((spec, "PATH[,sims=N]") for spec in ("policy_search", "policy_search:sims=8")),
+        ("policy:nowhere", "nowhere: no such policy file"),
+        ("policy_search:nowhere", "nowhere: no such policy file"),
+        ("champion:sims=0", "sims: expected an integer from 1 to 1000000, got '0'"),
+        ("champion:temperature=1", "champion: temperature: expected together with sims=N"),
+        ("champion:dice=drawn,temperature=1", "dice and temperature: expected together with sims"),
+        ("champion:sims=8,dice=loaded", "dice: expected 'stratified' or 'drawn', got 'loaded'"),
+        ("policy:x,temperature=warm", "temperature: expected a number from 0 to 10, got 'warm'"),
+        ("policy:x,temperature=nan", "temperature: expected a number from 0 to 10, got 'nan'"),
+    ],
+)
+def test_make__refuses_a_wrong_spec_with_a_remedy(spec: str, message: str) -> None:
+    with pytest.raises(AgentError) as error:
+        make(spec)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text", "message"),
+    [
+        (Parameter(int, 1, 4), "5", "expected an integer from 1 to 4, got '5'"),
+        (Parameter(int, 1, 4), "1.5", "expected an integer from 1 to 4, got '1.5'"),
+        (Parameter(int, 1), "0", "expected an integer from 1, got '0'"),
+        (Parameter(int, 0, 9, ("full",)), "all", "expected an integer from 0 to 9 or 'full', got"),
+        (Parameter(float, 0, 10), "-1", "expected a number from 0 to 10, got '-1'"),
+        (Parameter(int, 1, 4), "9" * 400, "expected an integer from 1 to 4, got '9999"),
+        (Parameter(float), "1e999", "expected a number, got '1e999'"),
+    ],
+)
+def test_parameter__refuses_values_out_of_range(
+    parameter: Parameter, text: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parameter.parse(text)
+
+
+def test_describe__lists_every_kind() -> None:
+    assert [re.split(r"[:\[]", usage)[0] for usage, _ in describe()] == [
+        *("random", "greedy", "heuristic", "expectimax", "mcts", "champion", "generalist"),
+        *("policy_search", "exploiter", "policy", "python"),
+    ]
+    assert all(meaning.endswith(".") for _, meaning in describe())

@@ -1,0 +1,316 @@
+"""Tree search: exact where the truth can be computed, repeatable, and blind to the game's luck."""
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from evaluated import swapped
+from networks import SMALL, counting_policy, decisions, random_play, random_policy
+from solved import best, decides_twice, last_positions, positions_behind, solve
+
+from tokaido_env import Game
+from tokaido_env.agents import make, search as search_module
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.policy import Policy, PolicyAgent, tensor_shapes
+from tokaido_env.agents.search import MctsAgent, PolicySearchAgent, SearchAgent, SearchResult
+from tokaido_env.agents.search_config import network_search_config
+from tokaido_env.agents.search_tree import Tree, make_trees
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.core.observation import FEATURES
+from tokaido_env.core.state import CHANCE_PHASES
+from tokaido_env.observers import masks
+
+BOARDS = ("shikoku", "shikoku_ring", "shikoku_dice", "shikoku_remix")
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "search.json"
+
+
+def mcts(sims: int) -> SearchAgent:
+    return MctsAgent(sims)
+
+
+def by_network(sims: int, policy: Policy | None = None, **settings: Any) -> SearchAgent:
+    config = network_search_config(sims, **settings)
+    return PolicySearchAgent.from_policy(policy or random_policy(), "test", config)
+
+
+AGENTS = [mcts, by_network]
+
+
+def search(agent: SearchAgent, boards: Any, states: Any, legal: Any, keys: Any) -> SearchResult:
+    return agent.search(boards, eval_tables_of(boards), states, legal, keys)
+
+
+def search_game(agent: SearchAgent, game: Game, state: Any = None) -> SearchResult:
+    """Search the position of one game, or another state with the same legal actions."""
+    legal, key = np.array([game.legal_mask], np.uint64), np.array([7], np.uint64)
+    return search(agent, game.boards, game.state if state is None else state, legal, key)
+
+
+def keys_of(states: npt.NDArray[np.void], seed: int = 1) -> npt.NDArray[np.uint64]:
+    return np.random.default_rng(seed).integers(2**64, size=len(states), dtype=np.uint64)
+
+
+def value_policy(decision: float, chance: float) -> Policy:
+    """Return a policy with one value at decisions and another at chance."""
+    at = next(feature.start for feature in FEATURES if feature.name == "decides")
+    tensors = {name: np.zeros(shape, np.float32) for name, shape in tensor_shapes(SMALL).items()}
+    tensors["trunk.0.weight"][SMALL.first, at] = 1.0
+    tensors["value.0.weight"][0, 0] = 1.0
+    tensors["value.1.bias"][0] = np.arctanh(chance)
+    tensors["value.1.weight"][0, 0] = np.arctanh(decision) - np.arctanh(chance)
+    return Policy(tensors)
+
+
+# Unchanged play
+
+
+@pytest.mark.parametrize("board", ["shikoku", "family:7"])
+@pytest.mark.parametrize("name", ["mcts:sims=100", "mcts:sims=400", "random_policy"])
+def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
+    """Published tables rest on these actions; the policy searches with plain priors and dice."""
+    boards, states, legal = decisions((board,), games=16, most=8)
+    plain = by_network(100, temperature=1, dice="drawn")
+    agent = plain if name == "random_policy" else make(name)
+    actions = agent.act(boards, states, legal, keys_of(states, 14)).tolist()
+    assert actions == json.loads(GOLDEN.read_text(encoding="utf-8"))[f"{name} {board}"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "digest"),
+    [
+        ("champion", "2179941a066176c9"),
+        ("champion:sims=30", "fbcff1eb987a47ff"),
+        ("champion:sims=30,temperature=1,dice=drawn", "7fdad77e3e4e27bc"),
+        ("generalist", "6131d5ab00178c1b"),
+        ("generalist:sims=30", "f011fe10380c7b34"),
+    ],
+)
+def test_shipped_networks__play_as_when_they_were_made(spec: str, digest: str) -> None:
+    boards, states, legal = decisions(BOARDS)
+    actions = make(spec).act(boards, states, legal, np.arange(len(states), dtype=np.uint64))
+    assert hashlib.sha256(actions.astype("<i8").tobytes()).hexdigest()[:16] == digest
+
+
+# Exact results
+
+
+@pytest.mark.parametrize(
+    ("agent", "tolerance"),
+    [
+        (mcts(2000), 0.4),
+        (by_network(2000, counting_policy()), 0.2),
+        (
+            by_network(2000),
+            2.0,
+        ),  # a random value is no estimate, but the search still finds the end
+    ],
+)
+def test_search__finds_the_best_action_and_its_value(
+    agent: SearchAgent, tolerance: float | None
+) -> None:
+    solved = twice = 0
+    for game in last_positions():
+        values = solve(game)
+        actions, expected, _ = search_game(agent, game)
+        assert values[int(actions[0])] == pytest.approx(best(game, values), abs=0.05)
+        if tolerance is not None:
+            assert expected[0] == pytest.approx(best(game, values), abs=tolerance)
+        solved += 1
+        twice += decides_twice(game)  # the same player decides again, so the sign must not flip
+        if solved >= 12 and twice >= 4:
+            return
+    pytest.fail(f"{solved} positions, of which {twice} with two decisions of one player")
+
+
+@pytest.mark.parametrize("make_agent", AGENTS)
+def test_search__visits_legal_actions_as_often_as_there_are_simulations(make_agent: Any) -> None:
+    boards, states, legal = decisions(("shikoku", "shikoku_ring"), most=12)
+    before = states.copy()
+    actions, values, visits = search(make_agent(50), boards, states, legal, keys_of(states))
+    assert (visits.sum(axis=1) == 50).all()
+    assert (visits[~masks(legal).astype(bool)] == 0).all()
+    assert (visits[np.arange(len(states)), actions] == visits.max(axis=1)).all()
+    assert (np.abs(values) <= 1).all()
+    assert (states == before).all()
+
+
+@pytest.mark.parametrize("make_agent", AGENTS)
+def test_search__gives_a_single_legal_action_all_visits(make_agent: Any) -> None:
+    boards, states, legal = decisions(most=200)
+    single = legal & (legal - np.uint64(1)) == 0
+    boards, states, legal = boards[single], states[single], legal[single]
+    assert len(states) > 5
+    agent = make_agent(9)
+    actions, values, visits = search(agent, boards, states, legal, keys_of(states))
+    assert (np.uint64(1) << actions.astype(np.uint64) == legal).all()
+    assert (visits[np.arange(len(states)), actions] == 9).all()
+    assert (visits.sum(axis=1) == 9).all()
+    if agent.network is not None:  # the value is the root's, without a search
+        _, own = random_policy().evaluate(boards, states, legal)
+        assert values == pytest.approx(own * (1 - 2 * states["player"]))
+
+
+def test_search__with_one_simulation_takes_the_likeliest_action() -> None:
+    boards, states, legal = decisions(most=12)
+    actions, _, _ = search(by_network(1), boards, states, legal, keys_of(states))
+    logits, _ = random_policy().evaluate(boards, states, legal)
+    assert (actions == logits.argmax(axis=1)).all()
+
+
+def test_search__reads_no_weights_of_illegal_actions() -> None:
+    for _, game in zip(range(4), last_positions(), strict=False):
+        behind = [one for one in positions_behind(game) if one.phase not in CHANCE_PHASES]
+        legal = {action for one in behind if not one.is_over for action in one.legal_actions()}
+        blinded = random_policy()
+        illegal = sorted(set(range(len(blinded.tensors["action.bias"]))) - legal)
+        blinded.tensors["action.bias"][illegal] = np.nan
+        blinded.tensors["move.bias"][illegal] = np.nan
+        both = search_game(by_network(200), game), search_game(by_network(200, blinded), game)
+        assert all((a == b).all() for a, b in zip(*both, strict=True))
+
+
+def test_search__gives_the_opposite_value_to_exchanged_players() -> None:
+    """The network does not read the seat, and nothing is left to chance."""
+    policy, seat = random_policy(), next(f.start for f in FEATURES if f.name == "seat")
+    policy.tensors["trunk.0.weight"][:, seat] = 0.0
+    players: list[int] = []
+    for game in last_positions():
+        if any(one.phase in CHANCE_PHASES for one in positions_behind(game)):
+            continue
+        action, value, visits = search_game(by_network(60, policy), game)
+        other_action, other, other_visits = search_game(
+            by_network(60, policy), game, swapped(game.state)
+        )
+        assert (action == other_action).all()
+        assert value == pytest.approx(-other, abs=1e-4)
+        assert (visits == other_visits).all()
+        players.append(int(game.player or 0))
+        if len(players) == 6:
+            break
+    assert set(players) == {0, 1}
+
+
+# Priors and chance
+
+
+def test_search__divides_logits_by_the_temperature(searched_trees: list[Tree]) -> None:
+    (boards, states, legal), policy = decisions(most=4), random_policy()
+    logits, _ = policy.evaluate(boards, states, legal)
+    for i in range(len(states)):
+        one = slice(i, i + 1)
+        for temperature in (0.5, 1.0, 1.5):
+            agent = by_network(1, policy, temperature=temperature)
+            agent.act(boards[one], states[one], legal[one], np.array([3], np.uint64))
+            tree = searched_trees.pop()
+            moves = tree.edges["move"][0][: tree.nodes["edges"][0, 0]]
+            odds = np.exp(logits[i][moves] / temperature)
+            assert tree.priors[0][: len(moves)] == pytest.approx(odds / odds.sum(), rel=1e-4)
+
+
+@pytest.mark.parametrize(("chance", "expected"), [("judged", 0.7), ("sampled", 0.2)])
+def test_search__ends_a_simulation_at_chance_or_after_it(chance: str, expected: float) -> None:
+    agent, found = by_network(1, value_policy(decision=0.2, chance=0.7), chance=chance), 0
+    for game, _ in random_play(games=40):
+        if game.phase in CHANCE_PHASES:
+            continue
+        first = game.legal_actions()[0]  # with equal priors the search tries it first
+        after = game.copy()
+        after.play(first)
+        if len(game.legal_actions()) > 1 and after.phase in CHANCE_PHASES:
+            result = search_game(agent, game)
+            assert result.actions[0] == first
+            assert abs(result.values[0]) == pytest.approx(expected, abs=1e-6)
+            found += 1
+    assert found > 20
+
+
+# Keys, threads and memory
+
+
+@pytest.mark.parametrize("make_agent", AGENTS)
+def test_search__takes_its_luck_from_the_key_and_not_from_the_game(make_agent: Any) -> None:
+    game, agent = Game(seed=5), make_agent(60)
+    first, second = game.copy(luck="fresh", seed=1), game.copy(luck="fresh", seed=2)
+    keys = np.arange(40, dtype=np.uint64)
+    legal = np.full(40, game.legal_mask, np.uint64)
+    results = [
+        search(agent, each.boards, np.repeat(each.state, 40), legal, keys)
+        for each in (first, second)
+    ]
+    assert all((a == b).all() for a, b in zip(*results, strict=True))
+    assert len(set(results[0].values.tolist())) > 20  # other keys, other dice
+    for each in (first, second):
+        while each.rounds < 4 and not each.is_over:
+            each.play(each.legal_actions()[0])
+    assert first.to_dict() != second.to_dict()  # the games' luck did differ
+
+
+def test_search__does_not_share_memory_between_python_threads() -> None:
+    agent, (boards, states, legal) = make("mcts:sims=400"), decisions(most=4)
+    parts = [
+        tuple(array[i::4] for array in (boards, states, legal, keys_of(states))) for i in range(4)
+    ]
+    alone = [agent.act(*part) for part in parts]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda i: agent.act(*parts[i % 4]), range(16)))
+    for i, actions in enumerate(together):
+        assert (actions == alone[i % 4]).all()
+
+
+@pytest.mark.parametrize(("make_agent", "most"), [(mcts, 30_000), (by_network, 10_000)])
+def test_search__of_many_simulations_stays_within_its_memory(make_agent: Any, most: int) -> None:
+    for sims in (1, 2, 3, most):
+        actions, values, visits = search_game(make_agent(sims), Game(seed=1))
+        assert int(actions[0]) in Game(seed=1).legal_actions()
+        assert -1 <= values[0] <= 1
+        assert visits.sum() == sims
+
+
+def test_search__needs_two_nodes_for_a_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory after the tree stays untouched, and every simulation takes place."""
+    made: list[Tree] = []
+
+    def guarded_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
+        whole = make_trees(threads, 2 * nodes, priors=priors)
+        made.append(whole)
+        for array in whole[2:]:
+            array.view(np.uint8)[:] = 0
+        halves = (array[:, : array.shape[1] // 2] for array in whole[2:])
+        return Tree(whole.size, whole.luck, *halves)
+
+    monkeypatch.setattr(search_module, "cached_trees", guarded_trees)
+    monkeypatch.setattr(search_module, "_NODES_PER_NETWORK_SIM", 2)
+    boards, states, legal = decisions(most=40)
+    for i in range(len(states)):
+        one, sims = slice(i, i + 1), 2 + i % 3
+        result = search(
+            by_network(sims), boards[one], states[one], legal[one], keys_of(states[one])
+        )
+        assert result.visits.sum() == sims
+        tree = made.pop()
+        assert tree.size["nodes"][0, 0] <= 2 * sims + 2
+        assert not any(array[:, array.shape[1] // 2 :].view(np.uint8).any() for array in tree[2:])
+
+
+# Strength
+
+
+def test_mcts__beats_greedy_and_fewer_simulations() -> None:
+    assert play_match(make("mcts:sims=100"), make("greedy"), 60, seed=1).score > 0.8
+    assert play_match(make("mcts:sims=200"), make("mcts:sims=10"), 60, seed=1).score > 0.6
+
+
+@pytest.mark.parametrize("rollout", ["2", "full"])
+def test_mcts__with_rollouts_beats_random(rollout: str) -> None:
+    assert play_match(make(f"mcts:sims=30,rollout={rollout}"), make("random"), 20, 2).score > 0.7
+
+
+def test_policy_search__beats_its_policy() -> None:
+    policy = counting_policy(outlook=0.0)  # all actions have the same prior
+    alone = PolicyAgent.from_policy(policy, "policy")
+    assert play_match(by_network(32, policy), alone, 20, seed=1).score > 0.9
