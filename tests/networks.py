@@ -30,12 +30,12 @@ def random_policy(
     return Policy(tensors, {"maker": "tests"})
 
 
-def counting_policy(outlook: float = 10.0) -> Policy:
+def counting_policy(afterstate_factor: float = 10.0) -> Policy:
     """Return a policy with the knowledge of the heuristic.
 
     Its value is tanh(x / 20); x is the sum of all terms, mine less theirs, with the mean of the
     weights of opening and ending. The factor keeps the value from saturating. Its logits are the
-    afterstate values times `outlook`.
+    afterstate values times the factor.
     """
     sizes = LayerSizes(8, 8, 8, 8, 8)
     tensors = {name: np.zeros(shape, np.float32) for name, shape in tensor_shapes(sizes).items()}
@@ -46,7 +46,7 @@ def counting_policy(outlook: float = 10.0) -> Policy:
     negative[:] = -positive
     tensors["value.0.weight"][:2, :2] = np.eye(2)
     tensors["value.1.weight"][0, :2] = 0.05, -0.05
-    tensors["outlook.weight"][0] = outlook
+    tensors["outlook.weight"][0] = afterstate_factor
     return Policy(tensors)
 
 

@@ -1,4 +1,4 @@
-"""The examples of agents/, run as their README says, and what docs/agents.md tells of games."""
+"""The examples of agents/, run by the commands of their README, and sizes in docs/agents.md."""
 
 import json
 import os
@@ -20,24 +20,24 @@ from tokaido_env import Game
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "agents" / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"`((?:tokaido|python|cc) .*?)`", README)
-MOST = {"--games": 20, "--steps": 64, "--updates": 1}
+LIMITS = {"--games": 20, "--steps": 64, "--updates": 1}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder like the root of a checkout, in which commands may leave files."""
+    """A folder like the root of a checkout, where commands may write files."""
     shutil.copytree(ROOT / "agents", tmp_path / "agents")
     return tmp_path
 
 
 def run(folder: Path, example: str, *more: str, **environment: str) -> str:
-    """Run the README's commands of an example, for a moment; return what they printed."""
+    """Run the README's commands of an example with few games; return their output."""
     printed = ""
     for command in [command for command in COMMANDS if example in command]:
         words = shlex.split(command)
         for at, word in enumerate(words[:-1]):
-            if word in MOST:
-                words[at + 1] = str(min(int(words[at + 1]), MOST[word]))
+            if word in LIMITS:
+                words[at + 1] = str(min(int(words[at + 1]), LIMITS[word]))
         if words[0] != "cc":
             words[:1] = [sys.executable, *(["-m", "tokaido_env"] if words[0] == "tokaido" else [])]
         done = subprocess.run(
@@ -55,39 +55,39 @@ def run(folder: Path, example: str, *more: str, **environment: str) -> str:
     return printed
 
 
-def test_every_example_is_in_the_readme() -> None:
+def test_readme__lists_every_example() -> None:
     files = {path.name for path in (ROOT / "agents").iterdir() if path.is_file()}
     assert {*re.findall(r"`([\w-]+\.(?:py|c|toml))`", README), "README.md"} == files
 
 
-def test_the_hand_written_agent(folder: Path) -> None:
+def test_temple_bot__beats_random(folder: Path) -> None:
     assert re.search(r" 1 +\S+:TempleBot +20 ", run(folder, "temple_bot"))  # ahead of `random`
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler of C")
-def test_the_engine(folder: Path) -> None:
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_engine__beats_random(folder: Path) -> None:
     assert re.search(r" 1 +python:agents\.engine\S+ +20 ", run(folder, "engine"))
 
 
-def test_the_network_of_pytorch(folder: Path) -> None:
+def test_pytorch_agent__learns_and_beats_random(folder: Path) -> None:
     pytest.importorskip("torch")
     assert re.search(r" 1 +python:agents\.pytorch_agent\S+ +20 ", run(folder, "pytorch_agent"))
 
 
 @pytest.mark.slow
-def test_the_model_of_stable_baselines3(folder: Path) -> None:
+def test_sb3_agent__learns_and_plays(folder: Path) -> None:
     pytest.importorskip("sb3_contrib")
     assert "SB3Agent" in run(folder, "sb3_agent")
 
 
 @pytest.mark.slow
-def test_ppo_in_one_file(folder: Path) -> None:
+def test_one_file_ppo__learns_and_plays(folder: Path) -> None:
     pytest.importorskip("torch")
     assert "against greedy: " in run(folder, "one_file_ppo", "--games", "8")
 
 
 class Server(BaseHTTPRequestHandler):
-    """Answers every second prompt with the last legal action, and others with none."""
+    """Answers every second prompt with the last legal action, others with an illegal one."""
 
     asked: list[tuple[str | None, str, str]]
 
@@ -102,7 +102,7 @@ class Server(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.encode())
 
-    def log_message(self, *told: object) -> None:
+    def log_message(self, *arguments: object) -> None:
         """Print nothing."""
 
 
@@ -117,7 +117,7 @@ def server() -> Iterator[HTTPServer]:
         thread.join()
 
 
-def test_the_language_model(folder: Path, server: HTTPServer) -> None:
+def test_language_model__plays_by_http(folder: Path, server: HTTPServer) -> None:
     base = f"http://127.0.0.1:{server.server_port}/v1/"
     printed = run(folder, "language_model", OPENAI_BASE_URL=base, OPENAI_API_KEY="a key")
     assert "LanguageModel" in printed
@@ -125,9 +125,9 @@ def test_the_language_model(folder: Path, server: HTTPServer) -> None:
     assert len(Server.asked) > 100
 
 
-def test_sizes_of_the_page_are_those_of_games() -> None:
+def test_agents_page__has_the_sizes_of_arrays() -> None:
     page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
     for name, array in (("observation", Game(seed=0).observation()), ("mask", Game(seed=0).mask())):
-        told = rf"`game\.{name}\(\)` \| {array.dtype} \({len(array)},\)"
-        assert re.search(told, page), name
+        pattern = rf"`game\.{name}\(\)` \| {array.dtype} \({len(array)},\)"
+        assert re.search(pattern, page), name
     assert np.flatnonzero(Game(seed=0).mask()).tolist() == Game(seed=0).legal_actions()

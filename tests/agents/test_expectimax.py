@@ -1,4 +1,4 @@
-"""Expectimax finds what a slow, naive search over copies of `Game` finds, and can be trusted."""
+"""Expectimax against a naive search over copies of `Game` without cut-offs."""
 
 import itertools
 import random
@@ -39,8 +39,8 @@ def after(game: Game, move: int | str) -> Game:
     return child
 
 
-def come_up(game: Game, first: int, picks: int) -> Game:
-    """The game after wares or paintings came up: the first as given, the others as sampled."""
+def after_draw(game: Game, first: int, picks: int) -> Game:
+    """Return the game after a draw: the first ware or painting is given, the others are sampled."""
     lucks = np.zeros(1, LUCK)
     _begin(lucks, KEY, picks, first)
     game = after(game, first)
@@ -50,11 +50,11 @@ def come_up(game: Game, first: int, picks: int) -> Game:
 
 
 def expected(game: Game, picks: int, *, exact: bool = False) -> float:
-    """What player_0 can expect: all of it searched, nothing cut off.
+    """Return the expected result of player_0 by a search without cut-offs.
 
     Args:
-        picks: to be searched behind the one that has begun.
-        exact: nothing is sampled.
+        picks: the picks to search after the one that has begun.
+        exact: whether all draws are exact, none sampled.
     """
     if game.is_over or (picks == 0 and game.phase in (Phase.MOVE, Phase.ROLL)):
         return value_of(game.state)
@@ -64,7 +64,7 @@ def expected(game: Game, picks: int, *, exact: bool = False) -> float:
     if game.phase in PIECES:
         kinds = WARES if game.phase == Phase.DRAW else ICONS
         pieces = [(kinds.index(label[5:]), odds) for label, odds in game.outcomes()]
-        return sum(odds * expected(come_up(game, k, picks), picks) for k, odds in pieces)
+        return sum(odds * expected(after_draw(game, k, picks), picks) for k, odds in pieces)
     best = max if game.player == 0 else min
     if game.phase == Phase.DISCARD:
         ware = best(game.legal_actions(), key=lambda ware: value_of(after(game, ware).state))
@@ -73,14 +73,14 @@ def expected(game: Game, picks: int, *, exact: bool = False) -> float:
     return best(expected(after(game, a), picks, exact=exact) for a in game.legal_actions())
 
 
-def perfect(game: Game) -> int:
-    """The result of perfect play in a last round in which no ware or painting drawn can matter."""
+def perfect_result(game: Game) -> int:
+    """Return the result of perfect play in a last round in which draws cannot matter."""
     if game.is_over:
         return {0: 1, 1: -1, None: 0}[game.winner()]
     if not game.legal_mask:
-        return perfect(after(game, game.outcomes()[0][0]))
+        return perfect_result(after(game, game.outcomes()[0][0]))
     best = max if game.player == 0 else min
-    return best(perfect(after(game, action)) for action in game.legal_actions())
+    return best(perfect_result(after(game, action)) for action in game.legal_actions())
 
 
 def searched(game: Game, depth: int, key: int = KEY) -> tuple[int, float]:
@@ -99,7 +99,7 @@ def check_against_naive(game: Game, depth: int) -> None:
 
 
 def likely_game(seed: int, decisions: int) -> Game:
-    """A game after some decisions by one pick deep play, waiting for one with a choice."""
+    """Return a game at a choice, after decisions at random or by a search of one pick."""
     rng = random.Random(seed)
     game = Game(seed=seed)
     while decisions > 0 or game.legal_mask.bit_count() < 2:
@@ -108,33 +108,33 @@ def likely_game(seed: int, decisions: int) -> Game:
     return Game.from_dict(game.to_dict(), chance="explicit")
 
 
-# What it finds
+# Against the naive search
 
 
 @pytest.mark.parametrize("seed", range(4 if INTERPRETED else 40))
-def test_depth_1_is_the_best_pick_of_a_naive_search(seed: int) -> None:
+def test_depth_1__agrees_with_a_naive_search(seed: int) -> None:
     check_against_naive(likely_game(seed, 3 * seed), 1)
 
 
 @pytest.mark.parametrize("seed", range(2 if INTERPRETED else 12))
-def test_depth_2_adds_the_best_reply_of_a_naive_search(seed: int) -> None:
-    """Some of the replies come after the roll of a new round."""
+def test_depth_2__agrees_with_a_naive_search(seed: int) -> None:
+    """Some replies come after the roll of a new round."""
     check_against_naive(likely_game(seed, 5 * seed), 2)
 
 
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize("seed", range(2 if INTERPRETED else 10))
-def test_unlikely_positions(seed: int, depth: int) -> None:
-    """Full hands, tokens held, pegs at the end: whatever rules there are."""
+def test_search__agrees_with_a_naive_search_in_unlikely_positions(seed: int, depth: int) -> None:
+    """Full hands, held tokens and pegs at the end bring rare rules into play."""
     rng = random.Random(seed)
     changes = random_position(rng)
-    while len(changes["dice_left"]) == 1:  # all rolls would take a naive search long
+    while len(changes["dice_left"]) == 1:  # a naive search of all rolls would take long
         changes = random_position(rng)
     check_against_naive(Game.from_dict(changes, chance="explicit"), depth)
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_a_player_decides_again_in_the_repeat_of_a_pick(depth: int) -> None:
+def test_search__lets_a_player_repeat_a_pick(depth: int) -> None:
     """With a 2 the merchant draws in M2, and by the hot spring token sells in C1."""
     game = game_at(
         dice=(1, 2, 1),
@@ -150,7 +150,7 @@ def test_a_player_decides_again_in_the_repeat_of_a_pick(depth: int) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_the_opponent_returns_a_ware_inside_a_pick(depth: int) -> None:
+def test_search__lets_the_opponent_return_a_ware_in_a_pick(depth: int) -> None:
     game = game_at(
         dice=(4, 2, 2),
         left=["pilgrim", "artist"],
@@ -170,9 +170,9 @@ def test_the_opponent_returns_a_ware_inside_a_pick(depth: int) -> None:
 
 
 def close_endings() -> Iterator[tuple[Game, set[int]]]:
-    """Games with two picks to go in which some moves win or draw and others do not; and which do.
+    """Yield games with two picks left and their best actions, where other actions are worse.
 
-    No token allows a repeat, so that what is drawn counts no more.
+    Without the hot spring token no action repeats, so that draws do not matter.
     """
     rng = random.Random(0)
     found = 0
@@ -182,7 +182,9 @@ def close_endings() -> Iterator[tuple[Game, set[int]]]:
         row = game.states[0]
         last = bool(row["end_triggered"]) and int(row["dice_left"]).bit_count() == 2
         if last and abs(mine - theirs) <= 8:
-            results = {action: perfect(after(game, action)) for action in game.legal_actions()}
+            results = {
+                action: perfect_result(after(game, action)) for action in game.legal_actions()
+            }
             best = max(results.values()) if game.player == 0 else min(results.values())
             right = {action for action, result in results.items() if result == best}
             if len(right) < len(results):
@@ -190,13 +192,13 @@ def close_endings() -> Iterator[tuple[Game, set[int]]]:
                 yield game, right
 
 
-def test_depth_2_plays_the_last_two_picks_perfectly() -> None:
+def test_depth_2__plays_the_last_two_picks_perfectly() -> None:
     for game, right in close_endings():
         assert searched(game, 2)[0] in right
 
 
-def test_depth_2_sees_the_reply_that_depth_1_cannot_see() -> None:
-    """A gift leads by 7, but leaves a pilgrim that earns the fifth slab; better to take its die."""
+def test_depth_2__finds_a_reply_that_depth_1_cannot_find() -> None:
+    """A gift leads by 7, but lets the other pilgrim earn the fifth slab; take its die instead."""
     game = game_at(
         dice=(2, 2, 2),
         left=["pilgrim", "artist"],
@@ -206,8 +208,10 @@ def test_depth_2_sees_the_reply_that_depth_1_cannot_see() -> None:
     )
     assert searched(game, 1)[0] in (IDS["artist:A2"], IDS["artist:A7"])
     assert searched(game, 2) == (IDS["pilgrim"], 1.0)
-    assert perfect(after(game, "pilgrim")) == 1
-    assert perfect(after(game, "artist:A2")) == perfect(after(game, "artist:A7")) == -1
+    assert perfect_result(after(game, "pilgrim")) == 1
+    assert (
+        perfect_result(after(game, "artist:A2")) == perfect_result(after(game, "artist:A7")) == -1
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,10 +222,10 @@ def test_depth_2_sees_the_reply_that_depth_1_cannot_see() -> None:
         (("artist:A1", "paint"), {"theirs": {"pilgrim": 1, "merchant": "M2"}}),
     ],
 )
-def test_samples_of_what_comes_up_have_the_right_average(
+def test_search__samples_draws_with_the_exact_mean(
     moves: tuple[str, str], changes: dict[str, Any]
 ) -> None:
-    """Where the same action is best for all keys, the mean over keys is the exact expectation."""
+    """If the same action is best for all keys, the mean over keys is the exact expectation."""
     game = game_at(dice=(1, 1, 1), **changes)
     move, effect = moves
     play(game, move)
@@ -235,10 +239,10 @@ def test_samples_of_what_comes_up_have_the_right_average(
     assert abs(values.mean() - wanted) <= 4 * values.std() / n**0.5
 
 
-# How it is to be trusted
+# Parts and specs
 
 
-def test_many_games_are_searched_in_parts() -> None:
+def test_search__does_not_depend_on_its_parts() -> None:
     boards, states, legal = decisions(("shikoku", "family:7"), games=6)
     keys = np.arange(len(states), dtype=np.uint64)
     agent = ExpectimaxAgent(1)
@@ -247,7 +251,7 @@ def test_many_games_are_searched_in_parts() -> None:
     assert (agent.act(boards, states, legal, keys) == together).all()
 
 
-def test_the_spec_makes_the_agent_of_depths_1_to_4() -> None:
+def test_make__takes_depths_1_to_4() -> None:
     for depth in (1, 2, 3, 4):
         agent = make(f"expectimax:depth={depth}")
         assert isinstance(agent, ExpectimaxAgent)
@@ -257,7 +261,7 @@ def test_the_spec_makes_the_agent_of_depths_1_to_4() -> None:
             make(f"expectimax:depth={wrong}")
 
 
-def test_depths_3_and_4_play_the_last_round_out() -> None:
-    """From two picks to go, every depth from 2 is the same search."""
+def test_depths_3_and_4__equal_depth_2_at_the_last_two_picks() -> None:
+    """With two picks left, every depth from 2 is the same search."""
     for game, _ in itertools.islice(close_endings(), 4):
         assert searched(game, 2) == searched(game, 3) == searched(game, 4)

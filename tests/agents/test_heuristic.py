@@ -1,8 +1,7 @@
-"""The heuristic's terms against a slow count from `Game.to_dict`, its symmetry, and its play."""
+"""The evaluation's terms against a slow count from `Game.to_dict`; its symmetry and its play."""
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,7 @@ from positions import random_move
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.agents.eval_tables import (
-    EVAL_TABLES,
-    N_TERMS,
-    TERMS,
-    WEIGHTS_FILE,
-    eval_tables_of,
-    eval_tables_with_weights,
-    load_weights,
-)
+from tokaido_env.agents.eval_tables import TERMS, load_weights
 from tokaido_env.agents.heuristic import MAX_GAME_PHASE
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.constants import WARES
@@ -30,7 +21,7 @@ NAMES = [name for name, _ in TERMS]
 
 
 def positions(games: int = 12) -> Iterator[Game]:
-    """Positions of random games at every phase that terms are counted in."""
+    """Yield positions of random games in every phase that has terms."""
     for seed in range(games):
         game, rng = Game(seed=seed, chance="explicit"), random.Random(seed)
         while not game.is_over:
@@ -40,19 +31,19 @@ def positions(games: int = 12) -> Iterator[Game]:
             game.play(random_move(game, rng))
 
 
-def test_terms_are_what_a_slow_count_of_the_position_gives() -> None:
+def test_count_terms__agrees_with_a_slow_count() -> None:
     phases = set()
     for game in positions():
         terms, _ = terms_of(game.state)
         for seat in range(2):
-            told = dict(zip(NAMES, terms[seat].tolist(), strict=True))
-            assert told == slow_terms(game, seat)
+            counted = dict(zip(NAMES, terms[seat].tolist(), strict=True))
+            assert counted == slow_terms(game, seat)
         phases.add(game.phase)
     assert {Phase.ROLL, Phase.MOVE, Phase.DRAW, Phase.REVEAL} <= phases
 
 
 def slow_terms(game: Game, seat: int) -> dict[str, int]:
-    """`TERMS` of a seat, from the position as plain Python and the board's file."""
+    """Return `TERMS` of a seat from `Game.to_dict` and the board file."""
     position = game.to_dict()
     mine, theirs = (position["players"][who] for who in (seat, 1 - seat))
     terms = dict.fromkeys(NAMES, 0)
@@ -150,14 +141,14 @@ def _count_artist(
         die = position["dice"]["artist"]
         terms["gift_now"] = share * points * (bool(easel) and reached(easel[0], die))
         ends = {walk[-1] for walk in paths(areas, mine["artist"], die)}
-        crowd = max(crowd_around(position, area) for area in ends)
-        terms["paint_now"] = share * min(crowd, sum(mine["hidden"].values()))
+        most = max(neighbours_of(position, area) for area in ends)
+        terms["paint_now"] = share * min(most, sum(mine["hidden"].values()))
     elif easel:
         terms["gift_next"] = points * sum(reached(easel[0], die) for die in BOARD.faces[2])
 
 
-def crowd_around(position: dict[str, Any], area: str) -> int:
-    """The characters in and around an area, the artist who would come here not counted twice."""
+def neighbours_of(position: dict[str, Any], area: str) -> int:
+    """Return the number of characters in and around an area."""
     number = int(area[1])
     coasts = (f"C{number}", f"C{number % 8 + 1}")
     ring = BOARD.stations
@@ -167,37 +158,37 @@ def crowd_around(position: dict[str, Any], area: str) -> int:
     while at != last:
         stations.add(at)
         at = (at + 1) % len(ring)
-    crowd = 0
+    count = 0
     for player in position["players"]:
-        crowd += player["pilgrim"] in stations
-        crowd += player["merchant"] in BOARD.borders[number - 1]
-        crowd += player["artist"] == area
-    return crowd
+        count += player["pilgrim"] in stations
+        count += player["merchant"] in BOARD.borders[number - 1]
+        count += player["artist"] == area
+    return count
 
 
 def paths(links: dict[str, list[str]], start: str, steps: int) -> list[list[str]]:
-    """All simple paths of so many steps."""
+    """Return all simple paths of so many steps."""
     found = [[start]]
     for _ in range(steps):
         found = [[*path, to] for path in found for to in links[path[-1]] if to not in path]
     return found
 
 
-def test_the_evaluation_is_the_weighted_sum_as_a_chance_of_winning() -> None:
+def test_evaluate__is_the_weighted_sum_as_an_expected_result() -> None:
     weights = np.rint(load_weights() * 4096) / 4096
     for game in positions(4):
-        terms, progressed = terms_of(game.state)
-        taper, ahead = progressed / MAX_GAME_PHASE, terms[0].astype(int) - terms[1]
-        log_odds = ahead @ (weights[0] * (1 - taper) + weights[1] * taper)
+        terms, game_phase = terms_of(game.state)
+        phase, ahead = game_phase / MAX_GAME_PHASE, terms[0].astype(int) - terms[1]
+        log_odds = ahead @ (weights[0] * (1 - phase) + weights[1] * phase)
         assert value_of(game.state) == pytest.approx(np.tanh(log_odds / 2), abs=2e-4)
 
 
-def test_what_is_good_for_one_is_as_bad_for_the_other() -> None:
+def test_evaluate__is_the_opposite_for_exchanged_players() -> None:
     for game in positions(6):
         assert value_of(swapped(game.state)) == -value_of(game.state)
 
 
-def test_a_game_that_is_over_is_worth_its_result() -> None:
+def test_evaluate__is_the_result_of_a_finished_game() -> None:
     for seed in range(4):
         game = Game(seed=seed)
         while not game.is_over:
@@ -205,13 +196,13 @@ def test_a_game_that_is_over_is_worth_its_result() -> None:
         assert value_of(game.state) == {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
 
 
-def test_the_agent_takes_the_action_with_the_best_effect_behind_it() -> None:
+def test_heuristic__takes_the_action_with_the_best_effect() -> None:
     agent, checked = make("heuristic"), 0
     for game in positions(6):
         if game.phase in CHANCE_PHASES:
             continue
         sign = 1 - 2 * game.player
-        values = [best_behind(game, action, sign) for action in game.legal_actions()]
+        values = [value_after(game, action, sign) for action in game.legal_actions()]
         legal, key = np.array([game.legal_mask], np.uint64), np.zeros(1, np.uint64)
         action = int(agent.act(game.boards, game.state, legal, key)[0])
         assert values[game.legal_actions().index(action)] == max(values)
@@ -219,7 +210,8 @@ def test_the_agent_takes_the_action_with_the_best_effect_behind_it() -> None:
     assert checked > 50
 
 
-def best_behind(game: Game, action: int, sign: int) -> float:
+def value_after(game: Game, action: int, sign: int) -> float:
+    """Return the evaluation after an action and its best effect, times the sign."""
     after = game.copy()
     after.play(action)
     if after.phase != Phase.EFFECT:
@@ -232,39 +224,5 @@ def best_behind(game: Game, action: int, sign: int) -> float:
     return max(values)
 
 
-def test_the_heuristic_beats_greedy() -> None:
+def test_heuristic__beats_greedy() -> None:
     assert play_match(make("heuristic"), make("greedy"), 200, seed=0).interval[0] > 0.6
-
-
-# Weights
-
-
-def test_the_weights_are_two_numbers_for_each_term() -> None:
-    assert load_weights().shape == (2, N_TERMS)
-    tables = eval_tables_with_weights(BOARD, load_weights())
-    assert tables.dtype == EVAL_TABLES
-    assert (tables["weights"] == eval_tables_of(BOARD.record)["weights"]).all()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("coins = [", "coin = [", "missing or unknown: coin, coins"),
-        ("coins = [", "coins = [0.5, ", "coins: expected two numbers from -7.99 to 7.99, got .0.5"),
-        ("coins = [", "coins = 7 #", "coins: expected two numbers .*, got 7"),
-        ("coins = [", "coins = [nan, 1] #", "coins: expected two numbers .* got .nan, 1"),
-        ("coins = [", "coins = [true, 8.0] #", "coins: expected two numbers .* got .True, 8.0"),
-        ("[weights]", "weights = 3\n[x]", r"expected a table \[weights\]"),
-        ("[weights]", "[weights", "not a TOML file"),
-    ],
-)
-def test_a_damaged_weights_file_is_refused(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
-    path = tmp_path / "weights.toml"
-    text = WEIGHTS_FILE.read_text(encoding="utf-8")
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    with pytest.raises(ValueError, match=f"weights.toml: (weights: )?{message}") as refused:
-        load_weights(path)
-    assert len(str(refused.value)) < 500

@@ -77,7 +77,7 @@ def test_forward__computes_the_same_as_torch(
 
 def test_forward__computes_a_network_built_by_hand() -> None:
     boards, states, legal = decisions(games=8, most=12)
-    logits, values = counting_policy(outlook=3.0).evaluate(boards, states, legal)
+    logits, values = counting_policy(afterstate_factor=3.0).evaluate(boards, states, legal)
     afterstate_values = inputs_of(boards, states, legal)[0][:, AFTERSTATE_VALUES:][:, :N_ACTIONS]
     mask = legal_mask(legal)
     assert logits[mask] == pytest.approx(3.0 * afterstate_values[mask])

@@ -1,12 +1,13 @@
-"""What the board offers each player, against the naive reference's board and plain sums."""
+"""Look-ahead features against the naive reference's board and plain sums."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from networks import decisions, inputs_of
+from networks import decisions, inputs_of, random_play
 from reference import COASTAL, Board as NaiveBoard
 
 from tokaido_env import Batch, Board, Game
@@ -37,24 +38,24 @@ Floats = npt.NDArray[np.float32]
 
 
 class Naive:
-    """Looks things up on a board for a position as `Game.to_dict` tells it."""
+    """Computes the features of a seat from `Game.to_dict` and the reference's board."""
 
     def __init__(self, board: NaiveBoard, position: dict[str, Any], seat: int) -> None:
         self.board, self.position = board, position
         self.mine, self.theirs = position["players"][seat], position["players"][1 - seat]
         self.seat = seat
 
-    def sight(self) -> list[float]:
-        """All numbers, in the order of `SIGHT`."""
+    def features(self) -> list[float]:
+        """Return the features in the order of `LOOKAHEAD`."""
         by_next = np.zeros(N_REACH)
         for column, character in enumerate(CHARACTERS):
             for face in self.board.faces[character]:
-                by_next += self.offer(column, face)
+                by_next += self.reach(column, face)
         scales = np.array([1] * 5 + [4] + [4] * 4 + [10, 4] + [1] * 4 + [5])
         now = np.zeros(N_REACH)
         for column, character in enumerate(CHARACTERS):
             if character in self.position["dice_left"]:
-                now += self.offer(column, self.position["dice"][character])
+                now += self.reach(column, self.position["dice"][character])
         numbers = [*(by_next / scales / 6), *(now / scales)]
         stations = [self.station(step) for step in range(1, 9)]
         numbers += [float(kind == each) for kind, _ in stations for each in range(5)]
@@ -63,12 +64,12 @@ class Naive:
             both = np.zeros(N_REACH)
             for column in (1, 2):
                 if die in self.board.faces[CHARACTERS[column]]:
-                    both += self.offer(column, die)
+                    both += self.reach(column, die)
             numbers += [*(both / scales)[6:]]
         return numbers + self.steps()
 
-    def offer(self, character: int, die: int) -> npt.NDArray[np.float64]:
-        """What one character can do with a die: raw numbers, in the order of the prospects."""
+    def reach(self, character: int, die: int) -> npt.NDArray[np.float64]:
+        """Return the raw reach features of one character with a die."""
         out = np.zeros(N_REACH)
         if character == 0:
             kind, coins = self.station(die)
@@ -81,7 +82,7 @@ class Naive:
         return out
 
     def station(self, steps: int) -> tuple[int, int]:
-        """The kind of a station ahead, and its coins."""
+        """Return the kind of a station ahead, and its coins."""
         ring = self.board.ring
         name = ring[(self.mine["pilgrim"] + steps) % len(ring)]
         if name in COASTAL:
@@ -89,7 +90,7 @@ class Naive:
         return KINDS.index(name), 0
 
     def market(self, die: int) -> list[int]:
-        """The best price of each ware, the best sale, the best draw."""
+        """Return the best price of each ware, the best sale and the best draw."""
         targets = {path[-1] for path in self.board.paths(self.mine["merchant"], die)}
         closed = {self.board.ring[player["pilgrim"]] for player in self.position["players"]}
         open_towns = (targets & set(COASTAL)) - closed - {self.theirs["merchant"]}
@@ -100,17 +101,17 @@ class Naive:
         return [*prices, sale, max(draws, default=0)]
 
     def areas(self, die: int) -> list[int]:
-        """The icons in reach, and the most other characters around an area."""
+        """Return the icons in reach, and the most other characters around an area in reach."""
         paths = self.board.paths(self.mine["artist"], die)
         wave = self.position["waves"]["artist"]
         inspired = wave["side"] == "inspired" and wave["owner"] == self.seat
         touched = {area for path in paths for area in (path if inspired else path[-1:])}
         icons = {self.board.icons[area] for area in touched}
-        crowds = [self.others(path[-1]) for path in paths]
-        return [*(int(icon in icons) for icon in ICONS), max(crowds, default=0)]
+        neighbours = [self.others(path[-1]) for path in paths]
+        return [*(int(icon in icons) for icon in ICONS), max(neighbours, default=0)]
 
     def others(self, area: str) -> int:
-        """The other five characters in and around an area."""
+        """Return the number of the other five characters in and around an area."""
         count = int(self.theirs["artist"] == area)
         for player in self.position["players"]:
             count += player["pilgrim"] in self.board.area_stations[area]
@@ -118,7 +119,7 @@ class Naive:
         return count
 
     def steps(self) -> list[float]:
-        """What the next steps of the tracks are worth."""
+        """Return the points of the next steps of the tracks and of all steps left."""
         board, mine = self.board, self.mine
         temples, gardens = [0, *board.temple, None], [0, *board.garden, None]
         temple, garden = temples[mine["temple"]], gardens[mine["garden"]]
@@ -141,100 +142,87 @@ class Naive:
         ]
 
 
-def positions_of(name: str, games: int = 6) -> list[Game]:
-    """Positions of random games, of each phase but the set-up."""
-    found = []
-    for seed in range(games):
-        game, rng = Game(name, seed=seed, chance="explicit"), np.random.default_rng(seed)
-        while not game.is_over:
-            if game.phase in CHANCE_PHASES:
-                if game.phase != Phase.SETUP and rng.random() < 0.1:
-                    found.append(game.copy())
-                labels, odds = zip(*game.outcomes(), strict=True)
-                game.play(labels[rng.choice(len(labels), p=odds)])
-                continue
-            if rng.random() < 0.05:
-                found.append(game.copy())
-            labels = [label for label in game.legal_labels() if label != "pass"]
-            game.play(labels[rng.integers(len(labels))] if labels else "pass")
-    return found
+def positions_of(board: str, games: int = 6) -> Iterator[Game]:
+    """Yield positions of random games, of each phase but the set-up."""
+    for game, rng in random_play(board, games):
+        share = 0.1 if game.phase in CHANCE_PHASES else 0.05
+        if game.phase != Phase.SETUP and rng.random() < share:
+            yield game.copy()
 
 
 def read(game: Game) -> tuple[Floats, Floats]:
-    """What a network with sight reads: the trunk, and the moves."""
+    """Return the inputs and the afterstate features of a position."""
     legal = np.array([game.legal_mask if game.phase not in CHANCE_PHASES else 0], np.uint64)
-    eval_tables, here = eval_tables_of(game.boards), np.zeros(1, np.int64)
-    trunk, moves = encode_positions(game.boards, eval_tables, here, game.state, legal)
-    return trunk[0], moves
+    inputs, afterstates = inputs_of(game.boards, game.state, legal)
+    return inputs[0], afterstates
 
 
 @pytest.mark.parametrize("name", ["shikoku", "shikoku_remix", "shikoku_dice", 7, 1_000_003])
-def test_sight_is_what_the_reference_finds_on_the_board(name: str | int, tmp_path: Path) -> None:
+def test_lookahead__agrees_with_the_reference(name: str | int, tmp_path: Path) -> None:
     path = tmp_path / "board.toml"
     (Board.load(name) if isinstance(name, str) else Board.generate(name)).save(path)
     board, phases = NaiveBoard(path), set()
     for game in positions_of(str(path)):
-        trunk, _ = read(game)
+        inputs, _ = read(game)
         at_chance = game.phase in CHANCE_PHASES
         position = game.to_dict()
         seat = picker_of(position) if at_chance else game.player
-        for whose, first in (
+        for viewer, first in (
             (seat, N_INPUTS - 2 * N_LOOKAHEAD),
             (1 - seat, N_INPUTS - N_LOOKAHEAD),
         ):
-            wanted = Naive(board, position, whose).sight()
-            np.testing.assert_allclose(trunk[first : first + N_LOOKAHEAD], wanted, atol=1e-6)
+            expected = Naive(board, position, viewer).features()
+            np.testing.assert_allclose(inputs[first : first + N_LOOKAHEAD], expected, atol=1e-6)
         phases.add(game.phase)
     assert phases >= {Phase.ROLL, Phase.MOVE, Phase.EFFECT, Phase.DRAW, Phase.REVEAL}
 
 
 def picker_of(position: dict[str, Any]) -> int:
-    """Whose pick it is: lead, other, lead (R2.1)."""
+    """Return the seat of the pick: lead, other, lead (R2.1)."""
     dice = len(position["dice_left"]) + (position["die"] is not None)
     return position["lead"] if dice != 2 else 1 - position["lead"]
 
 
-def test_two_sights_are_the_end_of_what_is_read() -> None:
+def test_lookahead__of_both_players_ends_the_inputs() -> None:
     assert sum(feature.size for feature in LOOKAHEAD) == N_LOOKAHEAD
     assert N_INPUTS == AFTERSTATE_VALUES + N_ACTIONS + 2 * N_LOOKAHEAD
-    trunk, moves = inputs_of(*decisions(("shikoku", "shikoku_ring")))
-    assert trunk.shape[1] == N_INPUTS
-    assert moves.shape[1] == N_AFTERSTATE
-    assert trunk[:, AFTERSTATE_VALUES + N_ACTIONS :].max() <= MAX_LOOKAHEAD
+    inputs, afterstates = inputs_of(*decisions(("shikoku", "shikoku_ring")))
+    assert inputs.shape[1] == N_INPUTS
+    assert afterstates.shape[1] == N_AFTERSTATE
+    assert inputs[:, AFTERSTATE_VALUES + N_ACTIONS :].max() <= MAX_LOOKAHEAD
 
 
 @entry
-def _prospects(boards: Any, eval_tables: Any, states: Any, seat: int, out: Any) -> None:
+def _write_reach(boards: Any, eval_tables: Any, states: Any, seat: int, out: Any) -> None:
     write_reach(
         boards[0], eval_tables[0], states[0], seat, neighbour_counts(boards[0], states[0]), out
     )
 
 
-def test_a_move_is_told_by_the_prospects_after_it() -> None:
-    seen = 0
+def test_afterstates__contain_the_reach_features_after_the_action() -> None:
+    checked = 0
     for game in positions_of("shikoku", games=2):
         if game.phase in CHANCE_PHASES:
             continue
-        _, moves = read(game)
-        for row, action in zip(moves, game.legal_actions(), strict=True):
+        _, afterstates = read(game)
+        for row, action in zip(afterstates, game.legal_actions(), strict=True):
             after, out = game.copy(), np.zeros(N_REACH, np.float32)
             after.play(action)
-            _prospects(after.boards, eval_tables_of(after.boards), after.state, game.player, out)
+            _write_reach(after.boards, eval_tables_of(after.boards), after.state, game.player, out)
             assert (row[-N_REACH:] == out).all()
-            seen += 1
-    assert seen > 50
+            checked += 1
+    assert checked > 50
 
 
-def test_rows_that_are_asked_for_besides_are_empty() -> None:
+def test_encode_positions__fills_up_to_a_multiple_of_rows_with_zeros() -> None:
     batch = Batch(5, observation=None)
     batch.reset(seed=1)
     boards = batch.boards_of(np.arange(1))
     args = boards, eval_tables_of(boards), np.zeros(5, np.int64), batch.states, batch.legal
-    trunk, moves = encode_positions(*args, step=16)
-    alone, moves_alone = encode_positions(*args)
-    assert len(trunk) == 16
-    assert len(moves) % 16 == 0
-    assert (trunk[:5] == alone).all()
-    assert not trunk[5:].any()
-    assert (moves[: len(moves_alone)] == moves_alone).all()
-    assert not moves[len(moves_alone) :].any()
+    for padded, unpadded in zip(
+        encode_positions(*args, step=16), encode_positions(*args), strict=True
+    ):
+        assert len(padded) % 16 == 0
+        assert len(padded) - len(unpadded) < 16
+        assert (padded[: len(unpadded)] == unpadded).all()
+        assert not padded[len(unpadded) :].any()

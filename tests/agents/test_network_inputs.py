@@ -1,4 +1,4 @@
-"""What networks read, against the encoder, the heuristic's terms and games played one by one."""
+"""Network inputs against the encoder, the heuristic's terms and games played one by one."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from evaluated import swapped, terms_of, value_of
-from networks import decisions, inputs_of
+from networks import decisions, inputs_of, random_play
 
 from tokaido_env import FEATURES, Game
 from tokaido_env.agents.eval_tables import N_TERMS, load_weights
@@ -25,29 +25,22 @@ Floats = npt.NDArray[np.float32]
 
 
 def games_to_decide() -> Iterator[Game]:
-    """Some decisions of random games, of every phase, before outcomes of chance are known."""
-    for seed in range(8):
-        game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
-        while not game.is_over:
-            if game.phase in CHANCE_PHASES:
-                labels, odds = zip(*game.outcomes(), strict=True)
-                game.play(labels[rng.choice(len(labels), p=odds)])
-                continue
-            if rng.random() < (0.1 if game.phase in (Phase.MOVE, Phase.EFFECT) else 0.8):
-                yield game
-            labels = [label for label in game.legal_labels() if label != "pass"]
-            game.play(labels[rng.integers(len(labels))] if labels else "pass")
+    """Yield decisions of random games, of every phase."""
+    for game, rng in random_play():
+        share = 0.1 if game.phase in (Phase.MOVE, Phase.EFFECT) else 0.8
+        if game.phase not in CHANCE_PHASES and rng.random() < share:
+            yield game
 
 
 def read(game: Game) -> tuple[Floats, Floats]:
-    """The inputs, and the terms of the results (legal actions, N_TERMS), of one game."""
+    """Return the inputs, and the terms of the afterstates (legal actions, N_TERMS), of one game."""
     legal = np.array([game.legal_mask], np.uint64)
-    trunk, results = inputs_of(game.boards, game.state, legal)
-    return trunk[0], results[:, :N_TERMS]
+    inputs, afterstates = inputs_of(game.boards, game.state, legal)
+    return inputs[0], afterstates[:, :N_TERMS]
 
 
 def leaf_of(game: Game, action: int) -> Game:
-    """What a move leads to, with the best effect for the player who moves."""
+    """Return the game after an action and its best effect for the player who takes it."""
     after, sign = game.copy(), 1 - 2 * game.player
     after.play(action)
     if after.phase != Phase.EFFECT:
@@ -60,12 +53,12 @@ def leaf_of(game: Game, action: int) -> Game:
     return max(leaves, key=lambda leaf: sign * value_of(leaf.state))
 
 
-def test_terms_are_told_by_what_they_are_worth() -> None:
+def test_term_scales__are_the_largest_weights() -> None:
     assert (np.maximum(np.abs(load_weights()).max(axis=0), 0.02) == TERM_SCALES).all()
 
 
-def test_there_is_a_row_for_every_legal_action() -> None:
-    """On each board a character can go to no more places than there are of its kind."""
+def test_max_legal__bounds_the_legal_actions() -> None:
+    """On every board a character can reach at most all places of its kind."""
     for name in built_in_boards():
         record = Board.load(name).record[0]
         towns = max(int(reach).bit_count() for reach in record["town_reach"].flat)
@@ -80,61 +73,61 @@ def test_inputs_are_what_games_played_one_by_one_tell() -> None:
     for game in games_to_decide():
         seat, legal = game.player, game.legal_actions()
         sign = 1 - 2 * seat
-        trunk, results = read(game)
+        inputs, afterstates = read(game)
         encode_game(game.boards, game.state, 0, seat, seen)
-        assert (trunk[:N_FEATURES] == seen).all()
+        assert (inputs[:N_FEATURES] == seen).all()
         terms, _ = terms_of(game.state)
         mine_and_theirs = np.concatenate([terms[seat], terms[1 - seat]]) * np.tile(TERM_SCALES, 2)
-        assert trunk[N_FEATURES:AFTERSTATE_VALUES] == pytest.approx(mine_and_theirs)
+        assert inputs[N_FEATURES:AFTERSTATE_VALUES] == pytest.approx(mine_and_theirs)
         leaves = {action: leaf_of(game, action) for action in legal}
-        worths = {action: sign * value_of(leaf.state) for action, leaf in leaves.items()}
-        best = max(worths.values())
+        values = {action: sign * value_of(leaf.state) for action, leaf in leaves.items()}
+        best = max(values.values())
         for action in range(N_ACTIONS):
-            outlook = trunk[AFTERSTATE_VALUES + action]
+            value = inputs[AFTERSTATE_VALUES + action]
             if action not in legal:
-                assert outlook == 0
+                assert value == 0
                 continue
-            result = results[legal.index(action)]
-            assert outlook == pytest.approx(
-                max(worths[action] - best, MIN_AFTERSTATE_VALUE), abs=1e-6
+            afterstate = afterstates[legal.index(action)]
+            assert value == pytest.approx(
+                max(values[action] - best, MIN_AFTERSTATE_VALUE), abs=1e-6
             )
             if leaves[action].is_over:
                 over += 1
-                assert not result.any()
+                assert not afterstate.any()
                 continue
             after, _ = terms_of(leaves[action].state)
             ahead = after[seat].astype(int) - after[1 - seat]
-            assert result == pytest.approx(ahead * TERM_SCALES)
-        assert len(results) == len(legal)
+            assert afterstate == pytest.approx(ahead * TERM_SCALES)
+        assert len(afterstates) == len(legal)
         phases.add(game.phase)
     assert phases == {Phase.MOVE, Phase.EFFECT, Phase.DISCARD, Phase.REPEAT}
     assert over > 3
 
 
-def test_a_position_with_the_players_exchanged_reads_the_same() -> None:
+def test_inputs__are_the_same_for_exchanged_players() -> None:
     seat = next(feature.start for feature in FEATURES if feature.name == "seat")
     boards, states, legal = decisions(games=8)
     for i in range(len(states)):
         one = slice(i, i + 1)
-        told, results = inputs_of(boards[one], states[one], legal[one])
+        inputs, afterstates = inputs_of(boards[one], states[one], legal[one])
         other, exchanged = inputs_of(boards[one], swapped(states[one]), legal[one])
-        assert told[0, seat] == 1 - other[0, seat] == states[i]["player"]
-        told[0, seat] = other[0, seat]
-        assert (told == other).all()
-        assert (results == exchanged).all()
+        assert inputs[0, seat] == 1 - other[0, seat] == states[i]["player"]
+        inputs[0, seat] = other[0, seat]
+        assert (inputs == other).all()
+        assert (afterstates == exchanged).all()
 
 
-def test_many_positions_and_boards_are_read_as_each_alone() -> None:
+def test_inputs__do_not_depend_on_other_positions() -> None:
     boards, states, legal = decisions(("shikoku", "shikoku_ring", "shikoku_remix"))
     before = states.copy()
-    together, results = inputs_of(boards, states, legal)
+    together, afterstates = inputs_of(boards, states, legal)
     ends = np.cumsum(np.bitwise_count(legal))
-    assert together.dtype == results.dtype == np.float32
+    assert together.dtype == afterstates.dtype == np.float32
     for i in range(0, len(states), 7):
         one = slice(i, i + 1)
         alone, own = inputs_of(boards[one], states[one], legal[one])
         assert (alone[0] == together[i]).all()
-        assert (own == results[ends[i] - len(own) : ends[i]]).all()
+        assert (own == afterstates[ends[i] - len(own) : ends[i]]).all()
     same, _ = inputs_of(boards[:1], states[::3], legal[::3])
     assert (same == together[::3]).mean() > 0.5
     assert (same != together[::3]).any()  # boards matter

@@ -63,7 +63,7 @@ def test_policy_agent__takes_the_likeliest_action_at_temperature_0() -> None:
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
 def test_policy_agent__samples_from_the_softmax(temperature: float) -> None:
-    policy, n = counting_policy(outlook=0.0), 20_000
+    policy, n = counting_policy(afterstate_factor=0.0), 20_000
     biases = np.linspace(-2, 2, N_ACTIONS, dtype=np.float32)
     policy.tensors["action.bias"][:] = biases
     _, legal = a_decision()

@@ -1,8 +1,7 @@
-"""Agents from outside: found, made, asked fairly, and refused in plain words."""
+"""Python agents: found, made, given fair games, and refused with a reason."""
 
 import copy
 import pickle
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,18 @@ from outsiders import Dice, Highest, Settings
 from positions import shikoku_data, write_board
 
 from tokaido_env import Game
-from tokaido_env.agent import AgentAdapter
+from tokaido_env.agent import Agent, AgentAdapter
 from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.python_agent import GameFromState, PerGameAdapter
-from tokaido_env.agents.registry import Parameter
 from tokaido_env.arena.executors import SerialExecutor
-from tokaido_env.arena.tournament import play_match
+from tokaido_env.arena.tournament import Match, play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.rng import arena_seed
 
 
-class Watch(Highest):
-    """Keeps the games that it is shown, and what its generator gives."""
+class Recorder(Highest):
+    """Records the games and the random numbers that `choose` gets."""
 
     def __init__(self) -> None:
         self.games: list[Game] = []
@@ -37,55 +35,48 @@ class Watch(Highest):
         return super().choose(game, rng)
 
 
-def watched(games: int = 2) -> Watch:
-    watch = Watch()
-    play_match(
-        PerGameAdapter(watch, "watch"), make("random"), games, seed=4, executor=SerialExecutor()
-    )
-    return watch
+def play(agent: Agent, opponent: str = "random", games: int = 2, seed: int = 4) -> Match:
+    return play_match(agent, make(opponent), games, seed=seed, executor=SerialExecutor())
 
 
-def test_one_game_at_a_time_is_the_same_as_many_at_once() -> None:
+def recorded(games: int = 2) -> Recorder:
+    recorder = Recorder()
+    play(PerGameAdapter(recorder, "recorder"), games=games)
+    return recorder
+
+
+def test_choose__plays_the_same_games_as_act() -> None:
     one, many = make("python:outsiders:Highest"), make("python:outsiders:HighestAtOnce")
     assert isinstance(one, PerGameAdapter)
     assert isinstance(many, AgentAdapter)
     assert many.games_at_once == 6
     for opponent in ("random", "greedy"):
-        a, b = (
-            play_match(x, make(opponent), 10, seed=2, executor=SerialExecutor())
-            for x in (one, many)
-        )
+        a, b = (play(agent, opponent, 10) for agent in (one, many))
         assert (a.actions == b.actions).all()
         assert (a.games == b.games).all()
 
 
-def test_the_game_that_is_shown_is_the_game_that_is_played() -> None:
-    """Followed in a game of its own, from the seed of the pair."""
-    shown = iter(watched().games)
-    match = play_match(
-        PerGameAdapter(Highest(), "x"), make("random"), 2, seed=4, executor=SerialExecutor()
-    )
-    positions = []
+def test_choose__gets_the_game_that_is_played() -> None:
+    """Games with the seed of the pair go through the same positions."""
+    match, positions = play(PerGameAdapter(Highest(), "x")), []
     for swapped in range(2):
         game = Game(seed=int(arena_seed(4, 0)))
         for action in match.actions[0, swapped].tolist():
             if game.player == swapped:
-                positions.append(game.to_dict())
+                positions.append(str(game.to_dict()))
             if action >= 0:
                 game.play(action)
-    told = [game.to_dict() for game in shown]
-    assert sorted(map(str, told)) == sorted(map(str, positions))
-    assert len(told) > 50
+    assert sorted(str(game.to_dict()) for game in recorded().games) == sorted(positions)
+    assert len(positions) > 50
 
 
-def test_the_game_that_is_shown_does_not_tell_the_luck_to_come() -> None:
-    watch = watched()
-    seed = int(arena_seed(4, 0))
-    assert seed not in {game.seed for game in watch.games}
-    assert len({game.seed for game in watch.games}) == len(watch.games)
-    told = [next_dice(game) for game in watch.games if game.rounds == 1]
-    assert len(told) > 4
-    assert told.count(next_dice(Game(seed=seed))) < len(told) / 2
+def test_choose__gets_no_luck_of_the_match() -> None:
+    games, seed = recorded().games, int(arena_seed(4, 0))
+    assert seed not in {game.seed for game in games}
+    assert len({game.seed for game in games}) == len(games)
+    rolls = [next_dice(game) for game in games if game.rounds == 1]
+    assert len(rolls) > 4
+    assert rolls.count(next_dice(Game(seed=seed))) < len(rolls) / 2
 
 
 def next_dice(game: Game) -> Any:
@@ -95,14 +86,14 @@ def next_dice(game: Game) -> Any:
     return game.to_dict()["dice"]
 
 
-def test_the_generator_is_another_for_each_decision_and_the_same_again() -> None:
-    once, again = watched(4), watched(4)
-    assert once.numbers == again.numbers
-    assert len(set(once.numbers)) == len(once.numbers)
+def test_choose__gets_repeatable_random_numbers() -> None:
+    numbers = recorded(4).numbers
+    assert recorded(4).numbers == numbers
+    assert len(set(numbers)) == len(numbers)
 
 
-def test_the_game_that_is_shown_can_be_tried_out() -> None:
-    game = watched().games[20]
+def test_choose__gets_a_game_to_copy_and_try() -> None:
+    game = recorded().games[20]
     before = game.to_dict()
     tried = game.copy()
     while not tried.is_over:
@@ -114,11 +105,10 @@ def test_the_game_that_is_shown_can_be_tried_out() -> None:
     assert game.record().start == before
 
 
-def test_a_board_of_ones_own(tmp_path: Path) -> None:
+def test_per_game_adapter__plays_on_a_custom_board(tmp_path: Path) -> None:
     path = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 7})
-    match = play_match(
-        make("python:outsiders:Dice"), make("random"), 4, 0, path, executor=SerialExecutor()
-    )
+    agent = make("python:outsiders:Dice")
+    match = play_match(agent, make("random"), 4, 0, path, executor=SerialExecutor())
     assert match.games["rounds"].max() <= 7
     batch = Batch(1, path)
     batch.reset(seed=0)
@@ -126,20 +116,20 @@ def test_a_board_of_ones_own(tmp_path: Path) -> None:
         PerGameAdapter(Dice(), "dice").act(batch.boards, batch.states, batch.legal, batch.legal)
 
 
-def test_games_on_several_boards_at_once(tmp_path: Path) -> None:
+def test_per_game_adapter__plays_on_several_boards_at_once(tmp_path: Path) -> None:
     other = Board.load(write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 7}))
     batch = Batch(4, ["shikoku", other])
     batch.reset(seed=0)
-    watch = Watch()
-    agent = PerGameAdapter(watch, "watch")
+    recorder = Recorder()
+    agent = PerGameAdapter(recorder, "recorder")
     agent.prepare([other])
     games = np.arange(4)
     actions = agent.act(batch.boards_of(games), batch.states, batch.legal, batch.keys(games))
-    assert [game.board.max_rounds for game in watch.games] == [200, 7, 200, 7]
+    assert [game.board.max_rounds for game in recorder.games] == [200, 7, 200, 7]
     assert not batch.find_illegal(games, actions).any()
 
 
-def test_parameters_are_literals_or_text() -> None:
+def test_make__passes_parameters_as_literals_or_text() -> None:
     spec = "python:outsiders:Settings,depth=3,rate=0.5,quick=True,name=tortoise,path=a/b.c,key="
     agent = make(spec)
     assert agent.spec == spec
@@ -155,7 +145,7 @@ def test_parameters_are_literals_or_text() -> None:
     ("spec", "message"),
     [
         ("python", "expected python:MODULE:CLASS"),
-        ("python:outsiders", "expected python:MODULE:CLASS, as python:my_bots:Careful"),
+        ("python:outsiders", "expected python:MODULE:CLASS, for example python:my_bots:Careful"),
         ("python:outsiders:", "expected python:MODULE:CLASS"),
         ("python::Dice", "expected python:MODULE:CLASS"),
         ("python:no_bots:Dice", "no module 'no_bots': expected no_bots.py in "),
@@ -164,12 +154,12 @@ def test_parameters_are_literals_or_text() -> None:
         ("python:outsiders:np", "no class 'np'"),
         ("python:outsiders:Neither", "Neither has neither choose(game, rng) nor act(boards, "),
         ("python:outsiders:Dice,pace=2", "Dice cannot be made: TypeError: "),
-        ("python:outsiders:Dice,pace=1,pace=2", "cannot read 'pace=2'"),
+        ("python:outsiders:Dice,pace=1,pace=2", "pace: expected once, got it twice"),
         ("python:outsiders:Dice,fast", "cannot read 'fast': expected python:MODULE:CLASS"),
         ("python:outsiders:Dice,1=2", "cannot read '1=2'"),
     ],
 )
-def test_what_makes_no_agent_is_refused(spec: str, message: str) -> None:
+def test_make__refuses_a_wrong_module_or_class(spec: str, message: str) -> None:
     with pytest.raises(AgentError) as error:
         make(spec)
     assert message in str(error.value)
@@ -183,7 +173,7 @@ def test_what_makes_no_agent_is_refused(spec: str, message: str) -> None:
         ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
     ],
 )
-def test_a_module_that_cannot_be_imported(
+def test_make__reports_a_failed_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, message: str
 ) -> None:
     name = f"broken_{abs(hash(source))}"
@@ -194,7 +184,7 @@ def test_a_module_that_cannot_be_imported(
     assert message in str(error.value)
 
 
-def test_a_module_is_found_where_the_command_runs(
+def test_make__finds_a_module_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bots_of_this_folder.py").write_text(
@@ -206,7 +196,7 @@ def test_a_module_is_found_where_the_command_runs(
 
 
 @pytest.mark.parametrize("choice", ["merchant:C9", None, 1.0, True, [0]])
-def test_what_is_no_action_is_refused(choice: Any) -> None:
+def test_per_game_adapter__refuses_other_than_actions(choice: Any) -> None:
     class Bot:
         choose: Callable[..., Any] = lambda self, game, rng: choice
 
@@ -215,24 +205,3 @@ def test_what_is_no_action_is_refused(choice: Any) -> None:
     keys = np.zeros(1, np.uint64)
     with pytest.raises(ValueError, match="choose: expected the id or the label of an action, got"):
         PerGameAdapter(Bot(), "bot").act(batch.boards, batch.states, batch.legal, keys)
-
-
-# Parameters of all kinds
-
-
-@pytest.mark.parametrize(
-    ("parameter", "text", "message"),
-    [
-        (Parameter(int, 1, 4), "5", "expected an integer from 1 to 4, got '5'"),
-        (Parameter(int, 1, 4), "1.5", "expected an integer from 1 to 4, got '1.5'"),
-        (Parameter(int, 1), "0", "expected an integer from 1, got '0'"),
-        (Parameter(int, 0, 9, ("full",)), "all", "expected an integer from 0 to 9 or 'full', got"),
-        (Parameter(float, 0, 10), "nan", "expected a number from 0 to 10, got 'nan'"),
-        (Parameter(int, 1, 4), "9" * 400, "expected an integer from 1 to 4, got '9999"),
-        (Parameter(float), "1e999", "expected a number, got '1e999'"),
-        (Parameter(float), "much", "expected a number, got 'much'"),
-    ],
-)
-def test_a_parameter_out_of_range_is_refused(parameter: Parameter, text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        parameter.parse(text)

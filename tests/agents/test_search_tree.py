@@ -1,4 +1,4 @@
-"""How a search samples chance: odds that are right, faces in turn, and draws that differ."""
+"""Samples of chance in a search: odds, stratified faces, and different draws; UCB1's logarithm."""
 
 import random
 from typing import Any
@@ -54,14 +54,14 @@ def keys_of(n: int) -> npt.NDArray[np.uint64]:
 
 
 def rolls(n: int, number: int = 3) -> Ints:
-    """Rolls by their faces, (keys, samples, dice)."""
+    """Return stratified rolls by their faces, (keys, samples, dice)."""
     out = np.empty((n, SAMPLES), np.int64)
     _rolls(keys_of(n), number, out)
     return np.stack([out // 36, out // 6 % 6, out % 6], axis=-1)
 
 
-def surprise(counts: Any, odds: Any) -> float:
-    """How far counts are from odds, in standard deviations of chi-square."""
+def chi_square_score(counts: Any, odds: Any) -> float:
+    """Return the distance of counts from odds, in standard deviations of chi-square."""
     expected = np.asarray(odds, float) / np.sum(odds) * np.sum(counts)
     there = expected > 0
     assert (np.asarray(counts)[~there] == 0).all()
@@ -73,29 +73,29 @@ def surprise(counts: Any, odds: Any) -> float:
 # Dice
 
 
-def test_every_six_samples_show_each_face_of_each_die_once() -> None:
+def test_stratified_roll__shows_each_face_once_in_six_samples() -> None:
     faces = rolls(500).reshape(500, SAMPLES // 6, 6, 3)
     assert (np.sort(faces, axis=2) == np.arange(6)[:, None]).all()
 
 
 @pytest.mark.parametrize("sample", [0, 1, 5, 6, 13])
-def test_each_sample_by_itself_has_the_odds_of_the_rules(sample: int) -> None:
-    """All 216 rolls alike by their faces, whatever the sample; outcomes by their weights."""
+def test_stratified_roll__has_the_odds_of_the_rules(sample: int) -> None:
+    """In each sample all 216 rolls are equally likely, and outcomes have their weights."""
     faces = rolls(216 * 200)[:, sample]
     roll = faces @ [36, 6, 1]
     counts = np.bincount(roll, minlength=216)
-    assert surprise(counts, np.ones(216)) < 4
+    assert chi_square_score(counts, np.ones(216)) < 4
     board, weights, of_roll = Board.load(), np.zeros(MAX_OUTCOMES, np.int64), np.zeros(216, int)
     states = initial_states(board.record)
     states["phase"] = 1
     assert _outcomes(board.record, states, of_roll, weights) == MAX_OUTCOMES
     assert (np.bincount(of_roll, minlength=MAX_OUTCOMES) == weights).all()
     outcomes = np.bincount(of_roll[roll], minlength=MAX_OUTCOMES)
-    assert surprise(outcomes, weights) < 4
+    assert chi_square_score(outcomes, weights) < 4
 
 
-def test_orders_of_dice_of_blocks_and_of_rounds_are_independent() -> None:
-    """Two samples share nothing but that a die's faces differ within six."""
+def test_stratified_roll__is_independent_between_dice_blocks_and_rounds() -> None:
+    """Two samples depend on each other only within six samples of one die."""
     first, other = rolls(36 * 600), rolls(36 * 600, 4)
     free = np.ones((6, 6))
     for die in range(3):
@@ -107,18 +107,18 @@ def test_orders_of_dice_of_blocks_and_of_rounds_are_independent() -> None:
             ((first[:, 2, die], first[:, 4, (die + 1) % 3]), free),
         ):
             counts = np.bincount(6 * pair[0] + pair[1], minlength=36)
-            assert surprise(counts, odds.ravel()) < 4.5
+            assert chi_square_score(counts, odds.ravel()) < 4.5
 
 
-def test_all_orders_of_six_faces_are_alike() -> None:
+def test_stratified_roll__has_all_orders_of_faces_equally_often() -> None:
     orders = rolls(720 * 40)[:, :6, MERCHANT] @ 6 ** np.arange(6)
     _, counts = np.unique(orders, return_counts=True)
     assert len(counts) == 720
-    assert surprise(counts, np.ones(720)) < 4
+    assert chi_square_score(counts, np.ones(720)) < 4
 
 
-def test_a_mean_over_six_samples_is_nearer_to_the_truth() -> None:
-    """Of what is the sum of a number for each die, it is the truth."""
+def test_stratified_roll__gives_the_exact_mean_of_a_sum_over_dice() -> None:
+    """The mean of six samples of a sum of one number for each die is exact."""
     worth = np.array([[0, 1, 5, 2, 2, 9], [1, 1, 1, 7, 3, 0], [4, 0, 0, 0, 2, 1]])
     faces = rolls(200)[:, :6]
     values = sum(worth[die][faces[:, :, die]] for die in (PILGRIM, MERCHANT, ARTIST))
@@ -129,7 +129,7 @@ def test_a_mean_over_six_samples_is_nearer_to_the_truth() -> None:
 
 
 def drawing(hot_spring: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-    """A board, and a position where a player is to draw three wares, who may draw again after."""
+    """Return a board and a position in which a player draws three wares and may draw again."""
     game, rng = Game(seed=2, chance="explicit"), random.Random(2)
     while not (game.phase == DRAW and len(game.to_dict()["dice_left"]) == 2):
         game.play(random_move(game, rng))
@@ -142,7 +142,7 @@ def drawing(hot_spring: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void
 
 
 def wares_drawn(hot_spring: bool, n: int, number: int = 2) -> Ints:
-    """The wares that samples of one number draw by n keys, by kind: (n, 4)."""
+    """Return the wares of one sample for n keys, by kind: (n, 4)."""
     boards, state = drawing(hot_spring)
     assert state["phase"] == DRAW
     states = np.repeat(state, n).astype(STATE)
@@ -150,8 +150,8 @@ def wares_drawn(hot_spring: bool, n: int, number: int = 2) -> Ints:
     return states["wares"].sum(axis=1).astype(np.int64)
 
 
-def test_a_second_draw_of_a_round_is_another_one() -> None:
-    """The hot spring token lets a player draw twice: no more alike than two keys."""
+def test_resolve_chance_stratified__draws_again_in_a_second_draw() -> None:
+    """The hot spring token lets a player draw twice; the draws differ as those of two keys."""
     n = 4000
     first, second = wares_drawn(True, n), wares_drawn(False, n)
     assert (first.sum(axis=1) == 3).all()
@@ -165,10 +165,10 @@ def test_a_second_draw_of_a_round_is_another_one() -> None:
     assert (wares_drawn(True, n) == first).all()  # from the key alone
 
 
-# The bound of UCB1
+# UCB1
 
 
-def test_the_bound_grows_beyond_its_table() -> None:
+def test_sqrt_log__is_right_past_its_table() -> None:
     visits = np.array([0, 1, 4094, 4095, 4096, 4097, 100_000, 999_999])
     out = np.empty(len(visits), np.float32)
     _roots(visits, out)

@@ -1,4 +1,4 @@
-"""Tuning: the fit finds weights that are known, and the script writes a file that loads."""
+"""`benchmarks/tune_heuristic.py`: the fit, the weights file, and the command's errors."""
 
 import sys
 from pathlib import Path
@@ -18,8 +18,8 @@ from tune_heuristic import Samples, fit, join, weights_text
 Output = pytest.CaptureFixture[str]
 
 
-def made_up(weights: np.ndarray, n: int) -> Samples:
-    """Samples whose labels are results drawn with the chances that the weights give."""
+def random_samples(weights: np.ndarray, n: int) -> Samples:
+    """Return samples with results drawn with the probabilities of the weights."""
     rng = np.random.default_rng(0)
     terms = rng.integers(-3, 4, (n, N_TERMS)).astype(np.float32)
     phase = rng.random(n).astype(np.float32)
@@ -28,16 +28,16 @@ def made_up(weights: np.ndarray, n: int) -> Samples:
     return Samples(terms, phase, results.astype(np.float32))
 
 
-def test_the_fit_finds_the_weights_behind_results() -> None:
+def test_fit__finds_the_weights_of_results() -> None:
     weights = np.random.default_rng(1).normal(0, 0.1, (2, N_TERMS)).astype(np.float32)
-    found, loss = fit(made_up(weights, 60_000), ridge=0)
+    found, loss = fit(random_samples(weights, 60_000), ridge=0)
     assert np.abs(found - weights).max() < 0.05
     assert 0.4 < loss < np.log(2)
-    smaller, _ = fit(made_up(weights, 6_000), ridge=0.1)
+    smaller, _ = fit(random_samples(weights, 6_000), ridge=0.1)
     assert np.abs(smaller).sum() < np.abs(found).sum()
 
 
-def test_a_weights_file_loads_as_it_was_written(tmp_path: Path) -> None:
+def test_weights_text__loads_as_the_same_weights(tmp_path: Path) -> None:
     weights = np.random.default_rng(2).integers(-9000, 9000, (2, N_TERMS)) / np.float32(4096)
     path = tmp_path / "weights.toml"
     path.write_text(weights_text(weights, "a command"), encoding="utf-8")
@@ -47,7 +47,7 @@ def test_a_weights_file_loads_as_it_was_written(tmp_path: Path) -> None:
     assert all(meaning in text for _, meaning in TERMS)
 
 
-def test_the_script_writes_the_same_file_twice(tmp_path: Path, capsys: Output) -> None:
+def test_command__writes_the_same_file_twice(tmp_path: Path, capsys: Output) -> None:
     texts = []
     for name in ("a", "b"):
         path = tmp_path / name
@@ -59,15 +59,15 @@ def test_the_script_writes_the_same_file_twice(tmp_path: Path, capsys: Output) -
     assert np.abs(load_weights(tmp_path / "a")).max() < 8
 
 
-def test_positions_are_joined_in_order() -> None:
-    one = made_up(np.zeros((2, N_TERMS)), 5)
+def test_join__keeps_the_order() -> None:
+    one = random_samples(np.zeros((2, N_TERMS)), 5)
     both = join([one, one])
     assert (both.terms[5:] == one.terms).all()
     assert both.design().shape == (10, 2 * N_TERMS)
     assert both.design()[:, :N_TERMS] + both.design()[:, N_TERMS:] == pytest.approx(both.terms)
 
 
-def test_games_without_a_result_are_refused(tmp_path: Path, capsys: Output) -> None:
+def test_command__refuses_games_without_results(tmp_path: Path, capsys: Output) -> None:
     arguments = ["--zero", "--rounds", "1", "--games", "4", "--sims", "2", "--seed", "7"]
     assert tune.main([*arguments, "--out", str(tmp_path / "a")]) == 1
     assert "tune: no game had a result" in capsys.readouterr().err
@@ -88,7 +88,7 @@ def test_games_without_a_result_are_refused(tmp_path: Path, capsys: Output) -> N
         (("--sims", "0"), "tune: --sims: expected a number from 1 to 1,000,000, got 0"),
     ],
 )
-def test_an_error_is_one_line_and_status_1(
+def test_command__reports_an_error_in_one_line(
     tmp_path: Path, capsys: Output, arguments: tuple[str, ...], message: str
 ) -> None:
     quick = ["--zero", "--rounds", "1", "--games", "4", "--sims", "2", "--out", str(tmp_path / "a")]
@@ -99,10 +99,10 @@ def test_an_error_is_one_line_and_status_1(
     assert not (tmp_path / "a").exists()
 
 
-def test_what_was_tuned_before_it_is_stopped_is_kept(
+def test_command__keeps_the_weights_of_finished_rounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C in the second round leaves what the first has found."""
+    """Ctrl-C in the second round leaves the weights of the first."""
     rounds = []
 
     def interrupted(*arguments: Any) -> Any:

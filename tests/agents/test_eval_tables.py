@@ -1,0 +1,105 @@
+"""The evaluation's tables against walks on the board, and its weights file."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokaido_env.agents.eval_tables import (
+    ANY_DIE,
+    EVAL_TABLES,
+    N_TERMS,
+    WEIGHTS_FILE,
+    eval_tables_of,
+    eval_tables_with_weights,
+    load_weights,
+)
+from tokaido_env.boards.board import Board, built_in_boards
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.constants import ARTIST, ICONS, MERCHANT, MOUNTAIN_TOWNS, TOWNS, WARES
+
+
+def distances(board: Board) -> dict[tuple[str, str], int]:
+    """Return the number of steps between any two towns, by walking the routes."""
+    found = {(town, town): 0 for town in TOWNS}
+    for steps in range(len(TOWNS)):
+        at = [pair for pair, distance in found.items() if distance == steps]
+        for (start, town), (a, b) in [(pair, route) for pair in at for route in board.routes]:
+            if town in (a, b):
+                found.setdefault((start, b if town == a else a), steps + 1)
+    return found
+
+
+def walks(board: Board, start: int, steps: int) -> list[list[int]]:
+    """Return all walks through areas that enter no area twice."""
+    paths = [[start]]
+    for _ in range(steps):
+        paths = [[*p, a] for p in paths for a in board.neighbours[p[-1]] if a not in p]
+    return paths
+
+
+def faces(board: Board, character: int) -> dict[int, int]:
+    return {value: board.faces[character].count(value) for value in range(1, 7)}
+
+
+@pytest.mark.parametrize("name", [*built_in_boards()[:2], "family:0", "family:31"])
+def test_eval_tables__agree_with_walks_on_the_board(name: str) -> None:
+    board = Board.load(name)
+    others = BoardPool.load("family:train/40").records[5:9]
+    tables: Any = eval_tables_of(np.concatenate([others, board.record]))[-1]
+    far, dice = distances(board), faces(board, MERCHANT)
+    for place, town in enumerate(TOWNS):
+        drawn = dict.fromkeys(range(6), 0)
+        for die in range(1, 7):
+            reached = [m for m in MOUNTAIN_TOWNS if far[town, m] == die]
+            numbers = [board.mountain_numbers[MOUNTAIN_TOWNS.index(m)] for m in reached]
+            most = max(numbers, default=0)
+            assert tables["most_drawn"][die, place] == most
+            drawn = {room: drawn[room] + dice[die] * min(room, most) for room in drawn}
+        assert tables["draw_faces"][:, place].tolist() == list(drawn.values())
+    dice = faces(board, ARTIST)
+    for area in range(8):
+        sums = np.zeros((2, len(ICONS)), int)
+        for die in range(1, 7):
+            paths = walks(board, area, die)
+            for side, places in enumerate(([p[-1:] for p in paths], paths)):
+                icons = {board.area_icons[a] for path in places for a in path}
+                in_reach = np.array([icon in icons for icon in ICONS])
+                assert (tables["gift_faces"][side, die, area] == 6 * in_reach).all()
+                sums[side] += dice[die] * in_reach
+        assert (tables["gift_faces"][:, ANY_DIE, area] == sums).all()
+    best = [max(price for own, price in board.boutiques if own == ware) for ware in WARES]
+    assert tables["best_price"].tolist() == best
+
+
+def test_eval_tables__contain_the_weights() -> None:
+    board = Board.load()
+    assert load_weights().shape == (2, N_TERMS)
+    tables = eval_tables_with_weights(board, load_weights())
+    assert tables.dtype == EVAL_TABLES
+    assert tables.tobytes() == eval_tables_of(board.record).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("coins = [", "coin = [", "missing or unknown: coin, coins"),
+        ("coins = [", "coins = [0.5, ", "coins: expected two numbers from -7.99 to 7.99, got .0.5"),
+        ("coins = [", "coins = 7 #", "coins: expected two numbers .*, got 7"),
+        ("coins = [", "coins = [nan, 1] #", "coins: expected two numbers .* got .nan, 1"),
+        ("coins = [", "coins = [true, 8.0] #", "coins: expected two numbers .* got .True, 8.0"),
+        ("[weights]", "weights = 3\n[x]", r"expected a table \[weights\]"),
+        ("[weights]", "[weights", "not a TOML file"),
+    ],
+)
+def test_load_weights__refuses_a_damaged_file(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "weights.toml"
+    text = WEIGHTS_FILE.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"weights.toml: (weights: )?{message}") as error:
+        load_weights(path)
+    assert len(str(error.value)) < 500
