@@ -49,15 +49,15 @@ class PerGameAdapter(Agent):
     """Makes an agent of an object that chooses for one game at a time.
 
     Args:
-        player: an object with `choose(game, rng)`.
+        wrapped: an object with `choose(game, rng)`.
         spec: the spec of the agent.
     """
 
     games_at_once = 2
     batched = False
 
-    def __init__(self, player: Any, spec: str) -> None:
-        self.player = player
+    def __init__(self, wrapped: Any, spec: str) -> None:
+        self.wrapped = wrapped
         self.spec = spec
         self._boards: dict[bytes, Board] = {}
 
@@ -72,7 +72,7 @@ class PerGameAdapter(Agent):
             board = self._board(boards[i if len(boards) > 1 else 0])
             key = int(keys[i])
             game = GameFromState(board, copy_rows(states[i : i + 1]), key & MAX_SEED)
-            actions[i] = _action(self.player.choose(game, np.random.default_rng(key)))
+            actions[i] = _action(self.wrapped.choose(game, np.random.default_rng(key)))
         return actions
 
     def _board(self, record: np.void) -> Board:
