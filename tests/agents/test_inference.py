@@ -17,7 +17,7 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.state import Phase
-from tokaido_env.learn.network import Moves, PolicyNetwork, frozen, load_weights as copy_weights
+from tokaido_env.learn.network import Moves, PolicyNetwork, load_weights as copy_weights
 from tokaido_env.learn.rollouts import moves_of
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.observers import masks
@@ -67,7 +67,7 @@ def test_forward__computes_the_same_as_torch(
     network = PolicyNetwork(sizes, POOL.records if uses_board_features else None)
     copy_weights(network, policy)
     logits, values = policy.evaluate(boards, states, legal)
-    with network.playing():
+    with network.inference():
         for _ in range(2):  # the second call takes the boards' features from a cache
             scores, expected = by_torch(network, which, states, legal)
     np.testing.assert_allclose(values, torch.tanh(expected).numpy(), atol=1e-5)
@@ -111,7 +111,7 @@ def test_evaluate__with_board_weights_of_0_gives_the_same_bytes(positions: Any) 
 def test_new_network__follows_the_heuristic() -> None:
     torch.manual_seed(0)
     boards, states, legal = decisions(games=16)
-    logits, _ = frozen(PolicyNetwork(LayerSizes())).evaluate(boards, states, legal)
+    logits, _ = PolicyNetwork(LayerSizes()).to_policy().evaluate(boards, states, legal)
     afterstate_values = inputs_of(boards, states, legal)[0][:, AFTERSTATE_VALUES:][:, :N_ACTIONS]
     chosen = afterstate_values[np.arange(len(states)), logits.argmax(axis=1)]
     assert chosen.mean() > 0.5 * afterstate_values[np.isfinite(logits)].mean()
@@ -127,7 +127,7 @@ def test_wider_network__starts_as_the_policy_and_can_learn(
     records = POOL.records if uses_board_features else None
     network = PolicyNetwork(LayerSizes(12, 8, 4, 9, 6), records)
     copy_weights(network, policy)
-    both = frozen(network).evaluate(*columns), policy.evaluate(*columns)
+    both = network.to_policy().evaluate(*columns), policy.evaluate(*columns)
     for wide, narrow in zip(*both, strict=True):
         np.testing.assert_allclose(wide, narrow, atol=1e-5)
     scores, values = by_torch(network, which, *columns[1:])
@@ -144,5 +144,5 @@ def test_copy_weights__refuses_a_wider_policy() -> None:
         wider = LayerSizes(*(units + (i == layer) for i, units in enumerate(SMALL)))
         with pytest.raises(RunError, match=r"expected at most LayerSizes\(first=24.*LayerSizes\("):
             copy_weights(network, random_policy(wider))
-    with pytest.raises(RunError, match="the policy reads the board, this run does not"):
+    with pytest.raises(RunError, match="expected a policy without board features"):
         copy_weights(network, random_policy(uses_board_features=True))
