@@ -121,9 +121,9 @@ def test_history_is_what_happened_last() -> None:
     game = Game(seed=3)
     for _ in range(20):
         game.play(game.legal_actions()[-1])
-    told = make_prompt(game, TextFormat(history=5)).split("happened last:\n")[1].split("\n\n")[0]
+    told = make_prompt(game, TextFormat(history=5)).split("Last events:\n")[1].split("\n\n")[0]
     assert told.count("- ") == 5
-    everything = make_prompt(game, TextFormat(history=1000)).split("happened last:\n")[1]
+    everything = make_prompt(game, TextFormat(history=1000)).split("Last events:\n")[1]
     assert everything.split("\n\n")[0].count("\n- ") + 1 == len(game.events())
     assert everything.split("\n\n")[0].endswith(told)
 

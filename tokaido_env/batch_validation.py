@@ -327,7 +327,7 @@ def first_repeated(games: Any, seen: Any) -> int:
 
 @entry
 def first_wrong_mask(boards: Any, board_index: Any, states: Any, masks: Any) -> int:
-    """Return the index of the first state whose legal actions differ from its mask, or -1.
+    """Return the index of the first state with other legal actions than its mask, or -1.
 
     Args:
         boards: `BOARD` (b,).

@@ -282,7 +282,7 @@ _POOL_SIZE = 4  # buffers that a pool reuses; not tuned
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return zeros whose memory starts at a multiple of `ALIGNMENT` bytes."""
+    """Return zeros in memory that starts at a multiple of `ALIGNMENT` bytes."""
     kind = np.dtype(dtype)
     size = int(np.prod(shape)) * kind.itemsize
     raw = np.zeros(size + ALIGNMENT, np.uint8)

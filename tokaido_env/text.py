@@ -174,7 +174,7 @@ def make_prompt(game: Game, form: TextFormat | None = None, error: str = "") -> 
     parts = [RULES] if form.rules else []
     parts.append(str(game))
     if lines := history_lines(game, form.history):
-        parts.append("What has happened last:\n" + "\n".join(f"- {line}" for line in lines))
+        parts.append("Last events:\n" + "\n".join(f"- {line}" for line in lines))
     parts.append(f"You are {SEATS[game.player]}. {_QUESTIONS[game.phase]}")
     if form.legal == "listed":
         parts.append("Legal actions: " + ", ".join(game.legal_labels()))

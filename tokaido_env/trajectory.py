@@ -1,10 +1,9 @@
-"""Played games as data: every state, event and legal set, one row each, game after game.
+"""`Trajectory`: played games as arrays, one row per event, with state and legal actions.
 
-    replay_actions(board, seeds, actions)   many games, from their seeds and decisions
-    replay_labels(board, labels)            one game, from everything that happened in it
+    replay_actions(board, seeds, actions)   many games, from seeds and decisions
+    replay_labels(board, labels)            one game, from the labels of all its events
 
-What else there is to know of a game is one more column over its rows: its luck, what an agent
-thought of each position, the words for each event.
+Further data about a game is one more column over these rows.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ from tokaido_env.core.rules import (
 from tokaido_env.core.state import SETUP, STATE, copy_rows, initial_states as start_of
 
 GAMES_PER_CHUNK = 512
-"""Games of `replay_chunks`: about 20 MB of rows."""
+"""Games per chunk of `replay_chunks`, about 20 MB of rows."""
 
-_ANYWHERE = 31  # the place of an event that is known by its id alone: where the game stands
-_USUAL_ROWS = 2  # for each decision: few games need more
+_ANY_STAGE = 31  # stage of an event known by id only: that of the current position
+_ROWS_PER_DECISION = 2  # initial capacity; few games need more
 
 Seeds = npt.NDArray[np.int64]
 Actions = npt.NDArray[np.int8]
@@ -56,15 +55,15 @@ States = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Played games, n of them, one after the other: a row for each event, and one for the end.
+    """n played games, one after the other: a row per event, and one for the end of each game.
 
     Attributes:
-        board: of all games.
+        board: the board of all games.
         offsets: int64 (n + 1,): game `g` has the rows `offsets[g]` to `offsets[g + 1]`.
-        states: `STATE` (rows,), the position before each event, in its last row that at the end.
-        events: int16 (rows,), what happened then, by its code (`core.events`): of a decision the
-            id of the action; `NO_ACTION` in the last row of a game.
-        legal: uint64 (rows,), the legal actions as bits; 0 at chance and when over.
+        states: `STATE` (rows,), the position before each event, and the final one.
+        events: int16 (rows,), codes of the events (`core.events`); the code of a decision is its
+            action id. `NO_ACTION` in the last row of a game.
+        legal: uint64 (rows,), the legal actions as bits; 0 at chance and at the end.
     """
 
     board: Board
@@ -78,55 +77,55 @@ class Trajectory:
 
     @property
     def movers(self) -> npt.NDArray[np.int8]:
-        """Whose decision it is in each row, -1 at chance and when over: int8 (rows,)."""
+        """The player to decide in each row, -1 at chance and at the end: int8 (rows,)."""
         return np.asarray(self.states["player"])
 
     @property
     def games(self) -> npt.NDArray[np.int64]:
-        """Which game each row belongs to: int64 (rows,)."""
+        """The game of each row: int64 (rows,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @property
     def decided(self) -> npt.NDArray[np.bool_]:
-        """In which rows a player's decision was played: bool (rows,)."""
+        """Whether each row has a player's decision: bool (rows,)."""
         return np.asarray((self.legal != 0) & (self.events != NO_ACTION))
 
     @property
     def outcomes(self) -> npt.NDArray[np.int16]:
-        """The outcome of chance in each row by its id, `NO_ACTION` elsewhere: int16 (rows,)."""
+        """The outcome id of each chance row, `NO_ACTION` elsewhere: int16 (rows,)."""
         return np.where(
             self.events < CODES_PER_STAGE, NO_ACTION, self.events % CODES_PER_STAGE
         ).astype(np.int16)
 
     @property
     def ends(self) -> States:
-        """The position at the end of each game: `STATE` (n,)."""
+        """The final position of each game: `STATE` (n,)."""
         return copy_rows(self.states, self.offsets[1:] - 1)
 
     @property
     def events_by_game(self) -> npt.NDArray[np.int16]:
         """The events of each game, `NO_ACTION` after its last: int16 (n, longest)."""
         lengths = np.diff(self.offsets) - 1
-        there = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        events = np.full(there.shape, NO_ACTION, np.int16)
-        events[there] = self.events[self.events != NO_ACTION]
+        is_event = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        events = np.full(is_event.shape, NO_ACTION, np.int16)
+        events[is_event] = self.events[self.events != NO_ACTION]
         return events
 
     def rows(self, game: int = 0) -> slice:
-        """Return the rows of a game."""
+        """Return the rows of a game as a slice."""
         return slice(int(self.offsets[game]), int(self.offsets[game + 1]))
 
     def labels(self, game: int = 0) -> tuple[str, ...]:
-        """Return everything that happened in a game, in order, by label."""
+        """Return the labels of all events of a game, in order."""
         return labels_of(self.board, self.events[self.rows(game)])
 
     def position(self, row: int) -> dict[str, Any]:
-        """Return the position in a row as plain JSON types, for `Game.from_dict`."""
+        """Return the position of a row as plain JSON types, for `Game.from_dict`."""
         return serialization.state_to_dict(self.board.name, self.board.record[0], self.states[row])
 
 
 def labels_of(board: Board, events: npt.NDArray[np.int16]) -> tuple[str, ...]:
-    """Return the labels of the events of one game; `NO_ACTION` comes after its last."""
+    """Return the labels of one game's events, up to `NO_ACTION`."""
     labels = event_labels(board.kinds)
     return tuple([labels[code] for code in events.tolist() if code >= 0])
 
@@ -134,105 +133,107 @@ def labels_of(board: Board, events: npt.NDArray[np.int16]) -> tuple[str, ...]:
 def replay_actions(
     board: Board, seeds: Seeds, actions: Actions, start: States | None = None
 ) -> Trajectory:
-    """Play games through from their seeds and decisions; chance follows from the seeds.
+    """Replay games from their seeds and decisions; chance follows from the seeds.
 
-    A game ends where its actions do, or before one that is not legal.
+    A game ends after its last action or before an illegal one.
 
     Args:
-        board: of all games.
+        board: the board of all games.
         seeds: int64 (n,).
-        actions: int8 (n, longest), the decisions of each game, -1 after its last.
-        start: `STATE` (1,), the position that the games were begun from; by default the set-up.
+        actions: int8 (n, longest), the decisions of each game, then -1.
+        start: `STATE` (1,), the initial position of all games; by default the set-up.
     """
-    room = _USUAL_ROWS * (len(seeds) + np.count_nonzero(actions >= 0))
-    return _played(board, start, np.ascontiguousarray(seeds), actions, int(room))
+    capacity = _ROWS_PER_DECISION * (len(seeds) + np.count_nonzero(actions >= 0))
+    return _replay(board, start, np.ascontiguousarray(seeds), actions, int(capacity))
 
 
 def replay_chunks(
     boards: Board | BoardPool,
     seeds: Seeds,
     actions: Actions,
-    which: npt.NDArray[np.int64] | None = None,
+    board_index: npt.NDArray[np.int64] | None = None,
     *,
     size: int = GAMES_PER_CHUNK,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Trajectory]]:
-    """Yield games in chunks, each as of `replay_actions`, with its games' numbers, int64 (k,).
+    """Replay games in chunks; yield their indices, int64 (k,), with their trajectory.
 
-    All rows of a large match would not fit into memory. The games of a part are of one board.
+    The rows of a large match would not fit into memory at once. A chunk has one board.
 
     Args:
-        boards: of the games.
+        boards: a board or pool.
         seeds: int64 (n,).
         actions: int8 (n, longest), as for `replay_actions`.
-        which: int64 (n,), the board of each game as an index into the pool; by default that of its
-            seed.
-        size: games of a part, at most.
+        board_index: int64 (n,), the index of each game's board in the pool; by default the board
+            drawn from the game's seed.
+        size: largest number of games per chunk.
     """
     pool = BoardPool.load(boards)
-    which = pool.indices_of_seeds(seeds) if which is None else which
-    order = np.argsort(which, kind="stable")
-    for numbers in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
+    board_index = pool.indices_of_seeds(seeds) if board_index is None else board_index
+    order = np.argsort(board_index, kind="stable")
+    for numbers in np.split(order, np.flatnonzero(np.diff(board_index[order])) + 1):
         for first in range(0, len(numbers), size):
-            some = numbers[first : first + size]
-            yield some, replay_actions(pool[int(which[some[0]])], seeds[some], actions[some])
+            chunk = numbers[first : first + size]
+            board = pool[int(board_index[chunk[0]])]
+            yield chunk, replay_actions(board, seeds[chunk], actions[chunk])
 
 
 def replay_labels(board: Board, events: Sequence[str], start: States | None = None) -> Trajectory:
-    """Play one game through from the labels of all that happened in it, outcomes of chance too.
+    """Replay one game from the labels of all its events, chance outcomes included.
 
     Args:
         board: the board.
         events: labels of actions and outcomes, in order.
-        start: `STATE` (1,), the position that the game was begun from; by default the set-up.
+        start: `STATE` (1,), the initial position, not checked; by default the set-up.
 
     Raises:
-        IllegalMove: if an event was not on offer: the message names its number, from 1, and says
-            what was. States need no check, events do.
+        IllegalMove: for an impossible event; the message has its number, from 1, and the
+            alternatives.
     """
     codes = event_codes(board.kinds)
-    known = [codes.get(event, NO_ACTION) for event in events]
-    played = _of_codes(board, np.array(known, np.int16), start)
+    event_ids = [codes.get(event, NO_ACTION) for event in events]
+    played = _replay_codes(board, np.array(event_ids, np.int16), start)
     done = len(played.states) - 1
     if done < len(events):
-        why = illegal_move_message(board.kinds, board.record, played.ends, 0, events[done])
-        raise IllegalMove(f"event {done + 1} of {len(events)}: {why}")
+        reason = illegal_move_message(board.kinds, board.record, played.ends, 0, events[done])
+        raise IllegalMove(f"event {done + 1} of {len(events)}: {reason}")
     return played
 
 
 def replay_ids(board: Board, ids: npt.NDArray[np.uint8], start: States) -> Trajectory:
-    """Play one game through from the ids of all its events, as `Game` keeps them.
+    """Replay one game from the ids of all its events.
 
     Args:
         board: the board.
-        ids: uint8 (k,), actions and outcomes, all possible.
-        start: `STATE` (1,), where it began.
+        ids: uint8 (k,), action and outcome ids, all possible.
+        start: `STATE` (1,), the initial position.
     """
-    return _of_codes(board, CODES_PER_STAGE * _ANYWHERE + ids.astype(np.int16), start)
+    return _replay_codes(board, CODES_PER_STAGE * _ANY_STAGE + ids.astype(np.int16), start)
 
 
-def _of_codes(board: Board, codes: npt.NDArray[np.int16], start: States | None) -> Trajectory:
-    """Play one game through, as far as its events are possible."""
-    return _played(board, start, None, codes[None], len(codes) + 1)
+def _replay_codes(board: Board, codes: npt.NDArray[np.int16], start: States | None) -> Trajectory:
+    """Replay one game up to its first impossible event."""
+    return _replay(board, start, None, codes[None], len(codes) + 1)
 
 
-def _played(
-    board: Board, start: States | None, seeds: Seeds | None, moves: npt.NDArray[Any], room: int
+def _replay(
+    board: Board, start: States | None, seeds: Seeds | None, moves: npt.NDArray[Any], capacity: int
 ) -> Trajectory:
-    """Play games through, with room for so many rows at first."""
-    begun = start_of(board.record) if start is None else start
-    given = np.zeros(len(moves), np.int64) if seeds is None else seeds
+    """Replay games with an initial capacity in rows, which grows as needed."""
+    first_state = start_of(board.record) if start is None else start
+    given_seeds = np.zeros(len(moves), np.int64) if seeds is None else seeds
     offsets = np.zeros(len(moves) + 1, np.int64)
     dtypes: Any = STATE, np.int16, np.uint64
-    columns = [np.empty(room, dtype) for dtype in dtypes]
-    args = board.record, begun, given, moves.astype(np.int16, order="C"), seeds is not None
+    columns = [np.empty(capacity, dtype) for dtype in dtypes]
+    codes = moves.astype(np.int16, order="C")
+    args = board.record, first_state, given_seeds, codes, seeds is not None
     done = 0
-    while (done := _play_all(offsets, done, *args, *columns)) < len(moves):
+    while (done := _replay_games(offsets, done, *args, *columns)) < len(moves):
         columns = [np.concatenate([each, np.empty_like(each)]) for each in columns]
     return Trajectory(board, offsets, *(each[: offsets[-1]] for each in columns))
 
 
 @entry
-def _play_all(
+def _replay_games(
     offsets: Any,
     first: int,
     boards: Any,
@@ -244,32 +245,32 @@ def _play_all(
     events: Any,
     legal: Any,
 ) -> int:
-    """Play n games through, from game `first` on; return the first that finds no room, else n.
+    """Replay games `first` to n; return the first that exceeds the capacity, else n.
 
     Args:
-        offsets: as in `Trajectory`, up to game `first`; receives the others.
-        first: the first game to play.
+        offsets: as in `Trajectory`, filled up to game `first`; receives the rest.
+        first: index of the first game to replay.
         boards: `BOARD` (1,).
         starts: `STATE` (1,).
         seeds: int64 (n,).
-        moves: int16 (n, longest), codes of events, -1 after the last: decisions only if `sampled`.
+        moves: int16 (n, longest), event codes, then -1; decisions only if `sampled`.
         sampled: whether chance follows from the seed.
         states, events, legal: as in `Trajectory`.
     """
     for i in range(first, len(moves)):
         row = offsets[i]
-        room = states[row:], events[row:], legal[row:]
-        count = _play_game(boards[0], starts[0], int64(seeds[i]), moves[i], sampled, room)
-        if count > len(room[0]):
+        columns = states[row:], events[row:], legal[row:]
+        count = _replay_game(boards[0], starts[0], int64(seeds[i]), moves[i], sampled, columns)
+        if count > len(columns[0]):
             return i
         offsets[i + 1] = row + count
     return len(moves)
 
 
 @allocator
-def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, room: Any) -> int:
-    states, events, legal = room
-    odds = np.empty(MAX_OUTCOMES, np.int64)
+def _replay_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, columns: Any) -> int:
+    states, events, legal = columns
+    weights = np.empty(MAX_OUTCOMES, np.int64)
     luck = np.empty(1, LUCK)[0]
     init_luck(luck, key_of_seed(seed))
     now = np.empty(1, STATE)
@@ -277,19 +278,19 @@ def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, roo
     s = now[0]
     mask = legal_of(board, s)
     row = 0
-    given = 0
+    used = 0
     while True:
-        place = _place(s, mask)
+        stage = _stage(s, mask)
         event = int64(NO_ACTION)
         if sampled and is_chance(s):
             event = int64(sample(board, s, luck))
-        elif given < len(moves):
-            event = _if_possible(board, s, mask, place, int64(moves[given]), odds)
-            given += 1
+        elif used < len(moves):
+            event = _if_possible(board, s, mask, stage, int64(moves[used]), weights)
+            used += 1
         if row == len(states):
             return row + 1
         states[row] = s
-        events[row] = event if event < 0 else CODES_PER_STAGE * place + event
+        events[row] = event if event < 0 else CODES_PER_STAGE * stage + event
         legal[row] = mask
         row += 1
         if event < 0:
@@ -298,8 +299,8 @@ def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, roo
 
 
 @kernel
-def _place(s: Row, mask: np.uint64) -> int:
-    """Return where the next event is: a place of `core.events`."""
+def _stage(s: Row, mask: np.uint64) -> int:
+    """Return the stage of the next event, as in `core.events`."""
     if mask != np.uint64(0):
         return int64(DECISION_STAGE)
     phase = int64(s["phase"])
@@ -307,14 +308,14 @@ def _place(s: Row, mask: np.uint64) -> int:
 
 
 @kernel
-def _if_possible(board: Row, s: Row, mask: np.uint64, place: int, code: int, odds: Any) -> int:
-    """Return the id of an event, or `NO_ACTION` if it is not on offer."""
+def _if_possible(board: Row, s: Row, mask: np.uint64, stage: int, code: int, weights: Any) -> int:
+    """Return the id of an event, or `NO_ACTION` if it is impossible."""
     event = code % CODES_PER_STAGE
-    where = code // CODES_PER_STAGE
-    if code < 0 or (where != place and where != _ANYWHERE):
+    code_stage = code // CODES_PER_STAGE
+    if code < 0 or (code_stage != stage and code_stage != _ANY_STAGE):
         return int64(NO_ACTION)
     if mask != np.uint64(0):
         possible = event < N_ACTIONS and mask >> np.uint64(event) & np.uint64(1) != np.uint64(0)
     else:
-        possible = event < outcome_weights(board, s, odds) and odds[event] > 0
+        possible = event < outcome_weights(board, s, weights) and weights[event] > 0
     return int64(event) if possible else int64(NO_ACTION)

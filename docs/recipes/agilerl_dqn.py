@@ -1,12 +1,11 @@
-"""DQN with masks by AgileRL, against `random`, many games in one process.
+"""DQN with action masks with AgileRL, against `random`, many games in one process.
 
     pip install agilerl==2.58.0 peft
     python docs/recipes/agilerl_dqn.py --steps 200000 --seed 1
 
-AgileRL's DQN takes the mask beside the observation when it acts. Its targets know no masks: they
-are the highest value of all actions, legal or not, and values of illegal ones are never learnt. So
-nothing is taken from values of later positions here: each decision learns from how its game ended.
-The reward is the margin: it teaches more than results do.
+AgileRL's DQN masks actions when it acts, but not in its targets: these take the highest value of
+all actions, and values of illegal actions are never learnt. So this script does not bootstrap: each
+decision learns from the result of its game. The reward is the margin, which is more informative.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ EXPLORATION, LEARNING_RATE = (1.0, 0.05), 5e-4
 
 
 class AgileAgent(Agent):
-    """Plays the legal action of highest value."""
+    """Plays the legal action with the highest value."""
 
     spec = "agilerl_dqn"
 
@@ -40,33 +39,33 @@ class AgileAgent(Agent):
         self.agent = agent
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        """Return actions, as `Agent.act`."""
-        seen, allowed = observe(boards, states), masks(legal).astype(np.int8)
-        return np.asarray(self.agent.get_action(seen, epsilon=0.0, action_mask=allowed))
+        """Return actions; see `Agent.act`."""
+        observations, allowed = observe(boards, states), masks(legal).astype(np.int8)
+        return np.asarray(self.agent.get_action(observations, epsilon=0.0, action_mask=allowed))
 
 
-class Games:
-    """The decisions of games that still go on, until their results are known."""
+class OpenGames:
+    """The decisions of unfinished games, until their results are known."""
 
     def __init__(self) -> None:
         self.decisions: list[list[tuple[Any, Any]]] = [[] for _ in range(GAMES)]
 
-    def add(self, seen: Any, actions: Any) -> None:
-        """Note a decision of each game."""
-        for game, decided in enumerate(zip(seen, actions, strict=True)):
-            self.decisions[game].append(decided)
+    def add(self, observations: Any, actions: Any) -> None:
+        """Store a decision of each game."""
+        for game, decision in enumerate(zip(observations, actions, strict=True)):
+            self.decisions[game].append(decision)
 
     def end(self, game: int, result: float) -> TensorDict:
-        """Return the decisions of a game that has ended as AgileRL's memory takes them."""
-        seen, actions = (np.stack(one) for one in zip(*self.decisions[game], strict=True))
+        """Return the decisions of an ended game for AgileRL's replay buffer."""
+        observations, actions = (np.stack(one) for one in zip(*self.decisions[game], strict=True))
         self.decisions[game] = []
         ones = np.ones((len(actions), 1), np.float32)
-        kept = {"obs": seen, "action": actions, "next_obs": seen}
-        return TensorDict(kept | {"reward": result * ones, "done": ones}, [len(actions)])
+        transitions = {"obs": observations, "action": actions, "next_obs": observations}
+        return TensorDict(transitions | {"reward": result * ones, "done": ones}, [len(actions)])
 
 
 def train(steps: int, seed: int) -> DQN:
-    """Train for so many decisions."""
+    """Train for a number of decisions."""
     np.random.seed(seed)  # noqa: NPY002, AgileRL draws from it
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # small batches: Numba has the other cores
@@ -81,16 +80,16 @@ def train(steps: int, seed: int) -> DQN:
             "head_config": {"hidden_size": [256]},
         },
     )
-    memory, games = ReplayBuffer(max_size=MEMORY), Games()
-    seen, infos = envs.reset(seed=seed)
+    memory, games = ReplayBuffer(max_size=MEMORY), OpenGames()
+    observations, infos = envs.reset(seed=seed)
     rounds = steps // GAMES
     for step in range(rounds):
         start, end = EXPLORATION
         epsilon = max(end, start - (start - end) * 2 * step / rounds)
         mask = infos["action_mask"]
-        actions = np.asarray(agent.get_action(seen, epsilon=epsilon, action_mask=mask))
-        games.add(seen, actions)
-        seen, rewards, terminated, truncated, infos = envs.step(actions)
+        actions = np.asarray(agent.get_action(observations, epsilon=epsilon, action_mask=mask))
+        games.add(observations, actions)
+        observations, rewards, terminated, truncated, infos = envs.step(actions)
         for game in np.flatnonzero(terminated | truncated):
             memory.add(games.end(game, rewards[game]))
         if len(memory) >= BATCH:
@@ -99,11 +98,15 @@ def train(steps: int, seed: int) -> DQN:
 
 
 def main() -> None:
-    """Train, and play matches."""
-    parser = argparse.ArgumentParser(description="DQN with masks by AgileRL.")
-    parser.add_argument("--steps", type=int, default=200_000, help="decisions to learn from")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--games", type=int, default=2000, help="of each match at the end, even")
+    """Train and play matches."""
+    parser = argparse.ArgumentParser(description="DQN with action masks with AgileRL.")
+    parser.add_argument(
+        "--steps", type=int, default=200_000, help="number of decisions (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
+    parser.add_argument(
+        "--games", type=int, default=2000, help="games per match, even (default: %(default)s)"
+    )
     options = parser.parse_args()
     agent = train(options.steps, options.seed)
     for opponent in ("random", "greedy"):

@@ -1,11 +1,11 @@
-"""PPO by RLlib, by self-play, of the network that policy files hold.
+"""Self-play PPO with RLlib, of the network that policy files contain.
 
-    make certify-rllib  # sets up .venv-rllib: RLlib asks for one version of Gymnasium
+    make certify-rllib  # creates .venv-rllib, because RLlib pins one version of Gymnasium
     .venv-rllib/bin/python docs/recipes/rllib_ppo.py --minutes 3 --policy runs/rllib.safetensors
     python evaluate.py policy:runs/rllib.safetensors random greedy heuristic
 
-On a cluster, give `self_play().env_runners(num_env_runners=32)`. A checkpoint of RLlib is pickles;
-a policy file is numbers, and plays without PyTorch and without Ray.
+On a cluster, use `self_play().env_runners(num_env_runners=32)`. RLlib's checkpoints are pickles; a
+policy file contains numbers only, and plays without PyTorch and Ray.
 """
 
 from __future__ import annotations
@@ -38,95 +38,97 @@ from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.rllib import POLICY, TokaidoMultiAgentEnv, masked, self_play_config
 
-N_SEEN = N_INPUTS + MAX_LEGAL * N_AFTERSTATE
-"""Numbers of an observation: the inputs, then what each legal action leads to."""
+OBSERVATION_SIZE = N_INPUTS + MAX_LEGAL * N_AFTERSTATE
+"""Size of an observation: the network's inputs, then the afterstate features of each action."""
 
 
 class LearnerEnv(TokaidoMultiAgentEnv):
-    """A game whose observation is what the network reads, and the mask.
+    """A game with the network's inputs as observation.
 
-    At the end nothing is to be decided: of the inputs only the observation is given then.
+    At the end nobody decides, so only the environment's observation is included.
     """
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
         super().__init__(config)
-        inputs = spaces.Box(-np.inf, np.inf, (N_SEEN,), np.float32)
+        inputs = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
         mask = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
-        seen = spaces.Dict({"observation": inputs, "action_mask": mask})
-        self.observation_spaces = dict.fromkeys(self.possible_agents, seen)
+        space = spaces.Dict({"observation": inputs, "action_mask": mask})
+        self.observation_spaces = dict.fromkeys(self.possible_agents, space)
 
     def step(self, action_dict: dict[str, Any]) -> Any:
-        """Play a decision, as `TokaidoMultiAgentEnv.step`; the cap on rounds terminates.
+        """Play an action; see `TokaidoMultiAgentEnv.step`. The cap on rounds terminates.
 
-        It is a rule and the game over there, nobody's (R10.1): RLlib would add the value of the
-        last observation, where the truth is 0.
+        The cap is a rule and its result is 0 (R10.1), but for a truncated game RLlib would add the
+        value of the last observation.
         """
-        seen, rewards, ended, cut, infos = super().step(action_dict)
-        ended = {agent: ended[agent] or cut[agent] for agent in ended}
-        return seen, rewards, ended, dict.fromkeys(cut, False), infos
+        observations, rewards, terminated, truncated, infos = super().step(action_dict)
+        terminated = {agent: terminated[agent] or truncated[agent] for agent in terminated}
+        return observations, rewards, terminated, dict.fromkeys(truncated, False), infos
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """Return what an agent sees: float32 (N_SEEN,), and the mask."""
-        seen, game = super().observe(agent), self.aec.game
-        read = np.zeros(N_SEEN, np.float32)
+        """Return the observation float32 (OBSERVATION_SIZE,) and the mask of an agent."""
+        observation, game = super().observe(agent), self.aec.game
+        inputs_row = np.zeros(OBSERVATION_SIZE, np.float32)
         if game.is_over:
-            read[:N_FEATURES] = seen["observation"]
-            return {**seen, "observation": read}
+            inputs_row[:N_FEATURES] = observation["observation"]
+            return {**observation, "observation": inputs_row}
         legal, first = np.array([game.legal_mask], np.uint64), np.zeros(1, np.int64)
         boards, guides = game.boards, eval_tables_of(game.boards)
         inputs, results = encode_positions(boards, guides, first, game.states, legal)
-        read[:N_INPUTS] = inputs[0]
-        read[N_INPUTS : N_INPUTS + results.size] = results.reshape(-1)
-        return {**seen, "observation": read}
+        inputs_row[:N_INPUTS] = inputs[0]
+        inputs_row[N_INPUTS : N_INPUTS + results.size] = results.reshape(-1)
+        return {**observation, "observation": inputs_row}
 
 
 class MoveModule(TorchRLModule, ValueFunctionAPI):
-    """A `PolicyNetwork` as RLlib wants it; `model_config` is `{"width": …}`, as in settings."""
+    """A `PolicyNetwork` as an RLlib module; `model_config` is `{"width": …}`, as in settings."""
 
     def setup(self) -> None:
-        """Make the network, untrained."""
+        """Create the untrained network."""
         self.network = PolicyNetwork(LayerSizes.of_width(self.model_config["width"]))
 
     def _forward(self, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
-        logits, _ = self._evaluated(batch)
+        logits, _ = self._logits_and_values(batch)
         return masked({Columns.ACTION_DIST_INPUTS: logits}, batch)
 
     def _forward_train(self, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
-        logits, values = self._evaluated(batch)  # read by `compute_values`, not computed again
+        logits, values = self._logits_and_values(batch)  # for `compute_values`
         return masked({Columns.ACTION_DIST_INPUTS: logits, Columns.EMBEDDINGS: values}, batch)
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
-        """Return the values (n,) that the agents can expect.
+        """Return value estimates (n,).
 
         Args:
-            batch: what is seen.
-            embeddings: the same values (n, 1), if they are known.
+            batch: observations.
+            embeddings: the same values (n, 1), if already computed.
         """
-        values: torch.Tensor = self._evaluated(batch)[1] if embeddings is None else embeddings
+        values: torch.Tensor = (
+            self._logits_and_values(batch)[1] if embeddings is None else embeddings
+        )
         return values.squeeze(-1)
 
-    def _evaluated(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _logits_and_values(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
-        seen, legal = batch[Columns.OBS]["observation"], batch[Columns.OBS]["action_mask"] > 0
+        inputs, legal = batch[Columns.OBS]["observation"], batch[Columns.OBS]["action_mask"] > 0
         position, action = legal.nonzero(as_tuple=True)
         rows = torch.arange(MAX_LEGAL, device=legal.device) < legal.sum(dim=1, keepdim=True)
-        results = seen[:, N_INPUTS:].reshape(-1, MAX_LEGAL, N_AFTERSTATE)[rows]
-        scores, values, _ = self.network(seen[:, :N_INPUTS], Moves(results, position, action))
+        results = inputs[:, N_INPUTS:].reshape(-1, MAX_LEGAL, N_AFTERSTATE)[rows]
+        scores, values, _ = self.network(inputs[:, :N_INPUTS], Moves(results, position, action))
         logits = torch.zeros(legal.shape, device=legal.device)
         return logits.index_put((position, action), scores), torch.tanh(values)[:, None]
 
 
 def self_play(width: int = PpoSettings.width, **options: Any) -> PPOConfig:
-    """Return settings of PPO that train a policy of this project, with the numbers of `train.py`.
+    """Return PPO settings that train a policy of this project, with the numbers of `train.py`.
 
-    Against the newest self alone: there is no pool of its past here, nor of other agents.
+    The policy plays against its newest version only, without a pool of opponents.
 
     Args:
-        width: of the network, as in settings.
+        width: width of the network, as in settings.
         options: `board` and `reward`, as for `tokaido_env.env`.
 
     Raises:
-        RunError: if the width is none.
+        RunError: for an invalid width.
     """
     settings = PpoSettings(width=width)
     config = self_play_config(LearnerEnv, MoveModule, {"width": width}, **options)
@@ -145,7 +147,7 @@ def self_play(width: int = PpoSettings.width, **options: Any) -> PPOConfig:
 
 
 def policy_of(algorithm: Algorithm) -> Policy:
-    """Return a frozen copy of the network that RLlib trains, by settings of `self_play`."""
+    """Return a frozen copy of the trained network, for settings of `self_play`."""
     module: Any = algorithm.get_module(POLICY)
     config: Any = algorithm.config
     sampled = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
@@ -157,10 +159,12 @@ def policy_of(algorithm: Algorithm) -> Policy:
 
 def main() -> None:
     """Train, play matches, and save the policy."""
-    parser = argparse.ArgumentParser(description="PPO by RLlib, by self-play.")
-    parser.add_argument("--minutes", type=float, default=3, help="to train for (default: 3)")
+    parser = argparse.ArgumentParser(description="Self-play PPO with RLlib.")
+    parser.add_argument("--minutes", type=float, default=3, help="minutes of training (default: 3)")
     parser.add_argument("--policy", type=Path, metavar="FILE", help="save the policy to this file")
-    parser.add_argument("--games", type=int, default=2000, help="of each match at the end, even")
+    parser.add_argument(
+        "--games", type=int, default=2000, help="games per match, even (default: %(default)s)"
+    )
     options = parser.parse_args()
     algorithm = self_play().build_algo()
     until = time.monotonic() + 60 * options.minutes

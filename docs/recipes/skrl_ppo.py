@@ -1,10 +1,10 @@
-"""PPO with masks by skrl, against `greedy`, many games in one process.
+"""PPO with action masks with skrl, against `greedy`, many games in one process.
 
     pip install skrl==2.1.1
     python docs/recipes/skrl_ppo.py --steps 1000000 --seed 1
 
-skrl knows no masks, so they go with the observation, and the policy reads them there. The reward is
-the margin: a beginner never wins against `greedy`, and who always loses learns nothing of it.
+skrl has no action masks, so the mask is appended to the observation and applied by the policy. The
+reward is the margin: a beginner always loses to `greedy`, and would learn nothing from the result.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.observers import masks, observe
 
 GAMES, ROLLOUT, EPOCHS, MINIBATCHES = 256, 64, 4, 16
-LEARNING_RATE, LAMBDA, WIDTH, IMPOSSIBLE = 1e-3, 0.95, 256, -1e9
+LEARNING_RATE, LAMBDA, WIDTH, ILLEGAL_LOGIT = 1e-3, 0.95, 256, -1e9
 
 
-class MaskSeen(gymnasium.vector.VectorWrapper):
-    """Observations with the mask of legal actions behind them: (games, 337 + 49)."""
+class MaskInObservation(gymnasium.vector.VectorWrapper):
+    """Appends the action mask to observations: (games, 337 + 49)."""
 
     def __init__(self, env: gymnasium.vector.VectorEnv[Any, Any, Any]) -> None:
         super().__init__(env)
-        seen = env.single_observation_space
-        assert isinstance(seen, spaces.Box)
-        low = with_mask([seen.low], np.zeros((1, N_ACTIONS)))[0]
-        high = with_mask([seen.high], np.ones((1, N_ACTIONS)))[0]
+        space = env.single_observation_space
+        assert isinstance(space, spaces.Box)
+        low = with_mask([space.low], np.zeros((1, N_ACTIONS)))[0]
+        high = with_mask([space.high], np.ones((1, N_ACTIONS)))[0]
         self.single_observation_space = spaces.Box(low, high)
         self.observation_space = gymnasium.vector.utils.batch_space(
             self.single_observation_space, self.num_envs
         )
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
-        """Return first observations, as `gymnasium.vector.VectorEnv.reset`."""
-        seen, infos = self.env.reset(**options)
-        return with_mask(seen, infos["action_mask"]), infos
+        """Start episodes; see `gymnasium.vector.VectorEnv.reset`."""
+        observations, infos = self.env.reset(**options)
+        return with_mask(observations, infos["action_mask"]), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Return what follows, as `gymnasium.vector.VectorEnv.step`."""
-        seen, rewards, terminated, truncated, infos = self.env.step(actions)
-        return with_mask(seen, infos["action_mask"]), rewards, terminated, truncated, infos
+        """Play actions; see `gymnasium.vector.VectorEnv.step`."""
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        return with_mask(observations, infos["action_mask"]), rewards, terminated, truncated, infos
 
 
-def with_mask(seen: Any, allowed: Any) -> npt.NDArray[np.float32]:
-    """Return observations with masks behind them, float32 (n, 337 + 49)."""
-    return np.concatenate([seen, allowed], axis=1, dtype=np.float32)
+def with_mask(observations: Any, allowed: Any) -> npt.NDArray[np.float32]:
+    """Return observations with appended masks, float32 (n, 337 + 49)."""
+    return np.concatenate([observations, allowed], axis=1, dtype=np.float32)
 
 
 class Policy(CategoricalMixin, Model):
@@ -77,9 +77,9 @@ class Policy(CategoricalMixin, Model):
     def compute(
         self, inputs: dict[str, Any], role: str = ""
     ) -> tuple[torch.Tensor, dict[str, Any]]:
-        """Return logits (n, 49); those of illegal actions are as good as never."""
-        seen, allowed = inputs["observations"].split([N_FEATURES, N_ACTIONS], dim=1)
-        return self.network(seen).masked_fill(allowed == 0, IMPOSSIBLE), {}
+        """Return logits (n, 49), `ILLEGAL_LOGIT` for illegal actions."""
+        observations, allowed = inputs["observations"].split([N_FEATURES, N_ACTIONS], dim=1)
+        return self.network(observations).masked_fill(allowed == 0, ILLEGAL_LOGIT), {}
 
 
 class Value(DeterministicMixin, Model):
@@ -106,7 +106,7 @@ def network(outputs: int) -> nn.Module:
 
 
 class SkrlAgent(Agent):
-    """Plays the action that a policy likes best."""
+    """Plays the policy's most probable action."""
 
     spec = "skrl_ppo"
 
@@ -115,24 +115,24 @@ class SkrlAgent(Agent):
 
     @torch.no_grad()
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        """Return actions, as `Agent.act`."""
-        seen = torch.as_tensor(with_mask(observe(boards, states), masks(legal)))
-        logits, _ = self.policy.compute({"observations": seen})
+        """Return actions; see `Agent.act`."""
+        observations = torch.as_tensor(with_mask(observe(boards, states), masks(legal)))
+        logits, _ = self.policy.compute({"observations": observations})
         best: npt.NDArray[np.int64] = logits.argmax(dim=1).numpy()
         return best
 
 
 def train(steps: int, seed: int) -> Policy:
-    """Train for so many decisions."""
+    """Train for a number of decisions."""
     set_seed(seed)
     envs = gymnasium.make_vec("TokaidoDuo-v0", num_envs=GAMES, opponent="greedy", reward="margin")
-    env = wrap_env(MaskSeen(envs))
-    known = {
+    env = wrap_env(MaskInObservation(envs))
+    model_args = {
         "observation_space": env.observation_space,
         "action_space": env.action_space,
         "device": "cpu",
     }
-    policy = Policy(**known)
+    policy = Policy(**model_args)
     configuration = PPO_CFG(
         rollouts=ROLLOUT,
         learning_epochs=EPOCHS,
@@ -151,23 +151,27 @@ def train(steps: int, seed: int) -> Policy:
         experiment={"write_interval": 0, "checkpoint_interval": 0},
     )
     agent = PPO(
-        models={"policy": policy, "value": Value(**known)},
+        models={"policy": policy, "value": Value(**model_args)},
         memory=RandomMemory(memory_size=ROLLOUT, num_envs=GAMES, device="cpu"),
         cfg=configuration,
-        **known,
+        **model_args,
     )
     timesteps = max(ROLLOUT, steps // GAMES)
-    told = {"timesteps": timesteps, "headless": True, "disable_progressbar": True}
-    SequentialTrainer(env=env, agents=agent, cfg=told).train()
+    trainer_config = {"timesteps": timesteps, "headless": True, "disable_progressbar": True}
+    SequentialTrainer(env=env, agents=agent, cfg=trainer_config).train()
     return policy
 
 
 def main() -> None:
-    """Train, and play matches."""
-    parser = argparse.ArgumentParser(description="PPO with masks by skrl.")
-    parser.add_argument("--steps", type=int, default=1_000_000, help="decisions to learn from")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--games", type=int, default=2000, help="of each match at the end, even")
+    """Train and play matches."""
+    parser = argparse.ArgumentParser(description="PPO with action masks with skrl.")
+    parser.add_argument(
+        "--steps", type=int, default=1_000_000, help="number of decisions (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
+    parser.add_argument(
+        "--games", type=int, default=2000, help="games per match, even (default: %(default)s)"
+    )
     options = parser.parse_args()
     policy = train(options.steps, options.seed)
     for opponent in ("random", "greedy"):

@@ -1,12 +1,12 @@
-"""DQN with masks by Tianshou, against `random`.
+"""DQN with action masks with Tianshou, against `random`.
 
     pip install tianshou==2.0.1
     python docs/recipes/tianshou_dqn.py --steps 100000 --seed 1
 
-Tianshou's Q-learning reads legal actions from `obs.mask`, its actor-critic methods do not. Here it
-learns one seat of `TokaidoDuo-v0`: between two positions of `PettingZooEnv` the player may change,
-and its targets would take the opponent's hopes for the player's own. Its opponent is
-`random`: a beginner never wins against `greedy`, and who always loses learns nothing.
+Tianshou's Q-learning masks actions by `obs.mask`; its actor-critic methods do not. The script
+learns one seat of `TokaidoDuo-v0`, because in `PettingZooEnv` the player may change between two
+positions, and targets would take the opponent's values for the player's. The opponent is `random`:
+a beginner always loses to `greedy`, and would learn nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EXPLORATION, LEARNING_RATE, TARGET_EVERY, HORIZON = (1.0, 0.05), 5e-4, 300, 20
 
 
 class WithMask(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Observations as Tianshou wants them: a dictionary of `obs` and `mask`."""
+    """Returns observations as Tianshou's dict of `obs` and `mask`."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
@@ -46,19 +46,19 @@ class WithMask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.observation_space = spaces.Dict({"obs": env.observation_space, "mask": mask})
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
-        """Return the first observation, as `gymnasium.Env.reset`."""
-        seen, info = self.env.reset(**options)
-        return {"obs": seen, "mask": info["action_mask"].astype(bool)}, info
+        """Start an episode; see `gymnasium.Env.reset`."""
+        observation, info = self.env.reset(**options)
+        return {"obs": observation, "mask": info["action_mask"].astype(bool)}, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Return what follows, as `gymnasium.Env.step`."""
-        seen, reward, terminated, truncated, info = self.env.step(action)
+        """Play an action; see `gymnasium.Env.step`."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
         mask = info["action_mask"].astype(bool)
-        return {"obs": seen, "mask": mask}, reward, terminated, truncated, info
+        return {"obs": observation, "mask": mask}, reward, terminated, truncated, info
 
 
 class TianshouAgent(Agent):
-    """Plays the action of highest value."""
+    """Plays the legal action with the highest value."""
 
     spec = "tianshou_dqn"
 
@@ -67,21 +67,21 @@ class TianshouAgent(Agent):
 
     @torch.no_grad()
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        """Return actions, as `Agent.act`."""
-        seen = Batch(obs=observe(boards, states), mask=masks(legal))
-        best: npt.NDArray[np.int64] = self.policy(Batch(obs=seen, info=Batch())).act
+        """Return actions; see `Agent.act`."""
+        observation = Batch(obs=observe(boards, states), mask=masks(legal))
+        best: npt.NDArray[np.int64] = self.policy(Batch(obs=observation, info=Batch())).act
         return best
 
 
 def train(steps: int, seed: int) -> DiscreteQLearningPolicy[Any]:
-    """Train for so many decisions."""
+    """Train for a number of decisions."""
     np.random.seed(seed)  # noqa: NPY002, Tianshou draws from it
     torch.manual_seed(seed)
 
-    def begin() -> gymnasium.Env[Any, Any]:
+    def make_env() -> gymnasium.Env[Any, Any]:
         return WithMask(gymnasium.make("TokaidoDuo-v0", opponent="random"))
 
-    envs = DummyVectorEnv([begin] * GAMES)
+    envs = DummyVectorEnv([make_env] * GAMES)
     envs.seed(seed)
     space = spaces.Discrete(N_ACTIONS)
     model = Net(state_shape=(N_FEATURES,), action_shape=N_ACTIONS, hidden_sizes=[256, 256])
@@ -98,7 +98,7 @@ def train(steps: int, seed: int) -> DiscreteQLearningPolicy[Any]:
     collector = Collector[Any](algorithm, envs, memory, exploration_noise=True)
     collector.reset()
 
-    def less_and_less(epoch: int, played: int) -> None:
+    def decay_epsilon(epoch: int, played: int) -> None:
         start, end = EXPLORATION
         policy.set_eps_training(max(end, start - (start - end) * 2 * played / steps))
 
@@ -110,7 +110,7 @@ def train(steps: int, seed: int) -> DiscreteQLearningPolicy[Any]:
             collection_step_num_env_steps=min(COLLECTED, steps),
             batch_size=BATCH,
             update_step_num_gradient_steps_per_sample=GRADIENT_STEPS,
-            training_fn=less_and_less,
+            training_fn=decay_epsilon,
             show_progress=False,
             verbose=False,
         )
@@ -119,11 +119,15 @@ def train(steps: int, seed: int) -> DiscreteQLearningPolicy[Any]:
 
 
 def main() -> None:
-    """Train, and play matches."""
-    parser = argparse.ArgumentParser(description="DQN with masks by Tianshou.")
-    parser.add_argument("--steps", type=int, default=100_000, help="decisions to learn from")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--games", type=int, default=2000, help="of each match at the end, even")
+    """Train and play matches."""
+    parser = argparse.ArgumentParser(description="DQN with action masks with Tianshou.")
+    parser.add_argument(
+        "--steps", type=int, default=100_000, help="number of decisions (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
+    parser.add_argument(
+        "--games", type=int, default=2000, help="games per match, even (default: %(default)s)"
+    )
     options = parser.parse_args()
     policy = train(options.steps, options.seed)
     for opponent in ("random", "greedy"):

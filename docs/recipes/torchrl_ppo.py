@@ -2,9 +2,9 @@
 
     python docs/recipes/torchrl_ppo.py --minutes 3 --seed 1
 
-One network plays both seats. All is TorchRL's but the advantages: its estimators know one player,
-whose value goes on from state to state; here the next value counts with the other sign where the
-other player decides next (`tokaido_env.torchrl.value_sign`). It ends with a match against `greedy`.
+One network plays both seats. Everything comes from TorchRL except the advantages: its estimators
+assume one player, but here a value changes its sign where the other player decides next
+(`tokaido_env.torchrl.value_sign`). The script ends with a match against `greedy`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LEARNING_RATE, LAMBDA, WIDTH = 1e-3, 0.95, 256
 
 
 class NetworkAgent(Agent):
-    """Plays the action that an actor likes best."""
+    """Plays the actor's most probable action."""
 
     spec = "torchrl_ppo"
 
@@ -46,9 +46,11 @@ class NetworkAgent(Agent):
 
     @torch.no_grad()
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        """Return actions, as `Agent.act`."""
-        seen = {"observation": observe(boards, states), "action_mask": masks(legal)}
-        data = TensorDict({key: torch.as_tensor(value) for key, value in seen.items()}, len(legal))
+        """Return actions; see `Agent.act`."""
+        observation = {"observation": observe(boards, states), "action_mask": masks(legal)}
+        data = TensorDict(
+            {key: torch.as_tensor(value) for key, value in observation.items()}, len(legal)
+        )
         best: npt.NDArray[np.int64] = self.actor.get_dist(data).mode.numpy()
         return best
 
@@ -56,26 +58,26 @@ class NetworkAgent(Agent):
 def networks() -> tuple[ProbabilisticActor, TensorDictSequential]:
     """Return the actor and the critic, which share a body."""
     layers = (nn.Linear(N_FEATURES, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU())
-    body = TensorDictModule(nn.Sequential(*layers), ["observation"], ["inner"])
+    body = TensorDictModule(nn.Sequential(*layers), ["observation"], ["hidden"])
     head = nn.Linear(WIDTH, N_ACTIONS)
     nn.init.orthogonal_(head.weight, 0.01)
     actor = ProbabilisticActor(
-        TensorDictSequential(body, TensorDictModule(head, ["inner"], ["logits"])),
+        TensorDictSequential(body, TensorDictModule(head, ["hidden"], ["logits"])),
         in_keys={"logits": "logits", "mask": "action_mask"},
         distribution_class=MaskedCategorical,
         return_log_prob=True,
     )
     value = nn.Sequential(nn.Linear(WIDTH, 1), nn.Tanh())
-    critic = TensorDictSequential(body, TensorDictModule(value, ["inner"], ["state_value"]))
+    critic = TensorDictSequential(body, TensorDictModule(value, ["hidden"], ["state_value"]))
     return actor, critic
 
 
 @torch.no_grad()
 def add_advantages(data: TensorDictBase, critic: nn.Module) -> None:
-    """Write `advantage` and `value_target` of who decided, (GAMES, STEPS, 1)."""
+    """Write `advantage` and `value_target` from the deciding player's view, (GAMES, STEPS, 1)."""
     signs, reward = value_sign(data), data["next", "reward"]
-    value, after = critic(data)["state_value"], critic(data["next"])["state_value"]
-    delta = reward + signs * after - value
+    value, next_value = critic(data)["state_value"], critic(data["next"])["state_value"]
+    delta = reward + signs * next_value - value
     advantage = torch.zeros_like(delta)
     carried = torch.zeros_like(delta[:, 0])
     for t in reversed(range(delta.shape[1])):
@@ -84,7 +86,7 @@ def add_advantages(data: TensorDictBase, critic: nn.Module) -> None:
 
 
 def train(minutes: float, seed: int) -> ProbabilisticActor:
-    """Train for some minutes, telling how far it is."""
+    """Train for some minutes and print progress."""
     torch.manual_seed(seed)
     env = TokaidoDuoEnv(GAMES)
     env.set_seed(seed)
@@ -104,15 +106,17 @@ def train(minutes: float, seed: int) -> ProbabilisticActor:
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * (1 - spent)
         add_advantages(data, critic)
-        choices = data["action_mask"].sum(-1) > 1  # else there is nothing to learn
+        choices = data["action_mask"].sum(-1) > 1  # forced moves teach nothing
         flat = data[choices].select(
             "observation", "action_mask", "action", "action_log_prob", "advantage", "value_target"
         )
         for _ in range(EPOCHS):
-            for some in torch.split(torch.randperm(len(flat)), MINIBATCH):
-                told = loss(flat[some])
+            for rows in torch.split(torch.randperm(len(flat)), MINIBATCH):
+                losses = loss(flat[rows])
                 optimizer.zero_grad()
-                (told["loss_objective"] + told["loss_critic"] + told["loss_entropy"]).backward()
+                (
+                    losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]
+                ).backward()
                 nn.utils.clip_grad_norm_(loss.parameters(), 0.5)
                 optimizer.step()
         played += frames
@@ -123,12 +127,16 @@ def train(minutes: float, seed: int) -> ProbabilisticActor:
 
 
 def main() -> None:
-    """Train, and play a match."""
+    """Train and play a match."""
     parser = argparse.ArgumentParser(description="Masked PPO by self-play with TorchRL.")
-    parser.add_argument("--minutes", type=float, default=3.0, help="of training")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1, help="of PyTorch, and of games in turn")
-    parser.add_argument("--games", type=int, default=4000, help="of the match at the end, even")
+    parser.add_argument(
+        "--minutes", type=float, default=3.0, help="minutes of training (default: 3)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
+    parser.add_argument("--threads", type=int, default=1, help="threads (default: 1)")
+    parser.add_argument(
+        "--games", type=int, default=4000, help="games of the match, even (default: %(default)s)"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     numba.set_num_threads(min(options.threads, numba.config.NUMBA_NUM_THREADS))
