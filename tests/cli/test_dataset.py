@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from positions import other_board_data, position, shikoku_data, write_board
+from refusals import check_refused
 
 from tokaido_env import Game, raw_env
-from tokaido_env.__main__ import main
 from tokaido_env.cli import dataset, tabular_io
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, SCALES, encode_game
@@ -296,11 +296,7 @@ def test_export__refuses_wrong_files_in_one_line(
 ) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "bytes.npz").write_bytes(b"\xff\xfe{}\n")
-    assert main(["export", str(tmp_path / records), str(tmp_path / out)]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("export: ")
-    assert message in error
-    assert error.count("\n") == 1
+    check_refused(capsys, ["export", str(tmp_path / records), str(tmp_path / out)], message)
     assert {path.name for path in tmp_path.iterdir()} == {"empty", "bytes.npz"}
     assert (tmp_path / "bytes.npz").read_bytes() == b"\xff\xfe{}\n"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import check_refused
 
 from tokaido_env.arena.ladder import LADDER
 from tokaido_env.cli.evaluate import main
@@ -270,11 +271,7 @@ def test_evaluate__refuses_wrong_options_before_any_game(
     capsys: Output, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.setattr("tokaido_env.arena.game_runner.Batch", None)
-    assert main(list(arguments)) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("evaluate: ")
-    assert message in error
-    assert error.count("\n") == 1
+    check_refused(capsys, ["evaluate", *arguments], message)
 
 
 def test_evaluate__refuses_a_single_agent(capsys: Output) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import check_refused
 
 from tokaido_env.cli.evaluate import main
 from tokaido_env.record import load
@@ -206,18 +207,10 @@ def test_compare__refuses_a_curve_without_training_boards(
     ],
 )
 def test_generalise__refuses_wrong_options_in_one_line(
-    capsys: Output,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    arguments: tuple[str, ...],
-    message: str,
+    capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: Any, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["generalise", *arguments]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("evaluate: ")
-    assert message in error
-    assert error.count("\n") == 1
+    check_refused(capsys, ["evaluate", "generalise", *arguments], message)
     assert list(tmp_path.iterdir()) == []
 
 

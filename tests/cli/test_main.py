@@ -1,18 +1,14 @@
 """Tests of `tokaido`: commands, help, errors, replay, features and actions."""
 
-import json
-import os
 import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from positions import other_board_data, write_board
 
 from tokaido_env import FEATURES, Game
 from tokaido_env.__main__ import COMMANDS, main
@@ -21,106 +17,11 @@ from tokaido_env.cli.evaluate import SUBCOMMANDS
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES
-from tokaido_env.record import Forfeit, Record, load, save
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "games.jsonl"
 
 Output = pytest.CaptureFixture[str]
-
-
-def test_replay__prints_every_event_with_round_and_player(capsys: Output) -> None:
-    assert main(["replay", str(GOLDEN), "--game", "4"]) == 0
-    header, *lines, result = capsys.readouterr().out.splitlines()
-    record = load(GOLDEN)[3]
-    assert header == "game 4: random against random, shikoku, seed 1003"
-    assert [line.split()[2] for line in lines] == list(record.events)
-    rounds = [int(line.split()[0]) for line in lines]
-    assert rounds == sorted(rounds)
-    assert (rounds[0], rounds[-1]) == (0, record.rounds)
-    rolls = [number for number, line in zip(rounds, lines, strict=True) if "roll:" in line]
-    assert rolls == list(range(1, record.rounds + 1))
-    assert {line.split()[1] for line in lines} == {"chance", "player_0", "player_1"}
-    assert f"ended after round {record.rounds}, won by player_{record.winner}" in result
-    assert all(str(score["total"]) in result for score in record.scores)
-
-
-def test_replay__prints_every_game(capsys: Output) -> None:
-    assert main(["replay", str(GOLDEN), "--quiet"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in lines[::2]] == [f"game {n}" for n in range(1, 7)]
-    assert len(lines) == 12
-    assert "reached the cap of 200 rounds, nobody wins" in lines[-1]
-
-
-def test_replay__prints_an_unfinished_game(tmp_path: Path, capsys: Output) -> None:
-    save([Game(seed=1).record(["a", "b"])], tmp_path / "games.jsonl")
-    assert main(["replay", str(tmp_path / "games.jsonl")]) == 0
-    assert "unfinished in round 1" in capsys.readouterr().out
-
-
-def forfeited() -> Record:
-    """Return a game forfeited at its first decision."""
-    record = Game(seed=1).record(["a", "b"])
-    seat = Game(seed=1).player
-    why = Forfeit(seat, "crash", "it </script> failed")
-    return replace(record, forfeit=why, end="forfeit", winner=1 - seat)
-
-
-def test_replay__escapes_the_reason_of_a_forfeit(tmp_path: Path, capsys: Output) -> None:
-    games = tmp_path / "games.jsonl"
-    save([forfeited()], games)
-    assert main(["replay", str(games)]) == 0
-    printed = capsys.readouterr().out
-    seat = Game(seed=1).player
-    assert f"ended in round 1, player_{seat} forfeits (crash: it </script> failed)" in printed
-    page = tmp_path / "games.html"
-    assert main(["replay", str(games), "--html", str(page)]) == 0
-    text = page.read_text(encoding="utf-8")
-    assert "it </script> failed" not in text
-    assert text.count(f"{'ab'[seat]} forfeits (crash: it ") >= 2  # in the list, and at the end
-
-
-def test_replay__takes_a_board_file(tmp_path: Path, capsys: Output) -> None:
-    board = write_board(tmp_path / "other.toml", other_board_data())
-    save([Game(board, seed=1).record()], tmp_path / "games.jsonl")
-    assert main(["replay", str(tmp_path / "games.jsonl")]) == 1
-    assert "line 1: board: unknown board 'other'" in capsys.readouterr().err
-    assert main(["replay", str(tmp_path / "games.jsonl"), "--board", str(board)]) == 0
-
-
-def test_replay__names_the_line_of_a_broken_record(tmp_path: Path, capsys: Output) -> None:
-    first, second = GOLDEN.read_text(encoding="utf-8").splitlines()[:2]
-    wrong = json.loads(second)
-    wrong["events"][100] = "pilgrim:swim"
-    path = tmp_path / "games.jsonl"
-    path.write_text(f"{first}\n{json.dumps(wrong)}\n", encoding="utf-8")
-    assert main(["replay", str(path)]) == 1
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith(f"replay: {path}, line 2: event 101 of ")
-    assert printed.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("nowhere.jsonl",), "nowhere.jsonl"),
-        ((str(GOLDEN), "--game", "0"), "--game: expected 1 to 6, got 0"),
-        ((__file__,), "line 1: not a whole line of JSON"),
-        ((str(GOLDEN), "--html", str(GOLDEN)), "games.jsonl: is read too: expected another file"),
-        ((str(GOLDEN), "--gif", str(GOLDEN), "--game", "1"), "games.jsonl: is read too"),
-        ((str(GOLDEN), "--html", os.devnull), "expected a file or nothing, got a device"),
-    ],
-)
-def test_replay__refuses_wrong_files_in_one_line(
-    capsys: Output, arguments: tuple[str, ...], message: str
-) -> None:
-    assert main(["replay", *arguments]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("replay: ")
-    assert message in error
-    assert error.count("\n") == 1
 
 
 def test_export__prints_the_number_of_rows(tmp_path: Path, capsys: Output) -> None:

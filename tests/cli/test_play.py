@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import check_refused
 
 from tokaido_env import Game, record
 from tokaido_env.__main__ import main
@@ -159,11 +160,7 @@ def test_terminal__asks_for_forced_moves_on_request() -> None:
 def test_play__refuses_wrong_options_in_one_line(
     options: list[str], error: str, capsys: Output
 ) -> None:
-    assert main(["play", "--terminal", *options]) == 1
-    err = capsys.readouterr().err
-    assert err.startswith("play: ")
-    assert error in err
-    assert err.count("\n") == 1
+    check_refused(capsys, ["play", "--terminal", *options], error)
 
 
 def test_play__runs_no_code_named_in_a_record(tmp_path: Path, capsys: Output) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from processes import ROOT
+from refusals import check_refused
 from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.cli.evaluate import main
@@ -65,11 +66,7 @@ def test_regret__prints_and_writes_agents_with_differences(
 def test_regret__refuses_wrong_files_in_one_line(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["regret", *words]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("evaluate: ")
-    assert message in error
-    assert error.count("\n") == 1
+    check_refused(capsys, ["evaluate", "regret", *words], message)
 
 
 # Making one

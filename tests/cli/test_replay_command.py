@@ -1,19 +1,27 @@
 """Tests of `tokaido replay`: selection of games, and errors."""
 
+import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from positions import other_board_data, write_board
+from refusals import check_refused
 
-from tokaido_env import record
+from tokaido_env import Game
 from tokaido_env.__main__ import main
+from tokaido_env.record import Forfeit, Record, load, save
 from tokaido_env.web.game_session import Session
 from tokaido_env.web.replay_page import MAX_GAMES
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
 
 Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def games() -> list[record.Record]:
+def games() -> list[Record]:
     """Play games of two agents in both seats."""
     played = []
     for seed in range(6):
@@ -26,9 +34,9 @@ def games() -> list[record.Record]:
 
 
 @pytest.fixture
-def file(tmp_path: Path, games: list[record.Record]) -> Path:
+def file(tmp_path: Path, games: list[Record]) -> Path:
     path = tmp_path / "games.jsonl"
-    record.save(games, path)
+    save(games, path)
     return path
 
 
@@ -38,7 +46,7 @@ def printed_numbers(capsys: Output) -> list[int]:
 
 
 def test_replay__selects_games_by_line_and_loser(
-    file: Path, games: list[record.Record], capsys: Output
+    file: Path, games: list[Record], capsys: Output
 ) -> None:
     asked = ["replay", str(file), "--quiet"]
     for options, numbers in (
@@ -57,10 +65,10 @@ def test_replay__selects_games_by_line_and_loser(
 
 
 def test_replay__refuses_a_page_of_too_many_games(
-    tmp_path: Path, games: list[record.Record], capsys: Output
+    tmp_path: Path, games: list[Record], capsys: Output
 ) -> None:
     file, out = tmp_path / "many.jsonl", tmp_path / "page.html"
-    record.save(games * 20, file)
+    save(games * 20, file)
     assert main(["replay", str(file), "--html", str(out)]) == 1
     err = capsys.readouterr().err
     assert f"expected up to {MAX_GAMES} games, got 120: choose some with --games A-B" in err
@@ -87,10 +95,94 @@ def test_replay__refuses_wrong_options_and_writes_nothing(
     file: Path, options: list[str], error: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.chdir(file.parent)
-    assert main(["replay", str(file), *options]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("replay: ")
-    assert error in captured.err
-    assert captured.err.count("\n") == 1
+    check_refused(capsys, ["replay", str(file), *options], error)
     assert list(file.parent.iterdir()) == [file]
+
+
+# Output
+
+
+def test_replay__prints_every_event_with_round_and_player(capsys: Output) -> None:
+    assert main(["replay", str(GOLDEN), "--game", "4"]) == 0
+    header, *lines, result = capsys.readouterr().out.splitlines()
+    golden = load(GOLDEN)[3]
+    assert header == "game 4: random against random, shikoku, seed 1003"
+    assert [line.split()[2] for line in lines] == list(golden.events)
+    rounds = [int(line.split()[0]) for line in lines]
+    assert rounds == sorted(rounds)
+    assert (rounds[0], rounds[-1]) == (0, golden.rounds)
+    rolls = [number for number, line in zip(rounds, lines, strict=True) if "roll:" in line]
+    assert rolls == list(range(1, golden.rounds + 1))
+    assert {line.split()[1] for line in lines} == {"chance", "player_0", "player_1"}
+    assert f"ended after round {golden.rounds}, won by player_{golden.winner}" in result
+    assert all(str(score["total"]) in result for score in golden.scores)
+
+
+def test_replay__prints_every_game(capsys: Output) -> None:
+    assert main(["replay", str(GOLDEN), "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines[::2]] == [f"game {n}" for n in range(1, 7)]
+    assert len(lines) == 12
+    assert "reached the cap of 200 rounds, nobody wins" in lines[-1]
+
+
+def test_replay__prints_an_unfinished_game(tmp_path: Path, capsys: Output) -> None:
+    save([Game(seed=1).record(["a", "b"])], tmp_path / "games.jsonl")
+    assert main(["replay", str(tmp_path / "games.jsonl")]) == 0
+    assert "unfinished in round 1" in capsys.readouterr().out
+
+
+def forfeited() -> Record:
+    """Return a game forfeited at its first decision."""
+    unfinished = Game(seed=1).record(["a", "b"])
+    seat = Game(seed=1).player
+    why = Forfeit(seat, "crash", "it </script> failed")
+    return replace(unfinished, forfeit=why, end="forfeit", winner=1 - seat)
+
+
+def test_replay__escapes_the_reason_of_a_forfeit(tmp_path: Path, capsys: Output) -> None:
+    games = tmp_path / "games.jsonl"
+    save([forfeited()], games)
+    assert main(["replay", str(games)]) == 0
+    printed = capsys.readouterr().out
+    seat = Game(seed=1).player
+    assert f"ended in round 1, player_{seat} forfeits (crash: it </script> failed)" in printed
+    page = tmp_path / "games.html"
+    assert main(["replay", str(games), "--html", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "it </script> failed" not in text
+    assert text.count(f"{'ab'[seat]} forfeits (crash: it ") >= 2  # in the list, and at the end
+
+
+def test_replay__takes_a_board_file(tmp_path: Path, capsys: Output) -> None:
+    board = write_board(tmp_path / "other.toml", other_board_data())
+    save([Game(board, seed=1).record()], tmp_path / "games.jsonl")
+    assert main(["replay", str(tmp_path / "games.jsonl")]) == 1
+    assert "line 1: board: unknown board 'other'" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path / "games.jsonl"), "--board", str(board)]) == 0
+
+
+def test_replay__names_the_line_of_a_broken_record(tmp_path: Path, capsys: Output) -> None:
+    first, second = GOLDEN.read_text(encoding="utf-8").splitlines()[:2]
+    wrong = json.loads(second)
+    wrong["events"][100] = "pilgrim:swim"
+    path = tmp_path / "games.jsonl"
+    path.write_text(f"{first}\n{json.dumps(wrong)}\n", encoding="utf-8")
+    check_refused(capsys, ["replay", str(path)], f"replay: {path}, line 2: event 101 of ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere.jsonl",), "nowhere.jsonl"),
+        ((str(GOLDEN), "--game", "0"), "--game: expected 1 to 6, got 0"),
+        ((__file__,), "line 1: not a whole line of JSON"),
+        ((str(GOLDEN), "--html", str(GOLDEN)), "games.jsonl: is read too: expected another file"),
+        ((str(GOLDEN), "--gif", str(GOLDEN), "--game", "1"), "games.jsonl: is read too"),
+        ((str(GOLDEN), "--html", os.devnull), "expected a file or nothing, got a device"),
+    ],
+)
+def test_replay__refuses_wrong_files_in_one_line(
+    capsys: Output, arguments: tuple[str, ...], message: str
+) -> None:
+    check_refused(capsys, ["replay", *arguments], message)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import check_refused
 
 from tokaido_env import Game, Record
 from tokaido_env.__main__ import main
@@ -119,19 +120,11 @@ def test_review_page__refuses_reviews_of_other_games() -> None:
     ],
 )
 def test_review__refuses_wrong_options_before_any_work(
-    games: Path,
-    options: list[str],
-    error: str,
-    capsys: Output,
-    monkeypatch: pytest.MonkeyPatch,
+    games: Path, options: list[str], error: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(games.parent)
     before = games.read_bytes()
-    assert main(["review", "games.jsonl", *options]) == 1
-    err = capsys.readouterr().err
-    assert err.startswith("review: ")
-    assert error in err
-    assert err.count("\n") == 1
+    check_refused(capsys, ["review", "games.jsonl", *options], error)
     assert [path.read_bytes() for path in games.parent.iterdir()] == [before]
 
 

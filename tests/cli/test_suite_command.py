@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import check_refused
 
 from tokaido_env.arena.suite import Suite
 from tokaido_env.cli.evaluate import main
@@ -84,11 +85,7 @@ def test_verify__accepts_a_submission_that_compare_tabulates(
 def test_suite__refuses_wrong_options_in_one_line(
     capsys: Output, arguments: tuple[str, ...], message: str
 ) -> None:
-    assert main(list(arguments)) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("evaluate: ")
-    assert message in error
-    assert error.count("\n") == 1
+    check_refused(capsys, ["evaluate", *arguments], message)
 
 
 # The script
