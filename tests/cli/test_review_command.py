@@ -31,7 +31,7 @@ def recorded(seed: int, names: tuple[str, str] = ("a", "b")) -> Record:
 
 
 def reviewed(record: Record) -> Review:
-    return review(replay(record), make("mcts:sims=50"), make("champion"), draws=4)
+    return review(replay(record), make("mcts:sims=50"), make("champion"), chance_samples=4)
 
 
 @pytest.fixture

@@ -56,9 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check_executor(options.executor)
     check_chance_samples(options.chance_samples)
     agents = make(options.judge), make(options.value_agent)
-    asked = ReviewConfig(*agents, options.chance_samples, options.seed)
+    config = ReviewConfig(*agents, options.chance_samples, options.seed)
     board = None if options.board is None else BoardPool.load(options.board)
-    _review(asked, options, board, _count(options, board))
+    _review(config, options, board, _count(options, board))
     return 0
 
 
@@ -103,7 +103,7 @@ def _count(options: argparse.Namespace, board: BoardPool | None) -> int:
 
 
 def _review(
-    asked: ReviewConfig, options: argparse.Namespace, board: BoardPool | None, number: int
+    config: ReviewConfig, options: argparse.Namespace, board: BoardPool | None, number: int
 ) -> None:
     """Review games, print the results, and write files as the reviews arrive."""
     tally, many = ReviewTotals(), number > MANY
@@ -114,13 +114,13 @@ def _review(
         if options.json is not None:
             on_review.append(stack.enter_context(_json_file(options.json)))
         if options.data is not None:
-            on_review.append(stack.enter_context(review_file(options.data, asked)))
+            on_review.append(stack.enter_context(review_file(options.data, config)))
         if options.html is not None:
             on_review.append(lambda _, record, found: on_page.append((record, found)))
         if many:
             finished = stack.enter_context(match_bar("review", number, 0))
             on_review.append(lambda *_: finished(1))
-        _review_all(asked, options, board, on_review)
+        _review_all(config, options, board, on_review)
         if tally.games != number:
             raise ValueError(
                 f"{options.file}: expected {number} games, got {tally.games}: it changed meanwhile"
@@ -136,7 +136,7 @@ def _review(
 
 
 def _review_all(
-    asked: ReviewConfig,
+    config: ReviewConfig,
     options: argparse.Namespace,
     board: BoardPool | None,
     on_review: Sequence[OnReview],
@@ -156,7 +156,7 @@ def _review_all(
             function(line, record, found)
 
     with open_executor(options.executor) as reviewers:
-        review_games(each(), asked, take, reviewers)
+        review_games(each(), config, take, reviewers)
 
 
 # Tables
