@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import cost_of, make
