@@ -1,8 +1,8 @@
-"""Make the pictures of the documentation, again and alike: python docs/make_pictures.py.
+"""Reproducible pictures of the documentation: python docs/make_pictures.py.
 
-The champion plays itself. Drawings of the board are SVG; pages are photographed in Chromium,
-if it is there. `python docs/make_pictures.py family` makes only the sheet of boards of
-the family, `drawings` all drawings and no photograph.
+The champion plays itself. Drawings of the board are SVG; screenshots of pages need Chromium.
+`python docs/make_pictures.py family` makes only the picture of boards of the family, `drawings` all
+drawings without screenshots.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ FOLDER = Path(__file__).resolve().parent / "pictures"
 SEED = 7
 PLAYERS = ("champion", "champion")
 ALL_DICE = 0b111
-DRAWN = range(16)  # numbers of the boards on the sheet
+DRAWN = range(16)  # numbers of the pictured boards
 COLUMNS, CAPTION = 4, 36
 WINDOWS = {"desktop": (1280, 780), "phone": (390, 844)}
 DESKTOP, TALL = {"desktop": (1280, 780)}, {"desktop": (1280, 1500)}
 
 Browser = Any
-Act = Callable[[Browser], object]
+Action = Callable[[Browser], object]
 Windows = dict[str, tuple[int, int]]
 
 
 def main() -> int:
     """Write all pictures; return the exit status."""
     FOLDER.mkdir(exist_ok=True)
-    write_text(FOLDER / "family.svg", sheet() + "\n")
+    write_text(FOLDER / "family.svg", family_picture() + "\n")
     if sys.argv[1:] == ["family"]:
         return 0
     record = played()
     for name, scene in scenes(record).items():
         for theme in ("light", "dark"):
             write_text(FOLDER / f"{name}-{theme}.svg", draw(scene, theme) + "\n")
-    return 0 if sys.argv[1:] == ["drawings"] else photograph(record)
+    return 0 if sys.argv[1:] == ["drawings"] else take_screenshots(record)
 
 
-def sheet(theme: Theme = "auto") -> str:
-    """Draw boards of the family side by side, each at the beginning of a game."""
+def family_picture(theme: Theme = "auto") -> str:
+    """Return a picture of boards of the family at the beginning of a game."""
     *_, width, height = PANELS["island"]
     wide, high = width + 10, height + CAPTION
     islands = []
@@ -98,46 +98,46 @@ def scenes(record: Record) -> dict[str, Scene]:
     return {"opening": opening, "middle": middle.scene("champion"), "end": game.scene()}
 
 
-def photograph(record: Record) -> int:
-    """Photograph the pages in Chromium; return the exit status."""
+def take_screenshots(record: Record) -> int:
+    """Take screenshots of the pages in Chromium; return the exit status."""
     from tokaido_env.web.replay_page import replay_page
 
     page = replay_page([record], agent="champion")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         write_text(path, page)
-        shoot("page", f"{path.as_uri()}#move={len(record.events) // 2}", lambda browser: None)
+        screenshot("page", f"{path.as_uri()}#move={len(record.events) // 2}", lambda browser: None)
         served("play", ["--seed", str(SEED)], ready)
         save([record], Path(folder) / "game.jsonl")
         kept = ["--save", str(Path(folder) / "game.jsonl"), "--advice", "champion:sims=400"]
         served("play-review", kept, reviewed, TALL)
-    served("play-table", ["--physical", "--opponent", "human"], at_dice, DESKTOP)
-    served("play-differs", ["--seed", str(SEED)], differs, DESKTOP)
-    served("play-board", ["--seed", str(SEED)], own_board, TALL)
+    served("play-physical", ["--physical", "--opponent", "human"], at_dice, DESKTOP)
+    served("play-edit-position", ["--seed", str(SEED)], edit_position, DESKTOP)
+    served("play-correct-board", ["--seed", str(SEED)], correct_board, TALL)
     return 0
 
 
-def served(name: str, options: list[str], act: Act, windows: Windows | None = None) -> None:
-    """Photograph the page of a game that the command serves."""
+def served(name: str, options: list[str], action: Action, windows: Windows | None = None) -> None:
+    """Take screenshots of the play page, served by the command."""
     command = [sys.executable, "-m", "tokaido_env", "play", "--no-browser", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        shoot(name, server.stdout.readline().strip(), act, windows or WINDOWS)
+        screenshot(name, server.stdout.readline().strip(), action, windows or WINDOWS)
     finally:
         server.terminate()
 
 
-# What is done before a picture is taken
+# Actions before a screenshot
 
 
-def find(browser: Browser, what: str) -> Any:
-    """Return the first element that a selector finds, once it is there."""
+def find(browser: Browser, selector: str) -> Any:
+    """Wait for the first element of a selector and return it."""
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 
     wait = WebDriverWait(browser, 120, poll_frequency=0.05)
-    return wait.until(lambda one: one.find_elements(By.CSS_SELECTOR, what))[0]
+    return wait.until(lambda one: one.find_elements(By.CSS_SELECTOR, selector))[0]
 
 
 def ready(browser: Browser) -> None:
@@ -146,40 +146,41 @@ def ready(browser: Browser) -> None:
 
 
 def reviewed(browser: Browser) -> None:
-    """Ask for the review of the game, and look at the worst decision."""
-    find(browser, ".review-it:enabled").click()
+    """Review the game and show the worst decision."""
+    find(browser, ".review-game:enabled").click()
     find(browser, ".review li button").click()
-    find(browser, ".past:not([hidden])")
+    find(browser, ".history:not([hidden])")
 
 
 def at_dice(browser: Browser) -> None:
-    """Tell what the set-up brought, up to the first roll."""
+    """Enter the outcomes of the set-up, up to the first roll."""
     for number in range(12, 23):
         find(browser, ".choices button").click()
         find(browser, f".log li:nth-child({number - 11})")
     find(browser, ".dice button").click()
 
 
-def differs(browser: Browser) -> None:
-    """Ask for a position that cannot be."""
+def edit_position(browser: Browser) -> None:
+    """Enter an impossible position."""
     ready(browser)
-    find(browser, ".differs").click()
+    find(browser, ".edit-position").click()
     find(browser, "[aria-label=coins]").send_keys("99")
     find(browser, ".done").click()
     find(browser, ".at-fault")
 
 
-def own_board(browser: Browser) -> None:
+def correct_board(browser: Browser) -> None:
     """Compare tables of the board."""
     ready(browser)
-    find(browser, ".my-board").click()
-    for table, said in ((2, "same"), (3, "same"), (7, "different"), (10, "different")):
-        place = f".tables fieldset:nth-of-type({table}) > select option[value={said}]"
+    find(browser, ".correct-board").click()
+    results = ((2, "matches"), (3, "matches"), (7, "differs"), (10, "differs"))
+    for table, result in results:
+        place = f".tables fieldset:nth-of-type({table}) > select option[value={result}]"
         find(browser, place).click()
 
 
-def shoot(name: str, address: str, act: Act, windows: Windows = WINDOWS) -> None:
-    """Photograph a page in windows, each after something was done in it."""
+def screenshot(name: str, address: str, action: Action, windows: Windows = WINDOWS) -> None:
+    """Take screenshots of a page in windows, each after an action."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -192,7 +193,7 @@ def shoot(name: str, address: str, act: Act, windows: Windows = WINDOWS) -> None
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
             browser.get("about:blank")
             browser.get(address)
-            act(browser)
+            action(browser)
             browser.save_screenshot(str(FOLDER / f"{name}-{window}.png"))
     finally:
         browser.quit()
