@@ -1,4 +1,4 @@
-"""The drawing of a position for a terminal: what it shows, where, and that it fits."""
+"""Tests of render/ansi.py and render/ansi_map.py: contents and layout of text pictures."""
 
 import itertools
 import json
@@ -45,7 +45,7 @@ def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def seen(board: Board) -> list[Position]:
-    """Positions of random games, every phase among them."""
+    """Positions of random games, with every phase."""
     some: list[Position] = []
     for seed in range(9):
         played = random_walk(seed, 10_000, board).trajectory()
@@ -68,7 +68,7 @@ def drawn(board: Board, one: Position, like: Position | None = None, *, color: b
     return draw(replace(scene, position=one), color=color)
 
 
-def test_drawings_fit_the_terminal_and_colour_changes_no_sign(
+def test_draw__fits_the_terminal_with_and_without_colour(
     board: Board, seen: list[Position], drawings: list[str]
 ) -> None:
     for one, drawing in zip(seen, drawings, strict=True):
@@ -89,16 +89,16 @@ def test_drawings_fit_the_terminal_and_colour_changes_no_sign(
 
 
 @pytest.mark.parametrize("name", ["\x1b[2J\n\tevil", "四国" * 40, "long " * 40])
-def test_a_board_may_have_any_name(name: str) -> None:
+def test_draw__accepts_any_board_name(name: str) -> None:
     lines = drawn(Board.load(), position(board=name), position()).split("\n")
     assert len(lines) == HEIGHT
     assert all(line.isprintable() and len(line) <= WIDTH for line in lines)
 
 
-# It shows everything
+# Contents
 
 
-def test_a_position_in_full() -> None:
+def test_draw__shows_a_whole_position() -> None:
     one = position(
         phase="EFFECT",
         player=1,
@@ -163,23 +163,21 @@ IN_FULL = """
 """
 
 
-def test_different_positions_draw_differently(seen: list[Position], drawings: list[str]) -> None:
+def test_draw__differs_for_different_positions(seen: list[Position], drawings: list[str]) -> None:
     assert len(set(drawings)) == len({json.dumps(one) for one in seen})
 
 
-def test_each_fact_changes_the_drawing(
-    board: Board, seen: list[Position], drawings: list[str]
-) -> None:
-    """Put what stands there in another position of a game in its place."""
+def test_draw__shows_each_value(board: Board, seen: list[Position], drawings: list[str]) -> None:
+    """Replace each value with one from another position; the picture must change."""
     known: defaultdict[str, list[Any]] = defaultdict(list)
     for one in seen:
-        for where, value in facts(one):
+        for where, value in values_of(one):
             known[where].append(value)
     rng, tried = random.Random(0), set()
     for phase in Phase.__members__:
         chosen = rng.choice([k for k, one in enumerate(seen) if one["phase"] == phase])
         one = seen[chosen]
-        for where, old in facts(one):
+        for where, old in values_of(one):
             others = [value for value in known[where] if value not in (old, "OVER")]
             unseen = {"end_triggered": one["end"], "dice_left": not one["dice"]}
             if others and not unseen.get(where):
@@ -189,17 +187,17 @@ def test_each_fact_changes_the_drawing(
     assert len(tried) > 60
 
 
-def facts(data: Any, where: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield where each fact of a position is, as `changed` takes it, and what stands there."""
+def values_of(data: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the key of each value, as for `changed`, and the value."""
     if isinstance(data, dict) or where == "players":
         for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from facts(value, f"{where}.{key}" if where else str(key))
+            yield from values_of(value, f"{where}.{key}" if where else str(key))
     else:
         yield where, data
 
 
 @pytest.mark.parametrize(
-    ("end", "coins", "told"),
+    ("end", "coins", "result"),
     [
         ("triggers", (3, 3), "shared victory, 9 : 9"),
         ("triggers", (2, 3), "player_1 wins, 9 : 9"),
@@ -207,58 +205,56 @@ def facts(data: Any, where: str = "") -> Iterator[tuple[str, Any]]:
         ("cap", (3, 2), "nobody wins"),
     ],
 )
-def test_the_result_of_equal_points(end: str, coins: tuple[int, int], told: str) -> None:
+def test_draw__shows_the_result(end: str, coins: tuple[int, int], result: str) -> None:
     temple, last = (9, 1) if end == "triggers" else (1, 200)
     mine, theirs = ({"coins": number, "temple": temple} for number in coins)
     over = position(phase="OVER", left=[], end=end, round=last, mine=mine, theirs=theirs)
-    assert told in drawn(Board.load(), over)
+    assert result in drawn(Board.load(), over)
 
 
-# The island is the board's
+# The map
 
 
-STEPS = {1: (0, -1), 2: (1, 0), 4: (0, 1), 8: (-1, 0)}  # as the signs of lines say
+STEPS = {1: (0, -1), 2: (1, 0), 4: (0, 1), 8: (-1, 0)}  # bits of lines
 BACK = {1: 4, 2: 8, 4: 1, 8: 2}
 Cell = tuple[int, int]
 
 
-def ahead(cell: Cell, heading: int) -> Cell:
+def step(cell: Cell, heading: int) -> Cell:
     return cell[0] + STEPS[heading][0], cell[1] + STEPS[heading][1]
 
 
-def test_everything_stands_where_the_map_has_it(
-    board: Board, seen: list[Position], drawings: list[str]
-) -> None:
-    chart = terminal_map_of(board)
+def test_draw__follows_the_map(board: Board, seen: list[Position], drawings: list[str]) -> None:
+    layout = terminal_map_of(board)
     lines = dict(zip(range(1, 16), "╵╶╰╷│╭├╴╯─┴╮┤┬┼", strict=True))
-    stations = {cell for cell, _ in chart.stations}
+    stations = {cell for cell, _ in layout.stations}
     marks = {*stations, (15, 4)}  # and the arrow that shows the direction
     for one, drawing in zip(seen, drawings, strict=True):
         rows = [line.ljust(WIDTH) for line in drawing.split("\n")]
-        hidden = {cell for site in chart.areas.values() for cell in cells(*site)}
-        for (x, y), line in chart.lines.items():
+        hidden = {cell for site in layout.areas.values() for cell in cells(*site)}
+        for (x, y), line in layout.lines.items():
             assert rows[y][x] == lines[line] or (x, y) in marks | hidden
         for number, town in enumerate(board.stations):
-            (x, y), _ = chart.stations[number]
+            (x, y), _ = layout.stations[number]
             around = "".join(row[max(0, x - 16) : x + 13] for row in rows[y - 2 : y + 3])
             assert town not in COASTAL_TOWNS or town in around
         for player, (pilgrim, merchant, artist) in zip(one["players"], PAWNS, strict=True):
-            x, y = chart.stations[player["pilgrim"]][0]
+            x, y = layout.stations[player["pilgrim"]][0]
             assert rows[y][x] == pilgrim
             town = player["merchant"]
             if town in COASTAL_TOWNS:
-                x, y = chart.stations[board.stations.index(town)][0]
+                x, y = layout.stations[board.stations.index(town)][0]
                 assert rows[y][x] == merchant
             else:
-                x, y = chart.towns[town]
+                x, y = layout.towns[town]
                 assert rows[y + 1][x + 2 : x + 4] == town
                 assert merchant in rows[y + 1][x + 8 : x + 10]
-            x, y = chart.areas[player["artist"]][0]
+            x, y = layout.areas[player["artist"]][0]
             assert rows[y][x : x + 2] == player["artist"]
             assert artist in rows[y][x + 3 : x + 5]
 
 
-def test_stations_run_clockwise_along_the_coast(board: Board) -> None:
+def test_terminal_map__has_stations_clockwise(board: Board) -> None:
     cells = [cell for cell, _ in terminal_map_of(board).stations]
     assert len(set(cells)) == len(board.stations)
     angles = [math.atan2((y - 12) * 2, x - 49.5) for x, y in cells]
@@ -266,49 +262,49 @@ def test_stations_run_clockwise_along_the_coast(board: Board) -> None:
     assert sum(turns) == pytest.approx(math.tau)
 
 
-def test_routes_lead_where_the_board_says(board: Board) -> None:
-    chart = terminal_map_of(board)
-    places = {cell: town for town, at in chart.towns.items() for cell in cells(at, (12, 3))}
-    places |= {cell: board.stations[i] for i, (cell, _) in enumerate(chart.stations)}
+def test_terminal_map__connects_the_towns_of_routes(board: Board) -> None:
+    layout = terminal_map_of(board)
+    places = {cell: town for town, at in layout.towns.items() for cell in cells(at, (12, 3))}
+    places |= {cell: board.stations[i] for i, (cell, _) in enumerate(layout.stations)}
     routes = set()
     for start, town in places.items():
         for heading in STEPS if town in MOUNTAINS else ():
-            cell = ahead(start, heading)
-            if not chart.lines.get(start, 0) & heading or places.get(cell) == town:
+            cell = step(start, heading)
+            if not layout.lines.get(start, 0) & heading or places.get(cell) == town:
                 continue
             while cell not in places:
-                heading = chart.lines[cell] - BACK[heading]
-                cell = ahead(cell, heading)
+                heading = layout.lines[cell] - BACK[heading]
+                cell = step(cell, heading)
             routes.add(frozenset((town, places[cell])))
     assert routes == {frozenset(route) for route in board.routes}
 
 
-def test_areas_lie_between_their_towns(board: Board) -> None:
-    chart = terminal_map_of(board)
+def test_terminal_map__has_areas_between_their_towns(board: Board) -> None:
+    layout = terminal_map_of(board)
     towns = [board.stations.index(town) for town in COASTAL_TOWNS]
     for index, area in enumerate(AREAS):
-        reached, edge = set(), {chart.areas[area][0]}
-        while edge:  # the land that the name sees without crossing a line
+        reached, edge = set(), {layout.areas[area][0]}
+        while edge:  # the land around the name up to the lines
             reached |= edge
-            edge = {ahead(cell, h) for cell in edge for h in STEPS} - reached - chart.lines.keys()
-        seen = [i for i, (at, inland) in enumerate(chart.stations) if ahead(at, inland) in reached]
+            edge = {step(cell, h) for cell in edge for h in STEPS} - reached - layout.lines.keys()
+        seen = [i for i, (at, inland) in enumerate(layout.stations) if step(at, inland) in reached]
         end = [*towns, len(board.stations)][index + 1]
         assert [i for i in seen if i not in towns] == list(range(towns[index] + 1, end))
 
 
-def test_maps_of_drawn_boards_write_no_cell_twice() -> None:
-    """A name of an area may hide a cell or two of a route where there is no other room."""
+def test_terminal_map__uses_no_cell_twice() -> None:
+    """The name of an area may hide one or two cells of a route."""
     numbers = (1, 3, 5, 28)
     hidden = 0
     for number in numbers:
-        chart = terminal_map_of(Board.generate(number))
-        towns = [(corner, (12, 3)) for corner in chart.towns.values()]
+        layout = terminal_map_of(Board.generate(number))
+        towns = [(corner, (12, 3)) for corner in layout.towns.values()]
         taken = [cell for corner, size in towns for cell in cells(corner, size)]
-        names = [cell for corner, size in chart.areas.values() for cell in cells(corner, size)]
+        names = [cell for corner, size in layout.areas.values() for cell in cells(corner, size)]
         assert len(set(taken + names)) == len(taken + names), number
-        assert not {cell for cell, _ in chart.stations} & {*taken, *names}, number
-        assert chart.flaws < 4, number  # no crossing, which counts 1,000
-        hidden += len(chart.lines.keys() & {*names})
+        assert not {cell for cell, _ in layout.stations} & {*taken, *names}, number
+        assert layout.flaws < 4, number  # no crossing, which counts 1,000
+        hidden += len(layout.lines.keys() & {*names})
     assert hidden <= len(numbers) / 4
 
 

@@ -1,23 +1,19 @@
-"""The drawn board: what it shows of a position, where, and that any board draws."""
+"""Tests of render/svg.py: contents of pictures, themes and files."""
 
 import itertools
-import math
 import pathlib
 import random
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from positions import other_board_data, write_board
 
 from tokaido_env import Board, Game
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.core.state import Phase
-from tokaido_env.render import map_layout
-from tokaido_env.render.ansi_map import terminal_map_of
 from tokaido_env.render.map_layout import MapLayout, Point, map_layout_of
 from tokaido_env.render.scene import choices_of, place_of, scene_of
 from tokaido_env.render.style import THEMES, style
@@ -30,7 +26,7 @@ HOSTILE = "</title></svg><script>alert('1')</script>&\""
 
 
 def played(moves: int, seed: int = 5, board: str | Board = "shikoku") -> Game:
-    """A game after some random decisions; it passes only when it must."""
+    """Return a game after random decisions, without voluntary passes."""
     game, luck = Game(board, seed=seed), random.Random(seed)
     for _ in range(moves):
         if game.is_over:
@@ -41,7 +37,7 @@ def played(moves: int, seed: int = 5, board: str | Board = "shikoku") -> Game:
 
 
 def first_pick(game: Game) -> Game:
-    """Go on to the first pick of a round, where all dice are left."""
+    """Play to the first choice of a round, with all dice available."""
     while game.phase != Phase.MOVE or len(game.to_dict()["dice_left"]) < 3:
         game.play(game.legal_actions()[0])
     return game
@@ -55,95 +51,14 @@ def texts(svg: str) -> list[str]:
     return ["".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-@pytest.fixture(scope="module")
-def mapped(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> list[tuple[Board, MapLayout]]:
-    """Boards of all kinds with their maps; `pytest --games 20000` draws many more."""
-    path = tmp_path_factory.mktemp("mapped") / "other.toml"
-    drawn = range(max(12, pytestconfig.getoption("games") // 100))
-    every = [
-        *map(Board.load, built_in_boards()),
-        Board.load(write_board(path, other_board_data())),
-        *(Board.generate(number) for number in (193, *drawn)),  # a crowded one first
-    ]
-    return [(board, map_layout_of(board)) for board in every]
-
-
 def sites_of(board: Board, layout: MapLayout) -> dict[str, Point]:
-    """Where all towns are."""
+    """Return the points of all towns."""
     places = {town: layout.stations[board.stations.index(town)] for town in COASTAL_TOWNS}
     return places | dict(layout.towns)
 
 
-def nearest(some: Iterable[Point], others: Iterable[Point]) -> float:
-    """How far apart the nearest two of some points and others are."""
-    return min(math.dist(*pair) for pair in itertools.product(some, others) if len({*pair}) > 1)
-
-
-def from_segment(point: Point, start: Point, end: Point) -> float:
-    """How far a point is from a line between two others."""
-    (px, py), (ax, ay), (bx, by) = point, start, end
-    square = (bx - ax) ** 2 + (by - ay) ** 2
-    along = ((px - ax) * (bx - ax) + (py - ay) * (by - ay)) / square
-    along = min(max(along, 0), 1)
-    return math.dist(point, (ax + along * (bx - ax), ay + along * (by - ay)))
-
-
-def test_every_board_has_a_map_on_which_nothing_meets(
-    mapped: list[tuple[Board, MapLayout]],
-) -> None:
-    for board, layout in mapped:
-        assert len(layout.stations) == len(board.stations)
-        towns, areas = layout.towns.values(), layout.areas.values()
-        assert nearest(layout.stations, layout.stations) > 28, board.name  # radii 13 and 15
-        assert nearest(towns, towns) > 56, board.name  # hills 48 wide, a name below
-        assert nearest(towns, layout.stations) > 55, board.name
-        assert nearest(towns, areas) > 42, board.name  # a sign of radius 15
-        for x, y in layout.stations:
-            assert 55 < x < map_layout.WIDTH - 55, board.name  # room for tokens in the sea
-            assert 55 < y < map_layout.HEIGHT - 55, board.name
-
-
-def test_routes_keep_clear_of_other_towns_stations_and_signs(
-    mapped: list[tuple[Board, MapLayout]],
-) -> None:
-    for board, layout in mapped:
-        places = sites_of(board, layout)
-        for route in board.routes:
-            ends = [places[town] for town in route]
-            for town, site in layout.towns.items():
-                assert town in route or from_segment(site, *ends) > 36, (board.name, town)
-            for name, site in zip(board.stations, layout.stations, strict=True):
-                assert name in route or from_segment(site, *ends) > 24, (board.name, route)
-            for area, site in layout.areas.items():
-                assert from_segment(site, *ends) > 23, (board.name, area)
-
-
-def test_routes_do_not_cross_and_areas_hold_their_middles(
-    mapped: list[tuple[Board, MapLayout]],
-) -> None:
-    for board, layout in mapped:
-        places = sites_of(board, layout)
-        for one, other in itertools.combinations(board.routes, 2):
-            roads = [Path([places[a], places[b]]) for a, b in (one, other)]
-            assert {*one} & {*other} or not roads[0].intersects_path(roads[1]), board.name
-        for area, other in itertools.product(AREAS, AREAS):
-            inside = Path(layout.outlines[other]).contains_point(layout.areas[area])
-            assert inside == (area == other), (board.name, area, other)
-
-
-def test_artists_stand_in_their_areas_and_apart(mapped: list[tuple[Board, MapLayout]]) -> None:
-    for board, layout in mapped:
-        for area, stands in layout.pawns.items():
-            assert math.dist(*stands) > 22, board.name  # pawns of radius 11
-            for stand in stands:
-                assert Path(layout.outlines[area]).contains_point(stand), (board.name, area)
-                assert 22 < math.dist(stand, layout.areas[area]) < 55, (board.name, area)
-
-
 @pytest.mark.parametrize("moves", [20, 90, 400])
-def test_every_thing_of_a_position_has_a_title(moves: int) -> None:
+def test_draw__has_a_title_for_everything(moves: int) -> None:
     game = played(moves)
     found = titles(draw(game.scene()))
     position = game.to_dict()
@@ -169,7 +84,7 @@ def test_every_thing_of_a_position_has_a_title(moves: int) -> None:
         assert f"area {area}, {icon}" in found
 
 
-def test_legal_destinations_are_where_the_characters_come_to_stand() -> None:
+def test_choices__are_marked_at_their_destinations() -> None:
     game = first_pick(played(33))
     marks = [title for title in titles(draw(game.scene())) if title.startswith("legal: ")]
     *places, everything = marks  # the list of all actions is drawn last
@@ -185,7 +100,7 @@ def test_legal_destinations_are_where_the_characters_come_to_stand() -> None:
         assert place_of(game.board, player, character) == choice.place
 
 
-def test_the_last_step_is_the_newest_move_of_a_character() -> None:
+def test_scene__has_the_newest_move() -> None:
     game, luck = Game(seed=4), random.Random(4)
     assert game.scene().last is None
     moved, repeated = None, 0
@@ -205,7 +120,7 @@ def test_the_last_step_is_the_newest_move_of_a_character() -> None:
             repeated += phase == Phase.REPEAT
 
 
-def test_the_line_of_a_merchant_runs_along_routes() -> None:
+def test_draw__shows_a_merchants_move_along_routes() -> None:
     seen = 0
     for seed in range(3):
         game = Game(seed=seed)
@@ -227,16 +142,7 @@ def test_the_line_of_a_merchant_runs_along_routes() -> None:
     assert seen > 5
 
 
-def test_c1_is_in_the_north_west_of_both_drawings(mapped: list[tuple[Board, MapLayout]]) -> None:
-    for board, layout in mapped[: len(built_in_boards())]:
-        drawn, written = layout.stations, [cell for cell, _ in terminal_map_of(board).stations]
-        for stations in (drawn, written):
-            for axis in (0, 1):
-                where = [station[axis] for station in stations]
-                assert 2 * where[0] <= min(where) + max(where), board.name
-
-
-def test_an_agent_is_asked_for_shares_and_a_value() -> None:
+def test_draw__shows_an_agents_probabilities_and_value() -> None:
     game = played(33)
     scene = game.scene("mcts:sims=50")
     assert sum(choice.probability or 0 for choice in scene.choices) == pytest.approx(1)
@@ -250,18 +156,18 @@ def test_an_agent_is_asked_for_shares_and_a_value() -> None:
     assert [choice.probability for choice in silent.choices].count(1.0) == 1
     assert silent.value is None
     shares = [word for text in texts(draw(silent)) for word in text.split() if word.endswith("%")]
-    assert shares == ["100%", "100%"]  # on the island and in the list: of what it does alone
+    assert shares == ["100%", "100%"]  # on the island and in the list, for its only choice
 
 
-def boxes_of(svg: str, title: str) -> Iterator[tuple[float, float]]:
-    """Where the things are whose title begins so."""
+def places_of(svg: str, title: str) -> Iterator[tuple[float, float]]:
+    """Return the points of objects with a title that starts with `title`."""
     found = re.findall(rf'translate\(([\d.-]+) ([\d.-]+)\)" class=""><title>{title}', svg)
     return ((float(x), float(y)) for x, y in found)
 
 
 @pytest.mark.parametrize("board", [*built_in_boards(), "family:3", "family:4"])
-def test_letters_of_choices_lie_on_no_boutique(board: str) -> None:
-    """Of all coastal towns at once: a letter is 10 high, with a share at most 48 wide."""
+def test_draw__keeps_initials_off_boutiques(board: str) -> None:
+    """For all coastal towns at once; an initial is 10 high, with a percentage at most 48 wide."""
     game = first_pick(Game(board, seed=3))
     scene = game.scene("random")
     towns = [game.board.stations.index(town) for town in COASTAL_TOWNS]
@@ -269,7 +175,7 @@ def test_letters_of_choices_lie_on_no_boutique(board: str) -> None:
     parts = panels_of(replace(scene, choices=choices))["island"]
     letters = re.findall(r'x="([\d.-]+)" y="([\d.-]+)"', parts["letters"])
     assert len(letters) == len(towns) == 8
-    boutiques = [at for part in parts.values() for at in boxes_of(part, "boutique")]
+    boutiques = [at for part in parts.values() for at in places_of(part, "boutique")]
     assert len(boutiques) == 8
     for x, y in ((float(x), float(y)) for x, y in letters):
         for left, top in boutiques:
@@ -277,8 +183,8 @@ def test_letters_of_choices_lie_on_no_boutique(board: str) -> None:
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-def test_a_long_name_ends_before_what_stands_beside_it(seat: int) -> None:
-    """At 11 units a sign, more than bold letters have: before the pill, and in half of the bar."""
+def test_draw__shortens_long_names(seat: int) -> None:
+    """At 11 units a letter, more than bold ones have, names end before the next object."""
     game = first_pick(played(33))
     names = ("champion:sims=400,chance=sampled", "policy:runs/a-long-folder/best")
     scene = replace(game.scene(), names=names, value=-1.0)
@@ -291,7 +197,7 @@ def test_a_long_name_ends_before_what_stands_beside_it(seat: int) -> None:
 
 
 @pytest.mark.parametrize("name", [HOSTILE, "\x00", "\x1b[31m", "\ud800", "\ufffe", "名前"])
-def test_any_name_makes_a_picture_that_can_be_read(name: str) -> None:
+def test_draw__accepts_any_name(name: str) -> None:
     game = played(10)
     svg = draw(scene_of(game.board, game.states, names=(name, "b")))
     assert any(text.startswith(name[:1] if name.isprintable() else "\ufffd") for text in texts(svg))
@@ -300,7 +206,7 @@ def test_any_name_makes_a_picture_that_can_be_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_a_theme_styles_only_its_own_pictures(theme: str) -> None:
+def test_theme__styles_only_its_pictures(theme: str) -> None:
     svg = draw(played(10).scene(), theme)  # type: ignore[arg-type]
     assert f'class="tokaido tokaido-{theme}"' in svg
     rules = re.sub(r"@media[^{]*\{", "", style(theme))  # type: ignore[arg-type]
@@ -309,7 +215,7 @@ def test_a_theme_styles_only_its_own_pictures(theme: str) -> None:
         draw(played(10).scene(), "blue")  # type: ignore[arg-type]
 
 
-def test_a_game_shows_itself(tmp_path: pathlib.Path) -> None:
+def test_show__returns_the_picture_of_a_game(tmp_path: pathlib.Path) -> None:
     game = played(33)
     picture = game.show()
     assert game._repr_svg_() == picture.svg == picture._repr_svg_()
@@ -320,7 +226,7 @@ def test_a_game_shows_itself(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["board.png", "board", "board.svg.gz"])
-def test_a_picture_is_saved_as_svg_only(
+def test_save__refuses_other_file_endings(
     name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

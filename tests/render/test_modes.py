@@ -1,4 +1,4 @@
-"""Environments as pixels and in a window, recorded games as animations."""
+"""Tests of render/modes.py: environments as pixels, as text and in a window."""
 
 import copy
 import pickle
@@ -15,14 +15,12 @@ from gymnasium.wrappers import RecordVideo
 from pettingzoo.utils import wrappers
 from positions import shikoku_data, write_board
 
-from tokaido_env import Game, env
-from tokaido_env.__main__ import main
+from tokaido_env import env
 from tokaido_env.boards.board import Board
 from tokaido_env.gym import TokaidoDuoEnv
-from tokaido_env.record import save
 from tokaido_env.render import modes, raster
-from tokaido_env.render.raster import frames_of, rasterise, write_gif
-from tokaido_env.render.scene import Scene, scene_of
+from tokaido_env.render.raster import rasterise
+from tokaido_env.render.scene import scene_of
 from tokaido_env.render.svg import draw
 
 for needed in ("resvg_py", "matplotlib"):
@@ -30,7 +28,7 @@ for needed in ("resvg_py", "matplotlib"):
 images = pytest.importorskip("PIL.Image")
 pygame = pytest.importorskip("pygame")
 
-MARK = (0xD5, 0x5E, 0x00)  # what legal destinations are ringed with in the light theme
+MARK = (0xD5, 0x5E, 0x00)  # colour of legal destinations in the light theme
 
 Pixels = npt.NDArray[np.uint8]
 Make = Callable[..., Any]
@@ -38,7 +36,7 @@ Make = Callable[..., Any]
 
 @pytest.fixture(params=["pettingzoo", "gymnasium"])
 def make(request: pytest.FixtureRequest) -> Make:
-    """Makes an environment of either library."""
+    """Constructor of an environment of either library."""
     if request.param == "pettingzoo":
         return env
     return lambda **options: TokaidoDuoEnv("random", seat=0, **options)
@@ -57,36 +55,10 @@ def step(e: Any) -> None:
     e.step(int(mask.argmax()))
 
 
-def svg(inside: str, width: int = 10, height: int = 4) -> str:
-    size = f'viewBox="0 0 {width} {height}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{inside}</svg>'
-
-
 # Pixels
 
 
-def test_colours_are_where_the_picture_has_them() -> None:
-    pixels = rasterise(svg('<rect width="5" height="2" fill="#d55e00"/>'), 20)
-    assert pixels.shape == (8, 20, 3)
-    assert pixels.dtype == np.uint8
-    expected = np.full((8, 20, 3), 255)
-    expected[:4, :10] = MARK
-    assert pixels.tolist() == expected.tolist()
-
-
-def test_text_needs_no_font_of_the_machine() -> None:
-    """A full block is a block, whatever font was asked for; bold letters have more ink."""
-    text = '<text x="0" y="9" font-size="10" font-family="No Such Font" {}>{}</text>'
-    block = rasterise(svg(text.format("", "\u2588"), 10, 12), 50)
-    assert (block[10:40, 5:20] == 0).all()
-    ink = [
-        255 - int(rasterise(svg(text.format(weight, "Tokaido"), 60, 12), 240).mean())
-        for weight in ("", 'font-weight="700"')
-    ]
-    assert 0 < ink[0] < ink[1]
-
-
-def test_an_environment_gives_pixels(make: Make) -> None:
+def test_rgb_array__returns_pixels_of_the_position(make: Make) -> None:
     e = make(render_mode="rgb_array")
     e.reset(seed=3)
     first = e.render()
@@ -100,8 +72,8 @@ def test_an_environment_gives_pixels(make: Make) -> None:
     assert (twin.render() == first).all()
 
 
-def test_the_newest_move_is_shown() -> None:
-    """With PettingZoo, where it is the only one since the picture before."""
+def test_rgb_array__shows_the_newest_move() -> None:
+    """With PettingZoo, as there each step has a picture."""
     e = env(render_mode="rgb_array")
     e.reset(seed=3)
     step(e)
@@ -109,7 +81,7 @@ def test_the_newest_move_is_shown() -> None:
     assert (e.render() != without).any()
 
 
-def test_players_of_gymnasium_are_called_what_they_are() -> None:
+def test_rgb_array__names_the_learner_and_the_opponent() -> None:
     for seat, names in ((0, ("learner", "greedy")), (1, ("greedy", "learner"))):
         e = TokaidoDuoEnv("greedy", seat=seat, render_mode="rgb_array")
         e.reset(seed=3)
@@ -118,7 +90,7 @@ def test_players_of_gymnasium_are_called_what_they_are() -> None:
 
 
 @pytest.mark.parametrize("missing", ["resvg_py", "PIL.Image", "matplotlib", "pygame"])
-def test_a_missing_package_is_named_with_the_remedy(
+def test_missing_package__is_named_with_the_remedy(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raster._font_files.cache_clear()
@@ -126,7 +98,7 @@ def test_a_missing_package_is_named_with_the_remedy(
     e: Any = env(render_mode="human" if missing == "pygame" else "rgb_array")
     package = missing.partition(".")[0]
     remedy = rf"^pictures need {package}: pip install '\.\[render\]'$"
-    with pytest.raises(ModuleNotFoundError, match=remedy):  # noqa: PT012  which shows, differs
+    with pytest.raises(ModuleNotFoundError, match=remedy):  # noqa: PT012  either call raises
         e.reset(seed=3)
         e.render()
 
@@ -143,7 +115,7 @@ def test_a_missing_package_is_named_with_the_remedy(
         ({"NO_COLOR": "1"}, False),
     ],
 )
-def test_text_has_colours_on_a_terminal_unless_it_says_otherwise(
+def test_ansi__has_colours_on_a_terminal_that_allows_them(
     settings: dict[str, str], colours: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for key in ("TERM", "NO_COLOR"):
@@ -162,14 +134,14 @@ def test_text_has_colours_on_a_terminal_unless_it_says_otherwise(
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A desktop that nobody sees."""
+    """Display without a screen."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     yield
     pygame.display.quit()
 
 
 class Clock:
-    """Time that passes only while somebody waits for it."""
+    """Clock that advances only during `sleep`."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -192,7 +164,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def on_screen() -> Pixels:
+def shown_pixels() -> Pixels:
     surface = pygame.display.get_surface()
     assert surface is not None
     return pygame.surfarray.array3d(surface).swapaxes(0, 1)
@@ -203,16 +175,16 @@ def press_close() -> None:
 
 
 @pytest.mark.usefixtures("screen")
-def test_the_window_shows_every_step(make: Make, clock: Clock) -> None:
+def test_window__shows_every_step(make: Make, clock: Clock) -> None:
     e, twin = make(render_mode="human"), make(render_mode="rgb_array")
     e.reset(seed=3)
     twin.reset(seed=3)
     for _ in range(3):
-        assert (on_screen() == twin.render()).all()
+        assert (shown_pixels() == twin.render()).all()
         step(e)
         step(twin)
     assert e.render() is None
-    assert (on_screen() == twin.render()).all()
+    assert (shown_pixels() == twin.render()).all()
     assert pygame.display.get_caption()[0] == "Tokaido Duo"
     e.close()
     assert not pygame.display.get_init()
@@ -220,23 +192,23 @@ def test_the_window_shows_every_step(make: Make, clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("screen")
-def test_a_picture_stays_for_its_time(make: Make, clock: Clock) -> None:
+def test_window__shows_each_picture_for_its_time(make: Make, clock: Clock) -> None:
     e = make(render_mode="human")
     e.metadata = e.metadata | {"render_fps": 4}
     e.reset(seed=3)
     assert clock.now == 1000
     for _ in range(3):
         step(e)
-        e.render()  # shows nothing new, so it waits for nothing
+        e.render()  # shows the same picture, without a wait
     assert clock.now == pytest.approx(1000.75)
-    assert max(clock.naps) <= 0.05  # and answers the desktop meanwhile
-    clock.now += 5  # a player thinks: no need to wait as well
+    assert max(clock.naps) <= 0.05  # and handles events in between
+    clock.now += 5  # while a player thinks
     step(e)
     assert clock.now == pytest.approx(1005.75)
 
 
 @pytest.mark.usefixtures("screen")
-def test_the_close_button_closes_and_the_game_goes_on(make: Make, clock: Clock) -> None:
+def test_window__stays_closed_while_the_game_continues(make: Make, clock: Clock) -> None:
     e = make(render_mode="human")
     e.reset(seed=3)
     press_close()
@@ -250,12 +222,12 @@ def test_the_close_button_closes_and_the_game_goes_on(make: Make, clock: Clock) 
     e.reset(seed=3)
     twin = make(render_mode="rgb_array")
     twin.reset(seed=3)
-    assert (on_screen() == twin.render()).all()
+    assert (shown_pixels() == twin.render()).all()
     e.close()
 
 
 @pytest.mark.usefixtures("screen")
-def test_the_close_button_works_while_a_picture_stays(make: Make, clock: Clock) -> None:
+def test_window__closes_while_a_picture_is_shown(make: Make, clock: Clock) -> None:
     e = make(render_mode="human")
     e.reset(seed=3)
     clock.during_nap = press_close
@@ -268,7 +240,7 @@ def test_the_close_button_works_while_a_picture_stays(make: Make, clock: Clock) 
 @pytest.mark.parametrize(
     "copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))], ids=["copy", "pickle"]
 )
-def test_a_copy_has_a_window_of_its_own(copied: Callable[[Any], Any]) -> None:
+def test_copy__opens_another_window(copied: Callable[[Any], Any]) -> None:
     e = env(render_mode="human")
     e.reset(seed=3)
     other = copied(e)
@@ -280,7 +252,7 @@ def test_a_copy_has_a_window_of_its_own(copied: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("driver", [None, "no_such_driver"])
-def test_without_a_display_the_error_says_what_to_do(
+def test_window__refuses_to_open_without_a_display(
     make: Make, driver: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if driver is None and sys.platform != "linux":
@@ -299,10 +271,10 @@ def test_without_a_display_the_error_says_what_to_do(
 # Videos
 
 
-def test_videos_are_recorded(
+def test_record_video__gets_a_frame_for_each_step(
     make: Make, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a stand-in for MoviePy, a large package, that keeps the frames that it is given."""
+    """With a mock of MoviePy, a large package, that keeps the frames."""
     if make is env and not hasattr(wrappers, "RecordVideo"):
         pytest.skip("this PettingZoo records no videos")
     clip = Mock()
@@ -320,78 +292,5 @@ def test_videos_are_recorded(
     ((frames,), options) = clip.ImageSequenceClip.call_args
     assert options["fps"] == modes.RENDER_FPS
     assert len(frames) == 5
-    assert {frame.shape for frame in frames} == {(668, 1000, 3)}  # even, as video codecs want it
+    assert {frame.shape for frame in frames} == {(668, 1000, 3)}  # even, as video codecs need
     assert len({frame.tobytes() for frame in frames}) == 5
-
-
-# Animations
-
-
-def played(board: Path | str = "shikoku", seed: int = 3) -> Game:
-    game = Game(board, seed=seed)
-    while not game.is_over:
-        game.play(game.legal_actions()[-1])
-    return game
-
-
-def moves_of(game: Game) -> int:
-    kinds = [event.partition(":")[0] for event in game.events()]
-    return sum(kinds.count(character) for character in ("pilgrim", "merchant", "artist"))
-
-
-def film(game: Game, names: tuple[str, str] = ("anna", "ben")) -> list[Scene]:
-    """What each frame of a game's animation shows."""
-    whole = game.trajectory()
-    return list(frames_of(game.board, whole.states, whole.events, names))
-
-
-def test_an_animation_has_a_frame_for_each_move(
-    short: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    game = played(short)
-    games, out, again = (tmp_path / name for name in ("games.jsonl", "game.gif", "again.gif"))
-    save([game.record(("anna", "ben"))] * 2, games)
-    arguments = ["replay", str(games), "--board", str(short), "--gif", str(out)]
-    assert main(arguments) == 1
-    told = capsys.readouterr()
-    assert told.err == "replay: --gif: expected one game, got 2: choose it with --game\n"
-    with monkeypatch.context() as without:
-        without.setitem(sys.modules, "resvg_py", None)
-        assert main([*arguments, "--game", "2"]) == 1
-    told = capsys.readouterr()
-    assert told.err == "replay: pictures need resvg_py: pip install '.[render]'\n"
-    assert not list(tmp_path.glob("*.gif*"))
-    assert main([*arguments, "--game", "2"]) == 0
-    frames = write_gif(film(game), again)
-    assert frames == moves_of(game) + 1 > 3
-    assert capsys.readouterr().out == f"{out}: game 2 in {frames} frames\n"
-    assert out.read_bytes() == again.read_bytes()
-    assert {path.name for path in tmp_path.glob("*.gif*")} == {"again.gif", "game.gif"}
-    with images.open(out) as image:
-        assert image.size == (1000, 668)
-        assert image.n_frames == frames  # type: ignore[attr-defined]
-        assert image.info["loop"] == 0
-        shown, times = [], []
-        for number in range(frames):
-            image.seek(number)
-            shown.append(np.asarray(image.convert("RGB")).astype(int))
-            times.append(image.info["duration"])
-    assert len(set(times[:-1])) == 1
-    assert times[-1] > times[0]
-    for scene, pixels in zip(film(game), shown, strict=True):
-        exact = rasterise(draw(scene, "light"), 1000)
-        assert (pixels == exact).all(axis=2).mean() > 0.9  # the rest: soft edges
-        assert abs(pixels - exact).mean() < 1
-
-
-def test_an_animation_begins_with_the_first_move_and_ends_with_the_end() -> None:
-    game = played()
-    scenes = film(game)
-    assert scenes[0].last is None
-    assert all(scene.last is not None for scene in scenes[1:])
-    assert [scene.position["phase"] for scene in (scenes[0], scenes[-1])] == ["MOVE", "OVER"]
-    assert scenes[-1].position == game.to_dict()
-    assert {scene.names for scene in scenes} == {("anna", "ben")}

@@ -1,0 +1,133 @@
+"""Tests of render/raster.py: pixels of pictures and animated GIFs."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from positions import shikoku_data, write_board
+
+from tokaido_env import Game
+from tokaido_env.__main__ import main
+from tokaido_env.record import save
+from tokaido_env.render.raster import frames_of, rasterise, write_gif
+from tokaido_env.render.scene import Scene
+from tokaido_env.render.svg import draw
+
+for needed in ("resvg_py", "matplotlib"):
+    pytest.importorskip(needed)
+images = pytest.importorskip("PIL.Image")
+pygame = pytest.importorskip("pygame")
+
+MARK = (0xD5, 0x5E, 0x00)  # colour of legal destinations in the light theme
+
+Pixels = npt.NDArray[np.uint8]
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> Path:
+    """A board on which games end after one round."""
+    return write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
+
+
+def svg(inside: str, width: int = 10, height: int = 4) -> str:
+    size = f'viewBox="0 0 {width} {height}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{inside}</svg>'
+
+
+def test_rasterise__has_the_colours_of_the_picture() -> None:
+    pixels = rasterise(svg('<rect width="5" height="2" fill="#d55e00"/>'), 20)
+    assert pixels.shape == (8, 20, 3)
+    assert pixels.dtype == np.uint8
+    expected = np.full((8, 20, 3), 255)
+    expected[:4, :10] = MARK
+    assert pixels.tolist() == expected.tolist()
+
+
+def test_rasterise__needs_no_system_font() -> None:
+    """A full block is drawn with any font name; bold letters have more ink."""
+    text = '<text x="0" y="9" font-size="10" font-family="No Such Font" {}>{}</text>'
+    block = rasterise(svg(text.format("", "\u2588"), 10, 12), 50)
+    assert (block[10:40, 5:20] == 0).all()
+    ink = [
+        255 - int(rasterise(svg(text.format(weight, "Tokaido"), 60, 12), 240).mean())
+        for weight in ("", 'font-weight="700"')
+    ]
+    assert 0 < ink[0] < ink[1]
+
+
+# Animations
+
+
+def played(board: Path | str = "shikoku", seed: int = 3) -> Game:
+    game = Game(board, seed=seed)
+    while not game.is_over:
+        game.play(game.legal_actions()[-1])
+    return game
+
+
+def moves_of(game: Game) -> int:
+    kinds = [event.partition(":")[0] for event in game.events()]
+    return sum(kinds.count(character) for character in ("pilgrim", "merchant", "artist"))
+
+
+def scenes_of_moves(game: Game, names: tuple[str, str] = ("anna", "ben")) -> list[Scene]:
+    """Return the scene of each frame of a game's animation."""
+    whole = game.trajectory()
+    return list(frames_of(game.board, whole.states, whole.events, names))
+
+
+def test_gif__has_a_frame_for_each_move(
+    short: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    game = played(short)
+    games, out, again = (tmp_path / name for name in ("games.jsonl", "game.gif", "again.gif"))
+    save([game.record(("anna", "ben"))] * 2, games)
+    arguments = ["replay", str(games), "--board", str(short), "--gif", str(out)]
+    assert main(arguments) == 1
+    message = capsys.readouterr().err
+    assert message == "replay: --gif: expected one game, got 2: choose it with --game\n"
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "resvg_py", None)
+        assert main([*arguments, "--game", "2"]) == 1
+    message = capsys.readouterr().err
+    assert message == "replay: pictures need resvg_py: pip install '.[render]'\n"
+    assert not list(tmp_path.glob("*.gif*"))
+    assert main([*arguments, "--game", "2"]) == 0
+    frames = write_gif(scenes_of_moves(game), again)
+    assert frames == moves_of(game) + 1 > 3
+    assert capsys.readouterr().out == f"{out}: game 2 in {frames} frames\n"
+    assert out.read_bytes() == again.read_bytes()
+    assert {path.name for path in tmp_path.glob("*.gif*")} == {"again.gif", "game.gif"}
+    with images.open(out) as image:
+        assert image.size == (1000, 668)
+        assert image.n_frames == frames  # type: ignore[attr-defined]
+        assert image.info["loop"] == 0
+        shown, times = [], []
+        for number in range(frames):
+            image.seek(number)
+            shown.append(np.asarray(image.convert("RGB")).astype(int))
+            times.append(image.info["duration"])
+    assert len(set(times[:-1])) == 1
+    assert times[-1] > times[0]
+    for scene, pixels in zip(scenes_of_moves(game), shown, strict=True):
+        exact = rasterise(draw(scene, "light"), 1000)
+        assert (pixels == exact).all(axis=2).mean() > 0.9  # the rest: soft edges
+        assert abs(pixels - exact).mean() < 1
+
+
+def test_frames_of__starts_with_the_first_move_and_ends_with_the_end() -> None:
+    game = played()
+    scenes = scenes_of_moves(game)
+    assert scenes[0].last is None
+    assert all(scene.last is not None for scene in scenes[1:])
+    assert [scene.position["phase"] for scene in (scenes[0], scenes[-1])] == ["MOVE", "OVER"]
+    assert scenes[-1].position == game.to_dict()
+    assert {scene.names for scene in scenes} == {("anna", "ben")}
