@@ -82,14 +82,14 @@ def script(request: pytest.FixtureRequest, short: Path) -> Script:
     return Script(seed, str(short) if board == "short" else board, *options)
 
 
-def test_the_scripts_end_as_games_may() -> None:
+def test_scripts__cover_all_kinds_of_ends() -> None:
     played = [Script(*game) for game in GAMES[:-1]]
     assert {script.rewards[0] > 0 for script in played} == {True, False}
     assert len({script.game.board.name for script in played}) == 3
 
 
 @pytest.mark.parametrize("make", [env, raw_env])
-def test_pettingzoo(script: Script, make: Any) -> None:
+def test_pettingzoo__plays_the_scripts(script: Script, make: Any) -> None:
     options = script.options("entities")
     form = {"float32": "dict"}.get(options["observation"], "entities")
     whole = {"observation": "float32", "see_board": script.see_board or form == "entities"}
@@ -112,7 +112,7 @@ def test_pettingzoo(script: Script, make: Any) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 2])
-def test_a_batch(script: Script, place: int) -> None:
+def test_batch__plays_the_scripts(script: Script, place: int) -> None:
     batch = Batch(3, script.board, autoreset=False, reward=script.reward)
     batch.reset(seed=script.seed - place)
     here = np.array([place])
@@ -128,7 +128,7 @@ def test_a_batch(script: Script, place: int) -> None:
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-def test_gymnasium(script: Script, seat: int) -> None:
+def test_gymnasium__plays_the_scripts(script: Script, seat: int) -> None:
     options = script.options("uint8", "entities")
     opponent = Replayer(script, 1 - seat)
     made = gymnasium.make(
@@ -148,7 +148,7 @@ def test_gymnasium(script: Script, seat: int) -> None:
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-def test_stable_baselines(script: Script, seat: int) -> None:
+def test_stable_baselines__plays_the_scripts(script: Script, seat: int) -> None:
     sb3 = pytest.importorskip("tokaido_env.sb3")
     options, opponent = script.options("uint8"), Replayer(script, 1 - seat)
     e = sb3.TokaidoVecEnv(1, opponent, script.seed, seat=seat, board=script.board, **options)
@@ -166,7 +166,7 @@ def test_stable_baselines(script: Script, seat: int) -> None:
     assert e.games.batch.episode_info["seed"].tolist() == [episode_seed(script.seed, 1)]
 
 
-def test_openspiel(script: Script) -> None:
+def test_openspiel__plays_the_scripts(script: Script) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     pytest.importorskip("tokaido_env.openspiel")
     board, options = script.board if script.cut else script.game.board.name, script.options()
@@ -212,7 +212,7 @@ MAKERS: dict[str, Any] = {
     ],
 )
 @pytest.mark.parametrize("kind", MAKERS)
-def test_a_wrong_reset_changes_nothing(
+def test_reset__with_wrong_arguments_changes_nothing(
     kind: str, seed: Any, options: Any, error: Any, message: str
 ) -> None:
     both = MAKERS[kind](), MAKERS[kind]()
@@ -246,7 +246,9 @@ def test_a_wrong_reset_changes_nothing(
     ],
 )
 @pytest.mark.parametrize("kind", MAKERS)
-def test_wrong_options_are_refused(kind: str, options: Any, error: Any, message: str) -> None:
+def test_constructors__refuse_wrong_options(
+    kind: str, options: Any, error: Any, message: str
+) -> None:
     make = getattr(MAKERS[kind], "func", MAKERS[kind])
     if kind.startswith("pettingzoo") and {"opponent", "seat"} & options.keys():
         error, message = TypeError, "unexpected keyword"
@@ -255,7 +257,7 @@ def test_wrong_options_are_refused(kind: str, options: Any, error: Any, message:
 
 
 @pytest.mark.parametrize("kind", ["pettingzoo", "gymnasium"])
-def test_rendering_gives_text_or_warns(kind: str) -> None:
+def test_render__returns_text_or_warns(kind: str) -> None:
     e, silent = MAKERS[kind](render_mode="ansi"), MAKERS[kind]()
     for each in (e, silent):
         each.reset(seed=0, options={"state": position(round=42)})

@@ -100,7 +100,7 @@ def finish(e: Any, rng: random.Random) -> list[int]:
 @pytest.mark.parametrize("make", [env, raw_env])
 @pytest.mark.parametrize(("observation", "see_board"), [("dict", True), ("entities", False)])
 @pytest.mark.parametrize("mask", ["both", "observation", "infos"])
-def test_api_with_dictionaries(
+def test_env__passes_the_api_test_with_dict_observations(
     make: Callable[..., Any], observation: Any, see_board: bool, mask: Any
 ) -> None:
     e = make("family:train/5", observation=observation, see_board=see_board, mask=mask)
@@ -123,14 +123,16 @@ def test_api_with_dictionaries(
 
 
 @pytest.mark.parametrize("make", [env, raw_env])
-def test_api_with_boxes_gives_no_warning(make: Callable[..., Any]) -> None:
+def test_env__passes_the_api_test_with_box_observations_without_warnings(
+    make: Callable[..., Any],
+) -> None:
     api_test(make(observation="box"), num_cycles=1000)
     with pytest.raises(ValueError, match=r"mask: expected one of 'both', 'infos', got"):
         make(observation="box", mask="observation")
 
 
 @pytest.mark.parametrize("observation", ["dict", "box", "entities"])
-def test_seeds_by_pettingzoos_test(observation: Any) -> None:
+def test_env__passes_the_seed_test(observation: Any) -> None:
     seed_test(lambda: env(observation=observation), num_cycles=500)
 
 
@@ -139,7 +141,7 @@ def test_seeds_by_pettingzoos_test(observation: Any) -> None:
 
 @pytest.mark.parametrize("reward", ["win", "margin"])
 @pytest.mark.parametrize("observation", ["dict", "box"])
-def test_env_equals_the_usual_stack_in_lock_step(observation: Any, reward: Any) -> None:
+def test_env__equals_the_usual_wrappers(observation: Any, reward: Any) -> None:
     options = {"observation": observation, "reward": reward}
     fused, wrapped = env(**options), stack(**options)
     rng = random.Random(f"{observation} {reward}")
@@ -161,24 +163,24 @@ def test_env_equals_the_usual_stack_in_lock_step(observation: Any, reward: Any) 
 
 
 @pytest.mark.parametrize("name", READ_AFTER_RESET)
-def test_reading_before_reset_is_refused_as_by_the_stack(name: str) -> None:
+def test_attributes__before_reset_are_refused_like_the_wrappers(name: str) -> None:
     for e in (env(), stack()):
         with pytest.raises(AttributeError):
             getattr(e, name)
 
 
 @pytest.mark.parametrize("name", CALLED_AFTER_RESET)
-def test_calling_before_reset_is_refused_as_by_the_stack(name: str) -> None:
+def test_methods__before_reset_are_refused_like_the_wrappers(name: str) -> None:
     first, second = (raised(CALLED_AFTER_RESET[name], e) for e in (env(), stack()))
     assert first is second is not None
 
 
-def test_an_unknown_attribute_is_none() -> None:
+def test_getattr__refuses_unknown_attributes() -> None:
     with pytest.raises(AttributeError, match="no attribute 'weather'"):
         _ = env().weather
 
 
-def test_agent_iter_without_a_step_is_refused_as_by_the_stack() -> None:
+def test_agent_iter__without_a_step_is_refused_like_the_wrappers() -> None:
     for e in (env(), stack()):
         e.reset(seed=0)
         agents = iter(e.agent_iter())
@@ -189,7 +191,7 @@ def test_agent_iter_without_a_step_is_refused_as_by_the_stack() -> None:
         assert next(agents) == "player_0"
 
 
-def test_agent_iter_stops_after_max_iter() -> None:
+def test_agent_iter__stops_after_max_iter() -> None:
     for e in (env(), stack()):
         e.reset(seed=0)
         seen = []
@@ -202,7 +204,7 @@ def test_agent_iter_stops_after_max_iter() -> None:
 # Who is told what
 
 
-def test_who_decided_and_who_decides_next_is_told_with_the_reward() -> None:
+def test_infos__have_player_and_next_player() -> None:
     last_movers = set()
     e = env()
     for seed in range(12):
@@ -222,7 +224,7 @@ def test_who_decided_and_who_decides_next_is_told_with_the_reward() -> None:
     assert last_movers == {(0, 0), (0, 1), (1, 0), (1, 1)}
 
 
-def test_an_illegal_action_raises_and_changes_nothing_if_asked() -> None:
+def test_step__raises_for_illegal_actions_if_requested() -> None:
     e = env(illegal="raise")
     e.reset(seed=3)
     e.step(e.game.legal_actions()[0])
@@ -237,7 +239,7 @@ def test_an_illegal_action_raises_and_changes_nothing_if_asked() -> None:
         env(illegal="ignore")  # type: ignore[arg-type]
 
 
-def test_every_action_of_the_space_can_be_played() -> None:
+def test_action_space__contains_playable_actions_only() -> None:
     """What `action_space` contains is taken, an array of one action of no shape too."""
     for kind in (int, np.int8, np.int64, np.array):
         e = env()
@@ -251,7 +253,7 @@ def test_every_action_of_the_space_can_be_played() -> None:
 # Observations and spaces
 
 
-def test_who_does_not_decide_sees_the_position_and_an_empty_mask() -> None:
+def test_observe__has_an_empty_mask_for_the_other_player() -> None:
     e = env()
     e.reset(seed=4)
     mover, other = (e.observe(agent) for agent in AGENTS)
@@ -262,7 +264,7 @@ def test_who_does_not_decide_sees_the_position_and_an_empty_mask() -> None:
     assert seen["decides"] == [0.0, 1.0]  # theirs
 
 
-def test_the_state_is_what_player_0_sees_whoever_decides() -> None:
+def test_state__is_the_observation_of_player_0() -> None:
     e = env(observation="box")
     e.reset(seed=2)
     deciding = set()
@@ -276,7 +278,7 @@ def test_the_state_is_what_player_0_sees_whoever_decides() -> None:
 # Seeds, episodes, positions
 
 
-def test_resets_begin_the_episodes_of_the_last_seed() -> None:
+def test_reset__continues_with_the_episodes_of_the_last_seed() -> None:
     e, other, rng = env(), env(), random.Random(5)
     for each in (e, other):
         each.reset()  # with a seed from the operating system
@@ -290,7 +292,7 @@ def test_resets_begin_the_episodes_of_the_last_seed() -> None:
         assert alone == e.game
 
 
-def test_a_game_begins_from_a_position() -> None:
+def test_reset__starts_from_a_position() -> None:
     state = position(lead=1, mine={"coins": 7}, hot_spring=0)
     e = env()
     e.reset(seed=9, options={"state": state})
@@ -303,7 +305,7 @@ def test_a_game_begins_from_a_position() -> None:
     assert alone == e.game
 
 
-def test_a_position_at_the_end_is_over_at_once() -> None:
+def test_reset__from_a_final_position_is_done() -> None:
     over = position(phase="OVER", left=[], theirs={"temple": 9}, end="triggers")
     e = env()
     e.reset(options={"state": over})
@@ -321,7 +323,9 @@ def test_a_position_at_the_end_is_over_at_once() -> None:
     "copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))], ids=["deepcopy", "pickle"]
 )
 @pytest.mark.parametrize("decisions", [0, 90])
-def test_a_copy_goes_on_identically_and_apart(copied: Callable[[Any], Any], decisions: int) -> None:
+def test_deepcopy__continues_identically_and_independently(
+    copied: Callable[[Any], Any], decisions: int
+) -> None:
     e = env()
     e.reset(seed=12)
     for _ in range(decisions):
@@ -342,7 +346,7 @@ def test_a_copy_goes_on_identically_and_apart(copied: Callable[[Any], Any], deci
     assert told[:half] == told[half:]
 
 
-def test_a_copy_before_reset_is_one_before_reset() -> None:
+def test_deepcopy__before_reset_needs_a_reset() -> None:
     for copied in (copy.deepcopy(env()), pickle.loads(pickle.dumps(env()))):
         with pytest.raises(AssertionError, match="reset"):
             copied.observe("player_0")
@@ -353,7 +357,7 @@ def test_a_copy_before_reset_is_one_before_reset() -> None:
 # Options
 
 
-def test_metadata_is_what_tools_look_for() -> None:
+def test_metadata__has_name_and_render_modes() -> None:
     e = env()
     assert e.metadata["name"] == str(e) == "tokaido_duo_v0"
     assert e.metadata["is_parallelizable"] is False
@@ -362,7 +366,7 @@ def test_metadata_is_what_tools_look_for() -> None:
 
 
 @pytest.mark.parametrize("agent", ["player_2", 0, None, [], np.arange(2)], ids=str)
-def test_an_agent_that_is_none_is_refused(agent: Any) -> None:
+def test_spaces__refuse_unknown_agents(agent: Any) -> None:
     e = env()
     e.reset(seed=0)
     for method in (e.observe, e.observation_space, e.action_space):

@@ -30,7 +30,7 @@ def asked(agent: Agent, what: str = "act") -> Any:
     return getattr(agent, what)(game.boards, game.state, legal, keys)
 
 
-def test_an_agent_is_asked_about_one_game() -> None:
+def test_choose__returns_a_legal_action_of_one_game() -> None:
     """What it chooses is what it does among many games, with the luck of the seed."""
     game = Game(seed=7)
     legal = np.array([game.legal_mask], np.uint64)
@@ -46,12 +46,12 @@ def test_an_agent_is_asked_about_one_game() -> None:
     assert game == Game(seed=7)
 
 
-def test_an_agent_from_outside_is_asked_about_a_board_of_ones_own() -> None:
+def test_choose__works_for_custom_agents_on_a_board_file() -> None:
     game = Game("family:3", seed=1)
     assert make("python:outsiders:Highest").choose(game) == game.legal_actions()[-1]
 
 
-def test_what_is_no_game_or_has_no_decision_is_refused() -> None:
+def test_choose__refuses_other_objects_and_games_without_a_decision() -> None:
     greedy: Any = make("greedy")
     with pytest.raises(TypeError, match=r"^game: expected a Game, got str 'greedy'$"):
         greedy.choose("greedy")
@@ -63,7 +63,7 @@ def test_what_is_no_game_or_has_no_decision_is_refused() -> None:
         greedy.act(Game(seed=7))
 
 
-def test_an_object_that_acts_hears_of_boards() -> None:
+def test_prepare__receives_the_board_of_choose() -> None:
     class Curious(Lowest):
         heard: Any = None
 
@@ -75,7 +75,7 @@ def test_an_object_that_acts_hears_of_boards() -> None:
     assert player.heard == [game.board]
 
 
-def test_a_spec_an_agent_and_an_object_that_acts_become_agents() -> None:
+def test_as_agent__accepts_specs_agents_and_objects_with_act() -> None:
     greedy = as_agent("greedy")
     assert (greedy.spec, greedy.bot, greedy.batched) == ("greedy", GREEDY, True)
     assert not greedy.may_fail
@@ -92,7 +92,7 @@ def test_a_spec_an_agent_and_an_object_that_acts_become_agents() -> None:
     assert asked(lowest).tolist() == [Game(seed=7).legal_actions()[0]]
 
 
-def test_what_an_object_declares_is_kept() -> None:
+def test_as_agent__keeps_declared_attributes() -> None:
     player = Lowest()
     player.cost, player.games_at_once, player.spec = 9, 2, "low"  # type: ignore[attr-defined]
     agent = as_agent(player)
@@ -100,12 +100,12 @@ def test_what_an_object_declares_is_kept() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 7, Lowest, object(), lambda boards: None])
-def test_what_cannot_act_is_refused_in_words(wrong: object) -> None:
+def test_as_agent__refuses_objects_without_act(wrong: object) -> None:
     with pytest.raises(AgentError, match="agent: expected a spec string or an object with act"):
         as_agent(wrong)
 
 
-def test_an_object_that_only_acts_is_an_opponent() -> None:
+def test_make_vec__accepts_an_object_with_act_as_opponent() -> None:
     """The same games as against an agent that says so."""
     first, second = (
         SingleAgentBatch(8, one, seat=0, observation="uint8")
@@ -120,7 +120,7 @@ def test_an_object_that_only_acts_is_an_opponent() -> None:
         assert first.batch.states.tobytes() == second.batch.states.tobytes()
 
 
-def test_who_cannot_judge_tells_what_it_would_do() -> None:
+def test_judge__defaults_to_the_action_of_act() -> None:
     shares, values = asked(as_agent("greedy"), "judge")
     assert values is None
     assert shares.shape == (1, N_ACTIONS)
@@ -128,7 +128,7 @@ def test_who_cannot_judge_tells_what_it_would_do() -> None:
     assert asked(as_agent(Lowest()), "judge")[0].sum() == 1
 
 
-def test_bots_are_told_from_agents_of_other_kinds() -> None:
+def test_bot__is_set_for_compiled_bots_only() -> None:
     bots = {"random": RANDOM, "greedy": GREEDY, "greedy:epsilon=0.5": NO_BOT, "heuristic": NO_BOT}
     assert {spec: make(spec).bot for spec in bots} == bots
 
@@ -143,11 +143,11 @@ def test_bots_are_told_from_agents_of_other_kinds() -> None:
         *("mcts", "mcts:sims=20", "champion", "champion:sims=64", "generalist"),
     ],
 )
-def test_an_agent_costs_what_its_spec_says(spec: str) -> None:
+def test_cost__follows_from_the_spec(spec: str) -> None:
     assert make(spec).cost == cost_of(spec)
 
 
-def test_costs_are_in_simulations_and_those_by_a_network_count_for_sixteen() -> None:
+def test_cost__counts_a_network_simulation_as_sixteen() -> None:
     specs = (
         "greedy",
         "mcts",
@@ -164,7 +164,7 @@ def test_costs_are_in_simulations_and_those_by_a_network_count_for_sixteen() -> 
         cost_of("expectimax:depth=5")
 
 
-def test_a_deep_expectimax_is_no_fast_agent() -> None:
+def test_cost__of_deep_expectimax_is_high() -> None:
     """Of depth 4 it searches tens of seconds a decision: it meets few agents in few games."""
     costs = [cost_of(f"expectimax:depth={depth}") for depth in (1, 2, 3, 4)]
     assert costs == sorted(set(costs))

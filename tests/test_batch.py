@@ -211,9 +211,7 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_game_tells_what_the_game_of_its_seed_tells_and_its_successors_do(
-    way: str, tmp_path: Path
-) -> None:
+def test_batch__equals_single_games_and_their_next_episodes(way: str, tmp_path: Path) -> None:
     kind, options = WAYS[way]
     boards, chance = boards_of(tmp_path, kind), options.get("chance", "sampled")
     autoreset, margin = options.get("autoreset", True), options.get("reward") == "margin"
@@ -268,7 +266,7 @@ def about_to_take_robust(taker: int, hot_spring: int | None) -> Position:
     )
 
 
-def test_the_opponent_may_have_to_discard_inside_the_pick_of_the_other() -> None:
+def test_step__lets_the_opponent_discard_inside_the_pick() -> None:
     """Who takes robust from a full hand makes its owner return a ware (R7.4)."""
     n = 60 if INTERPRETED else 240
     places = [about_to_take_robust(i % 2, (None, i % 2)[i // 2 % 2]) for i in range(n)]
@@ -289,7 +287,7 @@ def test_the_opponent_may_have_to_discard_inside_the_pick_of_the_other() -> None
     assert INTERPRETED or facts.total() > 20
 
 
-def test_any_integers_are_moves() -> None:
+def test_step__accepts_any_integer_arrays() -> None:
     batch, other = Batch(3), Batch(3)
     actions = own_actions(batch, all_of(batch)) if batch.reset(seed=0) else None
     assert actions is not None
@@ -302,7 +300,7 @@ def test_any_integers_are_moves() -> None:
 # Seeds and episodes
 
 
-def test_seeds_are_given_one_by_one_and_then_followed_by_those_of_the_next_episodes() -> None:
+def test_reset__takes_one_seed_per_game() -> None:
     seeds = [7, 0, MAX_SEED, 7]
     batch = Batch(4)
     for given in (seeds, np.array(seeds), np.array(seeds, np.uint64)):
@@ -319,7 +317,7 @@ def test_seeds_are_given_one_by_one_and_then_followed_by_those_of_the_next_episo
     assert batch.episode_info["episode"].tolist() == [0] * 4
 
 
-def test_a_first_reset_without_a_seed_takes_one_from_the_operating_system() -> None:
+def test_reset__without_a_seed_draws_one() -> None:
     seeds = []
     for _ in range(2):
         batch = Batch(3)
@@ -331,7 +329,7 @@ def test_a_first_reset_without_a_seed_takes_one_from_the_operating_system() -> N
     assert seeds[0] != seeds[1]
 
 
-def test_some_games_begin_anew() -> None:
+def test_begin__starts_some_games() -> None:
     batch = Batch(4)
     batch.reset(seed=1)
     for _ in range(30):
@@ -349,7 +347,7 @@ def test_some_games_begin_anew() -> None:
     assert batch.episode_info["seed"].tolist() == [10, 88, episode_seed(77, 1), 13]
 
 
-def test_games_are_placed_before_chance_is_played() -> None:
+def test_initialize__plays_no_chance() -> None:
     batch = Batch(3)
     batch.initialize(all_of(batch), 5)
     assert (batch.states["phase"] == Phase.SETUP).all()
@@ -359,7 +357,7 @@ def test_games_are_placed_before_chance_is_played() -> None:
     assert batch.states["phase"].tolist() == [Phase.SETUP, Phase.MOVE, Phase.SETUP]
 
 
-def test_keys_differ_by_game_seat_and_decision() -> None:
+def test_keys__differ_by_game_seat_and_decision() -> None:
     batch, keys, expected = Batch(50), [], np.empty(50, np.uint64)
     batch.reset(seed=0)
     for decision in range(50):
@@ -377,7 +375,7 @@ def test_keys_differ_by_game_seat_and_decision() -> None:
 # Size, order, company, threads
 
 
-def test_size_order_and_company_make_no_difference() -> None:
+def test_games__do_not_depend_on_batch_size_and_order() -> None:
     alone = {}
     for seed in range(FEW):
         batch = Batch(1, autoreset=False)
@@ -430,7 +428,7 @@ def assert_equal(one: dict[str, npt.NDArray[Any]], other: dict[str, npt.NDArray[
 
 
 @needs_threads
-def test_serial_and_parallel_give_the_same_bytes() -> None:
+def test_threads__give_the_same_bytes() -> None:
     threads = numba.get_num_threads()
     parallel = played(MANY, 40)
     numba.set_num_threads(1)
@@ -451,7 +449,7 @@ def digest() -> str:
     return "".join(f"{name} {of}\n" for name, of in sums.items())
 
 
-def test_interpreted_and_compiled_give_the_same_bytes() -> None:
+def test_interpreter__gives_the_same_bytes() -> None:
     script = "from test_batch import digest; print(digest(), end='')"
     assert len(digest().splitlines()) == 6 * len(TimeStep._fields) + 4 + 2 * 7
     assert digest() == run_script(script, HERE, NUMBA_DISABLE_JIT="0" if INTERPRETED else "1")
@@ -474,7 +472,7 @@ print("child:", os.waitstatus_to_exitcode(os.wait()[1]))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.skipif(INTERPRETED, reason="nothing runs in threads")
-def test_a_forked_child_plays_on() -> None:
+def test_fork__works_after_a_parallel_kernel() -> None:
     assert run_script(FORK, HERE) == "child: 0\n"
 
 
@@ -498,7 +496,7 @@ print("the same")
 
 
 @needs_threads
-def test_two_batches_in_two_python_threads_do_not_mix() -> None:
+def test_python_threads__use_separate_batches() -> None:
     layer = {"NUMBA_THREADING_LAYER": "workqueue"}  # does not bear two of them at once
     assert run_script(TWO_THREADS, HERE, **layer) == "the same\n"
 
@@ -507,7 +505,7 @@ def test_two_batches_in_two_python_threads_do_not_mix() -> None:
 
 
 @pytest.mark.parametrize("bot", BOTS)
-def test_a_bot_plays_what_the_agent_of_its_name_plays(bot: str, tmp_path: Path) -> None:
+def test_play__equals_the_agent_of_the_same_name(bot: str, tmp_path: Path) -> None:
     boards = ["shikoku", write_board(tmp_path / "other.toml", other_board_data())]
     inside, outside, agent = Batch(FEW, boards), Batch(FEW, boards), make(bot)
     turn, expected = inside.reset(seed=2), outside.reset(seed=2)
@@ -524,7 +522,7 @@ def test_a_bot_plays_what_the_agent_of_its_name_plays(bot: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("bot", BOTS)
 @pytest.mark.parametrize("reward", ["win", "margin"])
-def test_finish_is_playing_to_the_end(bot: str, reward: Any) -> None:
+def test_finish__equals_repeated_play(bot: str, reward: Any) -> None:
     at_once = Batch(FEW, autoreset=False, reward=reward)
     by_hand = Batch(FEW, autoreset=False, reward=reward)
     assert_same(at_once.reset(seed=4), by_hand.reset(seed=4))
@@ -544,7 +542,7 @@ def test_finish_is_playing_to_the_end(bot: str, reward: Any) -> None:
     assert at_once.states.tobytes() == by_hand.states.tobytes()
 
 
-def test_finish_from_the_middle_begins_the_next_episodes() -> None:
+def test_finish__starts_the_next_episodes() -> None:
     batch, apart = Batch(FEW), Batch(FEW, autoreset=False)
     for each in (batch, apart):
         each.reset(seed=4)
@@ -573,7 +571,7 @@ def answers(batch: Batch, bots: Ints) -> tuple[npt.NDArray[np.float32], npt.NDAr
     return paid, ended
 
 
-def test_a_seated_bot_answers_within_the_step() -> None:
+def test_set_bots__plays_within_the_step() -> None:
     kinds = [[NO_BOT, GREEDY], [RANDOM, NO_BOT], [NO_BOT, RANDOM], [NO_BOT, NO_BOT]]
     n, ends = 2 * FEW, 0
     bots = np.resize(np.array(kinds), (n, 2))
@@ -598,7 +596,7 @@ def test_a_seated_bot_answers_within_the_step() -> None:
     assert INTERPRETED or ends > FEW
 
 
-def test_bots_are_seated_in_some_games_and_leave_again() -> None:
+def test_set_bots__applies_to_some_games() -> None:
     batch, plain = Batch(4), Batch(4)
     batch.reset(seed=0), plain.reset(seed=0)
     batch.set_bots(np.array([2]), np.array([[NO_BOT, RANDOM]]))
@@ -618,7 +616,7 @@ def test_bots_are_seated_in_some_games_and_leave_again() -> None:
 # Explicit chance
 
 
-def test_outcomes_that_are_sampled_are_those_of_sampled_chance() -> None:
+def test_sample_outcomes__equals_sampled_chance() -> None:
     batch = Batch(FEW, chance="explicit", autoreset=False)
     batch.reset(seed=3)
     games = [Game(seed=3 + i) for i in range(FEW)]
@@ -639,7 +637,7 @@ def test_outcomes_that_are_sampled_are_those_of_sampled_chance() -> None:
 
 
 @pytest.mark.parametrize("bot", BOTS)
-def test_a_bot_finishes_explicit_games_as_sampled_ones(bot: str) -> None:
+def test_finish__gives_the_same_games_with_explicit_chance(bot: str) -> None:
     ends = []
     for chance in ("sampled", "explicit"):
         batch = Batch(FEW, chance=chance, autoreset=False)
@@ -656,7 +654,7 @@ LAST_TILE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("autoreset", [False, True])
-def test_an_outcome_may_end_a_game(autoreset: bool) -> None:
+def test_step__ends_a_game_by_an_outcome(autoreset: bool) -> None:
     """The last tile of the last pick; nobody has decided in the step that ends the game."""
     mine = LAST_TILE["mine"] | {"temple": 9, "garden": 2}
     places = [position(**LAST_TILE | {"mine": mine}), position(**LAST_TILE, round=200), position()]
@@ -682,7 +680,7 @@ def at_chance(phase: Phase) -> Game:
 
 
 @pytest.mark.parametrize("phase", CHANCE)
-def test_an_outcome_that_is_not_possible_names_the_phase(phase: Phase) -> None:
+def test_step__names_an_impossible_outcome(phase: Phase) -> None:
     game = at_chance(phase)
     batch = Batch(2, chance="explicit")
     batch.reset(seed=0, positions=[position(), game.to_dict()])
@@ -717,7 +715,7 @@ def assert_stands(
 
 @pytest.mark.parametrize("chance", ["sampled", "explicit"])
 @pytest.mark.parametrize("given", ["positions", "one position", "states", "one state"])
-def test_games_begin_from_positions(chance: Any, given: str) -> None:
+def test_reset__starts_from_positions_and_states(chance: Any, given: str) -> None:
     walks = [random_walk(8 + seed, 40 + seed) for seed in range(1 if "one" in given else 4)]
     places: Any = [walk.to_dict() for walk in walks]
     if "state" in given:
@@ -730,7 +728,7 @@ def test_games_begin_from_positions(chance: Any, given: str) -> None:
     assert_stands(batch, turn, games, range(5, 9))
 
 
-def test_the_next_episode_begins_from_the_start_again() -> None:
+def test_reset__starts_the_next_episode_from_the_set_up() -> None:
     batch = Batch(2)
     batch.reset(0, position(left=["pilgrim"], round=200))
     turn = batch.finish("random")
@@ -742,7 +740,7 @@ def test_the_next_episode_begins_from_the_start_again() -> None:
     assert batch.states.tobytes() == 2 * Game.from_dict(position()).states.tobytes()
 
 
-def test_some_games_begin_from_positions() -> None:
+def test_begin__starts_some_games_from_positions() -> None:
     batch = Batch(3)
     batch.reset(seed=0)
     batch.begin(np.array([2, 0]), 5, [position(round=7), position(round=9)])
@@ -764,7 +762,7 @@ WRONG_POSITIONS = {
 
 
 @pytest.mark.parametrize("message", WRONG_POSITIONS)
-def test_a_wrong_position_is_refused_and_changes_nothing(message: str) -> None:
+def test_reset__refuses_wrong_positions(message: str) -> None:
     batch = Batch(3)
     batch.reset(seed=0)
     before = contents(batch)
@@ -782,7 +780,7 @@ def three_boards(folder: Path) -> list[Any]:
     return ["shikoku", write_board(folder / "other.toml", other_board_data()), Board.load(short)]
 
 
-def test_a_position_is_of_the_board_of_its_game(tmp_path: Path) -> None:
+def test_begin__refuses_a_position_on_another_board(tmp_path: Path) -> None:
     boards = three_boards(tmp_path)
     there = random_walk(3, 60, boards[1])
     batch = Batch(4, boards, chance="explicit")
@@ -797,7 +795,7 @@ def test_a_position_is_of_the_board_of_its_game(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("observation", ["float32", None])
-def test_without_copies_turns_are_the_same_buffers(observation: Any) -> None:
+def test_copy_false__returns_the_same_buffers(observation: Any) -> None:
     batch, copied = Batch(4, copy=False, observation=observation), Batch(4, observation=observation)
     first, before = batch.reset(seed=0), copied.reset(seed=0)
     for _ in range(400):
@@ -810,7 +808,7 @@ def test_without_copies_turns_are_the_same_buffers(observation: Any) -> None:
     assert copied.episode_info["episode"].any()
 
 
-def test_games_are_seen_from_any_seat() -> None:
+def test_observe__shows_any_seat() -> None:
     batch = Batch(FEW)
     batch.reset(seed=0)
     games = [Game(seed=i) for i in range(FEW)]
@@ -841,7 +839,7 @@ def in_the_middle(n: int, seed: int = 0, decisions: int = 60, **options: Any) ->
     return batch
 
 
-def test_a_snapshot_continues_identically() -> None:
+def test_restore__continues_identically() -> None:
     batch, other = in_the_middle(FEW, seed=5), Batch(FEW)
     snapshot, ends = batch.snapshot(), []
     held = {name: array.tobytes() for name, array in snapshot.items()}
@@ -854,7 +852,7 @@ def test_a_snapshot_continues_identically() -> None:
     assert {name: array.tobytes() for name, array in snapshot.items()} == held
 
 
-def test_some_games_are_restored_into_others() -> None:
+def test_restore__puts_some_games_into_others() -> None:
     batch, other = in_the_middle(6), in_the_middle(5, seed=100, decisions=7)
     some, into = np.array([4, 1, 2]), np.array([0, 4, 3])
     other.restore(batch.snapshot(some), into)
@@ -867,14 +865,14 @@ def test_some_games_are_restored_into_others() -> None:
     assert other.episode_info["seed"].tolist() == [4, 101, 102, 2, 1]
 
 
-def test_a_restored_game_begins_its_own_next_episode() -> None:
+def test_restore__keeps_the_seed_of_the_next_episode() -> None:
     batch, source = in_the_middle(2), in_the_middle(2, seed=50)
     batch.restore(source.snapshot(np.array([1])), np.array([0]))
     batch.finish("random")
     assert batch.episode_info["seed"].tolist() == [episode_seed(51, 1), episode_seed(1, 1)]
 
 
-def test_seated_bots_are_restored() -> None:
+def test_restore__keeps_bots() -> None:
     batch, plain = Batch(2), in_the_middle(2)
     batch.set_bots(all_of(batch), np.array([[NO_BOT, GREEDY]] * 2))
     batch.reset(seed=0)
@@ -884,7 +882,7 @@ def test_seated_bots_are_restored() -> None:
         assert (turn.mover == 0).all()
 
 
-def test_a_snapshot_goes_to_the_same_board_wherever_it_is_listed(tmp_path: Path) -> None:
+def test_restore__finds_the_same_board_at_another_index(tmp_path: Path) -> None:
     boards = three_boards(tmp_path)
     batch = in_the_middle(3, board=boards)
     other = in_the_middle(3, seed=9, decisions=3, board=boards[::-1])
@@ -894,7 +892,7 @@ def test_a_snapshot_goes_to_the_same_board_wherever_it_is_listed(tmp_path: Path)
         assert_same(TimeStep(*(each[::-1] for each in turn)), expected)
 
 
-def test_a_snapshot_of_another_board_is_refused(tmp_path: Path) -> None:
+def test_restore__refuses_a_snapshot_of_another_board(tmp_path: Path) -> None:
     boards = three_boards(tmp_path)
     batch, other = in_the_middle(3), in_the_middle(3, seed=9, board=boards)
     before = contents(other)
@@ -905,7 +903,7 @@ def test_a_snapshot_of_another_board_is_refused(tmp_path: Path) -> None:
     other.restore(batch.snapshot(np.array([1])), np.array([0]))
 
 
-def test_games_that_were_not_restored_have_still_to_begin() -> None:
+def test_restore__leaves_other_games_to_begin() -> None:
     batch = Batch(3)
     batch.restore(in_the_middle(1).snapshot(), np.array([0, 2]))
     batch.advance(np.array([0, 2]), own_actions(batch, np.array([0, 2])))
@@ -914,7 +912,7 @@ def test_games_that_were_not_restored_have_still_to_begin() -> None:
 
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
-def test_a_copied_batch_goes_on_alone(how: Callable[[Batch], Batch]) -> None:
+def test_copies__continue_independently(how: Callable[[Batch], Batch]) -> None:
     batch = in_the_middle(3, copy=False)
     batch.set_bots(np.array([1]), np.array([[NO_BOT, RANDOM]]))
     again = how(batch)
@@ -930,7 +928,7 @@ def test_a_copied_batch_goes_on_alone(how: Callable[[Batch], Batch]) -> None:
 # Errors
 
 
-def test_an_illegal_action_names_game_action_and_what_was_legal() -> None:
+def test_illegal_move__names_game_action_and_legal_actions() -> None:
     batch = Batch(6)
     batch.reset(seed=0)
     game, moves = Game(seed=2), own_actions(batch, all_of(batch))
@@ -954,7 +952,7 @@ def test_an_illegal_action_names_game_action_and_what_was_legal() -> None:
 
 
 @pytest.mark.parametrize("wrong", [1, 2, 3, 13])
-def test_many_illegal_actions_are_named(wrong: int) -> None:
+def test_illegal_move__names_as_many_games_as_fit(wrong: int) -> None:
     """As many as an error of 500 characters has room for."""
     batch = Batch(20)
     batch.reset(seed=0)
@@ -971,7 +969,7 @@ def test_many_illegal_actions_are_named(wrong: int) -> None:
     assert len(str(error.value)) <= 500
 
 
-def test_a_game_that_is_over_is_not_stepped() -> None:
+def test_step__refuses_a_finished_game() -> None:
     batch = Batch(2, autoreset=False)
     batch.reset(seed=0)
     batch.finish("random")
@@ -991,7 +989,7 @@ STEPS: dict[str, Callable[[Batch], object]] = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_games_are_begun_before_they_are_stepped(step: str) -> None:
+def test_steps__before_begin_are_refused(step: str) -> None:
     batch = Batch(3)
     batch.begin(np.array([0, 2]), 5)
     with pytest.raises(RuntimeError, match=r"game 1 has not begun: call reset\(seed=…\) first"):
@@ -1027,7 +1025,7 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("verb", "given", "message"), WRONG, ids=str)
-def test_what_is_none_is_refused_and_changes_nothing(verb: str, given: Any, message: str) -> None:
+def test_methods__refuse_wrong_arguments(verb: str, given: Any, message: str) -> None:
     batch = in_the_middle(3)
     before = contents(batch)
     with pytest.raises(ValueError, match=message) as error:
@@ -1036,7 +1034,7 @@ def test_what_is_none_is_refused_and_changes_nothing(verb: str, given: Any, mess
     assert contents(batch) == before
 
 
-def test_wrong_bots_are_not_seated() -> None:
+def test_set_bots__refuses_wrong_bots() -> None:
     batch = Batch(2)
     for bots, message in (
         ([[NO_BOT, RANDOM], [GREEDY, RANDOM]], "a seat without a bot in each game"),
@@ -1060,7 +1058,7 @@ class Chooses:
         return self.actions
 
 
-def test_agents_decide_for_some_games() -> None:
+def test_decide__plays_some_games() -> None:
     batch, other = in_the_middle(6, autoreset=False), in_the_middle(6, autoreset=False)
     some = np.array([5, 0, 3])
     actions = own_actions(batch, some)
@@ -1081,7 +1079,7 @@ def test_agents_decide_for_some_games() -> None:
         ([0.0, 0.0], ValueError, r"agent 'chooses': moves: expected integers of .* got float64"),
     ],
 )
-def test_an_agent_that_chooses_wrongly_is_named(
+def test_decide__names_an_agent_with_illegal_actions(
     actions: Any, error: type[ValueError], message: str
 ) -> None:
     batch = in_the_middle(3, decisions=0)

@@ -34,7 +34,9 @@ def played(board: str = "shikoku", n: int = 40, **options: Any) -> Batch:
     ("observation", "see_board"),
     [("float32", False), ("float32", True), ("uint8", False), ("entities", False)],
 )
-def test_positions_are_observed_by_hand(board: str, observation: Any, see_board: bool) -> None:
+def test_observe__equals_the_observations_of_a_batch(
+    board: str, observation: Any, see_board: bool
+) -> None:
     batch = played(board, observation=observation, see_board=see_board)
     boards = batch.boards_of(batch.all_games)
     for seats in (None, np.zeros(len(batch), np.int8), [1] * len(batch)):
@@ -50,7 +52,7 @@ def parts(seen: Any) -> list[Any]:
     return [seen[name] for name in sorted(seen)] if isinstance(seen, dict) else [seen]
 
 
-def test_masks_are_bits_told_apart() -> None:
+def test_masks__unpack_bits() -> None:
     batch = played()
     assert np.array_equal(masks(batch.legal), batch.masks(batch.all_games))
     assert masks([5]).nonzero()[1].tolist() == [0, 2]
@@ -66,7 +68,7 @@ def test_masks_are_bits_told_apart() -> None:
         (lambda b, s: (b, [1, 2]), "states: expected an array of STATE"),
     ],
 )
-def test_what_is_no_position_is_refused(change: Any, error: str) -> None:
+def test_observe__refuses_wrong_arguments(change: Any, error: str) -> None:
     batch = played(n=3)
     with pytest.raises((TypeError, ValueError), match=error):
         observe(*change(batch.boards, batch.states))
@@ -81,7 +83,7 @@ def test_what_is_no_position_is_refused(change: Any, error: str) -> None:
 
 
 @pytest.mark.parametrize("copied", [True, False])
-def test_a_turn_is_read_after_games_began(copied: bool) -> None:
+def test_timestep__is_readable_after_begin(copied: bool) -> None:
     batch, other = Batch(6, copy=copied), Batch(6)
     told = other.reset(seed=4)
     batch.begin(batch.all_games, 4)
@@ -95,7 +97,7 @@ def test_a_turn_is_read_after_games_began(copied: bool) -> None:
 
 
 @pytest.mark.parametrize("observation", ["float32", "uint8"])
-def test_buffers_are_aligned_and_contiguous(observation: Any) -> None:
+def test_buffers__are_aligned_and_contiguous(observation: Any) -> None:
     for n in (1, 7, 4096):
         own = Batch(n, observation=observation).reset(seed=1).observation
         assert own.ctypes.data % ALIGNMENT == 0
@@ -118,7 +120,7 @@ def address_of(array: Any) -> int:
 
 
 @pytest.mark.parametrize("library", ["torch", "jax"])
-def test_other_libraries_take_the_buffers_as_they_are(library: str) -> None:
+def test_buffers__are_shared_with_other_libraries_without_a_copy(library: str) -> None:
     module: Any = pytest.importorskip(library)
     take = (
         module.from_dlpack
@@ -167,7 +169,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_nobody_is_handed_memory_that_a_view_shows(name: str) -> None:
+def test_buffer_pool__never_reuses_memory_that_a_view_shows(name: str) -> None:
     pool = BufferPool((4, 24), np.float32)
     array = pool.take()
     array.view(np.uint8)[:] = 7
@@ -181,7 +183,7 @@ def test_nobody_is_handed_memory_that_a_view_shows(name: str) -> None:
     assert address in {one.ctypes.data for one in [pool.take() for _ in range(3)]}
 
 
-def test_memory_is_given_back_by_any_thread_and_not_hoarded() -> None:
+def test_buffer_pool__reuses_memory_from_any_thread() -> None:
     pool = BufferPool((2, 3), np.uint8)
     taken = [pool.take() for _ in range(50)]
     assert len({array.ctypes.data for array in taken}) == 50
@@ -230,7 +232,7 @@ def random_play(kind: str, **form: Any) -> Callable[[], Any]:
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize("kind", ["batch", "gymnasium", "sb3"])
-def test_what_the_caller_keeps_never_changes(kind: str, form: dict[str, Any]) -> None:
+def test_observations__kept_by_the_caller_never_change(kind: str, form: dict[str, Any]) -> None:
     if kind == "sb3" and form.get("observation") == "entities":
         pytest.skip("a VecEnv has no entities")
     step, kept, copies = random_play(kind, **form), [], []
@@ -243,7 +245,7 @@ def test_what_the_caller_keeps_never_changes(kind: str, form: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_what_was_dropped_is_used_again_and_written_whole(form: dict[str, Any]) -> None:
+def test_observations__reuse_dropped_memory(form: dict[str, Any]) -> None:
     """Also where its holder has written to it, what the board alone says included."""
     batch, other = (Batch(64, "family:train/9", **form) for _ in range(2))
     told = [each.reset(seed=5).observation for each in (batch, other)]
@@ -258,7 +260,7 @@ def test_what_was_dropped_is_used_again_and_written_whole(form: dict[str, Any]) 
     assert len(addresses) == 2  # one is held while the next is written
 
 
-def test_copies_of_a_batch_play_on_and_share_no_memory() -> None:
+def test_deepcopy__of_a_batch_shares_no_memory() -> None:
     for copied in (True, False):
         batch = Batch(8, copy=copied)
         batch.reset(seed=5)

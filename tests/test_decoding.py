@@ -32,7 +32,7 @@ class FileError(ValueError):
     pass
 
 
-def test_what_is_right_is_decoded_and_written_back() -> None:
+def test_decode__round_trips() -> None:
     held = Source("f.json", {"parts": [GOOD], "counts": {"a": 0}}, FileError).decode(Outer)
     assert held == Outer((Inner("x", 5, 1.0),), {"a": 0})
     assert held.to_dict() == {"parts": [GOOD], "counts": {"a": 0}}
@@ -60,7 +60,7 @@ def test_what_is_right_is_decoded_and_written_back() -> None:
         ({"parts": [], "counts": {"a": -1}}, "f.json: counts[...]: expected an integer >= 0"),
     ],
 )
-def test_what_is_not_right_is_refused(data: Any, message: str) -> None:
+def test_decode__names_place_expectation_and_value(data: Any, message: str) -> None:
     with pytest.raises(FileError) as caught:
         Source("f.json", data, FileError).decode(Outer)
     assert message in str(caught.value)
@@ -68,7 +68,7 @@ def test_what_is_not_right_is_refused(data: Any, message: str) -> None:
     assert str(caught.value).isprintable()
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_source__refuses_unreadable_files(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     with pytest.raises(FileError, match="no such set"):
         Source.json(path, "set", FileError)
@@ -85,14 +85,14 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert Source.json(path, "set", FileError).decode(Outer) == Outer(())
 
 
-def test_a_version_is_looked_at_first() -> None:
+def test_check_versions__runs_before_other_checks() -> None:
     Source("f", {"version": 1, "more": None}, FileError).check_versions(version=1)
     for data in ({"version": 2}, {"version": True}, {"version": "1"}, {}, [1], None):
         with pytest.raises(FileError, match=r"f: version: expected 1, got .*: make it again"):
             Source("f", data, FileError).check_versions("make it again", version=1)
 
 
-def test_what_types_cannot_say_is_expected_by_hand() -> None:
+def test_expect__raises_unless_the_condition_holds() -> None:
     source = Source("f", {}, FileError)
     source.expect(True, "a", "more", 1)
     with pytest.raises(FileError, match=r"f: a\[0\]: expected more, got 1"):

@@ -41,7 +41,7 @@ ESCAPES = "\x1b[31mred\x1b[0m\a\r\u202e\u2028"
 
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "\x1b" * 10**6, "\U000e0001" * 10**6, ESCAPES])
-def test_foreign_text_is_short_and_in_one_line(text: str) -> None:
+def test_escape_text__is_short_and_has_one_line(text: str) -> None:
     for seen in (
         repr_short(text),
         str_short(text),
@@ -53,7 +53,7 @@ def test_foreign_text_is_short_and_in_one_line(text: str) -> None:
         assert seen.isprintable()
 
 
-def test_short_text_is_as_it_is() -> None:
+def test_escape_text__keeps_short_text() -> None:
     assert (repr_short("a'b"), str_short("réseau 日本"), escape_text("a b")) == (
         '"a\'b"',
         "réseau 日本",
@@ -63,7 +63,7 @@ def test_short_text_is_as_it_is() -> None:
     assert escape_text(ESCAPES) == r"\x1b[31mred\x1b[0m\x07\r\u202e\u2028"
 
 
-def test_what_cannot_be_shown_is_said_so() -> None:
+def test_repr_short__describes_values_without_a_repr() -> None:
     nest: list[object] = []
     for _ in range(DEEP):
         nest = [nest]
@@ -87,7 +87,9 @@ def test_what_cannot_be_shown_is_said_so() -> None:
         ("[" + "[]," * 10**7 + "[]]", "too large: expected at most 16 MiB"),
     ],
 )
-def test_json_that_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_parse_json__refuses_invalid_or_oversized_text(
+    tmp_path: Path, text: str, message: str
+) -> None:
     with pytest.raises(ValueError, match=message) as error:
         parse_json(text)
     assert len(str(error.value)) < 300
@@ -98,7 +100,7 @@ def test_json_that_is_refused(tmp_path: Path, text: str, message: str) -> None:
     assert str(error.value).startswith(f"{file}: not a whole JSON file: ")
 
 
-def test_json_that_is_read() -> None:
+def test_parse_json__reads_valid_text() -> None:
     for data in (None, [[]] * 100, {"a": [1.5, {"b": "x"}]}, [{"a": 1}, {"a": 2}]):
         assert parse_json(json.dumps(data)) == data
     nest = json.loads("[" * 64 + "]" * 64)
@@ -119,7 +121,9 @@ def test_json_that_is_read() -> None:
         ("[a]\n" * 10**6, "too large: expected at most 1 MiB"),
     ],
 )
-def test_toml_that_is_refused_at_once(tmp_path: Path, text: str, message: str) -> None:
+def test_read_toml__refuses_invalid_or_oversized_text_quickly(
+    tmp_path: Path, text: str, message: str
+) -> None:
     file = tmp_path / "a.toml"
     file.write_text(text, encoding="utf-8")
     began = time.process_time()
@@ -136,7 +140,7 @@ def test_toml_that_is_refused_at_once(tmp_path: Path, text: str, message: str) -
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
-def test_a_link_in_the_place_of_the_unfinished_file_is_not_followed(tmp_path: Path) -> None:
+def test_atomic_write__does_not_follow_a_link_at_the_temporary_file(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.write_text("precious", encoding="utf-8")
     (tmp_path / "config.toml.tmp").symlink_to(mine)
@@ -146,7 +150,7 @@ def test_a_link_in_the_place_of_the_unfinished_file_is_not_followed(tmp_path: Pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "mine"]
 
 
-def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+def test_atomic_write__keeps_the_old_file_on_errors(tmp_path: Path) -> None:
     path = tmp_path / "a"
     write_text(path, "before")
     writing = atomic_write(path)
@@ -176,7 +180,7 @@ def special(path: Path, kind: str) -> Path:
 
 @POSIX
 @pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "link", "dangling link"])
-def test_what_is_no_plain_file_is_not_replaced(tmp_path: Path, kind: str) -> None:
+def test_atomic_write__replaces_regular_files_only(tmp_path: Path, kind: str) -> None:
     path = special(tmp_path / "a", kind)
     before = {one: one.lstat() for one in tmp_path.rglob("*")}
     message = f"a: expected a file or nothing, got a {kind.removeprefix('dangling ')}$"
@@ -192,13 +196,15 @@ def test_what_is_no_plain_file_is_not_replaced(tmp_path: Path, kind: str) -> Non
 
 @POSIX
 @pytest.mark.parametrize("read", [read_json, read_toml])
-def test_what_might_never_end_is_not_read(tmp_path: Path, read: Callable[[Path], object]) -> None:
+def test_read_text__refuses_pipes_and_devices(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
     for path, kind in ((special(tmp_path / "a", "pipe"), "pipe"), (Path("/dev/zero"), "device")):
         with pytest.raises(ValueError, match=f"^{path}: .*: expected a file, got a {kind}$"):
             read(path)
 
 
-def test_outputs_that_cannot_be_are_told_before_work_is_done(tmp_path: Path) -> None:
+def test_check_outputs__refuses_unwritable_paths(tmp_path: Path) -> None:
     (tmp_path / "in").touch()
     (tmp_path / "out").mkdir()
     good = [tmp_path / "a", tmp_path / "b"]
@@ -217,14 +223,14 @@ def test_outputs_that_cannot_be_are_told_before_work_is_done(tmp_path: Path) -> 
 
 
 @POSIX
-def test_an_input_by_another_name_is_an_input(tmp_path: Path) -> None:
+def test_check_outputs__recognises_an_input_by_another_name(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     os.link(tmp_path / "a", tmp_path / "b")
     with pytest.raises(OutputError, match="b: is read too"):
         check_outputs(tmp_path / "b", read=[tmp_path / "a"])
 
 
-def test_a_full_disk_is_told_with_the_name_of_the_file(
+def test_atomic_write__names_the_file_on_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
@@ -241,7 +247,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(
 
 
 @POSIX
-def test_contents_are_on_the_disk_before_the_name_is(
+def test_atomic_write__flushes_contents_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = []
@@ -287,7 +293,7 @@ def held_elsewhere(path: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.mark.parametrize("name", ["folder", "file", "to be"])
-def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path, name: str) -> None:
+def test_lock__excludes_other_processes(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     if name == "folder":
         path.mkdir()
@@ -305,7 +311,7 @@ def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path, n
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_process_may_lock_again_and_lets_go_at_the_end(tmp_path: Path) -> None:
+def test_lock__is_reentrant_and_released_at_the_end(tmp_path: Path) -> None:
     first, second = lock(tmp_path), lock(tmp_path)
     first()
     with locked(tmp_path):
@@ -317,7 +323,7 @@ def test_a_process_may_lock_again_and_lets_go_at_the_end(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
-def test_a_file_and_a_link_to_it_are_one(tmp_path: Path) -> None:
+def test_lock__treats_a_link_as_its_file(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     (tmp_path / "b").symlink_to(tmp_path / "a")
     with held_elsewhere(tmp_path / "a"), pytest.raises(InUseError):
@@ -325,7 +331,7 @@ def test_a_file_and_a_link_to_it_are_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
-def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
+def test_lock__does_not_follow_a_link(tmp_path: Path) -> None:
     (tmp_path / ".lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="lock"):
         lock(tmp_path)

@@ -245,7 +245,7 @@ def test_repr__tells_where_the_game_is() -> None:
     assert repr(game_at(round=3)) == "<Game 'shikoku', round 3, MOVE, player 0 to decide>"
 
 
-def test_a_game_shows_what_environments_show() -> None:
+def test_observation__equals_that_of_the_environments() -> None:
     env = tokaido_env.env()
     env.reset(seed=7)
     game, rng = Game(seed=7), random.Random(0)
@@ -263,7 +263,7 @@ def test_a_game_shows_what_environments_show() -> None:
         env.step(move)
 
 
-def test_nobody_in_particular_sees_a_game_at_chance() -> None:
+def test_observation__needs_a_seat_at_chance() -> None:
     game = Game(seed=7, chance="explicit")
     with pytest.raises(
         ValueError, match=r"^seat: expected 0 or 1 at SETUP, where nobody decides, got None$"

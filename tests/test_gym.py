@@ -47,7 +47,7 @@ def episode(env: TokaidoDuoEnv, rng: np.random.Generator) -> Iterator[tuple[int,
     ("seat", "observation"),
     [(0, "float32"), (1, "uint8"), ("alternate", "entities"), ("random", "uint8")],
 )
-def test_gymnasiums_checker_has_nothing_to_say(
+def test_env__passes_gymnasiums_checker(
     seat: Any, observation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it opens windows
@@ -55,7 +55,7 @@ def test_gymnasiums_checker_has_nothing_to_say(
     check_env(env.unwrapped)
 
 
-def test_environments_are_made_by_name_from_a_fresh_process() -> None:
+def test_make__works_by_name_in_a_new_process() -> None:
     script = """
 import gymnasium
 env = gymnasium.make("tokaido_env:TokaidoDuo-v0", opponent="random", seat=1)
@@ -67,7 +67,7 @@ print(type(env.unwrapped).__name__, type(envs).__name__, env.spec.id)
     assert done.stdout == "TokaidoDuoEnv TokaidoDuoVectorEnv TokaidoDuo-v0\n", done.stderr
 
 
-def test_options_reach_the_games_by_name() -> None:
+def test_make__passes_options_by_name() -> None:
     agent = Recorder()
     env = gymnasium.make("TokaidoDuo-v0", opponent=agent, seat=1, observation="uint8")
     observation, info = env.reset(seed=0)
@@ -142,7 +142,7 @@ def options(request: pytest.FixtureRequest, short: Path) -> dict[str, Any]:
     return given | {"board": short} if given.get("board") == "short" else given
 
 
-def test_same_step_equals_the_vectorised_single_environments(options: dict[str, Any]) -> None:
+def test_vector_env__same_step_equals_sync_vector_env(options: dict[str, Any]) -> None:
     sync, native = both(5, AutoresetMode.SAME_STEP, **options)
     rng = np.random.default_rng(0)
     for seed in (3, None, [8, 0, 2**53 - 1, 5, 5]):
@@ -161,7 +161,7 @@ def test_same_step_equals_the_vectorised_single_environments(options: dict[str, 
         assert ends > losses / 2 > 1
 
 
-def test_disabled_equals_the_vectorised_single_environments(options: dict[str, Any]) -> None:
+def test_vector_env__disabled_equals_sync_vector_env(options: dict[str, Any]) -> None:
     """Games that have ended are reset by a mask, some with seeds of their own."""
     sync, native = both(5, AutoresetMode.DISABLED, **options)
     rng = np.random.default_rng(0)
@@ -187,7 +187,7 @@ def test_disabled_equals_the_vectorised_single_environments(options: dict[str, A
     assert resets > 10
 
 
-def test_spaces_and_modes_equal_those_of_the_vectorised_single_environments() -> None:
+def test_vector_env__has_the_spaces_of_sync_vector_env() -> None:
     for observation in ("float32", "uint8", "entities"):
         for mode in (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED):
             see_board = observation == "uint8"
@@ -206,7 +206,7 @@ def test_spaces_and_modes_equal_those_of_the_vectorised_single_environments() ->
 
 @pytest.mark.parametrize("reward", ["win", "margin"])
 @pytest.mark.parametrize("opponent", ["random", "greedy"])
-def test_episodes_are_the_games_of_their_seeds(opponent: str, reward: Any) -> None:
+def test_env__plays_the_games_of_its_seeds(opponent: str, reward: Any) -> None:
     """Each is played again with `Game` from what infos tell."""
     env = TokaidoDuoEnv(opponent, reward=reward)
     rng, seats, paid = np.random.default_rng(0), set(), set()
@@ -236,7 +236,7 @@ def test_episodes_are_the_games_of_their_seeds(opponent: str, reward: Any) -> No
 
 
 @pytest.mark.parametrize("action", [DISCARD, N_ACTIONS, -1, 2**40])
-def test_an_illegal_action_loses_the_game(action: int) -> None:
+def test_step__loses_on_an_illegal_action(action: int) -> None:
     env = TokaidoDuoEnv("random", seat=1, reward="margin")
     before, info = env.reset(seed=0)
     assert action not in np.flatnonzero(info["action_mask"])
@@ -250,7 +250,7 @@ def test_an_illegal_action_loses_the_game(action: int) -> None:
         env.step(action)
 
 
-def test_a_game_begins_from_a_position() -> None:
+def test_reset__starts_from_a_position() -> None:
     game = game_at(left=["artist"], lead=1, round=7, mine={"coins": 5})
     envs = [TokaidoDuoEnv("random", seat=1), TokaidoDuoVectorEnv(2, "random", seat=1)]
     for env in envs:
@@ -265,7 +265,7 @@ def test_a_game_begins_from_a_position() -> None:
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.DISABLED])
-def test_statistics_are_recorded_of_many_environments(mode: AutoresetMode) -> None:
+def test_vector_env__works_with_record_episode_statistics(mode: AutoresetMode) -> None:
     """One in fifty actions is illegal, so that there are many ends."""
     if mode == AutoresetMode.SAME_STEP and Version(gymnasium.__version__) < Version("1.4"):
         pytest.skip("Gymnasium's own wrapper counts a step less")
@@ -292,7 +292,7 @@ def test_statistics_are_recorded_of_many_environments(mode: AutoresetMode) -> No
 # Refusals
 
 
-def test_wrong_options_of_vector_environments_are_refused() -> None:
+def test_vector_env__refuses_wrong_options() -> None:
     with pytest.raises(ValueError, match=r"autoreset_mode: expected one of .*SAME_STEP"):
         TokaidoDuoVectorEnv(2, autoreset_mode=AutoresetMode.NEXT_STEP)
     with pytest.raises(ValueError, match="autoreset_mode"):
@@ -308,14 +308,14 @@ def test_wrong_options_of_vector_environments_are_refused() -> None:
 @pytest.mark.parametrize(
     "mask", [[0, 2], [True, False], np.ones(3, np.int8), np.ones((3, 1), bool), True]
 )
-def test_a_wrong_reset_mask_is_refused(mask: Any) -> None:
+def test_reset__refuses_a_wrong_reset_mask(mask: Any) -> None:
     envs = TokaidoDuoVectorEnv(3, "random", autoreset_mode="Disabled")
     envs.reset(seed=0)
     with pytest.raises(ValueError, match=r"reset_mask: expected bool of shape \(3,\)"):
         envs.reset(options={"reset_mask": mask})
 
 
-def test_wrong_seeds_are_refused() -> None:
+def test_reset__refuses_wrong_seeds() -> None:
     env, envs = TokaidoDuoEnv("random"), TokaidoDuoVectorEnv(3, "random")
     env.reset(seed=3)
     before = env.np_random.bit_generator.state
@@ -333,7 +333,7 @@ def test_wrong_seeds_are_refused() -> None:
         envs.reset(seed=[0, 1, None])  # type: ignore[list-item]
 
 
-def test_wrong_actions_are_refused() -> None:
+def test_step__refuses_wrong_actions() -> None:
     env, envs = TokaidoDuoEnv("random"), TokaidoDuoVectorEnv(2, "random")
     env.reset(seed=0)
     envs.reset(seed=0)

@@ -25,7 +25,7 @@ def observed(game: Game, seat: int) -> dict[str, Any]:
     }
 
 
-def test_a_game_by_the_three_functions() -> None:
+def test_harness__plays_a_game() -> None:
     game, moves = Game(seed=4), list[str]()
     while game.player is not None:
         seen = observed(game, game.player)
@@ -45,7 +45,7 @@ def test_a_game_by_the_three_functions() -> None:
     assert get_legal_moves(observed(game, 0)) == {}
 
 
-def test_a_refused_answer_is_told() -> None:
+def test_generate_prompt__repeats_the_error() -> None:
     game = Game(seed=4)
     seen = observed(game, 0)
     parsed = parse_response('{"action": "fly"}', list(get_legal_moves(seen).values()))
@@ -56,20 +56,20 @@ def test_a_refused_answer_is_told() -> None:
     assert parse_response(None, ["pilgrim"]) == (None, None, None, None)
 
 
-def test_what_is_no_observation() -> None:
+def test_functions__refuse_invalid_observations() -> None:
     assert get_legal_moves({}) == {}
     for text in ("", "[1]", "{", 3, "[" * 100_000):
         with pytest.raises(PositionError, match="observationString: expected a position as JSON"):
             get_legal_moves({"observationString": text})
 
 
-def test_a_board_of_ones_own() -> None:
+def test_harness__accepts_a_board_file() -> None:
     game = Game("family:valid/2", seed=1)
     seen = observed(game, game.player or 0)
     assert TextHarness(board="family:valid/2").get_legal_moves(seen) == get_legal_moves(seen)
 
 
-def test_the_openspiel_game_is_observed_so() -> None:
+def test_observations__are_those_of_the_openspiel_game() -> None:
     pyspiel = pytest.importorskip("pyspiel")
     import tokaido_env.openspiel  # noqa: F401  registers the game
 
@@ -87,7 +87,7 @@ def test_the_openspiel_game_is_observed_so() -> None:
     assert asked > 50
 
 
-def test_in_kaggles_own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_harness__plays_in_kaggles_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     kaggle = pytest.importorskip("kaggle_environments")
     from kaggle_environments import core_harness
     from kaggle_environments.envs.open_spiel_env import open_spiel_env

@@ -45,7 +45,7 @@ def batch_form(seen: Any) -> str:
 
 @WITH_FORMS
 @pytest.mark.parametrize("copied", [True, False])
-def test_a_batch_shows_each_game_on_its_board(form: dict[str, Any], copied: bool) -> None:
+def test_batch__observes_each_game_on_its_board(form: dict[str, Any], copied: bool) -> None:
     """Also where boards are drawn anew, games are begun again, restored or put elsewhere."""
     batch = Batch(7, POOL, copy=copied, **form)
     turn = batch.reset(seed=5)
@@ -69,7 +69,7 @@ def test_a_batch_shows_each_game_on_its_board(form: dict[str, Any], copied: bool
         check_batch(batch, batch.observe(batch.all_games, seats), seats)
 
 
-def test_threads_and_numbers_of_games_make_no_difference() -> None:
+def test_observe__is_the_same_for_any_number_of_games_and_threads() -> None:
     """As many as are shown by more than one thread, and those of them that one thread shows."""
     for form in FORMS:
         batch = Batch(1100, POOL, **form)
@@ -84,7 +84,7 @@ def test_threads_and_numbers_of_games_make_no_difference() -> None:
 
 
 @WITH_FORMS
-def test_spaces_are_as_narrow_as_what_is_shown(form: dict[str, Any]) -> None:
+def test_observation_space__has_tight_bounds(form: dict[str, Any]) -> None:
     space: Any = observation_space(**form)
     if form["observation"] == "entities":
         assert {name: each.shape for name, each in space.spaces.items()} == ENTITY_SHAPES
@@ -94,7 +94,7 @@ def test_spaces_are_as_narrow_as_what_is_shown(form: dict[str, Any]) -> None:
     assert space.high.max() == (1 if form["observation"] == "float32" else 255)
 
 
-def test_what_shows_nothing_shows_no_board_and_entities_have_it_already() -> None:
+def test_see_board__needs_a_vector_observation() -> None:
     with pytest.raises(ValueError, match=r"^see_board: needs an observation, got observation=None"):
         Batch(2, observation=None, see_board=True)
     with pytest.raises(
@@ -106,7 +106,7 @@ def test_what_shows_nothing_shows_no_board_and_entities_have_it_already() -> Non
     assert quiet.observe(quiet.all_games, [0, 1]).shape == (2, N_FEATURES)
 
 
-def test_stable_baselines_takes_no_entities_and_openspiel_no_texts() -> None:
+def test_adapters__refuse_unsupported_observations() -> None:
     sb3 = pytest.importorskip("tokaido_env.sb3")
     with pytest.raises(ValueError, match="observation: expected one of 'float32', 'uint8', got"):
         sb3.TokaidoVecEnv(2, "random", 0, observation="entities")

@@ -78,7 +78,7 @@ def other_board(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("board", ["shikoku", "other"])
-def test_random_simulation_by_openspiels_test(board: str, other_board: str, capfd: Any) -> None:
+def test_game__passes_random_sim_test(board: str, other_board: str, capfd: Any) -> None:
     game = load(board=other_board if board == "other" else board, reward="margin")
     pyspiel.random_sim_test(game, num_sims=1, serialize=True, verbose=False)
     assert capfd.readouterr() == ("", "")
@@ -87,7 +87,7 @@ def test_random_simulation_by_openspiels_test(board: str, other_board: str, capf
 # What the game says of itself
 
 
-def test_what_the_game_says_of_itself() -> None:
+def test_game__declares_its_type_and_bounds() -> None:
     game = load()
     kind = game.get_type()
     assert kind.dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
@@ -105,7 +105,7 @@ def test_what_the_game_says_of_itself() -> None:
     assert str(pyspiel.load_game("tokaido_duo")) == "tokaido_duo(board=shikoku,reward=win)"
 
 
-def test_no_game_is_longer_than_said(short: Path) -> None:
+def test_max_game_length__is_an_upper_bound(short: Path) -> None:
     """In few rounds the bounds are closest to what is played."""
     game = load(board=str(short))
     assert game.max_game_length() == 80
@@ -120,7 +120,7 @@ def test_no_game_is_longer_than_said(short: Path) -> None:
 
 
 @pytest.mark.parametrize(("board", "reward"), [("shikoku", "win"), ("other", "margin")])
-def test_a_state_equals_an_explicit_game_at_every_node(
+def test_state__equals_an_explicit_game_at_every_node(
     board: str, reward: str, other_board: str
 ) -> None:
     board = other_board if board == "other" else board
@@ -191,7 +191,7 @@ def expected_returns(game: Game, reward: str) -> list[float]:
     return [margin, -margin]
 
 
-def test_actions_have_their_labels_whatever_the_node() -> None:
+def test_action_to_string__returns_labels_at_any_node() -> None:
     state = load().new_initial_state()
     assert state.action_to_string(CHANCE, 0).startswith("boutique:C1=")
     for seat in (0, 1):
@@ -201,7 +201,7 @@ def test_actions_have_their_labels_whatever_the_node() -> None:
             openspiel.TokaidoDuoGame().new_initial_state()._action_to_string(0, action)
 
 
-def test_what_is_not_on_offer_is_refused_and_changes_nothing() -> None:
+def test_apply_action__refuses_illegal_moves() -> None:
     state = walk(load().new_initial_state(), random.Random(0), 11)
     assert state.is_chance_node()
     for wrong in (0, 215, 216):  # no die shows a 6, and some that have no such roll
@@ -223,7 +223,7 @@ def refuse(state: Any, action: int, message: str) -> None:
 # Parameters
 
 
-def test_a_game_is_loaded_by_its_string(other_board: str) -> None:
+def test_load_game__accepts_the_string_of_a_game(other_board: str) -> None:
     text = f"tokaido_duo(board={other_board},reward=margin)"
     game = pyspiel.load_game(text)
     assert str(game) == text
@@ -244,7 +244,7 @@ def test_a_game_is_loaded_by_its_string(other_board: str) -> None:
         ({"seed": "1"}, pyspiel.SpielError, "Available parameters are: board, reward"),
     ],
 )
-def test_a_wrong_parameter_is_refused_with_the_choices(
+def test_load_game__refuses_wrong_parameters(
     params: dict[str, str], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -254,7 +254,7 @@ def test_a_wrong_parameter_is_refused_with_the_choices(
 @pytest.mark.parametrize(
     "params", [5, "board", {"boards": "shikoku"}, {"board": 5}, {"\ud800": "win"}], ids=ascii
 )
-def test_what_are_no_parameters_is_told_in_a_line(params: Any) -> None:
+def test_game__refuses_parameters_of_another_type(params: Any) -> None:
     with pytest.raises(ValueError, match=r"^(params|board): .*expected .*, got .*$") as error:
         openspiel.TokaidoDuoGame(params)
     assert str(error.value).isprintable()
@@ -275,7 +275,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
 @pytest.mark.parametrize("steps", [0, 5, 90, 10**6])
-def test_a_copy_goes_on_identically_and_apart(
+def test_clone__continues_identically_and_independently(
     copied: Callable[[Any], Any], steps: int, other_board: str
 ) -> None:
     game = load(board=other_board, reward="margin")
@@ -291,7 +291,7 @@ def test_a_copy_goes_on_identically_and_apart(
 @pytest.mark.parametrize(
     "copied", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))], ids=["deep", "pickle"]
 )
-def test_a_copy_of_the_game_is_whole(copied: Callable[[Any], Any], other_board: str) -> None:
+def test_deepcopy__of_a_game_is_complete(copied: Callable[[Any], Any], other_board: str) -> None:
     game = load(board=other_board, reward="margin")
     other = copied(game)
     assert other == game
@@ -301,7 +301,7 @@ def test_a_copy_of_the_game_is_whole(copied: Callable[[Any], Any], other_board: 
     assert facts(states[0]) == facts(states[1])
 
 
-def test_another_process_reads_a_pickle() -> None:
+def test_pickle__loads_in_another_process() -> None:
     state = walk(load().new_initial_state(), random.Random(5), 50)
     code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).clone())"
     command = [sys.executable, "-c", code]
@@ -312,7 +312,7 @@ def test_another_process_reads_a_pickle() -> None:
 # Observers
 
 
-def test_an_observer_writes_its_tensor_for_either_seat() -> None:
+def test_observer__writes_its_tensor_for_both_seats() -> None:
     game = load()
     observation = make_observation(game)
     state = walk(game.new_initial_state(), random.Random(6), 60)
@@ -324,7 +324,7 @@ def test_an_observer_writes_its_tensor_for_either_seat() -> None:
         assert observation.string_from(state, seat) == str(state)
 
 
-def test_an_observer_of_the_history_has_no_tensor() -> None:
+def test_observer__of_the_history_has_no_tensor() -> None:
     game = load()
     observation = make_observation(game, pyspiel.IIGObservationType(perfect_recall=True))
     state = walk(game.new_initial_state(), random.Random(6), 60)
@@ -332,7 +332,7 @@ def test_an_observer_of_the_history_has_no_tensor() -> None:
     assert observation.string_from(state, 0) == state.history_str()
 
 
-def test_an_observer_refuses_parameters_and_strangers() -> None:
+def test_observer__refuses_parameters_and_unknown_players() -> None:
     game = load()
     for params, message in (({"detail": 1}, "no parameters"), (5, "^params: expected a dict of")):
         with pytest.raises(ValueError, match=message):
@@ -345,7 +345,7 @@ def test_an_observer_refuses_parameters_and_strangers() -> None:
 # OpenSpiel's search and its loop of reinforcement learning
 
 
-def test_search_plays_against_random(other_board: str) -> None:
+def test_mcts_bot__plays_against_random(other_board: str) -> None:
     game = load(board=other_board)
     numbers = np.random.RandomState(0)
     evaluator = mcts.RandomRolloutEvaluator(n_rollouts=1, random_state=numbers)
@@ -365,7 +365,7 @@ def test_search_plays_against_random(other_board: str) -> None:
         state.apply_action(action)
 
 
-def test_a_game_through_the_loop_of_reinforcement_learning() -> None:
+def test_rl_environment__plays_a_game() -> None:
     sampler = rl_environment.ChanceEventSampler(seed=1)
     env = rl_environment.Environment("tokaido_duo", reward="margin", chance_event_sampler=sampler)
     assert env.observation_spec()["info_state"] == (N_FEATURES,)

@@ -72,7 +72,7 @@ def positions_of_games(games: int) -> Iterator[Game]:
         yield game
 
 
-def test_there_and_back_in_every_phase() -> None:
+def test_from_dict__inverts_to_dict_in_every_phase() -> None:
     phases = set()
     for game in positions_of_games(1 if INTERPRETED else 4):
         given = json.loads(json.dumps(game.to_dict()))
@@ -85,13 +85,13 @@ def test_there_and_back_in_every_phase() -> None:
     assert phases == set(Phase)
 
 
-def test_there_and_back_from_made_up_positions() -> None:
+def test_from_dict__inverts_to_dict_for_random_positions() -> None:
     for seed in range(300):
         made_up = random_position(random.Random(seed))
         assert Game.from_dict(made_up, chance="explicit").to_dict() == made_up
 
 
-def test_there_and_back_on_another_board(tmp_path: Path) -> None:
+def test_from_dict__inverts_to_dict_on_another_board(tmp_path: Path) -> None:
     path = write_board(tmp_path / "other.toml", other_board_data())
     game = random_walk(3, 60, path)
     assert game.to_dict()["board"] == "other"
@@ -101,7 +101,7 @@ def test_there_and_back_on_another_board(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_a_game_stands_where_its_position_does(name: str) -> None:
+def test_from_dict__keeps_the_phase(name: str) -> None:
     """Explicit at chance, else sampled, unless one says."""
     game = Game.from_dict(RIGHT[name])
     at_chance = RIGHT[name]["phase"] in ("SETUP", "ROLL", "DRAW", "REVEAL")
@@ -233,9 +233,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("right", "key", "value", "wanted"), MISTAKES)
-def test_a_mistake_is_refused_by_the_name_of_its_key(
-    right: Position, key: str, value: Any, wanted: str
-) -> None:
+def test_from_dict__names_the_wrong_key(right: Position, key: str, value: Any, wanted: str) -> None:
     with pytest.raises(PositionError) as error:
         Game.from_dict(changed(right, key, value))
     assert wanted in str(error.value)
@@ -261,7 +259,7 @@ def test_a_mistake_is_refused_by_the_name_of_its_key(
         ("board", DROP, "board"),
     ],
 )
-def test_an_error_has_the_place_of_what_is_wrong(key: str, value: Any, place: str) -> None:
+def test_error__has_the_wrong_key(key: str, value: Any, place: str) -> None:
     with pytest.raises(PositionError) as error:
         Game.from_dict(changed(AT_MOVE, key, value))
     assert error.value.key == place
@@ -286,12 +284,12 @@ def test_an_error_has_the_place_of_what_is_wrong(key: str, value: Any, place: st
         ("waves", [], "waves: expected an object, got \\[\\]$"),
     ],
 )
-def test_what_json_has_not_is_refused(key: str, value: Any, wanted: str) -> None:
+def test_from_dict__refuses_values_that_json_lacks(key: str, value: Any, wanted: str) -> None:
     with pytest.raises(PositionError, match=f"^{wanted}"):
         Game.from_dict(AT_MOVE | {key: value}, board="shikoku")
 
 
-def test_what_tells_nothing_of_itself_is_refused() -> None:
+def test_from_dict__refuses_values_without_a_repr() -> None:
     with pytest.raises(
         PositionError,
         match=r"^round: expected a whole number .*, got HostileInt .* of type HostileInt",
@@ -329,7 +327,7 @@ ROBUST = {"merchant": ("robust", 1)}
         ),
     ],
 )
-def test_a_player_cannot_hold_more_wares_than_the_phase_has(wrong: Position, wanted: str) -> None:
+def test_from_dict__limits_wares_by_phase(wrong: Position, wanted: str) -> None:
     """Only who draws or returns wares may hold more than the capacity, and no more than 11."""
     with pytest.raises(PositionError) as error:
         Game.from_dict(wrong)
@@ -337,7 +335,7 @@ def test_a_player_cannot_hold_more_wares_than_the_phase_has(wrong: Position, wan
 
 
 @pytest.mark.parametrize("given", [None, [], "shikoku", 7])
-def test_what_is_no_object_is_refused(given: Any) -> None:
+def test_from_dict__refuses_non_objects(given: Any) -> None:
     with pytest.raises(PositionError, match="the position: expected an object"):
         Game.from_dict(given)
 
@@ -358,7 +356,7 @@ def reads(given: Position) -> Position | None:
         return None
 
 
-def test_what_is_accepted_can_be_played_and_stays_acceptable() -> None:
+def test_from_dict__accepts_only_playable_positions() -> None:
     accepted = 0
     for seed in range(100 if INTERPRETED else 1500):
         rng = random.Random(seed)

@@ -52,7 +52,7 @@ def written(path: Path, *games: Data) -> Path:
 # There and back
 
 
-def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+def test_load__inverts_save(tmp_path: Path) -> None:
     records = [a_game(seed).record(["first", f"réseau {seed}"]) for seed in range(4)]
     save(records, tmp_path / "games.jsonl")
     assert load(tmp_path / "games.jsonl") == records
@@ -61,13 +61,13 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ['"\\\n\t', "日本", "a\u2028b\u0085c\x1cd"])
-def test_any_name_of_a_player_comes_back(tmp_path: Path, name: str) -> None:
+def test_load__keeps_any_player_name(tmp_path: Path, name: str) -> None:
     records = [a_game(0).record([name, "other"])]
     save(records, tmp_path / "games.jsonl")
     assert load(tmp_path / "games.jsonl") == records
 
 
-def test_a_line_has_the_keys_of_the_format_in_order() -> None:
+def test_to_json__has_the_keys_in_order() -> None:
     game = a_game(7)
     data = data_of(game)
     assert list(data) == KEYS
@@ -79,7 +79,7 @@ def test_a_line_has_the_keys_of_the_format_in_order() -> None:
     assert "\n" not in game.record().to_json()
 
 
-def test_a_game_from_a_position(tmp_path: Path) -> None:
+def test_load__reads_a_game_from_a_position(tmp_path: Path) -> None:
     start = position(round=190, mine={"temple": 8}, hot_spring=1)
     game = finished(Game.from_dict(start, seed=5), random.Random(5))
     assert (game.record().start, game.record().seed) == (start, 5)
@@ -87,7 +87,7 @@ def test_a_game_from_a_position(tmp_path: Path) -> None:
     assert load(tmp_path / "games.jsonl") == [game.record()]
 
 
-def test_a_copy_with_other_luck_has_no_seed() -> None:
+def test_record__of_a_copy_with_new_luck_has_no_seed() -> None:
     game = Game(seed=4)
     for _ in range(20):
         game.play(game.legal_actions()[0])
@@ -99,7 +99,7 @@ def test_a_copy_with_other_luck_has_no_seed() -> None:
         assert replay(each.record()).ends.tobytes() == each.state.tobytes()
 
 
-def test_an_unfinished_game(tmp_path: Path) -> None:
+def test_load__reads_an_unfinished_game(tmp_path: Path) -> None:
     game = Game(seed=2)
     game.play(game.legal_actions()[0])
     record = game.record()
@@ -108,7 +108,7 @@ def test_an_unfinished_game(tmp_path: Path) -> None:
     assert load(tmp_path / "games.jsonl") == [record]
 
 
-def test_a_game_on_a_board_of_ones_own(tmp_path: Path) -> None:
+def test_load__needs_the_board_file_of_a_custom_board(tmp_path: Path) -> None:
     board = write_board(tmp_path / "other.toml", other_board_data())
     record = finished(Game(board, seed=1), random.Random(1)).record()
     save([record], tmp_path / "games.jsonl")
@@ -119,7 +119,7 @@ def test_a_game_on_a_board_of_ones_own(tmp_path: Path) -> None:
         load(tmp_path / "games.jsonl")
 
 
-def test_saving_is_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_save__is_atomic(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     save([a_game(0).record()], path)
     before = path.read_bytes()
@@ -215,7 +215,7 @@ UNTRUE: dict[str, tuple[Callable[[Data], Data], str]] = {
 
 
 @pytest.mark.parametrize("how", UNTRUE)
-def test_an_untrue_record_is_refused_with_its_line(tmp_path: Path, how: str) -> None:
+def test_load__refuses_incorrect_records(tmp_path: Path, how: str) -> None:
     change, message = UNTRUE[how]
     right = data_of(a_game(1))
     path = written(tmp_path / "games.jsonl", right, change(right), right)
@@ -224,7 +224,7 @@ def test_an_untrue_record_is_refused_with_its_line(tmp_path: Path, how: str) -> 
 
 
 @pytest.mark.parametrize("line", ["", "games", "[1, 2]", "7", '{"format": "tokaido-duo"'])
-def test_a_line_that_is_no_record_is_refused(tmp_path: Path, line: str) -> None:
+def test_load__refuses_invalid_lines(tmp_path: Path, line: str) -> None:
     path = tmp_path / "games.jsonl"
     path.write_text(f"{a_game(1).record().to_json()}\n{line}\n", encoding="utf-8")
     with pytest.raises(RecordError, match="line 2: "):
@@ -232,7 +232,7 @@ def test_a_line_that_is_no_record_is_refused(tmp_path: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
-def test_a_file_cut_in_the_middle_of_a_line_is_refused(tmp_path: Path, share: float) -> None:
+def test_load__refuses_a_truncated_file(tmp_path: Path, share: float) -> None:
     path = tmp_path / "games.jsonl"
     save([a_game(1).record(), a_game(2).record()], path)
     first, second = path.read_bytes().splitlines(keepends=True)
@@ -241,7 +241,7 @@ def test_a_file_cut_in_the_middle_of_a_line_is_refused(tmp_path: Path, share: fl
         load(path)
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_load__refuses_binary_files(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     path.write_bytes(b"\x80\x04\x95\x00")
     with pytest.raises(RecordError):
@@ -251,7 +251,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 # Golden games
 
 
-def test_golden_games_are_true_and_varied() -> None:
+def test_golden_games__are_correct_and_varied() -> None:
     records = load(GOLDEN)
     assert len(records) == 6
     assert {record.winner for record in records} == {0, 1, None}
@@ -261,7 +261,7 @@ def test_golden_games_are_true_and_varied() -> None:
 
 
 @pytest.mark.parametrize("line", range(6))
-def test_luck_still_gives_the_golden_games(line: int) -> None:
+def test_golden_games__follow_from_their_seeds(line: int) -> None:
     """The seed and the decisions alone give every outcome again."""
     record = Record.from_json(GOLDEN.read_text(encoding="utf-8").splitlines()[line])
     game = Game(seed=record.seed) if record.start is None else None
@@ -285,7 +285,7 @@ def with_seed(data: Data, seed: int) -> Data:
     [a_game(1), finished(Game.from_dict(position(round=190), seed=5), random.Random(5))],
     ids=["from the start", "from a position"],
 )
-def test_a_record_whose_seed_does_not_give_its_luck_is_refused(tmp_path: Path, game: Game) -> None:
+def test_load__refuses_outcomes_that_differ_from_the_seed(tmp_path: Path, game: Game) -> None:
     right = data_of(game)
     path = written(tmp_path / "games.jsonl", right, with_seed(right, 77))
     message = r"line 2: event \d+ of \d+: expected '.*' from seed 77, got '.*'$"
@@ -294,7 +294,7 @@ def test_a_record_whose_seed_does_not_give_its_luck_is_refused(tmp_path: Path, g
     assert load(written(path, right, right | {"seed": None}))
 
 
-def test_an_unfinished_game_has_the_luck_of_its_seed(tmp_path: Path) -> None:
+def test_load__checks_the_seed_of_an_unfinished_game(tmp_path: Path) -> None:
     game = Game(seed=2)
     for _ in range(9):
         game.play(game.legal_actions()[0])
@@ -334,7 +334,7 @@ STRANGE: dict[str, Callable[[Data], str]] = {
 
 
 @pytest.mark.parametrize("how", STRANGE)
-def test_a_strange_record_is_refused_in_one_short_line(
+def test_load__reports_errors_in_one_short_line(
     tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "games.jsonl"
@@ -354,7 +354,7 @@ def test_a_strange_record_is_refused_in_one_short_line(
 
 
 @pytest.mark.parametrize("board", ["/etc/hostname", "../boards/shikoku.toml", "mine.toml"])
-def test_a_board_in_a_record_is_a_name_and_no_path(
+def test_load__refuses_paths_as_board_names(
     tmp_path: Path, board: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_board(tmp_path / "mine.toml", other_board_data())
@@ -364,7 +364,7 @@ def test_a_board_in_a_record_is_a_name_and_no_path(
         load(path)
 
 
-def test_names_reach_the_terminal_without_escape_sequences(
+def test_names__are_printed_without_escape_sequences(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     game = a_game(1)

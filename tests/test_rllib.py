@@ -97,7 +97,7 @@ def module_of(kind: Any, cls: Any, model_config: Any = None) -> Any:
     "options", [{}, {"observation": "entities"}, {"board": "family:train/50", "see_board": True}]
 )
 @pytest.mark.parametrize("cls", [TokaidoMultiAgentEnv, LearnerEnv])
-def test_rllibs_own_check(cls: Any, options: dict[str, Any]) -> None:
+def test_env__passes_rllibs_check(cls: Any, options: dict[str, Any]) -> None:
     if cls is TokaidoMultiAgentEnv or not options:
         check_multiagent_environments(cls(options))
 
@@ -110,7 +110,7 @@ def test_rllibs_own_check(cls: Any, options: dict[str, Any]) -> None:
         (5, {"board": "short"}),
     ],
 )
-def test_an_episode_is_that_of_pettingzoo(seed: int, options: dict[str, Any], short: Path) -> None:
+def test_env__equals_the_pettingzoo_env(seed: int, options: dict[str, Any], short: Path) -> None:
     """The same seed and actions: the same agents, observations, rewards, ends and infos."""
     if options.get("board") == "short":
         options = {"board": short}
@@ -138,7 +138,7 @@ def test_an_episode_is_that_of_pettingzoo(seed: int, options: dict[str, Any], sh
         assert cut == theirs.truncations | {"__all__": capped}
 
 
-def test_an_illegal_action_loses_and_ends_the_game() -> None:
+def test_step__loses_on_an_illegal_action() -> None:
     e = TokaidoMultiAgentEnv()
     seen, _ = e.reset(seed=1)
     ((agent, told),) = seen.items()
@@ -149,7 +149,7 @@ def test_an_illegal_action_loses_and_ends_the_game() -> None:
     assert not any(cut.values())
 
 
-def test_at_the_cap_the_learner_is_told_that_nothing_comes_and_sees_the_observation_alone(
+def test_recipe_env__terminates_at_the_cap(
     short: Path,
 ) -> None:
     e = LearnerEnv({"board": short})
@@ -172,7 +172,7 @@ def test_at_the_cap_the_learner_is_told_that_nothing_comes_and_sees_the_observat
     [{}, {"player_0": 1, "player_1": 1}, {"nobody": 1}, {"mover": "pass"}, None, ["player_0"]],
     ids=str,
 )
-def test_who_is_not_to_decide_is_refused(actions: Any) -> None:
+def test_step__refuses_actions_of_the_other_agent(actions: Any) -> None:
     e = TokaidoMultiAgentEnv()
     ((agent, _),) = e.reset(seed=1)[0].items()
     before = e.aec.game.states.tobytes()
@@ -183,7 +183,7 @@ def test_who_is_not_to_decide_is_refused(actions: Any) -> None:
     assert e.aec.game.states.tobytes() == before
 
 
-def test_it_is_registered_by_its_name() -> None:
+def test_env__is_registered() -> None:
     made = _global_registry.get(ENV_CREATOR, NAME)({"board": "family:7"})
     made.reset(seed=1)
     assert made.aec.game.board.name == "family:7"
@@ -193,7 +193,7 @@ def test_it_is_registered_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("config", [self_play_config(), self_play(width=16)], ids=["plain", "move"])
-def test_sampled_episodes_are_whole_games(config: Any) -> None:
+def test_env_runner__samples_complete_games(config: Any) -> None:
     """Each seat's steps are its own decisions: a game replays them, position by position."""
     runner = MultiAgentEnvRunner(
         config.debugging(seed=5).env_runners(num_env_runners=0, num_envs_per_env_runner=3)
@@ -220,7 +220,7 @@ def test_sampled_episodes_are_whole_games(config: Any) -> None:
         assert [sum(seat.get_rewards()[:-1]) for seat in seats] == [0, 0]
 
 
-def test_without_a_seed_games_side_by_side_differ() -> None:
+def test_env_runner__plays_different_games_without_a_seed() -> None:
     """RLlib's check would leave all of them at one seed."""
     runner = MultiAgentEnvRunner(
         self_play_config().env_runners(num_env_runners=0, num_envs_per_env_runner=4)
@@ -233,7 +233,7 @@ def test_without_a_seed_games_side_by_side_differ() -> None:
 
 
 @pytest.mark.parametrize("kind", [MaskedModule, MoveModule])
-def test_a_module_never_samples_an_illegal_action(kind: Any) -> None:
+def test_masked_module__samples_legal_actions_only(kind: Any) -> None:
     """Even one that wants nothing else: its logits are pushed towards what is mostly illegal."""
     cls = LearnerEnv if kind is MoveModule else TokaidoMultiAgentEnv
     config = {"width": 16} if kind is MoveModule else None
@@ -253,7 +253,7 @@ def test_a_module_never_samples_an_illegal_action(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [MaskedModule, MoveModule])
-def test_where_nothing_is_legal_all_numbers_are_finite(kind: Any) -> None:
+def test_masked_module__is_finite_without_legal_actions(kind: Any) -> None:
     cls = LearnerEnv if kind is MoveModule else TokaidoMultiAgentEnv
     module = module_of(kind, cls, {"width": 16} if kind is MoveModule else None)
     seen = [told for _, told in itertools.islice(positions(cls, 1), 3)]
@@ -267,7 +267,7 @@ def test_where_nothing_is_legal_all_numbers_are_finite(kind: Any) -> None:
     assert all(torch.isfinite(grad).all() for grad in grads)
 
 
-def test_legal_actions_have_the_logits_of_rllibs_own_module(tmp_path: Path) -> None:
+def test_masked_module__keeps_logits_of_legal_actions(tmp_path: Path) -> None:
     module = module_of(MaskedModule, TokaidoMultiAgentEnv)
     e = TokaidoMultiAgentEnv()
     plain = DefaultPPOTorchRLModule(
@@ -290,7 +290,7 @@ def test_legal_actions_have_the_logits_of_rllibs_own_module(tmp_path: Path) -> N
     assert again.forward_train(batch)[Columns.ACTION_DIST_INPUTS].tolist() == found.tolist()
 
 
-def test_the_module_of_this_project_is_the_policy_that_the_kernels_play() -> None:
+def test_recipe_module__equals_the_compiled_policy() -> None:
     """Logits and values are those of the compiled forward pass, which knows no PyTorch."""
     module = module_of(MoveModule, LearnerEnv, {"width": 32})
     policy = module.network.to_policy()
@@ -323,7 +323,7 @@ def local_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("local_ray")
-def test_what_rllib_trains_is_a_policy_that_plays(tmp_path: Path) -> None:
+def test_recipe__trains_a_policy_file(tmp_path: Path) -> None:
     config = self_play(width=16, board="family:7").env_runners(
         num_env_runners=0, num_envs_per_env_runner=8
     )
@@ -345,7 +345,7 @@ def test_what_rllib_trains_is_a_policy_that_plays(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("local_ray")
-def test_rllibs_own_network_trains_by_self_play() -> None:
+def test_self_play_config__trains_rllibs_network() -> None:
     config = self_play_config().env_runners(num_env_runners=0, num_envs_per_env_runner=8)
     algorithm = config.training(
         train_batch_size_per_learner=512, minibatch_size=256, num_epochs=1

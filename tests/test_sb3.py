@@ -44,9 +44,7 @@ def plain(info: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seat", [0, 1, "alternate", "random"])
 @pytest.mark.parametrize("observation", ["float32", "uint8"])
-def test_the_learning_problem_is_that_of_gymnasium(
-    short: Path, seat: Any, observation: Any
-) -> None:
+def test_vec_env__equals_the_gymnasium_vector_env(short: Path, seat: Any, observation: Any) -> None:
     """The same seed and actions give the same observations, masks, rewards and ends."""
     options: dict[str, Any] = {"board": [short, "shikoku"], "seat": seat, "reward": "margin"}
     opponents = ["greedy", Recorder("random"), "random"]
@@ -75,7 +73,7 @@ def test_the_learning_problem_is_that_of_gymnasium(
     assert ends > 50
 
 
-def test_an_illegal_action_is_refused_and_nothing_changes() -> None:
+def test_step__refuses_illegal_actions() -> None:
     env = TokaidoVecEnv(3, [make("greedy")], 7)
     seen = env.reset()
     actions = random_legal(env.action_masks(), np.random.default_rng(0))
@@ -93,7 +91,7 @@ def set_attribute(env: TokaidoVecEnv, opponents: Any, indices: Any) -> None:
 
 
 @pytest.mark.parametrize("assign", [TokaidoVecEnv.set_opponents, set_attribute])
-def test_opponents_can_be_replaced_while_games_run(assign: Any) -> None:
+def test_set_opponents__works_during_games(assign: Any) -> None:
     first, second, third = (Recorder() for _ in range(3))
     env = TokaidoVecEnv(4, [first, second], 0)
     env.reset()
@@ -118,11 +116,11 @@ def test_opponents_can_be_replaced_while_games_run(assign: Any) -> None:
 # What SB3 asks
 
 
-def test_sb3s_checker_has_nothing_to_say() -> None:
+def test_env__passes_sb3s_checker() -> None:
     check_env(gymnasium.make("TokaidoDuo-v0").unwrapped)
 
 
-def test_statistics_are_those_of_sb3s_monitor(short: Path) -> None:
+def test_infos__have_the_statistics_of_vec_monitor(short: Path) -> None:
     """Of whole games and of short ones; the wrapper puts its own in the place of ours."""
     boards = ["shikoku", short]
     env, other = (TokaidoVecEnv(4, ["greedy", "random"], 1, boards) for _ in range(2))
@@ -140,7 +138,7 @@ def test_statistics_are_those_of_sb3s_monitor(short: Path) -> None:
     assert ends == monitored.episode_count > 50
 
 
-def test_masks_are_found_where_maskable_learners_look() -> None:
+def test_action_masks__are_found_by_sb3_contrib() -> None:
     env = TokaidoVecEnv(5, [make("random")], 0)
     env.reset()
     assert is_masking_supported(env)
@@ -153,7 +151,7 @@ def test_masks_are_found_where_maskable_learners_look() -> None:
     assert np.array_equal(get_action_masks(VecMonitor(env)), masks)
 
 
-def test_attributes_are_told_game_by_game() -> None:
+def test_attributes__are_read_and_set_per_game() -> None:
     env = TokaidoVecEnv(3, ["random", "greedy"], 0, seat=1)
     env.reset()
     assert [agent.spec for agent in env.get_attr("opponent", [1, 2])] == ["greedy", "random"]
@@ -177,7 +175,7 @@ def test_attributes_are_told_game_by_game() -> None:
     assert env.env_is_wrapped(Monitor, [0, 2]) == [False] * 2
 
 
-def test_another_seed_holds_from_the_next_reset() -> None:
+def test_seed__applies_from_the_next_reset() -> None:
     env = TokaidoVecEnv(3, "greedy", 7)
     first = env.reset()
     assert env.seed() == [7, 8, 9]
@@ -193,7 +191,7 @@ def test_another_seed_holds_from_the_next_reset() -> None:
     assert env.seed(2**53 - 3)[-1] == 2**53 - 1
 
 
-def test_wrong_arguments_are_refused() -> None:
+def test_vec_env__refuses_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="n: expected 1 to"):
         TokaidoVecEnv(0, "random", 0)
     with pytest.raises(SeedError):
@@ -203,7 +201,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 
 @pytest.mark.parametrize("indices", [[0, 9], -1, [1, 1], [0.5], "0", 10**30], ids=str)
-def test_indices_that_are_none_are_refused(indices: Any) -> None:
+def test_indices__refuse_unknown_games(indices: Any) -> None:
     env = TokaidoVecEnv(3, "random", 0)
     env.reset()
     before = env.get_attr("opponent")
@@ -243,7 +241,7 @@ def weights(model: MaskablePPO) -> list[Any]:
     return [tensor.numpy().copy() for tensor in model.policy.state_dict().values()]
 
 
-def test_a_maskable_learner_learns_the_same_on_either_kind_of_environment(short: Path) -> None:
+def test_maskable_ppo__learns_the_same_on_both_vec_envs(short: Path) -> None:
     """From wins, losses and caps: the games are the same, so the weights are."""
     boards = [short, "shikoku"]
     env = TokaidoVecEnv(4, "greedy", 0, boards, seat="random")

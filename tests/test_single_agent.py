@@ -96,7 +96,7 @@ def check_end(ended: EndedGames, j: int, alone: Alone) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("kind", OPPONENTS)
-def test_every_transition_is_the_learners_own(
+def test_step__runs_to_the_learners_next_decision(
     kind: str, seat: Any, reward: Any, boards: list[Any], short: Path, tmp_path: Path
 ) -> None:
     """Seats, rewards, observations, masks and ends, over several episodes of six games.
@@ -142,7 +142,7 @@ def test_every_transition_is_the_learners_own(
         assert moments["opponent returns"] > 0
 
 
-def test_an_outside_opponent_is_asked_for_many_games_at_once() -> None:
+def test_opponents__decide_in_batches() -> None:
     opponent = Recorder()
     versus = SingleAgentBatch(50, opponent)
     versus.reset(0)
@@ -159,7 +159,7 @@ def taking(**changes: Any) -> Position:
     return position(dice=(2, 1, 1), waves=waves, mine=mine, theirs=theirs, **changes)
 
 
-def test_a_game_may_begin_with_a_ware_to_return_inside_the_opponents_pick() -> None:
+def test_reset__from_a_discard_inside_the_opponents_pick() -> None:
     """R7.4. The opponent plays to it within the reset; each game may begin from its position."""
     opponent = Scripted("take:merchant", "pilgrim")
     versus = SingleAgentBatch(2, opponent, seat=1)
@@ -181,7 +181,7 @@ def seats_of(seat: Any, seed: int, n: int) -> list[int]:
     return versus.seats.tolist()
 
 
-def test_a_reset_without_a_seed_is_another_episode_for_alternating_seats() -> None:
+def test_reset__without_a_seed_alternates_seats() -> None:
     versus = SingleAgentBatch(3, "random", seat="alternate")
     versus.reset(0)
     versus.reset(games=np.array([0, 2]))
@@ -190,7 +190,7 @@ def test_a_reset_without_a_seed_is_another_episode_for_alternating_seats() -> No
     assert versus.seats.tolist() == [0, 1, 0]
 
 
-def test_random_seats_follow_from_the_seed_and_are_fair() -> None:
+def test_random_seats__follow_from_the_seed_and_are_fair() -> None:
     seats = seats_of("random", 0, 200)
     assert 80 <= sum(seats) <= 120
     assert seats_of("random", 0, 200) == seats
@@ -198,7 +198,7 @@ def test_random_seats_follow_from_the_seed_and_are_fair() -> None:
     assert seats_of("random", 1000, 200) != seats
 
 
-def test_random_seats_of_later_episodes_follow_from_their_seeds(short: Path) -> None:
+def test_random_seats__of_later_episodes_follow_from_their_seeds(short: Path) -> None:
     versus = SingleAgentBatch(8, "random", seat="random", board=short)
     versus.reset(0)
     told = [end for _, ended in walk(versus, 40) for end in zip(*ended, strict=True)]
@@ -210,7 +210,7 @@ def test_random_seats_of_later_episodes_follow_from_their_seeds(short: Path) -> 
 # Without autoreset
 
 
-def test_finished_games_wait_for_a_reset_that_leaves_the_others_where_they_are() -> None:
+def test_reset__of_finished_games_keeps_the_others() -> None:
     versus = SingleAgentBatch(3, ["random", Recorder()], autoreset=False)
     versus.reset(0)
     finish(versus)
@@ -232,7 +232,7 @@ def test_finished_games_wait_for_a_reset_that_leaves_the_others_where_they_are()
     check_game(versus, game, Alone(episode_seed(game, 1), (game + 1) % 2, versus.opponents[game]))
 
 
-def test_waiting_games_are_the_same_as_those_that_begin_at_once() -> None:
+def test_autoreset__plays_the_games_of_manual_resets() -> None:
     told = []
     for autoreset in (True, False):
         versus = SingleAgentBatch(5, ["greedy", Recorder()], autoreset=autoreset, seat="random")
@@ -249,7 +249,7 @@ def test_waiting_games_are_the_same_as_those_that_begin_at_once() -> None:
     assert told[0] == told[1]
 
 
-def test_results_of_a_step_do_not_outlive_a_reset() -> None:
+def test_reset__clears_results() -> None:
     """Also where the opponent ends the game before the learner has decided anything."""
     nearly = {"temple": 8, "garden": 6, "gold": 6, "pilgrim": 3}
     over = position(lead=0, left=["pilgrim"], dice=(1, 1, 1), mine=nearly, end_triggered=True)
@@ -268,7 +268,7 @@ def test_results_of_a_step_do_not_outlive_a_reset() -> None:
 
 @pytest.mark.parametrize("action", [IDS["discard:fan"], N_ACTIONS, -1, 2**40])
 @pytest.mark.parametrize("kind", OPPONENTS)
-def test_an_illegal_action_is_refused_and_nothing_changes(kind: str, action: int) -> None:
+def test_step__refuses_illegal_actions(kind: str, action: int) -> None:
     versus = SingleAgentBatch(4, OPPONENTS[kind]())
     versus.reset(0)
     for _ in walk(versus, 3):
@@ -285,7 +285,7 @@ def test_an_illegal_action_is_refused_and_nothing_changes(kind: str, action: int
 @pytest.mark.parametrize("autoreset", [True, False])
 @pytest.mark.parametrize("action", [IDS["discard:fan"], N_ACTIONS, -1, 2**40])
 @pytest.mark.parametrize("kind", OPPONENTS)
-def test_an_illegal_action_can_lose_the_game(kind: str, action: int, autoreset: bool) -> None:
+def test_step__can_terminate_on_illegal_actions(kind: str, action: int, autoreset: bool) -> None:
     """The other games go on; the next episode begins at once or waits."""
     both = [
         SingleAgentBatch(
@@ -320,7 +320,7 @@ def test_an_illegal_action_can_lose_the_game(kind: str, action: int, autoreset: 
             versus.step(actions)
 
 
-def test_all_games_may_be_lost_at_once() -> None:
+def test_step__can_lose_all_games_at_once() -> None:
     versus = SingleAgentBatch(3, ["greedy", Recorder()], illegal="terminate")
     versus.reset(0)
     ended = versus.step([-1, -1, -1])
@@ -331,7 +331,7 @@ def test_all_games_may_be_lost_at_once() -> None:
 
 
 @pytest.mark.parametrize("actions", [[0.0, 0.0], [True, True], [0], [[0, 0]], 0, ["a", "b"]])
-def test_actions_of_a_wrong_kind_are_refused(actions: Any) -> None:
+def test_step__refuses_actions_of_a_wrong_type(actions: Any) -> None:
     for illegal in ("raise", "terminate"):
         versus = SingleAgentBatch(2, "random", illegal=illegal)
         versus.reset(0)
@@ -344,7 +344,7 @@ def test_actions_of_a_wrong_kind_are_refused(actions: Any) -> None:
 # Opponents
 
 
-def test_opponents_are_handed_out_in_turn() -> None:
+def test_set_opponents__repeats_a_sequence() -> None:
     versus = SingleAgentBatch(5, ["random", "greedy"])
     assert [opponent.spec for opponent in versus.opponents] == [
         *["random", "greedy", "random", "greedy", "random"]
@@ -357,7 +357,7 @@ def test_opponents_are_handed_out_in_turn() -> None:
     assert [versus.opponents[i].spec for i in (2, 3)] == ["greedy"] * 2
 
 
-def test_opponents_change_while_games_run() -> None:
+def test_set_opponents__works_during_games() -> None:
     """In the kernel or outside, and back: each game is the one played alone, with the change."""
     versus = SingleAgentBatch(4, "random", seat=0)
     versus.reset(20)
@@ -422,7 +422,7 @@ def attempt(versus: SingleAgentBatch, actions: Ints) -> tuple[EndedGames | None,
 
 
 @pytest.mark.parametrize(("wrong", "error", "message"), FAULTS)
-def test_an_opponent_that_fails_leaves_all_games_as_they_were(
+def test_step__restores_all_games_if_an_opponent_fails(
     short: Path, wrong: Callable[[Ints], Any], error: type[Exception], message: str
 ) -> None:
     """Wherever in a step it fails, also after other games have begun their next episodes."""
@@ -453,7 +453,7 @@ def test_an_opponent_that_fails_leaves_all_games_as_they_were(
     assert sum(len(ended[0]) for ended, _ in told) > 9
 
 
-def test_an_opponent_that_fails_in_a_reset_leaves_all_games_as_they_were() -> None:
+def test_reset__restores_all_games_if_an_opponent_fails() -> None:
     versus = SingleAgentBatch(2, ["random", Breaking(give_up, 0)], seat=1)
     for _ in range(2):
         with pytest.raises(OverflowError, match="out of ideas"):
@@ -472,7 +472,7 @@ def test_an_opponent_that_fails_in_a_reset_leaves_all_games_as_they_were() -> No
     assert facts(versus) == told
 
 
-def test_wrong_opponents_are_refused_and_nothing_changes() -> None:
+def test_set_opponents__refuses_wrong_opponents() -> None:
     versus = SingleAgentBatch(2, "greedy")
     before = versus.opponents.copy()
     for games in (None, np.array([1])):
@@ -485,7 +485,7 @@ def test_wrong_opponents_are_refused_and_nothing_changes() -> None:
 
 @pytest.mark.parametrize("autoreset", [True, False])
 @pytest.mark.parametrize(("kind", "other"), [*itertools.permutations(OPPONENTS, 2)])
-def test_a_snapshot_continues_identically(kind: str, other: str, autoreset: bool) -> None:
+def test_restore__continues_identically(kind: str, other: str, autoreset: bool) -> None:
     """Whoever plays the games from then on: it holds them, but not their opponents."""
 
     def begin(kind: str) -> SingleAgentBatch:
@@ -522,7 +522,7 @@ def test_a_snapshot_continues_identically(kind: str, other: str, autoreset: bool
 # Beginning
 
 
-def test_stepping_before_the_first_reset_is_refused() -> None:
+def test_step__before_the_first_reset_is_refused() -> None:
     for illegal in ("raise", "terminate"):
         versus = SingleAgentBatch(2, "random", illegal=illegal)
         for _ in range(2):
@@ -533,7 +533,7 @@ def test_stepping_before_the_first_reset_is_refused() -> None:
             versus.step([0, 0])
 
 
-def test_wrong_arguments_are_refused() -> None:
+def test_single_agent_batch__refuses_wrong_arguments() -> None:
     with pytest.raises(ValueError, match=r"n: expected 1 to .* games, got 0"):
         SingleAgentBatch(0, "random")
     with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):

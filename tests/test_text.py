@@ -60,7 +60,7 @@ class Sloppy:
         return f"Let me think.\n{thought}\n```"
 
 
-def test_a_scripted_player_plays_in_either_seat() -> None:
+def test_play_by_text__plays_both_seats() -> None:
     for seed in range(4):
         one = Scripted()
         seats: list[Any] = [TextPlayer(one), "greedy"]
@@ -71,7 +71,7 @@ def test_a_scripted_player_plays_in_either_seat() -> None:
         record.replay(record.Record.from_json(transcript.record.to_json()))
 
 
-def test_a_sloppy_player_is_read_retried_and_forfeits() -> None:
+def test_play_by_text__retries_and_forfeits() -> None:
     forfeits = refused = 0
     for seed in range(10):
         one = Sloppy(seed, 0.25)
@@ -95,7 +95,7 @@ def test_a_sloppy_player_is_read_retried_and_forfeits() -> None:
     assert refused > 30
 
 
-def test_a_prompt_tells_what_is_asked() -> None:
+def test_make_prompt__contains_rules_position_and_question() -> None:
     game, phases = Game(seed=3), set()
     while not game.is_over:
         phases.add(game.phase.name)
@@ -117,7 +117,7 @@ def test_a_prompt_tells_what_is_asked() -> None:
         make_prompt(game)
 
 
-def test_history_is_what_happened_last() -> None:
+def test_make_prompt__contains_the_last_events() -> None:
     game = Game(seed=3)
     for _ in range(20):
         game.play(game.legal_actions()[-1])
@@ -158,7 +158,7 @@ def test_history_is_what_happened_last() -> None:
         (b'{"action": "pilgrim"}', None),
     ],
 )
-def test_an_answer_is_read_as_documented(answer: object, label: str | None) -> None:
+def test_parse_answer__reads_answers_as_documented(answer: object, label: str | None) -> None:
     parsed = parse_answer(answer, LEGAL)
     assert parsed.label == label
     assert (parsed.error == "") == (label is not None)
@@ -166,7 +166,7 @@ def test_an_answer_is_read_as_documented(answer: object, label: str | None) -> N
     assert parsed.error.isprintable()
 
 
-def test_damaged_answers_never_crash() -> None:
+def test_parse_answer__never_crashes() -> None:
     rng = np.random.default_rng(0)
     parts = ['{"action": "', "pilgrim", '"}', *'{}"\\\x00\ud800é\n', "9" * 50]
     for _ in range(3000):
@@ -176,7 +176,7 @@ def test_damaged_answers_never_crash() -> None:
 
 
 @pytest.mark.parametrize("board", ["shikoku", "family:test/2"])
-def test_a_player_by_text_in_the_arena(board: str) -> None:
+def test_text_agent__plays_matches(board: str) -> None:
     one = Scripted()
     agent = TextAgent(TextPlayer(one))
     match = play_match(agent, make("random"), 4, 1, board)
@@ -191,7 +191,7 @@ def test_a_player_by_text_in_the_arena(board: str) -> None:
         play_match(TextAgent(TextPlayer(lambda prompt: "no")), make("random"), 2, 1, board)
 
 
-def test_a_player_by_text_tells_of_a_board_that_it_was_not_told_of() -> None:
+def test_text_agent__refuses_unprepared_boards() -> None:
     batch = Batch(2)
     batch.reset(seed=1)
     keys = batch.keys(batch.all_games)
@@ -199,7 +199,7 @@ def test_a_player_by_text_tells_of_a_board_that_it_was_not_told_of() -> None:
         TextAgent(TextPlayer(Scripted())).act(batch.boards, batch.states, batch.legal, keys)
 
 
-def test_a_class_of_players_by_text_is_an_agent_of_one_s_own() -> None:
+def test_text_agent__works_as_a_python_spec() -> None:
     told, guesses = (make(f"python:outsiders:ByText,legal={legal}") for legal in LEGAL_FORMS)
     assert 0 <= play_match(told, make("random"), 2, 1).score <= 1
     with pytest.raises(AgentFailed, match=r"ByText,legal=unlisted.*TextError: "):
@@ -214,12 +214,12 @@ def test_a_class_of_players_by_text_is_an_agent_of_one_s_own() -> None:
         ({"retries": "2"}, "retries: expected an integer from 0"),
     ],
 )
-def test_a_format_is_checked(options: dict[str, Any], error: str) -> None:
+def test_text_format__checks_its_fields(options: dict[str, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
         TextFormat(**options)
 
 
-def test_players_are_checked() -> None:
+def test_play_by_text__checks_players() -> None:
     with pytest.raises(ValueError, match="players: expected two, got 1"):
         play_by_text(["greedy"], 0)
     with pytest.raises(TypeError, match="players: expected a list of two, got 'greedy'"):

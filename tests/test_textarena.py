@@ -31,7 +31,7 @@ def play(env: Any, seed: int, answer: Any) -> tuple[list[tuple[int, str]], dict[
 
 
 @pytest.mark.parametrize("form", ["", "-train", "-full"])
-def test_a_game_is_that_of_game(form: str) -> None:
+def test_env__plays_the_game_of_its_seed(form: str) -> None:
     rng = np.random.default_rng(3)
     env = ta.make(NAME + form)
     said, rewards, infos = play(
@@ -52,7 +52,7 @@ def test_a_game_is_that_of_game(form: str) -> None:
     assert infos[0]["turn_count"] + infos[1]["turn_count"] == len(said)
 
 
-def test_what_is_observed() -> None:
+def test_env__observes_rules_events_and_position() -> None:
     env = ta.make(NAME)
     env.reset(num_players=2, seed=7)
     player, prompt = env.get_observation()
@@ -66,7 +66,7 @@ def test_what_is_observed() -> None:
     assert prompt.count("Legal actions") == 1
 
 
-def test_a_refused_answer_is_told_and_the_last_one_loses() -> None:
+def test_step__reports_illegal_answers_and_then_loses() -> None:
     env = ta.make(NAME, form=TextFormat("unlisted", retries=2))
     env.reset(num_players=2, seed=7)
     first, prompt = env.get_observation()
@@ -91,7 +91,7 @@ def test_a_refused_answer_is_told_and_the_last_one_loses() -> None:
         env.step('{"action": "pilgrim"}')
 
 
-def test_a_legal_answer_gives_all_tries_back() -> None:
+def test_step__restores_retries_after_a_legal_answer() -> None:
     env = ta.make(NAME, form=TextFormat(retries=1))
     env.reset(num_players=2, seed=7)
     for _ in range(20):
@@ -101,7 +101,7 @@ def test_a_legal_answer_gives_all_tries_back() -> None:
         assert not done
 
 
-def test_bad_arguments() -> None:
+def test_env__refuses_wrong_arguments() -> None:
     env = TokaidoDuoTextEnv(board="family:valid/2")
     with pytest.raises(RuntimeError, match="call reset first"):
         env.step("{}")

@@ -18,11 +18,11 @@ from tokaido_env.torchrl import TokaidoDuoEnv, value_sign
     [{}, {"see_board": True}, {"reward": "margin"}, {"board": "family:valid/3"}],
     ids=str,
 )
-def test_torchrls_own_check(options: dict[str, object]) -> None:
+def test_env__passes_torchrls_check(options: dict[str, object]) -> None:
     check_env_specs(TokaidoDuoEnv(8, **options))  # type: ignore[arg-type]
 
 
-def test_a_rollout_is_the_games_of_a_batch() -> None:
+def test_rollout__equals_the_games_of_a_batch() -> None:
     env, batch = TokaidoDuoEnv(5), Batch(5, autoreset=False)
     env.set_seed(9)
     data = env.rollout(900, break_when_any_done=False)
@@ -49,7 +49,7 @@ def test_a_rollout_is_the_games_of_a_batch() -> None:
     assert ended > 3
 
 
-def test_random_actions_are_legal_and_masks_never_empty() -> None:
+def test_rollout__plays_legal_random_actions() -> None:
     env = TokaidoDuoEnv(16)
     env.set_seed(0)
     data = env.rollout(150, break_when_any_done=False)
@@ -59,7 +59,7 @@ def test_random_actions_are_legal_and_masks_never_empty() -> None:
     assert data["action_mask"].shape == (16, 150, N_ACTIONS)
 
 
-def test_same_seed_same_games() -> None:
+def test_set_seed__reproduces_games() -> None:
     def played(seed: int) -> torch.Tensor:
         env = TokaidoDuoEnv(4)
         torch.manual_seed(3)
@@ -71,7 +71,7 @@ def test_same_seed_same_games() -> None:
     assert not torch.equal(played(5), played(6))
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_env__refuses_wrong_arguments() -> None:
     env = TokaidoDuoEnv(2)
     data = env.reset()
     data["action"] = (~data["action_mask"]).int().argmax(dim=1)

@@ -61,7 +61,7 @@ def assert_plays(again: Game, one: Trajectory, game: int = 0) -> None:
             again.play(label)
 
 
-def test_rows_are_what_a_game_plays(board: Board) -> None:
+def test_rows__equal_the_played_game(board: Board) -> None:
     games = [played(seed, board) for seed in (3, 4, 5)]
     one = replay_actions(board, np.array([3, 4, 5]), decisions(*games))
     assert len(one) == 3
@@ -78,14 +78,14 @@ def same(one: Trajectory, other: Trajectory) -> bool:
     return all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in columns)
 
 
-def test_events_moves_and_the_game_itself_give_the_same(board: Board) -> None:
+def test_replays__from_labels_actions_and_ids_agree(board: Board) -> None:
     game = played(7, board)
     from_moves = replay_actions(board, np.array([7]), decisions(game))
     assert same(replay_labels(board, game.events()), from_moves)
     assert same(game.trajectory(), from_moves)
 
 
-def test_a_game_from_a_position() -> None:
+def test_replay__starts_from_a_position() -> None:
     start = position(round=190, mine={"temple": 8}, hot_spring=1)
     game, rng = Game.from_dict(start, seed=5), random.Random(5)
     while not game.is_over:
@@ -96,7 +96,7 @@ def test_a_game_from_a_position() -> None:
     assert_plays(Game.from_dict(start, chance="explicit"), one)
 
 
-def test_an_unfinished_game_ends_where_its_moves_do() -> None:
+def test_replay_actions__ends_after_the_last_action() -> None:
     whole = played(9)
     actions = decisions(whole)
     actions[0, 20:] = -1
@@ -106,7 +106,7 @@ def test_an_unfinished_game_ends_where_its_moves_do() -> None:
     assert one.labels() == tuple(whole.events()[: len(one.states) - 1])
 
 
-def test_moves_end_before_one_that_is_not_legal_or_comes_too_late() -> None:
+def test_replay_actions__ends_before_an_illegal_action() -> None:
     whole = played(9)
     actions = np.repeat(decisions(whole), 3, axis=0)
     actions[0, 5] = IDS["discard:fan"]
@@ -117,7 +117,7 @@ def test_moves_end_before_one_that_is_not_legal_or_comes_too_late() -> None:
     assert one.labels(2) == tuple(whole.events())
 
 
-def test_parts_are_the_whole() -> None:
+def test_replay_chunks__cover_all_games() -> None:
     games = [played(seed) for seed in range(20)]
     seeds, actions = np.arange(20), decisions(*games)
     whole = replay_actions(Board.load(), seeds, actions)
@@ -129,7 +129,7 @@ def test_parts_are_the_whole() -> None:
             assert part.labels(number) == whole.labels(game)
 
 
-def test_no_game_and_no_event() -> None:
+def test_replay__accepts_no_games_and_no_events() -> None:
     board = Board.load()
     assert len(replay_actions(board, np.zeros(0, np.int64), np.zeros((0, 3), np.int8))) == 0
     one = replay_labels(board, [])
@@ -151,15 +151,13 @@ def changed(events: list[str], number: int, label: str) -> list[str]:
         (13, "gift", r"illegal action 'gift': legal are "),
     ],
 )
-def test_an_event_that_cannot_be_is_named_with_what_could(
-    number: int, label: str, told: str
-) -> None:
+def test_replay_labels__names_an_impossible_event(number: int, label: str, told: str) -> None:
     events = changed(played(1).events(), number, label)
     with pytest.raises(IllegalMove, match=rf"^event {number} of {len(events)}: {told}"):
         replay_labels(Board.load(), events)
 
 
-def test_an_event_after_the_end_is_named(tmp_path: Path) -> None:
+def test_replay_labels__names_an_event_after_the_end(tmp_path: Path) -> None:
     short = Board.load(write_board(tmp_path / "b.toml", shikoku_data() | {"max_rounds": 1}))
     events = [*played(2, short).events(), "roll:1/1/1"]
     number = len(events)
