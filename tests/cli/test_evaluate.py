@@ -104,12 +104,6 @@ def test_evaluate__prints_many_matches_only_on_request(capsys: Output) -> None:
     assert printed.partition("Matches")[2].count("greedy:epsilon=0.4") == 5
 
 
-def test_evaluate__names_agents_by_canonical_specs(tmp_path: Path) -> None:
-    agents = ["python:outsiders:Highest", "greedy"]
-    written = results(tmp_path / "r.json", *agents, "--games", "2", "--executor", "serial")
-    assert written["agents"] == agents == [written["matches"][0][key] for key in "ab"]
-
-
 # Records, stop and resume
 
 DICE = ["python:outsiders:Dice", "random", "greedy"]
@@ -159,7 +153,7 @@ def test_evaluate__saves_the_games_before_a_stop(
 def start(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a command in two processes; return it when the first game is recorded."""
     running = subprocess.Popen(
-        [sys.executable, str(ROOT / "evaluate.py"), *arguments, "--executor", "processes:2"],
+        [sys.executable, str(ROOT / "evaluate.py"), *arguments],
         env=os.environ | {"PYTHONPATH": SOURCES, "SECONDS_A_DECISION": "0.01"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -172,38 +166,53 @@ def start(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 SOURCES = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-LONG = ["python:outsiders:Dice", "greedy", "--games", "24"]
+MATCH = ["python:outsiders:Dice", "greedy", "--games", "24"]
+GENERALISE = ["generalise", *MATCH[:1], "--opponent", "greedy", "--boards", "3", "--pairs", "3"]
+needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks these signals")
 
 
 @pytest.mark.slow
-def test_evaluate__resumes_to_the_same_bytes(tmp_path: Path) -> None:
-    """Ctrl-C goes to all processes of a shell; a power cut may leave half a line."""
+@needs_signals
+@pytest.mark.parametrize(
+    ("command", "games", "how"),
+    [
+        (MATCH, 24, signal.SIGINT),
+        (GENERALISE, 36, signal.SIGINT),
+        (GENERALISE, 36, signal.SIGKILL),
+    ],
+)
+def test_evaluate__resumes_to_the_same_bytes(
+    tmp_path: Path, command: list[str], games: int, how: signal.Signals
+) -> None:
+    """Ctrl-C and kills reach all processes; a power cut may leave half a line."""
     whole, parts = (
         [
-            *(*LONG, "--json", str(tmp_path / f"{name}.json")),
-            *("--records", str(tmp_path / f"{name}.jsonl")),
+            *(*command, "--json", str(tmp_path / f"{name}.json")),
+            *("--records", str(tmp_path / f"{name}.jsonl"), "--executor"),
         ]
         for name in "ab"
     )
-    assert main([*whole, "--executor", "serial"]) == 0
-    running = start(tmp_path / "b.jsonl", *parts)
-    os.killpg(running.pid, signal.SIGINT)
-    _, error = running.communicate()
-    assert running.returncode == 130
+    assert main([*whole, "serial"]) == 0
+    records = tmp_path / "b.jsonl"
+    running = start(records, *parts, "processes:2")
+    os.killpg(running.pid, how)
+    _, error = running.communicate(timeout=120)
     assert b"Traceback" not in error
-    assert b" of 24 games are played and saved in " in error
-    with (tmp_path / "b.jsonl").open("ab") as file:
+    if how is signal.SIGINT:
+        assert running.returncode == 130
+        assert f" of {games} games are played and saved in ".encode() in error
+    with records.open("ab") as file:
         file.write(b'{"format": "tokaido-duo", "version": 1, "ru')
-    assert main([*parts, "--executor", "serial"]) == 0
+    assert main([*parts, "serial"]) == 0
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    assert (tmp_path / "a.jsonl").read_bytes() == records.read_bytes()
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@needs_signals
 def test_evaluate__worker_processes_end_silently_after_a_kill(tmp_path: Path) -> None:
     records = tmp_path / "games.jsonl"
-    running = start(records, *LONG, "--records", str(records))
+    running = start(records, *MATCH, "--records", str(records), "--executor", "processes:2")
     running.kill()
     _, error = running.communicate(timeout=60)  # until the last of them has ended
     assert error == b""

@@ -1,11 +1,6 @@
 """Tests of `tokaido evaluate generalise`, and of matches on board pools."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -87,43 +82,6 @@ def test_generalise__reuses_games_for_more_boards(tmp_path: Path, capsys: Output
     assert "24 recorded games" in capsys.readouterr().err
     many = json.loads((tmp_path / "b").read_text(encoding="utf-8"))
     assert many["test"]["each"][:3] == few["test"]["each"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_generalise__resumes_to_the_same_bytes(tmp_path: Path, how: signal.Signals) -> None:
-    whole, parts = (
-        [
-            *("generalise", "python:outsiders:Dice", "--opponent", "greedy", "--boards", "3"),
-            *("--pairs", "3", "--json", str(tmp_path / f"{name}.json")),
-            *("--records", str(tmp_path / f"{name}.jsonl"), "--executor"),
-        ]
-        for name in "ab"
-    )
-    assert main([*whole, "serial"]) == 0
-    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-    running = subprocess.Popen(
-        [sys.executable, str(ROOT / "evaluate.py"), *parts, "processes:2"],
-        env=os.environ | {"PYTHONPATH": path, "SECONDS_A_DECISION": "0.01"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    records = tmp_path / "b.jsonl"
-    while not records.is_file() or not records.stat().st_size:
-        assert running.poll() is None
-        time.sleep(0.01)
-    os.killpg(running.pid, how)
-    _, error = running.communicate(timeout=120)
-    assert b"Traceback" not in error
-    assert not (tmp_path / "b.json").exists()
-    if how is signal.SIGINT:
-        assert running.returncode == 130
-        assert b" of 36 games are played and saved in " in error
-    assert main([*parts, "serial"]) == 0
-    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-    assert (tmp_path / "a.jsonl").read_bytes() == records.read_bytes()
 
 
 # Comparison

@@ -99,7 +99,7 @@ def test_review_page__reports_a_game_without_mistakes() -> None:
 
 def test_review_page__refuses_reviews_of_other_games() -> None:
     record = recorded(5)
-    with pytest.raises(ValueError, match="reviews: expected one of each of 2 games"):
+    with pytest.raises(ValueError, match="reviews: expected one for each of 2 games"):
         replay_page([record, record], reviews=[reviewed(record)])
     with pytest.raises(ValueError, match="and no agent"):
         replay_page([record], agent="greedy", reviews=[reviewed(record)])

@@ -1,0 +1,45 @@
+"""Tests of progress on standard error without a terminal."""
+
+import time
+
+import pytest
+
+from tokaido_env.arena.ratings import Rating
+from tokaido_env.report.progress import match_bar, run_bar
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Replace the clock by a list with the present time."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_match_bar__prints_a_line_every_ten_seconds(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with match_bar("a – b\x1b", 2000, 10, lambda: ", a note") as count:
+        for _ in range(25):
+            clock[0] += 1
+            count(10)
+    assert capsys.readouterr().err.splitlines() == [
+        r"a – b\x1b: 110 of 2,000 games, a note",
+        r"a – b\x1b: 210 of 2,000 games, a note",
+    ]
+
+
+def test_run_bar__prints_every_rating_and_a_line_every_ten_seconds(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rating = Rating("policy", -12.3, (-30.0, 5.0), 100)
+    with run_bar(4000, "steps") as bar:
+        for done in range(1000, 4000, 1000):
+            bar.update(done, "value loss 0.1", rating)
+            clock[0] += 6
+        bar.add_rating(3000, rating, True)
+    assert [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()] == [
+        "1,000 of 4,000 steps · value loss 0.1 · Elo -12 (-30 – 5)",
+        "3,000 of 4,000 steps · value loss 0.1 · Elo -12 (-30 – 5)",
+        "3,000 steps Elo -12 (-30 – 5), the best so far",
+    ]
