@@ -1,10 +1,10 @@
-"""Make the golden records anew after a rule or board has changed: python tests/golden_records.py.
+"""Make the golden files again after a rule or board has changed: python tests/golden_records.py.
 
-    python tests/golden_records.py --out FOLDER     elsewhere than in tests/golden
+    python tests/golden_records.py --out FOLDER     write to another folder than tests/golden
 
-Without such a change the files stay as they are, byte for byte. Of a game its seed, its start and
-each decision that is still legal are kept; what is missing to its end is drawn. `test_record.py`
-says what the games must show.
+Without such a change the bytes of the files do not change. A game keeps its seed, its start and
+each decision that is still legal; random decisions complete it. `test_record.py` lists the events
+that must occur in the games.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Data = dict[str, Any]
 
 
 def replayed(data: Data) -> Record:
-    """Play a recorded game again under today's rules, on to its end."""
+    """Return a record of a game, replayed by the present rules and completed."""
     seed, rng = data["seed"], random.Random(data["seed"])
     game = Game(seed=seed)
     if data["start"] is not None:
@@ -46,50 +46,56 @@ def replayed(data: Data) -> Record:
     return game.record(data["players"])
 
 
-def searched(spec: str, board: str) -> list[int]:
-    """Return what an agent decides in the positions that `search.json` is about."""
+def search_moves(spec: str, board: str) -> list[int]:
+    """Return the moves of an agent in the positions of `search.json`."""
     boards, states, legal = decisions((board,), games=16, most=8)
     keys = np.random.default_rng(14).integers(2**64, size=len(states), dtype=np.uint64)
     if spec == "random_policy":
-        plan = network_search_config(100, temperature=1, dice="drawn")
-        agent: Any = PolicySearchAgent.from_policy(random_policy(), "p", plan)
+        config = network_search_config(100, temperature=1, dice="drawn")
+        agent: Any = PolicySearchAgent.from_policy(random_policy(), "p", config)
     else:
         agent = make(spec)
     actions: list[int] = agent.act(boards, states, legal, keys).tolist()
     return actions
 
 
-def stamped(data: Data) -> Data:
-    """Return a suite for today's rules and boards."""
-    told = {key: value for key, value in data.items() if key != "hash"} | {"rules": RULES_VERSION}
+def with_hashes(data: Data) -> Data:
+    """Return a suite with the present rules version and hashes."""
+    suite = {key: value for key, value in data.items() if key != "hash"} | {"rules": RULES_VERSION}
     for part in ("default", "test"):
-        if part in told:
-            told[part] = told[part] | {"hash": BoardPool.load(told[part]["boards"]).hash}
-    return told | {"hash": content_hash(told)}
+        if part in suite:
+            suite[part] = suite[part] | {"hash": BoardPool.load(suite[part]["boards"]).hash}
+    return suite | {"hash": content_hash(suite)}
 
 
 def records(folder: Path) -> dict[str, str]:
-    """Return the text of each golden file, from those in a folder."""
+    """Return the new text of each golden file, by name; `folder` holds the old files."""
 
     def read(name: str) -> str:
         return (folder / name).read_text(encoding="utf-8")
 
     games = [replayed(json.loads(line)) for line in read("games.jsonl").splitlines()]
-    search = {f"{s} {b}": searched(s, b) for b in BOARDS for s in (*SPECS, "random_policy")}
+    search = {f"{s} {b}": search_moves(s, b) for b in BOARDS for s in (*SPECS, "random_policy")}
     rows = ",\n".join(f" {json.dumps(key)}: {actions}" for key, actions in search.items())
-    made = {
+    files = {
         "games.jsonl": "".join(record.to_json() + "\n" for record in games),
         "search.json": f"{{\n{rows}\n}}\n",
     }
-    suite = stamped(json.loads(read("small-suite.json")))
-    made["small-suite.json"] = json.dumps(suite, indent=1) + "\n"
-    return made
+    suite = with_hashes(json.loads(read("small-suite.json")))
+    files["small-suite.json"] = json.dumps(suite, indent=1) + "\n"
+    return files
 
 
 def main() -> int:
-    """Write what has changed, and say it; return the exit status."""
+    """Write the files that change and print their names; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=FOLDER, metavar="FOLDER", help="(tests/golden)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=FOLDER,
+        metavar="FOLDER",
+        help="folder to write to (default: tests/golden)",
+    )
     out: Path = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     for name, text in records(FOLDER).items():
@@ -97,7 +103,7 @@ def main() -> int:
         same = path.is_file() and path.read_text(encoding="utf-8") == text
         if not same:
             path.write_text(text, encoding="utf-8")
-        print(f"{name}: {'as it was' if same else 'made anew'}")
+        print(f"{name}: {'unchanged' if same else 'written'}")
     return 0
 
 

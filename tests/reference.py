@@ -1,12 +1,13 @@
-"""A slow, naive reference of Tokaido Duo, independent of the engine on purpose.
+"""A slow reference implementation of Tokaido Duo, independent of the engine on purpose.
 
-Written from the numbered rules digest alone (the R-numbers below), it imports only the standard
-library, shares no code and no table with the package, reads the board file itself and recomputes
-everything at every step. Its only state is a position in the JSON format of `Game.to_dict`, so it
-starts from any position. Tests walk it in step with the engine and compare legal sets, outcome
-probabilities and whole states.
+It follows the numbered rules of `docs/rules.md` (the R-numbers below) and imports only the standard
+library. It shares no code and no table with the package, reads board files itself, and computes
+everything again at each step. Its only state is a position in the JSON format of `Game.to_dict`,
+so it starts from any position. Tests play it in step with the engine and compare legal actions,
+probabilities of outcomes and whole states.
 """
 
+import copy
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ ACTIONS = [
 
 
 class Board:
-    """A board file, and what follows from it: areas, neighbours, paths."""
+    """A board file, with its areas, neighbours and paths."""
 
     def __init__(self, path: str | Path) -> None:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -69,7 +70,7 @@ class Board:
         self._known_paths: dict[tuple[str, int], list[list[str]]] = {}
 
     def paths(self, start: str, steps: int) -> list[list[str]]:
-        """Every simple path of exactly `steps` steps from a town or an area (R2.3)."""
+        """Return every simple path of exactly `steps` steps from a town or an area (R2.3)."""
         key = (start, steps)
         if key not in self._known_paths:
             graph = self.areas if start in self.areas else self.towns
@@ -77,7 +78,7 @@ class Board:
         return self._known_paths[key]
 
     def _border(self, n: int) -> list[str]:
-        """The towns on the route from the area's first coastal town to its second."""
+        """Return the towns on the route from the area's first coastal town to its second."""
         start, end = COASTAL[n], COASTAL[(n + 1) % 8]
         for steps in range(len(self.towns)):
             for path in simple_paths(self.towns, [start], steps):
@@ -86,7 +87,7 @@ class Board:
         raise ValueError(f"no route from {start} to {end}")
 
     def _shore(self, n: int) -> list[int]:
-        """The ring indices from the area's first coastal town to its second, both included."""
+        """Return the ring indices from the area's first coastal town to its second, inclusive."""
         index, end = self.ring.index(COASTAL[n]), self.ring.index(COASTAL[(n + 1) % 8])
         shore = [index]
         while index != end:
@@ -95,7 +96,7 @@ class Board:
         return shore
 
     def _bordering_areas(self) -> list[tuple[str, str]]:
-        """The pairs of areas that share a route (R3.1)."""
+        """Return the pairs of areas that share a route (R3.1)."""
         routes = {
             area: {frozenset(route) for route in pairwise(border)}
             for area, border in self.area_towns.items()
@@ -134,24 +135,15 @@ def weighted(weights: list[tuple[str, int]]) -> list[tuple[str, Fraction]]:
     return [(label, Fraction(weight, total)) for label, weight in weights if weight]
 
 
-def plain_copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: plain_copy(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_copy(item) for item in value]
-    return value
-
-
 class Reference:
-    """One game; chance stops at every chance phase and is played by label, as decisions are."""
+    """One game; decisions and outcomes of chance are played by label."""
 
     def __init__(self, board_path: str | Path, position: Position | None = None) -> None:
         self.board = Board(board_path)
-        self.position = plain_copy(position) if position else self._start()
+        self.position = copy.deepcopy(position) if position else self._start()
 
     def to_dict(self) -> Position:
-        copy: Position = plain_copy(self.position)
-        return copy
+        return copy.deepcopy(self.position)
 
     def legal_labels(self) -> list[str]:
         phase = self.position["phase"]
@@ -204,7 +196,7 @@ class Reference:
             return None
         return 0 if first > second else 1
 
-    # The start, and who is who.
+    # The start and the players.
 
     def _start(self) -> Position:
         return {
@@ -249,7 +241,7 @@ class Reference:
         return player
 
     def _picker(self) -> int:
-        """Whose pick it is: lead, other, lead (R2.1)."""
+        """Return the seat that picks: lead, other, lead (R2.1)."""
         picks_done = 3 - len(self.position["dice_left"])
         if self.position["die"]:
             picks_done -= 1
@@ -263,7 +255,7 @@ class Reference:
         return self._player(1 - self._picker())
 
     def _wave(self, seat: int, side: str) -> bool:
-        """Whether this seat holds a wave tile that lies with this side up (R7)."""
+        """Return whether a seat holds a wave tile with this side up (R7)."""
         waves = self.position["waves"].values()
         return any(wave["side"] == side and wave["owner"] == seat for wave in waves)
 
@@ -273,7 +265,7 @@ class Reference:
     # Moves.
 
     def _choices(self, die: str) -> list[str]:
-        """The moves of a die; a die without a full move is spent on a stay (R3.7, R4.2)."""
+        """Return the moves of a die; without a full move, a stay (R3.7, R4.2)."""
         return self._full_moves(die) or [f"{die}:stay"]
 
     def _full_moves(self, die: str) -> list[str]:
@@ -286,7 +278,7 @@ class Reference:
         return [f"{die}:{target}" for target in targets]
 
     def _wave_steps(self, steps: int) -> int | None:
-        """The pilgrim's steps with its wave tile, None if it has no use (R7.1)."""
+        """Return the pilgrim's steps with its wave tile, None if it cannot be used (R7.1)."""
         if self._my_wave("hasty"):
             return steps + 1
         if self._my_wave("tranquil") and steps > 1:
@@ -294,7 +286,7 @@ class Reference:
         return None
 
     def _closed_towns(self) -> set[str]:
-        """Coastal towns with a pilgrim or the other merchant in them (R4.1)."""
+        """Return the coastal towns that hold a pilgrim or the other merchant (R4.1)."""
         inside = {self.board.ring[player["pilgrim"]] for player in self.position["players"]}
         inside.add(self._theirs()["merchant"])
         return inside & set(COASTAL)
@@ -330,7 +322,7 @@ class Reference:
         merchants = [player["merchant"] for player in self.position["players"]]
         return index == self._theirs()["pilgrim"] or self.board.ring[index] in merchants
 
-    # The effect of the space moved to.
+    # Effects of the arrival.
 
     def _arrive(self) -> None:
         if not self._effects():  # R6.2
@@ -368,15 +360,15 @@ class Reference:
         return len(self.board.temple if peg == "temple" else self.board.garden)
 
     def _takeable_waves(self) -> list[str]:
-        """Those on the board, or, with none left there, the opponent's (R5.5)."""
+        """Return the waves on the board or, if there are none, the opponent's (R5.5)."""
         owners = {who: self.position["waves"][who]["owner"] for who in CHARACTERS}
         source = None if None in owners.values() else 1 - self._picker()
         return [who for who in CHARACTERS if owners[who] == source]
 
     def _draw_effects(self) -> list[str]:
-        plain, more = self._draws(with_wave=False), self._draws(with_wave=True)
-        effects = ["draw"] if plain else []
-        if self._my_wave("robust") and more > plain:  # R7.3
+        number, more = self._draws(with_wave=False), self._draws(with_wave=True)
+        effects = ["draw"] if number else []
+        if self._my_wave("robust") and more > number:  # R7.3
             effects.append("draw:wave")
         return effects
 
@@ -394,9 +386,9 @@ class Reference:
         return effects
 
     def _paint_effects(self) -> list[str]:
-        plain, more = self._reveals(with_wave=False), self._reveals(with_wave=True)
-        effects = ["paint"] if plain else []
-        if self._my_wave("proficient") and more > plain:  # R7.2
+        number, more = self._reveals(with_wave=False), self._reveals(with_wave=True)
+        effects = ["paint"] if number else []
+        if self._my_wave("proficient") and more > number:  # R7.2
             effects.append("paint:wave")
         return effects
 
@@ -406,7 +398,7 @@ class Reference:
         return min(number, face_down)  # R3.3
 
     def _others_present(self) -> int:
-        """The other five characters in my artist's area, its stations and its towns (R3.3)."""
+        """Count the other characters in my artist's area, its stations and its towns (R3.3)."""
         area = self._mine()["artist"]
         count = int(self._theirs()["artist"] == area)
         for player in self.position["players"]:
@@ -415,7 +407,7 @@ class Reference:
         return count
 
     def _can_give(self) -> bool:
-        """Whether the front painting's icon can be matched (R3.5, R7.2)."""
+        """Return whether the front painting can be given (R3.5, R7.2)."""
         artist, easel = self._mine()["artist"], self._mine()["easel"]
         if not easel:
             return False
@@ -470,12 +462,12 @@ class Reference:
 
     def _gain_coins(self, coins: int) -> None:
         """R4.5: ten coins are a slab, at once, up to the sixth slab."""
-        mine, slots = self._mine(), len(self.board.commerce) - 1
+        mine, last = self._mine(), len(self.board.commerce) - 1
         mine["coins"] += coins
-        while mine["coins"] >= 10 and mine["gold"] < slots:
+        while mine["coins"] >= 10 and mine["gold"] < last:
             mine["coins"] -= 10
             mine["gold"] += 1
-            if mine["gold"] == slots:
+            if mine["gold"] == last:
                 self.position["end_triggered"] = True
 
     def _play_paint(self, wave: str) -> None:
@@ -509,7 +501,7 @@ class Reference:
         if not self._ask_discard(seat):
             self._end_action()
 
-    # Ends: of an action, of a pick, of the game.
+    # The end of an action, a pick, a round.
 
     def _end_action(self) -> None:
         """Ask for the repeat if the token can be used (R8.1), or end the pick."""

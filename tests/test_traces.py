@@ -1,4 +1,4 @@
-"""No file leaves a trace by being loaded: every way into the project, each with hostile files."""
+"""Tests that no way to load a file executes code from it or reads other files (`traces.py`)."""
 
 import functools
 import json
@@ -14,13 +14,9 @@ from processes import ROOT
 
 pytest.importorskip("sb3_contrib")
 
-SLOW = (
-    "exploit --run",
-    "train --resume, alpha",
-    "replay --gif",
-)  # they train, search and draw at first
+SLOW = ("exploit --run", "train --resume, alpha")  # they train and search first
 
-Found = Callable[[str], dict[str, Any]]
+Results = Callable[[str], dict[str, Any]]
 
 
 def marked(names: Iterable[str]) -> list[Any]:
@@ -29,13 +25,16 @@ def marked(names: Iterable[str]) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """What a loading or a control did, in a process that hears it; slow ones have their own."""
+def results_of(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Return a function that gives the result of a loading or a control by name.
+
+    They run in one process, the slow ones in another.
+    """
 
     @functools.cache
-    def heard(slow: bool) -> tuple[dict[str, dict[str, Any]], str]:
+    def results_and_errors(slow: bool) -> tuple[dict[str, dict[str, Any]], str]:
         names = [name for name in traces.LOADINGS if name.startswith(SLOW) == slow]
-        folder, out = tmp_path_factory.mktemp("traces"), tmp_path_factory.mktemp("out") / "found"
+        folder, out = tmp_path_factory.mktemp("traces"), tmp_path_factory.mktemp("out") / "results"
         done = subprocess.run(
             [sys.executable, str(ROOT / "tests" / "traces.py"), str(folder), str(out), *names],
             env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -46,31 +45,31 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
         )
         return json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}, done.stderr
 
-    def found_of(name: str) -> dict[str, Any]:
-        results, wrong = heard(name.startswith(SLOW))
-        assert name in results, wrong
+    def result_of(name: str) -> dict[str, Any]:
+        results, errors = results_and_errors(name.startswith(SLOW))
+        assert name in results, errors
         return results[name]
 
-    return found_of
+    return result_of
 
 
 @pytest.mark.parametrize("name", marked(traces.cases()))
-def test_loading_leaves_no_trace(found: Found, name: str) -> None:
-    heard, told = found(name)["heard"], found(name)["told"]
-    if name.endswith(traces.MAY_READ):
-        heard = [each for each in heard if each != "read note.toml"]
-    assert heard == [], told
-    assert traces.WORD not in told
+def test_loading__executes_nothing(results_of: Results, name: str) -> None:
+    result = results_of(name)
+    allowed = ["read note.toml"] if name.endswith(traces.MAY_READ) else []
+    assert [event for event in result["events"] if event not in allowed] == [], result["output"]
+    assert traces.PASSWORD not in result["output"]
 
 
 @pytest.mark.parametrize("name", marked(traces.LOADINGS))
-def test_what_is_good_is_loaded(found: Found, name: str) -> None:
-    """Else nothing would be shown by what is hostile."""
-    good = found(f"{name}: good")
-    assert good["status"] == 0, good["told"]
+def test_loading__accepts_good_files(results_of: Results, name: str) -> None:
+    """Otherwise the tests of hostile files would prove nothing."""
+    good = results_of(f"{name}: good")
+    assert good["status"] == 0, good["output"]
 
 
 @pytest.mark.parametrize("name", traces.CONTROLS)
-def test_what_leaves_a_trace_is_heard(found: Found, name: str) -> None:
+def test_audit_monitor__records_every_kind_of_event(results_of: Results, name: str) -> None:
     sign, _ = traces.CONTROLS[name]
-    assert [each for each in found(name)["heard"] if each.startswith(sign)], found(name)
+    result = results_of(name)
+    assert [event for event in result["events"] if event.startswith(sign)], result

@@ -1,9 +1,9 @@
-"""What is done while a file is loaded: every way into the project, each with hostile files.
+"""Audit of file loading: each way into the project loads hostile files and must not act on them.
 
-    python tests/traces.py FOLDER OUT     write, as JSON, what each loading and each control did
+    python tests/traces.py FOLDER OUT     write the results of all loadings and controls as JSON
 
-A loading is first tried with a good file, which imports, compiles and shows that the file is read.
-Then what the interpreter does with each hostile one is heard by its audit events (PEP 578).
+Each loading first runs with a good file, which imports and compiles and shows that the file is
+read. Then Python's audit events (PEP 578) record the actions of the process with hostile files.
 """
 
 from __future__ import annotations
@@ -26,60 +26,58 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-SECRET = "secret"  # the folder, beside that of the files, of what is not for them to name
-WORD = "swordfish"  # which stands in one of them
-SPEC = "python:payload:Payload"  # the module lies where the commands run
+SECRET = "secret"  # a folder next to the working directory; no file may name its contents
+PASSWORD = "swordfish"  # in a file of that folder
+SPEC = "python:payload:Payload"  # the module is in the working directory
 
-# What no loading may do, whatever the arguments are.
-NEVER = (
+# Events that no loading may cause.
+FORBIDDEN = (
     *("os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "pty.spawn"),
     *("subprocess.Popen", "ctypes.dlopen", "pickle.find_class", "os.putenv", "os.kill"),
     *("import", "exec", "marshal.loads", "code.__new__", "builtins.input", "urllib.Request"),
 )
-# What changes the disk: allowed on what a command is to write.
-CHANGES = (
+# Events that change the disk; allowed for the files that a command writes.
+DISK_EVENTS = (
     *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.chmod"),
     *("os.chown", "os.truncate", "os.utime", "shutil.rmtree", "shutil.move", "shutil.copyfile"),
 )
+HARMLESS = ("socket.gethostname",)  # local; TensorBoard puts it into file names
 
 
-HARMLESS = ("socket.gethostname",)  # asks nobody else; TensorBoard names its files so
-
-
-class Ear:
-    """Hears what the interpreter does, as long as it listens."""
+class AuditMonitor:
+    """Records forbidden audit events while it is active."""
 
     def __init__(self) -> None:
-        self.listens = False
+        self.active = False
         self.may_write: tuple[Path, ...] = ()
-        self.heard: list[str] = []
-        sys.addaudithook(self.hear)
+        self.violations: list[str] = []
+        sys.addaudithook(self.check)
 
     @contextlib.contextmanager
-    def listening(self, *may_write: Path) -> Iterator[list[str]]:
-        """Give a list that fills with what is forbidden and is done anyway."""
-        self.heard, self.may_write, self.listens = [], may_write, True
+    def recording(self, *may_write: Path) -> Iterator[list[str]]:
+        """Yield a list that receives the forbidden events until the context ends."""
+        self.violations, self.may_write, self.active = [], may_write, True
         try:
-            yield self.heard
+            yield self.violations
         finally:
-            self.listens = False
+            self.active = False
 
-    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Note an event if it is forbidden; `sys.addaudithook` calls this."""
-        if not self.listens or event in HARMLESS:
+    def check(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Record an event if it is forbidden; the interpreter calls this for each event."""
+        if not self.active or event in HARMLESS:
             return
         wrong = ""
-        if event in NEVER or event.startswith("socket."):
+        if event in FORBIDDEN or event.startswith("socket."):
             wrong = "" if _harmless(event, arguments) else f"{event} {_name(arguments)}"
-        elif event in CHANGES and not all(map(self._may_write, _paths(event, arguments))):
+        elif event in DISK_EVENTS and not all(map(self._may_write, _paths(event, arguments))):
             wrong = f"{event} {_name(arguments)}"
         elif event == "open":
             wrong = self._opened(*arguments)
-        if wrong and not _of_kernels():
-            self.heard.append(wrong)
+        if wrong and not _is_compiling():
+            self.violations.append(wrong)
 
     def _opened(self, path: Any, mode: Any, flags: int) -> str:
-        """Say what is wrong with opening a file, nothing if it is allowed."""
+        """Return the violation of opening a file, "" if it is allowed."""
         if isinstance(path, int):
             return ""
         if SECRET in _resolved(path).parts:
@@ -88,12 +86,12 @@ class Ear:
         return f"open {path}" if writes and not self._may_write(path) else ""
 
     def _may_write(self, path: Any) -> bool:
-        place = _resolved(path)
-        return any(place.is_relative_to(allowed) for allowed in (*self.may_write, Path("/dev")))
+        resolved = _resolved(path)
+        return any(resolved.is_relative_to(allowed) for allowed in (*self.may_write, Path("/dev")))
 
 
 def _harmless(event: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether an event stays within what was there before any file was read."""
+    """Return whether an event uses only code that good files use too."""
     if event == "import":
         return str(arguments[0]).partition(".")[0] in KNOWN
     if event == "exec":
@@ -102,8 +100,8 @@ def _harmless(event: str, arguments: tuple[Any, ...]) -> bool:
     return False
 
 
-def _of_kernels() -> bool:
-    """Return whether a kernel is just compiled or loaded: `test_kernel_cache.py` has those."""
+def _is_compiling() -> bool:
+    """Return whether a kernel is being compiled or loaded; `test_kernel_cache.py` tests those."""
     frame: Any = sys._getframe()
     while frame is not None:
         if Path(frame.f_code.co_filename).parts[-2:] == ("core", "kernel_cache.py"):
@@ -124,14 +122,14 @@ def _resolved(path: Any) -> Path:
     return Path(os.fsdecode(path)).resolve()
 
 
-KNOWN: set[str] = set()  # the packages that good files need
+KNOWN: set[str] = set()  # packages that the process imports with good files
 
 
 # Files
 
 
 class Payload:
-    """A pickle that leaves a trace."""
+    """An object that creates a file when it is unpickled."""
 
     def __reduce__(self) -> Any:
         return Path.touch, (Path("trace").absolute(),)
@@ -142,7 +140,7 @@ def pickled(path: Path) -> None:
 
 
 def objects(path: Path) -> None:
-    """An .npz with the arrays of the one that is there as pickled objects."""
+    """Replace the arrays of an .npz file by pickled objects."""
     import numpy as np
 
     with np.load(path) as arrays:
@@ -151,7 +149,7 @@ def objects(path: Path) -> None:
 
 
 def climbing(path: Path) -> None:
-    """An .npz whose members have names that lead elsewhere."""
+    """Give the members of an .npz file names outside its folder."""
     import zipfile
 
     with zipfile.ZipFile(path) as archive:
@@ -169,14 +167,14 @@ def edited(path: Path, old: str, new: str) -> None:
 
 
 def headed(path: Path, header: dict[str, Any]) -> None:
-    """A safetensors file of nothing but a header."""
+    """Write a safetensors file that consists of a header."""
     import spoil
 
     path.write_bytes(spoil.tensors(header, b""))
 
 
 def json_file(path: Path, name: str, **changes: Any) -> None:
-    """A ladder, a suite or results, by `valid_files`."""
+    """Write a ladder, a suite or results, as `valid_files` makes them."""
     import valid_files
 
     path.write_text(json.dumps(getattr(valid_files, name)(**changes)), encoding="utf-8")
@@ -192,7 +190,7 @@ def record_file(path: Path, **changes: Any) -> None:
     from tokaido_env import Game
 
     game = Game(seed=0)
-    for _ in range(3):  # each is some pictures of `replay --gif`
+    for _ in range(3):
         game.play(game.legal_actions()[0])
     data = json.loads(game.record(["random", "greedy"]).to_json()) | changes
     path.write_text(json.dumps(data) + "\n", encoding="utf-8")
@@ -211,19 +209,19 @@ def board_file(path: Path, **changes: Any) -> None:
 
 
 def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") -> None:
-    """A small regret set, its hash made anew."""
+    """Write a small regret set with a valid hash."""
     from dataclasses import replace
 
     from regrets import small_set
 
-    told = small_set(blocks=2, most=4)
-    boards = [[board, told.card["boards"][0][1]], *told.card["boards"][1:]]
-    card = told.card | {"boards": boards, "policies": [policy, "heuristic"]}
-    replace(told, card=card).save(path)
+    regrets = small_set(blocks=2, most=4)
+    boards = [[board, regrets.card["boards"][0][1]], *regrets.card["boards"][1:]]
+    card = regrets.card | {"boards": boards, "policies": [policy, "heuristic"]}
+    replace(regrets, card=card).save(path)
 
 
 def submission_file(path: Path, agent: str = "greedy", **changes: Any) -> None:
-    """What `suite --json` writes of an agent, with the suite and the games beside it."""
+    """Write the `suite --json` results of an agent, next to the suite and the games."""
     suite = path.with_name("suite.json")
     json_file(suite, "suite")
     run(f"evaluate suite greedy --suite {suite} --json {path} --records {suite.parent}/mine.jsonl")
@@ -266,20 +264,15 @@ def config_with_ladder(path: Path) -> None:
     config_file(path, ladder="l.json", rate_every=256)
 
 
-def config_beside_run(path: Path) -> None:
-    run_folder(Path("run"))
-    config_file(path)
-
-
-def kept(path: Path, name: str, make: Callable[[Path], Any]) -> None:
-    """A folder that takes long to make, made once."""
-    if not (ROOT_OF_ALL / name).exists():
-        make(ROOT_OF_ALL / name)
-    shutil.copytree(ROOT_OF_ALL / name, path)
+def copy_of(name: str, make: Callable[[Path], Any], path: Path) -> None:
+    """Copy a folder that takes long to make; make it at the first call."""
+    if not (WORKSPACE / name).exists():
+        make(WORKSPACE / name)
+    shutil.copytree(WORKSPACE / name, path)
 
 
 def run_folder(path: Path, method: str = "ppo") -> None:
-    """A finished run."""
+    """Write the folder of a finished run."""
     from tokaido_env.learn import run
     from tokaido_env.learn.settings import METHODS
 
@@ -287,18 +280,18 @@ def run_folder(path: Path, method: str = "ppo") -> None:
         run.begin(folder, METHODS[method](width=32, **TINY[method]))
         assert run.train(folder)
 
-    kept(path, method, make)
+    copy_of(method, make, path)
 
 
-PROBE = "evaluate exploit random --steps 16384 --games 2 --search-games 0 --run"
+EXPLOIT = "evaluate exploit random --steps 16384 --games 2 --search-games 0 --run"
 
 
-def probe_folder(path: Path) -> None:
-    """The folder of a probe of an agent that has ended."""
-    kept(path, "a probe", lambda folder: run(f"{PROBE} '{folder}'"))
+def exploit_folder(path: Path) -> None:
+    """Write the folder of a finished best-response test."""
+    copy_of("exploit", lambda folder: run(f"{EXPLOIT} '{folder}'"), path)
 
 
-ROOT_OF_ALL = Path()
+WORKSPACE = Path()
 
 
 # Ways in
@@ -356,14 +349,14 @@ Maker = Callable[[Path], None]
 
 
 class Loading(NamedTuple):
-    """A way into the project.
+    """A way to load a file.
 
     Attributes:
-        name: of the file or folder that is loaded.
-        good: makes it.
-        load: loads it: a function, or the words of a command.
-        hostile: by what they are, the makers of hostile files, where the good one is.
-        writes: what the loading may write, beside a file's lock.
+        name: name of the file or folder.
+        good: writes a good file.
+        load: loads it: a function, or a command line.
+        hostile: functions that replace the good file by hostile ones, by description.
+        writes: files that the loading may write, in addition to a lock file.
     """
 
     name: str
@@ -373,7 +366,7 @@ class Loading(NamedTuple):
     writes: tuple[str, ...] = ()
 
 
-def remade(make: Callable[..., None], *arguments: Any, **changes: Any) -> Maker:
+def writer(make: Callable[..., None], *arguments: Any, **changes: Any) -> Maker:
     return lambda path: make(path, *arguments, **changes)
 
 
@@ -382,7 +375,7 @@ def within(name: str, spoil: Callable[..., None], *arguments: Any) -> Maker:
 
 
 def in_checkpoint(name: str, spoil: Callable[..., None], *arguments: Any) -> Maker:
-    """Spoil a file of the run's checkpoint, which is then as one from before there were sums."""
+    """Damage a file of the run's checkpoint, and remove its checksums."""
 
     def spoil_it(folder: Path) -> None:
         checkpoint = folder / "checkpoints" / "000000256"
@@ -392,14 +385,14 @@ def in_checkpoint(name: str, spoil: Callable[..., None], *arguments: Any) -> Mak
     return spoil_it
 
 
-def begun_with_code(folder: Path) -> None:
-    """A run that has no checkpoint yet, so that all its agents are made."""
+def started_with_code(folder: Path) -> None:
+    """Make a run without checkpoints, so that resuming it makes all its agents."""
     shutil.rmtree(folder / "checkpoints")
     edited(folder / "config.toml", '"greedy"', json.dumps(SPEC))
 
 
 def linked(name: str, to: str) -> Maker:
-    """Put a link to what is secret in the place of a part."""
+    """Replace a part of a folder by a link into the secret folder."""
 
     def spoil(folder: Path) -> None:
         part = folder / name
@@ -409,10 +402,10 @@ def linked(name: str, to: str) -> Maker:
     return spoil
 
 
-BESIDE = f"../{SECRET}"
-BOARD = f"{BESIDE}/board.toml"
-OUTSIDE = f"policy:{BESIDE}/policy"
-CLIMBS = f"policy:run/../{BESIDE}/policy"
+SECRET_PATH = f"../{SECRET}"
+BOARD = f"{SECRET_PATH}/board.toml"
+OUTSIDE = f"policy:{SECRET_PATH}/policy"
+CLIMBS = f"policy:run/../{SECRET_PATH}/policy"
 SHELL = "python:os:system,command=touch trace"
 POPEN = "python:subprocess:Popen,args=touch trace,shell=True"
 
@@ -426,66 +419,68 @@ AGENTS = {
 }
 PICKLE: dict[str, Maker] = {"a pickle": pickled}
 RECORDS = PICKLE | {
-    "players are code": remade(record_file, players=[SPEC, POPEN]),
-    "board is a path": remade(record_file, board=BOARD),
-    "board climbs": remade(record_file, board=f"../../{SECRET}/board"),
-    "start names a board": remade(record_file, start={"board": BOARD}),
-    "events are code": remade(record_file, events=[SPEC, "__import__('payload')"]),
+    "players are code": writer(record_file, players=[SPEC, POPEN]),
+    "board is a path": writer(record_file, board=BOARD),
+    "board climbs": writer(record_file, board=f"../../{SECRET}/board"),
+    "start names a board": writer(record_file, start={"board": BOARD}),
+    "events are code": writer(record_file, events=[SPEC, "__import__('payload')"]),
 }
 BOARDS = PICKLE | {
-    "name is a path": remade(board_file, name=f"../../{SECRET}/board"),
-    "name is code": remade(board_file, name="{payload.Payload}%(trace)s${trace}"),
+    "name is a path": writer(board_file, name=f"../../{SECRET}/board"),
+    "name is code": writer(board_file, name="{payload.Payload}%(trace)s${trace}"),
 }
 POSITIONS = {
-    "board is a path": remade(position_file, board=BOARD),
-    "phase is code": remade(position_file, phase="__class__", player=SPEC),
+    "board is a path": writer(position_file, board=BOARD),
+    "phase is code": writer(position_file, phase="__class__", player=SPEC),
 }
-# A setting that names a file is read as the file that it should be, and nothing of it is shown.
+# These settings name a file, which is read; its contents must not be printed.
 MAY_READ = ("board is a secret", "ladder is a secret", "start_from is a secret")
 CONFIGS = PICKLE | {
-    **{why: remade(config_file, agents=f"greedy '{spec}'") for why, spec in AGENTS.items()},
+    **{why: writer(config_file, agents=f"greedy '{spec}'") for why, spec in AGENTS.items()},
     "a ladder with code": config_with_ladder,
     **{
-        f"{name} is a secret": remade(config_file, rate_every=256, **{name: f"{BESIDE}/note.toml"})
+        f"{name} is a secret": writer(
+            config_file, rate_every=256, **{name: f"{SECRET_PATH}/note.toml"}
+        )
         for name in ("board", "ladder", "start_from")
     },
 }
 LADDERS = PICKLE | {
-    **{why: remade(json_file, "ladder", spec=spec) for why, spec in AGENTS.items()},
-    "board is a path": remade(json_file, "ladder", board=BOARD),
+    **{why: writer(json_file, "ladder", spec=spec) for why, spec in AGENTS.items()},
+    "board is a path": writer(json_file, "ladder", board=BOARD),
 }
 SUITES = PICKLE | {
-    f"opponents: {why}": remade(json_file, "suite", opponents=[spec, "random"])
+    f"opponents: {why}": writer(json_file, "suite", opponents=[spec, "random"])
     for why, spec in AGENTS.items()
 }
-NOTE = {"file": f"{BESIDE}/note.toml", "sha256": "0" * 64, "games": 24}
+NOTE = {"file": f"{SECRET_PATH}/note.toml", "sha256": "0" * 64, "games": 24}
 SUBMISSIONS = PICKLE | {
-    **{f"its agent: {why}": remade(submission_file, agent=spec) for why, spec in AGENTS.items()},
-    "records are a secret": remade(submission_file, records=NOTE),
+    **{f"its agent: {why}": writer(submission_file, agent=spec) for why, spec in AGENTS.items()},
+    "records are a secret": writer(submission_file, records=NOTE),
 }
 REGRETS = PICKLE | {
-    "boards lie outside": remade(regret_file, board=BOARD),
-    "policies are code": remade(regret_file, policy=SPEC),
+    "boards lie outside": writer(regret_file, board=BOARD),
+    "policies are code": writer(regret_file, policy=SPEC),
     "names lead elsewhere": climbing,
 }
 RESULTS = PICKLE | {
-    "agents are code": remade(json_file, "generalisation", agent=SPEC, opponent=SHELL),
-    "agents lie outside": remade(json_file, "generalisation", agent=OUTSIDE),
-    "trained on a path": remade(json_file, "generalisation", trained_on=BOARD),
-    "trained on many boards": remade(json_file, "generalisation", trained_on="family:train/100000"),
+    "agents are code": writer(json_file, "generalisation", agent=SPEC, opponent=SHELL),
+    "agents lie outside": writer(json_file, "generalisation", agent=OUTSIDE),
+    "trained on a path": writer(json_file, "generalisation", trained_on=BOARD),
+    "trained on many boards": writer(json_file, "generalisation", trained_on="family:train/100000"),
 }
-NAMES = {"format": "tokaido-duo-policy", "training": SPEC, "path": f"{BESIDE}/policy"}
+NAMES = {"format": "tokaido-duo-policy", "training": SPEC, "path": f"{SECRET_PATH}/policy"}
 FAR = {"dtype": "F32", "shape": [49], "data_offsets": [0, 196]}
 POLICIES = PICKLE | {
-    "a header that names files": remade(headed, {"__metadata__": NAMES}),
-    "tensors beyond its end": remade(headed, {"action.bias": FAR}),
+    "a header that names files": writer(headed, {"__metadata__": NAMES}),
+    "tensors beyond its end": writer(headed, {"action.bias": FAR}),
 }
 RUNS: dict[str, Maker] = {
     **{
         f"its {why}": within("config.toml", edited, '"greedy"', json.dumps(f"greedy '{spec}'"))
         for why, spec in AGENTS.items()
     },
-    "its agents are code from the start": begun_with_code,
+    "its agents are code from the start": started_with_code,
     "code is seated": in_checkpoint("state.json", edited, '"latest"', json.dumps(SPEC)),
     "a path is seated": in_checkpoint("state.json", edited, '"latest"', f'"../../{SECRET}/policy"'),
     "objects in its games": in_checkpoint("games.npz", objects),
@@ -505,14 +500,14 @@ SHARDS = {
     "its samples are a pickle": within(SHARD, pickled),
     "its policies lie elsewhere": linked("policies", "policies"),
 }
-PROBES = {
+EXPLOIT_RUNS = {
     "its agents are code": within("config.toml", edited, '"random"', json.dumps(SPEC)),
     "its policies lie elsewhere": linked("policies", "policies"),
 }
 
 
-def nothing(path: Path) -> None:
-    """No file: the command makes it."""
+def no_file(path: Path) -> None:
+    """Write no file: the command does."""
 
 
 LOADINGS: dict[str, Loading] = {
@@ -521,18 +516,12 @@ LOADINGS: dict[str, Loading] = {
     **{
         name: Loading("games.jsonl", record_file, words, RECORDS, writes)
         for name, words, writes in (
-            ("replay", "replay games.jsonl", ()),
-            (
-                "replay --html --agent",
-                "replay games.jsonl --html o.html --agent greedy",
-                ("o.html",),
-            ),
-            ("replay --gif", "replay games.jsonl --gif o.gif", ("o.gif",)),
+            ("replay", "replay games.jsonl --html o.html --agent greedy", ("o.html",)),
             ("export", "export games.jsonl o.npz", ("o.npz",)),
         )
     },
     "evaluate --records": Loading(
-        *("games.jsonl", nothing, "evaluate random greedy --games 2 --records games.jsonl"),
+        *("games.jsonl", no_file, "evaluate random greedy --games 2 --records games.jsonl"),
         *(RECORDS, ("games.jsonl",)),
     ),
     "Board.load, Game, Batch": Loading("theirs.toml", board_file, boards, BOARDS),
@@ -548,15 +537,15 @@ LOADINGS: dict[str, Loading] = {
         {why: within("best", make) for why, make in POLICIES.items()},
     ),
     "rate --ladder": Loading(
-        *("l.json", remade(json_file, "ladder")),
+        *("l.json", writer(json_file, "ladder")),
         *("evaluate rate random --games 2 --ladder l.json", LADDERS),
     ),
     "ladder --ladder": Loading(
-        *("l.json", nothing, "evaluate ladder random greedy --games 2 --ladder l.json"),
+        *("l.json", no_file, "evaluate ladder random greedy --games 2 --ladder l.json"),
         *(LADDERS, ("l.json",)),
     ),
     "suite --suite": Loading(
-        *("suite.json", remade(json_file, "suite"), "evaluate suite greedy --suite suite.json"),
+        *("suite.json", writer(json_file, "suite"), "evaluate suite greedy --suite suite.json"),
         SUITES,
     ),
     "verify": Loading(
@@ -568,7 +557,7 @@ LOADINGS: dict[str, Loading] = {
         *(REGRETS, ("o.md",)),
     ),
     "generalise --compare": Loading(
-        *("r.json", remade(json_file, "generalisation")),
+        *("r.json", writer(json_file, "generalisation")),
         "evaluate generalise --compare r.json --markdown o.md --plots o",
         *(RESULTS, ("o", "o.md")),
     ),
@@ -578,19 +567,15 @@ LOADINGS: dict[str, Loading] = {
     "train --resume": Loading(
         *("run", run_folder, "train --resume run --steps 512", RUNS, ("run",)),
     ),
-    "train --resume --config": Loading(
-        *("my.toml", config_beside_run, "train --resume run --config my.toml"),
-        *(CONFIGS, ("run",)),
-    ),
     "train --resume, alphazero": Loading(
-        *("run", remade(run_folder, "alphazero"), "train --resume run --rounds 2"),
+        *("run", writer(run_folder, "alphazero"), "train --resume run --rounds 2"),
         *(SHARDS, ("run",)),
     ),
-    "exploit --run": Loading("run", probe_folder, f"{PROBE} run", PROBES, ("run",)),
+    "exploit --run": Loading("run", exploit_folder, f"{EXPLOIT} run", EXPLOIT_RUNS, ("run",)),
 }
 
 
-# Controls: each detector hears what it is there for
+# Controls: the monitor records each kind of event
 
 
 def _agent_of_the_user() -> Any:
@@ -624,7 +609,7 @@ CONTROLS: dict[str, tuple[str, Callable[[], Any]]] = {
     "a folder": ("os.mkdir", lambda: Path("folder").mkdir()),
     "a link": ("os.symlink", lambda: Path("link").symlink_to("elsewhere")),
     "a name": ("os.rename", lambda: Path("link").rename("other")),
-    "a secret": ("read board.toml", lambda: Path(BESIDE, "board.toml").read_text()),
+    "a secret": ("read board.toml", lambda: Path(SECRET_PATH, "board.toml").read_text()),
     "a secret policy": ("read policy", _secret_of_the_user),
 }
 
@@ -633,14 +618,14 @@ CONTROLS: dict[str, tuple[str, Callable[[], Any]]] = {
 
 
 def main(folder: Path) -> dict[str, dict[str, Any]]:
-    """Load everything; return by the names of `cases` what was heard and what was told."""
-    global ROOT_OF_ALL
-    ROOT_OF_ALL = folder.resolve()
+    """Run all loadings and controls; return their events, exit status and output by name."""
+    global WORKSPACE
+    WORKSPACE = folder.resolve()
     sys.path.insert(0, "")
-    ear = Ear()
-    _hear_safetensors(ear)
+    monitor = AuditMonitor()
+    _audit_safetensors(monitor)
     _start_threads()
-    found = {}
+    results = {}
     for name, loading in LOADINGS.items():
         if sys.argv[3:] and name not in sys.argv[3:]:
             continue
@@ -650,7 +635,7 @@ def main(folder: Path) -> dict[str, dict[str, Any]]:
             _load(loading)
         KNOWN.update(module.partition(".")[0] for module in sys.modules)
         for why in ("good", *loading.hostile):
-            place = _prepare(f"{name} {why}")
+            folder = _prepare(f"{name} {why}")
             path = Path(loading.name)
             with _quiet():
                 loading.good(path)
@@ -658,15 +643,16 @@ def main(folder: Path) -> dict[str, dict[str, Any]]:
                 loading.hostile[why](path)
             written = (f"{path}.lock", f"{path}/.lock", *loading.writes)
             written += tuple(f"{each}.tmp" for each in loading.writes)
-            with ear.listening(*(place / each for each in written)) as heard:
-                told = _told(functools.partial(_load, loading))
-            found[f"{name}: {why}"] = {"heard": heard + ["trace"] * Path("trace").exists()} | told
+            with monitor.recording(*(folder / each for each in written)) as events:
+                outcome = _outcome(functools.partial(_load, loading))
+            events = events + ["trace"] * Path("trace").exists()
+            results[f"{name}: {why}"] = {"events": events} | outcome
     for why, (_, act) in CONTROLS.items():
         _prepare(why)
-        with ear.listening() as heard:
-            told = _told(act)
-        found[why] = {"heard": heard} | told
-    return found
+        with monitor.recording() as events:
+            outcome = _outcome(act)
+        results[why] = {"events": events} | outcome
+    return results
 
 
 def _load(loading: Loading) -> Any:
@@ -674,20 +660,20 @@ def _load(loading: Loading) -> Any:
 
 
 def _prepare(name: str) -> Path:
-    """Make a folder to work in, with code that may be imported there and with secrets."""
-    outer = ROOT_OF_ALL / str(len(list(ROOT_OF_ALL.iterdir())))
-    place, secret = outer / "theirs", outer / SECRET
-    for folder in (place, secret / "policies"):
+    """Change to a new folder that holds an importable module, next to a folder of secrets."""
+    outer = WORKSPACE / str(len(list(WORKSPACE.iterdir())))
+    work, secret = outer / "theirs", outer / SECRET
+    for folder in (work, secret / "policies"):
         folder.mkdir(parents=True)
     (outer / "name").write_text(name, encoding="utf-8")
-    (place / "payload.py").write_text(PAYLOAD, encoding="utf-8")
+    (work / "payload.py").write_text(PAYLOAD, encoding="utf-8")
     board_file(secret / "board.toml")
     policy_file(secret / "policy")
-    (secret / "note.toml").write_text(f"word = '{WORD}'\n", encoding="utf-8")
-    os.chdir(place)
+    (secret / "note.toml").write_text(f"word = '{PASSWORD}'\n", encoding="utf-8")
+    os.chdir(work)
     sys.modules.pop("payload", None)
     importlib.invalidate_caches()
-    return place
+    return work
 
 
 PAYLOAD = """
@@ -699,14 +685,14 @@ class Payload:
 """
 
 
-def _told(act: Callable[[], Any]) -> dict[str, Any]:
-    """Return the exit status, 0 for what is no command, and what was printed or raised."""
+def _outcome(act: Callable[[], Any]) -> dict[str, Any]:
+    """Return the exit status, 0 for a function, and the output or the error."""
     with _quiet() as out:
         try:
             status = act()
         except (Exception, SystemExit) as error:
-            return {"status": 1, "told": f"{type(error).__name__}: {error}"}
-    return {"status": status if isinstance(status, int) else 0, "told": out.getvalue()}
+            return {"status": 1, "output": f"{type(error).__name__}: {error}"}
+    return {"status": status if isinstance(status, int) else 0, "output": out.getvalue()}
 
 
 @contextlib.contextmanager
@@ -717,29 +703,29 @@ def _quiet() -> Iterator[io.StringIO]:
 
 
 def _start_threads() -> None:
-    """Let Numba load what it starts its threads with."""
+    """Start Numba's threads, which loads a library."""
     from tokaido_env import Batch
 
     Batch(4096).reset(seed=0)
 
 
-def _hear_safetensors(ear: Ear) -> None:
-    """Let what opens a file without Python be heard."""
+def _audit_safetensors(monitor: AuditMonitor) -> None:
+    """Report the files that safetensors opens without Python."""
     import safetensors
     import safetensors.torch
 
-    opened = safetensors.safe_open
+    safe_open = safetensors.safe_open
 
-    def heard_open(path: Any, *arguments: Any, **options: Any) -> Any:
-        ear.hear("open", (path, "r", os.O_RDONLY))
-        return opened(path, *arguments, **options)
+    def audited_open(path: Any, *arguments: Any, **options: Any) -> Any:
+        monitor.check("open", (path, "r", os.O_RDONLY))
+        return safe_open(path, *arguments, **options)
 
-    safetensors.safe_open = heard_open
-    safetensors.torch.safe_open = heard_open
+    safetensors.safe_open = audited_open
+    safetensors.torch.safe_open = audited_open
 
 
 def cases() -> list[str]:
-    """The names of all loadings."""
+    """Return the names of all loadings, with good and hostile files."""
     return [f"{name}: {why}" for name, each in LOADINGS.items() for why in ("good", *each.hostile)]
 
 

@@ -1,7 +1,7 @@
-"""The engine walked in step with the naive reference (`reference.py`), all compared at every step.
+"""Tests of the engine against the naive reference (`reference.py`), compared at every step.
 
-`pytest --games 20000` walks that many random games instead of the default number, and one on each
-of 2,000 boards of the family instead of 200.
+`pytest --games 20000` sets the number of random games; a tenth as many boards of the family have
+one game each (default: 200 boards).
 """
 
 import copy
@@ -34,10 +34,10 @@ from tokaido_env.core.jit import INTERPRETED, entry
 from tokaido_env.core.rules import apply, apply_outcome, is_chance, legal
 
 CHUNKS = 20
-COUNTED = 5  # chunks whose games count for `test_the_walks_reach_everything`
+COUNTED = 5  # chunks of games for `test_walks__reach_every_event`
 ENDS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
 
-# Of the actions only `artist:stay` is missing: no board with dice up to 6 has it (test_rules.py).
+# Not `artist:stay`, which no board with dice up to 6 needs (see test_rules.py).
 REACHED = {
     *LABELS,
     *(f"side:{who}={side}" for who, sides in SIDES.items() for side in sides),
@@ -50,25 +50,24 @@ Odds = list[tuple[str, float]]
 
 
 def chunks(fast: int) -> list[Any]:
-    """Chunks of the games, all but the first few marked as slow."""
+    """Return the chunks of games; all but the first `fast` are marked as slow."""
     slow = [pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(fast, CHUNKS)]
     return [*range(fast), *slow]
 
 
 @pytest.mark.parametrize("chunk", chunks(fast=COUNTED))
-def test_random_games_agree_with_the_reference(chunk: int, pytestconfig: pytest.Config) -> None:
+def test_games__agree_with_the_reference(chunk: int, pytestconfig: pytest.Config) -> None:
     walk_chunk(chunk, pytestconfig.getoption("games"))
 
 
-def test_games_on_another_board_agree_with_the_reference() -> None:
+def test_games__agree_on_another_board() -> None:
     walk_another_board()
 
 
 @pytest.mark.parametrize("chunk", chunks(fast=2))
-def test_games_on_drawn_boards_agree_with_the_reference(
+def test_games__agree_on_generated_boards(
     chunk: int, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """A game on each board of the family: 200 by default, 2,000 with `--games 20000` and so on."""
     games = pytestconfig.getoption("games")
     boards = min(games // 5, max(200, games // 10))
     for number in range(boards * chunk // CHUNKS, boards * (chunk + 1) // CHUNKS):
@@ -78,11 +77,11 @@ def test_games_on_drawn_boards_agree_with_the_reference(
         walk(Game(board, chance="explicit"), Reference(path), number)
 
 
-def test_games_from_made_up_positions_agree_with_the_reference() -> None:
-    walk_from_made_up_positions()
+def test_games__agree_from_random_positions() -> None:
+    walk_from_random_positions()
 
 
-def test_games_from_the_middle_agree_with_the_reference() -> None:
+def test_games__agree_from_the_middle_of_a_game() -> None:
     for seed in range(3 if INTERPRETED else 40):
         middle = random_walk(seed, steps=10 * seed).to_dict()
         game = Game.from_dict(middle, chance="explicit")
@@ -90,43 +89,43 @@ def test_games_from_the_middle_agree_with_the_reference() -> None:
 
 
 def slow_if_compiled(test: Callable[..., None]) -> Callable[..., None]:
-    """Mark a test whose kernel takes long to compile; `make test` runs it interpreted."""
+    """Mark a test with a kernel that takes long to compile; `make test` runs it interpreted."""
     return test if INTERPRETED else pytest.mark.slow(test)
 
 
 @slow_if_compiled
-def test_the_verbs_return_what_is_legal_then(tmp_path: Path) -> None:
-    """Without a driver: batches go by what `apply` and `apply_outcome` return."""
+def test_apply__returns_the_new_legal_mask(tmp_path: Path) -> None:
+    """`apply` and `apply_outcome`, without the check of a driver."""
     other = write_board(tmp_path / "other.toml", other_board_data())
     games = [Game(board, chance="explicit") for board in ("shikoku", other) for _ in range(8)]
-    made_up = (random_position(random.Random(seed)) for seed in range(40 if INTERPRETED else 800))
-    games += [Game.from_dict(position, chance="explicit") for position in made_up]
+    positions = (random_position(random.Random(seed)) for seed in range(40 if INTERPRETED else 800))
+    games += [Game.from_dict(position, chance="explicit") for position in positions]
     for seed, game in enumerate(games):
         rng = random.Random(seed)
         for _ in range(1000 if seed < 16 else 15):
             if game.is_over:
                 break
             state, move = game.state, move_id(game.board, random_move(game, rng))
-            told, found = masks_after(game.boards, state, move)
+            returned, computed = masks_after(game.boards, state, move)
             game.play(move)
             assert state.tobytes() == game.states.tobytes()
-            assert told == found == game.legal_mask, f"game {seed}, {game!r}"
+            assert returned == computed == game.legal_mask, f"game {seed}, {game!r}"
 
 
 @entry
 def masks_after(boards: Any, states: Any, move: int) -> tuple[int, int]:
-    """Play a move or an outcome; return what the verb returns and what `legal` finds."""
+    """Play a move or an outcome; return the returned mask and the one of `legal`."""
     board, s = boards[0], states[0]
-    told = apply_outcome(board, s, move) if is_chance(s) else apply(board, s, move)
-    return int(told), int(legal(board, s))
+    returned = apply_outcome(board, s, move) if is_chance(s) else apply(board, s, move)
+    return int(returned), int(legal(board, s))
 
 
-def test_the_walks_reach_everything(pytestconfig: pytest.Config) -> None:
-    """What the games above compared is no less than the whole game."""
+def test_walks__reach_every_event(pytestconfig: pytest.Config) -> None:
+    """The games of the tests above contain every action, side, end and rare event."""
     games = pytestconfig.getoption("games")
     if games < 1000:
-        pytest.skip("rare things need the 1000 games of the default")
-    seen = walk_another_board() + walk_from_made_up_positions()
+        pytest.skip("rare events need the default of 1000 games")
+    seen = walk_another_board() + walk_from_random_positions()
     for chunk in range(COUNTED):
         seen += walk_chunk(chunk, games)
     assert not REACHED - set(seen)
@@ -144,13 +143,13 @@ def walk_another_board() -> Counter[str]:
 
 
 @functools.cache
-def walk_from_made_up_positions() -> Counter[str]:
-    """Rich, crowded and nearly won positions: what games from the start hardly reach."""
+def walk_from_random_positions() -> Counter[str]:
+    """Walk from rich, crowded and nearly won positions, which random games seldom reach."""
     seen: Counter[str] = Counter()
     for seed in range(50 if INTERPRETED else 2000):
-        made_up = random_position(random.Random(seed))
-        game = Game.from_dict(made_up, chance="explicit")
-        seen += walk(game, reference_at(shikoku(), made_up), seed, steps=25)
+        position = random_position(random.Random(seed))
+        game = Game.from_dict(position, chance="explicit")
+        seen += walk(game, reference_at(shikoku(), position), seed, steps=25)
     return seen
 
 
@@ -161,7 +160,7 @@ def shikoku() -> Reference:
 
 @functools.cache
 def walk_chunk(chunk: int, games: int) -> Counter[str]:
-    """Walk a twentieth of the games; return how often each thing happened."""
+    """Walk a twentieth of the games; count the events."""
     seen: Counter[str] = Counter()
     for seed in range(games * chunk // CHUNKS, games * (chunk + 1) // CHUNKS):
         seen += walk(Game(chance="explicit"), reference_at(shikoku()), seed)
@@ -169,17 +168,17 @@ def walk_chunk(chunk: int, games: int) -> Counter[str]:
 
 
 def reference_at(start: Reference, position: Position | None = None) -> Reference:
-    """A reference on the same board, which is not read again."""
+    """Return a reference on the same board, without reading it again."""
     other = copy.copy(start)
     other.position = copy.deepcopy(position or start.position)
     return other
 
 
 def walk(game: Game, reference: Reference, seed: int, steps: int = 10_000) -> Counter[str]:
-    """Play in step until the end, or so many steps; return how often each thing happened.
+    """Play and compare until the end or for `steps` moves; count the events.
 
-    Moves are random; in odd games nobody passes who need not, for more to happen. One game in three
-    is played by label, the others by id.
+    Moves are random; in games with odd seeds, `pass` only if it is the only choice. One game in
+    three is played by label, the others by id.
     """
     rng = random.Random(seed)
     seen: Counter[str] = Counter()
@@ -193,14 +192,14 @@ def walk(game: Game, reference: Reference, seed: int, steps: int = 10_000) -> Co
         move = choose(rng, legal, odds, eager=seed % 2 == 1)
         if position["phase"] in ("MOVE", "REPEAT"):
             second = position["phase"] == "REPEAT"
-        seen.update(happenings(game.board, position, move, second))
+        seen.update(events_of(game.board, position, move, second))
         game.play(move if seed % 3 == 0 else move_id(game.board, move))
         reference.play(move)
     return seen
 
 
 def compare(game: Game, reference: Reference, where: str) -> tuple[list[str], Odds]:
-    """Compare everything that can be seen of a game; return its legal actions and outcomes."""
+    """Compare all public facts of a game; return its legal actions and outcomes."""
     legal, odds = game.legal_labels(), game.outcomes()
     assert game.to_dict() == reference.position, where
     assert legal == reference.legal_labels(), where
@@ -220,7 +219,7 @@ def choose(rng: random.Random, legal: list[str], odds: Odds, eager: bool) -> str
 
 
 def move_id(board: Board, label: str) -> int:
-    """The id of an action or outcome, worked out from its label as the design has it."""
+    """Return the id of an action or outcome, computed from its label."""
     verb, _, rest = label.partition(":")
     value = rest.partition("=")[2]
     if verb == "roll":
@@ -236,8 +235,8 @@ def move_id(board: Board, label: str) -> int:
     return IDS[label]
 
 
-def happenings(board: Board, position: Position, move: str, second: bool) -> list[str]:
-    """The move, and what is rare about it."""
+def events_of(board: Board, position: Position, move: str, second: bool) -> list[str]:
+    """Return the move and the rare events that it is."""
     seen = [move]
     mine = position["players"][position["player"] or 0]
     if move == "pilgrim:wave":
@@ -252,6 +251,6 @@ def happenings(board: Board, position: Position, move: str, second: bool) -> lis
 
 
 def triggers(position: Position) -> list[str]:
-    """What ended a game."""
+    """Return the causes of the end of a game."""
     ends = [key for key, n in ENDS.items() for p in position["players"] if p[key] == n]
     return [f"end by {key}" for key in ends] or ["end by cap"]
