@@ -1,11 +1,11 @@
-"""All files here that a program has made, and the commands that make them anew after a rule change.
+"""Derived files of this checkout, and the commands that make them again after a rule change.
 
-    python benchmarks/golden.py                make what takes seconds, and say what has changed
-    python benchmarks/golden.py --list         all of it, in the order in which one rests on another
-    python benchmarks/golden.py --only ladder  one of it, however long it takes
+    python benchmarks/golden.py                make the files that take seconds, print the changes
+    python benchmarks/golden.py --list         print all derived files, in order of dependence
+    python benchmarks/golden.py --only ladder  make one of them, however long it takes
     python benchmarks/golden.py --docs         also put the list into docs/releasing.md
 
-On an unchanged tree the first command leaves every file as it is, byte for byte.
+On an unchanged tree the first command changes no byte.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ TUNE = """python benchmarks/tune_heuristic.py --zero --rounds 10 --games 2048 --
   --seed 0 --out tokaido_env/agents/heuristic.toml"""
 
 
-class Made(NamedTuple):
-    """Something that a program has made.
+class DerivedFiles(NamedTuple):
+    """Derived files that one command makes.
 
     Attributes:
-        name: to ask for it by.
-        files: patterns below the root; a page is there for its table alone.
-        command: that makes it; empty if several do, one after another: the page has them.
-        time: about how long that takes; `QUICK` for what is made without being asked for.
-        page: that tells more.
+        name: for `--only`.
+        files: patterns below the root; of a page, only the table is derived.
+        command: makes the files; empty for several commands, which the page lists.
+        time: about how long that takes; `QUICK` for files that are made by default.
+        page: documents the files.
     """
 
     name: str
@@ -59,97 +59,101 @@ class Made(NamedTuple):
     page: str = ""
 
 
-MADE = (
-    Made("records", ("tests/golden/*.json*",), "python tests/golden_records.py", QUICK),
-    Made("heuristic", ("tokaido_env/agents/heuristic.toml",), TUNE, "not measured"),
-    Made(
+DERIVED = (
+    DerivedFiles("records", ("tests/golden/*.json*",), "python tests/golden_records.py", QUICK),
+    DerivedFiles("heuristic", ("tokaido_env/agents/heuristic.toml",), TUNE, "not measured"),
+    DerivedFiles(
         "champion",
         ("tokaido_env/agents/champion.safetensors",),
         "",
         "2½ hours on one core",
         "docs/champion.md",
     ),
-    Made(
+    DerivedFiles(
         "generalist",
         ("tokaido_env/agents/generalist.safetensors",),
         "",
         "80 minutes on one core",
         "docs/generalist.md",
     ),
-    Made("ladder", ("tokaido_env/arena/ladder.json",), LADDER, "an hour on two cores", "README.md"),
-    Made(
+    DerivedFiles(
+        "ladder", ("tokaido_env/arena/ladder.json",), LADDER, "an hour on two cores", "README.md"
+    ),
+    DerivedFiles(
         "ladder-family",
         ("tokaido_env/arena/ladder-family.json",),
         FAMILY,
         "not measured",
         "docs/evaluation.md",
     ),
-    Made(
+    DerivedFiles(
         "suite",
         ("tokaido_env/arena/tokaido-bench-1.json",),
         "python benchmarks/tokaido_bench_1.py --constants",
         "not measured",
         "docs/tokaido-bench-1.md",
     ),
-    Made(
+    DerivedFiles(
         "bench-1",
         ("docs/tokaido-bench-1.md",),
         "python benchmarks/tokaido_bench_1.py --docs",
         "not measured",
         "docs/tokaido-bench-1.md",
     ),
-    Made(
+    DerivedFiles(
         "tokaido-100",
         ("docs/tokaido-100.md", "docs/pictures/tokaido-100.svg"),
         "python benchmarks/tokaido_100.py --docs",
         "some hours on two cores",
         "docs/tokaido-100.md",
     ),
-    Made(
+    DerivedFiles(
         "regret-set",
         ("tokaido_env/study/regret.npz",),
         "python benchmarks/regret_set.py",
         "an hour on two cores",
         "docs/regret.md",
     ),
-    Made(
+    DerivedFiles(
         "regret-table",
         ("docs/regret.md", "docs/pictures/regret.svg"),
         "python benchmarks/regret_table.py --docs",
         "a quarter of an hour on two cores",
         "docs/regret.md",
     ),
-    Made(
+    DerivedFiles(
         "review-table",
         ("docs/review.md",),
         "python benchmarks/review_ladder.py --docs",
         "half an hour on one core",
         "docs/review.md",
     ),
-    Made(
+    DerivedFiles(
         "analysis",
         ("benchmarks/analysis.json",),
         ANALYSIS,
         "an hour on two cores",
         "docs/game.md",
     ),
-    Made("actions", ("docs/actions.md",), "python benchmarks/golden.py --actions", QUICK),
-    Made(
+    DerivedFiles("actions", ("docs/actions.md",), "python benchmarks/golden.py --actions", QUICK),
+    DerivedFiles(
         "drawings",
         ("docs/pictures/*-light.svg", "docs/pictures/*-dark.svg", "docs/pictures/family.svg"),
         "python docs/make_pictures.py drawings",
         QUICK,
         "docs/pictures.md",
     ),
-    Made(
+    DerivedFiles(
         "photographs",
         ("docs/pictures/*.png",),
         "python docs/make_pictures.py",
         "some minutes, with Chromium",
         "docs/pictures.md",
     ),
-    Made("speeds", ("benchmarks/README.md",), "", "a quarter of an hour", "benchmarks/README.md"),
-    Made(
+    DerivedFiles(
+        "speeds", ("benchmarks/README.md",), "", "a quarter of an hour", "benchmarks/README.md"
+    ),
+    DerivedFiles(
         "metadata",
         ("croissant.json",),
         "python benchmarks/croissant.py",
@@ -160,13 +164,13 @@ MADE = (
 
 
 def table() -> str:
-    """Return all of it as a table of Markdown."""
+    """Return all derived files as a Markdown table."""
     rows = ["| what | files | command | takes |", "|---|---|---|---|"]
-    for made in MADE:
-        files = " ".join(f"`{name}`" for name in made.files)
-        command = f"`{' '.join(made.command.split())}`" if made.command else ""
-        page = f"[{Path(made.page).name}]({_link(made.page)})" if made.page else ""
-        rows.append(f"| {made.name} | {files} | {command or page} | {made.time} |")
+    for derived in DERIVED:
+        files = " ".join(f"`{name}`" for name in derived.files)
+        command = f"`{' '.join(derived.command.split())}`" if derived.command else ""
+        page = f"[{Path(derived.page).name}]({_link(derived.page)})" if derived.page else ""
+        rows.append(f"| {derived.name} | {files} | {command or page} | {derived.time} |")
     return "\n".join(rows) + "\n"
 
 
@@ -174,49 +178,51 @@ def _link(page: str) -> str:
     return page.removeprefix("docs/") if page.startswith("docs/") else f"../{page}"
 
 
-def files_of(made: Made) -> dict[Path, str]:
-    """Return the files that are there, with their SHA-256."""
-    paths = sorted({path for pattern in made.files for path in ROOT.glob(pattern)})
+def files_of(derived: DerivedFiles) -> dict[Path, str]:
+    """Return the existing files with their SHA-256."""
+    paths = sorted({path for pattern in derived.files for path in ROOT.glob(pattern)})
     return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-def make(made: Made) -> int:
-    """Run the command, say which files have changed; return its exit status."""
-    if not made.command:
-        print(f"{made.name}: several commands make it: {made.page}", file=sys.stderr)
+def make(derived: DerivedFiles) -> int:
+    """Run the command and print the changed files; return its exit status."""
+    if not derived.command:
+        print(f"{derived.name}: several commands make it: {derived.page}", file=sys.stderr)
         return 2
-    before = files_of(made)
-    words = shlex.split(made.command)
+    before = files_of(derived)
+    words = shlex.split(derived.command)
     program = {"python": [sys.executable], "tokaido": [sys.executable, "-m", "tokaido_env"]}
     status = subprocess.run([*program[words[0]], *words[1:]], cwd=ROOT, check=False).returncode
-    after = files_of(made)
+    after = files_of(derived)
     changed = [
         str(path.relative_to(ROOT))
         for path in sorted({*before, *after})
         if before.get(path) != after.get(path)
     ]
-    print(f"{made.name}: {'failed' if status else ', '.join(changed) or 'as it was'}", flush=True)
+    print(
+        f"{derived.name}: {'failed' if status else ', '.join(changed) or 'unchanged'}", flush=True
+    )
     return status
 
 
 def write_actions() -> None:
-    """Put what `tokaido actions` prints into its page."""
+    """Put the output of `tokaido actions` into its page."""
     from contextlib import redirect_stdout
     from io import StringIO
 
     from tokaido_env.__main__ import main as command
 
-    page, told = ROOT / "docs" / "actions.md", StringIO()
-    with redirect_stdout(told):
+    page, text = ROOT / "docs" / "actions.md", StringIO()
+    with redirect_stdout(text):
         command(["actions"])
     head, _, *rest = page.read_text(encoding="utf-8").split("```\n")
-    write_text(page, "```\n".join([head, told.getvalue(), *rest]))
+    write_text(page, "```\n".join([head, text.getvalue(), *rest]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make what was asked for; return the exit status of what failed, or 0."""
+    """Make the chosen files; return the exit status of the first failure, or 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    add, names = parser.add_argument, [made.name for made in MADE]
+    add, names = parser.add_argument, [derived.name for derived in DERIVED]
     add("--list", action="store_true", help="only print the table")
     add("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     add("--docs", action="store_true", help="put the table into docs/releasing.md")
@@ -230,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(table(), end="")
     if options.docs or options.actions or options.list:
         return 0
-    chosen = [m for m in MADE if (m.name in options.only if options.only else m.time == QUICK)]
+    chosen = [m for m in DERIVED if (m.name in options.only if options.only else m.time == QUICK)]
     return next(filter(None, map(make, chosen)), 0)
 
 

@@ -1,12 +1,12 @@
-"""How a regret set is made: positions from games, actions worth many rollouts, and the rollouts.
+"""Steps of making a regret set: drawing positions, choosing actions, rolling them out.
 
 Positions come from games of `SOURCES` against each other and themselves, on the default board and
-on the test boards of the family. Decisions that leave a choice are put into strata, by boards,
-phase and rounds; from each as many are drawn as the square root of its share asks for, so that what
-is rare is seen too. The shares are kept: means over all choices weigh strata by them.
+on the test boards of the family. Decisions with a choice form strata, by boards, phase and rounds.
+The number drawn from a stratum is proportional to the square root of its share, so that rare strata
+are covered. Means over all choices weight strata by their shares.
 
-Of each position the five actions that two searches prefer are rolled out in full, and those that
-`REFERENCES` choose; the others get `FEW` blocks of the same luck.
+In each position the five actions that two searches prefer, and the actions of `REFERENCES`, get all
+blocks of rollouts. The other actions get `FEW` blocks with the same luck.
 """
 
 from __future__ import annotations
@@ -38,39 +38,39 @@ from tokaido_env.study.regret_set import NOT_ROLLED, PHASES, RegretSet
 from tokaido_env.trajectory import replay_chunks
 
 SOURCES = ("champion", "heuristic")
-"""Who plays the games that positions are from."""
+"""Agents that play the games of the positions."""
 
 JUDGES = ("mcts:sims=4000", "champion:sims=400")
-"""Who tells which actions are worth many rollouts."""
+"""Searches whose preferred actions get all blocks."""
 
 REFERENCES = (
     *("greedy", "heuristic", "expectimax:depth=2", "mcts:sims=100", "mcts:sims=400", "champion"),
 )  # fmt: skip
-"""Whose choices are among them, with those of the judges."""
+"""Agents whose actions get all blocks too."""
 
 POLICIES = ("champion", "heuristic")
-"""Who plays the rollouts."""
+"""Agents that play the rollouts."""
 
 BOARDS = ("shikoku", "family:test")
 LAST_ROUNDS = (6, 12, 18)
-"""Of the groups of rounds, but for the last."""
+"""The last rounds of the groups of rounds; the last group is open."""
 
-BEST = 5
-FEW = 2
+BEST = 5  # actions with all blocks, by the judges
+FEW = 2  # blocks of the other actions
 
-GAMES = 500  # of each two sources, on each of `BOARDS`
+GAMES = 500  # for each ordered pair of sources, on each of `BOARDS`
 BLOCKS = 16
 
 
 class Choices(NamedTuple):
-    """Decisions that leave a choice."""
+    """n decisions with a choice."""
 
     states: npt.NDArray[np.void]
     """`STATE` (n,)."""
     board: npt.NDArray[np.int64]
-    """Index into the pool, (n,)."""
+    """Index of the board in its pool, (n,)."""
     stratum: npt.NDArray[np.int64]
-    """Of those of a pool, (n,)."""
+    """Index of the stratum in its pool, (n,)."""
 
 
 def strata_of(boards: str) -> list[dict[str, Any]]:
@@ -81,11 +81,11 @@ def strata_of(boards: str) -> list[dict[str, Any]]:
 
 
 def choices_in_games(boards: BoardPool, games: int, seed: int) -> Choices:
-    """Play games and return all decisions in them that left a choice.
+    """Play games and return all their decisions with a choice.
 
     Args:
-        boards: the games go round.
-        games: of each two sources, in this order of seats.
+        boards: the games use them in turn.
+        games: for each ordered pair of sources.
         seed: of the luck.
     """
     found = []
@@ -100,20 +100,20 @@ def _choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) ->
     seeds = np.array([arena_seed(seed, k) for k in range(games)], np.int64)
     which = numbers % len(boards)
     each = [boards[number] for number in range(len(boards))]
-    job = GameBatchSpec(numbers, unplayed_games(seeds, 0, which), each, which, games)
+    spec = GameBatchSpec(numbers, unplayed_games(seeds, 0, which), each, which, games)
     actions = np.full((games, 0), -1, np.int8)
-    for played in play_games(a, b, job):
+    for played in play_games(a, b, spec):
         moves = played.actions
         actions = pad_columns(actions, moves.shape[1])
         actions[played.numbers, : moves.shape[1]] = moves
-    for some, told in replay_chunks(boards, seeds, actions, which):
-        rows = np.flatnonzero(told.legal & (told.legal - np.uint64(1)))
-        states = copy_rows(told.states, rows)
-        yield Choices(states, which[some][told.games[rows]], _strata(states))
+    for some, part in replay_chunks(boards, seeds, actions, which):
+        rows = np.flatnonzero(part.legal & (part.legal - np.uint64(1)))
+        states = copy_rows(part.states, rows)
+        yield Choices(states, which[some][part.games[rows]], _strata(states))
 
 
 def _strata(states: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
-    """Return the stratum of each position, int64 (n,), as `strata_of` counts them."""
+    """Return the index of each position's stratum in `strata_of`, int64 (n,)."""
     numbers = np.full(len(Phase), -1)
     for number, phase in enumerate(PHASES):
         numbers[Phase[phase]] = number
@@ -121,22 +121,22 @@ def _strata(states: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
     return np.asarray(numbers[states["phase"]] * (len(LAST_ROUNDS) + 1) + group)
 
 
-def drawn(choices: Choices, n: int, seed: int) -> tuple[Choices, npt.NDArray[np.float64]]:
-    """Draw n of the choices, in order of strata; also return the shares of all strata.
+def sample_choices(choices: Choices, n: int, seed: int) -> tuple[Choices, npt.NDArray[np.float64]]:
+    """Sample n choices, ordered by stratum; return them and the shares of all strata.
 
     Raises:
-        ValueError: if there are too few of a kind.
+        ValueError: if a stratum has too few or would get fewer than two.
     """
     strata = len(PHASES) * (len(LAST_ROUNDS) + 1)
-    there = np.bincount(choices.stratum, minlength=strata)
-    shares = there / there.sum()
-    wanted = allotted(np.sqrt(shares), n)
-    if (wanted > there).any() or (wanted < 2)[there > 0].any():
-        raise ValueError(f"positions: {n} are too few or too many for {there.sum():,} choices")
+    available = np.bincount(choices.stratum, minlength=strata)
+    shares = available / available.sum()
+    counts = apportion(np.sqrt(shares), n)
+    if (counts > available).any() or (counts < 2)[available > 0].any():
+        raise ValueError(f"positions: {n} are too few or too many for {available.sum():,} choices")
     rng = np.random.default_rng([seed, 14])
     rows = np.concatenate(
         [
-            rng.choice(np.flatnonzero(choices.stratum == k), wanted[k], replace=False)
+            rng.choice(np.flatnonzero(choices.stratum == k), counts[k], replace=False)
             for k in range(strata)
         ]
     )
@@ -145,34 +145,34 @@ def drawn(choices: Choices, n: int, seed: int) -> tuple[Choices, npt.NDArray[np.
     ), shares
 
 
-def allotted(weights: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.int64]:
-    """Return how many of n each gets, by the largest remainders: int64, which sum to n."""
+def apportion(weights: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.int64]:
+    """Return shares of n by the largest remainders: int64, with sum n."""
     exact = weights / weights.sum() * n
     whole: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
-    most = np.argsort(-(exact - whole), kind="stable")[: n - int(whole.sum())]
-    whole[most] += 1
+    largest = np.argsort(-(exact - whole), kind="stable")[: n - int(whole.sum())]
+    whole[largest] += 1
     return whole
 
 
 def make_plan(n: int, seed: int, games: int = GAMES, blocks: int = BLOCKS) -> RegretSet:
-    """Return a set whose results are all 0: nothing is rolled out yet.
+    """Return the plan of a set: zero sums where rollouts are to be made.
 
     Half of its positions are on each of `BOARDS`.
 
     Args:
-        n: positions, even.
-        seed: of all that follows.
-        games: of each two sources on each of `BOARDS`.
-        blocks: of rollouts of an action in full.
+        n: number of positions, even.
+        seed: of games, samples and luck.
+        games: for each ordered pair of sources, on each of `BOARDS`.
+        blocks: the full number of blocks.
 
     Raises:
-        ValueError: if there are too few positions of a kind, or too few games for so many.
+        ValueError: if a stratum has too few positions.
     """
     parts: list[tuple[Choices, int, int]] = []
     strata: list[dict[str, Any]] = []
     names: list[list[str]] = []
     for boards in map(BoardPool.load, BOARDS):
-        some, shares = drawn(choices_in_games(boards, games, seed), n // 2, seed)
+        some, shares = sample_choices(choices_in_games(boards, games, seed), n // 2, seed)
         parts.append((some, len(names), len(strata)))
         names += [list(one) for one in zip(boards.names, boards.hashes.tolist(), strict=True)]
         each = zip(strata_of(boards.name), shares.tolist(), strict=True)
@@ -193,97 +193,96 @@ def make_plan(n: int, seed: int, games: int = GAMES, blocks: int = BLOCKS) -> Re
         np.concatenate(legal).astype(np.int8),
         np.zeros((int(starts[-1]), len(POLICIES), blocks), np.int8),
     )
-    plan.sums[~worth_rolling(plan), :, FEW:] = NOT_ROLLED
+    plan.sums[~chosen_for_all_blocks(plan), :, FEW:] = NOT_ROLLED
     return plan
 
 
-# Which actions
+# Actions
 
 
-def worth_rolling(told: RegretSet) -> npt.NDArray[np.bool_]:
-    """Return which actions are to be rolled out in full: bool (m,)."""
-    batch, n, owners = told.batch(), len(told), told.action_positions
-    there = batch.boards_of(batch.all_games), batch.states, batch.legal
+def chosen_for_all_blocks(plan: RegretSet) -> npt.NDArray[np.bool_]:
+    """Return the actions that get all blocks, as a mask: bool (m,)."""
+    batch, n, positions = plan.batch(), len(plan), plan.action_positions
+    games = batch.boards_of(batch.all_games), batch.states, batch.legal
     keys = batch.keys(batch.all_games)
     shares, named = np.zeros((n, N_ACTIONS)), np.zeros((n, N_ACTIONS), np.bool_)
     for spec in JUDGES:
-        judged, _ = make(spec).judge(*there, keys)
+        judged, _ = make(spec).judge(*games, keys)
         shares += judged
         named[np.arange(n), judged.argmax(axis=1)] = True
     for spec in REFERENCES:
-        named[np.arange(n), make(spec).act(*there, keys)] = True
+        named[np.arange(n), make(spec).act(*games, keys)] = True
     legal = np.zeros((n, N_ACTIONS), np.bool_)
-    legal[owners, told.actions] = True
+    legal[positions, plan.actions] = True
     ranked = np.where(legal, shares + len(JUDGES) * named, -1.0)
     best = np.zeros_like(legal)
     order = np.argsort(-ranked, axis=1, kind="stable")[:, :BEST]
     np.put_along_axis(best, order, values=True, axis=1)
-    chosen: npt.NDArray[np.bool_] = (best | named)[owners, told.actions]
+    chosen: npt.NDArray[np.bool_] = (best | named)[positions, plan.actions]
     return chosen
 
 
-# The rollouts
+# Rollouts
 
 
 def roll_all(
     plan: RegretSet,
     policy: str,
     parts: Sequence[range],
-    take: Callable[[int, npt.NDArray[np.int8]], None],
+    on_part: Callable[[int, npt.NDArray[np.int8]], None],
     executor: Executor | None = None,
 ) -> None:
-    """Roll out the actions of positions, as many blocks as a plan has, part after part.
+    """Roll out the planned blocks of positions, part after part.
 
     Args:
         plan: by `make_plan`.
-        policy: spec of who plays on.
-        parts: positions, one after the other.
-        take: called with the number of a part, and with int8 (k, blocks): the sums of the actions
-            of these positions, as in `RegretSet.sums`.
-        executor: who does it; the sums are the same. None: this process.
+        policy: spec of the agent that plays on.
+        parts: ranges of positions.
+        on_part: called with the number of a part and the sums of its actions, int8 (k, blocks).
+        executor: runs the rollouts; the sums do not depend on it. None: this process.
 
     Raises:
-        ValueError: if it is another agent than the heuristic, or than one that draws nothing.
+        ValueError: as `network_of`.
     """
     agent = make(policy)
     network_of(agent)
-    units = (_unit(plan, agent, some) for some in parts)
-    for number, results in (executor or SerialExecutor()).map(units, (agent,)):
-        sums, (which, numbers) = _todo(plan, parts[number])
+    tasks = (_task(plan, agent, some) for some in parts)
+    for number, results in (executor or SerialExecutor()).map(tasks, (agent,)):
+        sums, (which, numbers) = _planned_blocks(plan, parts[number])
         sums[which, numbers] = results
-        take(number, sums)
+        on_part(number, sums)
 
 
 def network_of(agent: Agent) -> Network | None:
-    """Return what plays the rollouts: the network of an agent, None for the heuristic.
+    """Return the network of an agent, None for the heuristic.
 
     Raises:
-        ValueError: if it is another agent, or one that draws its actions.
+        ValueError: if it is another agent, or one that draws random numbers.
     """
     if agent.spec == "heuristic":
         return None
     if not isinstance(agent, PolicyAgent) or agent.temperature:
         raise ValueError(
-            f"rollouts: expected heuristic or a network that draws nothing: {agent.spec!r}"
+            f"rollouts: expected heuristic or a network without temperature, got {agent.spec!r}"
         )
     return agent.policy.network()
 
 
-class RolloutsUnit(NamedTuple):
-    """Positions to be rolled out, as work for an executor: its only part is what `roll_out` gives.
+class RolloutTask(NamedTuple):
+    """A task of an executor: rollouts of some positions; its one result is that of `roll_out`.
 
     Attributes:
-        policy: spec of who plays on.
-        mark: of its policy file, as `policy_sha256`.
+        policy: spec of the agent that plays on.
+        sha256: of its policy file, by `policy_sha256`.
         boards: records, one of each position.
         states: `STATE` (n,).
         legal: uint64 (n,), the legal actions as bits.
         keys: uint64 (n,), of the luck of each position.
-        blocks: what to roll out.
+        blocks: to roll out.
     """
 
     policy: str
-    mark: str
+    sha256: str
     boards: npt.NDArray[np.void]
     states: npt.NDArray[np.void]
     legal: npt.NDArray[np.uint64]
@@ -291,8 +290,8 @@ class RolloutsUnit(NamedTuple):
     blocks: Blocks
 
     def run(self, make: AgentFactory) -> Iterator[npt.NDArray[np.int64]]:
-        """Roll out: see `Task.run`."""
-        network = network_of(make(self.policy, self.mark))
+        """Yield the sums of the blocks."""
+        network = network_of(make(self.policy, self.sha256))
         positions = PositionBatch(self.boards, eval_tables_of(self.boards), self.states, self.legal)
         yield roll_out(network, positions, self.keys, self.blocks)
 
@@ -300,25 +299,26 @@ class RolloutsUnit(NamedTuple):
         return f"{len(self.blocks.actions)} blocks of rollouts by {repr_short(self.policy)}"
 
 
-def _unit(plan: RegretSet, agent: Agent, some: range) -> RolloutsUnit:
-    """Return some positions of a plan as work for an executor."""
+def _task(plan: RegretSet, agent: Agent, some: range) -> RolloutTask:
+    """Return the task of some positions of a plan."""
     rows, part = _rows(plan, some), np.arange(some.start, some.stop)
-    _, (which, numbers) = _todo(plan, some)
+    _, (which, numbers) = _planned_blocks(plan, some)
     batch = plan.subset(part).batch()
-    owners, actions = plan.action_positions[rows] - some.start, plan.actions[rows].astype(np.int64)
-    return RolloutsUnit(
+    positions = plan.action_positions[rows] - some.start
+    actions = plan.actions[rows].astype(np.int64)
+    return RolloutTask(
         agent.spec,
         policy_sha256(agent.spec),
         batch.boards_of(batch.all_games),
         batch.states,
         batch.legal,
-        _luck(plan)[part],
-        Blocks(owners[which], actions[which], numbers),
+        _luck_keys(plan)[part],
+        Blocks(positions[which], actions[which], numbers),
     )
 
 
-def _todo(plan: RegretSet, some: range) -> tuple[npt.NDArray[np.int8], Any]:
-    """Return the sums of some positions, and where a result belongs in them: rows and blocks."""
+def _planned_blocks(plan: RegretSet, some: range) -> tuple[npt.NDArray[np.int8], Any]:
+    """Return the sums of some positions, and the indices of their planned blocks."""
     sums: npt.NDArray[np.int8] = plan.sums[_rows(plan, some), 0].copy()
     return sums, np.nonzero(sums != NOT_ROLLED)
 
@@ -327,12 +327,12 @@ def _rows(plan: RegretSet, some: range) -> slice:
     return slice(int(plan.starts[some.start]), int(plan.starts[some.stop]))
 
 
-def _luck(plan: RegretSet) -> npt.NDArray[np.uint64]:
-    """Return the key of the luck of each position: uint64 (n,)."""
+def _luck_keys(plan: RegretSet) -> npt.NDArray[np.uint64]:
+    """Return the luck key of each position, uint64 (n,)."""
     seed = match_seed(plan.card["seed"], "regret", "luck")
     return np.array([arena_seed(seed, k) for k in range(len(plan))], np.uint64)
 
 
-def parts_of(n: int, size: int) -> Sequence[range]:
-    """Return positions in parts of so many."""
+def ranges_of(n: int, size: int) -> Sequence[range]:
+    """Return the ranges that split n positions into parts of a size."""
     return [range(first, min(first + size, n)) for first in range(0, n, size)]

@@ -1,9 +1,8 @@
-"""Rollouts: positions played to the end many times, each action with the same luck, compiled.
+"""Compiled rollouts of positions, with common random numbers for all actions.
 
-Rollout `r` of a position has the same dice, wares and tiles whatever action it begins with and
-whoever plays it on: what differs between two actions is then the actions' doing (common random
-numbers). Who plays on takes one action a position and draws nothing: a network's likeliest, or
-that of the heuristic.
+Rollout `r` of a position has the same dice, wares and tiles for every first action and every agent.
+So a difference between two actions is their effect, not luck. The agent that plays on is
+deterministic: the likeliest action of a network, or the heuristic's.
 """
 
 from __future__ import annotations
@@ -33,33 +32,33 @@ from tokaido_env.core.state import STATE
 from tokaido_env.core.threads import fetch_add
 from tokaido_env.study.regret_set import BLOCK
 
-_ROLLOUT = 40  # purpose of random numbers
+_ROLLOUT = 40  # purpose number of the random stream
 
 
 class Blocks(NamedTuple):
-    """What is to be rolled out, a block of `BLOCK` rollouts each: int64 (m,)."""
+    """m blocks of `BLOCK` rollouts each: int64 (m,)."""
 
     positions: npt.NDArray[np.int64]
-    """Which of the positions."""
+    """Indices of the positions."""
     actions: npt.NDArray[np.int64]
-    """Taken there first; legal."""
+    """First actions, legal."""
     numbers: npt.NDArray[np.int64]
-    """Of the block: rollouts `BLOCK` * number to `BLOCK` * (number + 1)."""
+    """Block numbers: a block has the rollouts `BLOCK` * number to `BLOCK` * (number + 1)."""
 
 
 def roll_out(
     network: Network | None, positions: PositionBatch, keys: Keys, blocks: Blocks
 ) -> npt.NDArray[np.int64]:
-    """Return the sum of the results of each block, int64 (m,): `BLOCK` if all were won.
+    """Return the sum of results of each block, int64 (m,): `BLOCK` for all games won.
 
-    A result is 1, 0 or -1 for who decides in the position. The same arguments give the same sums
+    A result is 1, 0 or -1 for the player to decide. The same arguments give the same sums
     on any number of threads.
 
     Args:
-        network: whose likeliest action is played from then on; None for the heuristic's.
-        positions: with a decision to take.
+        network: plays on with its likeliest action; None for the heuristic.
+        positions: each at a decision.
         keys: uint64 (n,), of the luck of each position.
-        blocks: what to roll out.
+        blocks: to roll out.
     """
     weights, rows = (None, SHARED_BIAS) if network is None else network.for_boards(positions.boards)
     positions = positions._replace(bias_rows=rows)
@@ -83,7 +82,7 @@ def _roll_each(
     workspaces: Workspace,
     taken: Any,
 ) -> None:
-    """Roll out what no other thread has taken, in the workspaces from `first` to `last`."""
+    """Roll out blocks that no other thread has taken, in workspaces `first` to `last`."""
     for w in range(first, last):
         workspace = Workspace(
             workspaces.copy[w],
@@ -133,7 +132,7 @@ def _roll_share(
 def _play_on(
     network: Any, position: PositionRow, action: int, s: Row, luck: Row, workspace: Workspace
 ) -> int:
-    """Play a state to the end, an action first; return the result for who took that."""
+    """Play an action and the rest of the game; return the result for the action's player."""
     board = position.board
     mover = int64(s["player"])
     mask = resolve_chance(board, s, luck, apply(board, s, action))
@@ -145,7 +144,7 @@ def _play_on(
 
 @kernel
 def _chosen(network: Any, position: PositionRow, s: Row, mask: Mask, workspace: Workspace) -> int:
-    """Return the action of who plays on; ties go to the lowest id, as the agents' do."""
+    """Return the action of the agent that plays on; ties go to the lowest id."""
     if mask & (mask - np.uint64(1)) == np.uint64(0):
         return lowest_action(mask)
     if network is None:

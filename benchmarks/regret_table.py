@@ -1,11 +1,11 @@
-"""The table of regret: agents of the ladder, numbers of simulations, and what games would cost.
+"""Tables of regret by agent, and the cost of games and of positions for the same precision.
 
-    python benchmarks/regret_table.py                   all of it: a quarter of an hour, if quiet
-    python benchmarks/regret_table.py --only champion   only agents whose specs hold a word
+    python benchmarks/regret_table.py                   takes a quarter of an hour
+    python benchmarks/regret_table.py --only champion   only agents with a word in their specs
     python benchmarks/regret_table.py --docs            also put tables and figure into the docs
 
-Each agent is measured by `evaluate.py regret`, alone, on one thread for what is timed. What was
-measured on the same set is not measured again: it lies in the folder `--results`.
+`evaluate.py regret` measures each agent in a process of one thread. Results for the same set in the
+folder `--results` are used again.
 """
 
 from __future__ import annotations
@@ -63,48 +63,50 @@ AGENTS = (
     *("champion:sims=1600", "champion:sims=64,dice=drawn", "champion:sims=400,dice=drawn"),
 )
 CHOICES_OF_PAIR = 151
-"""Decisions with a choice that an agent takes in a pair of games: 302 in both, by either agent."""
+"""Decisions with a choice of one agent in a pair of games; both agents make 302."""
 
 CERTAIN = 2.0
-"""A difference is known when it is so many of its standard errors."""
+"""A difference counts as known at this number of standard errors."""
 
 
 class Cost(NamedTuple):
-    """What it takes to know that one agent is better than another."""
+    """The cost of knowing that one agent is better than another."""
 
     better: str
-    """By games."""
+    """The agent with the higher score in games."""
     worse: str
     pairs: float
-    """Of games."""
+    """Pairs of games needed."""
     more: Figures
-    """Regret of the worse one, less that of the better one: "mean", "ci95"."""
+    """Regret of the worse agent less that of the better one: "mean", "ci95"."""
     positions: float
-    """Of a regret set."""
+    """Positions of a regret set needed."""
     seconds: tuple[float, float]
-    """Of processors, for the games and for the positions."""
+    """Core seconds of the games, and of the positions."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is not measured yet and make the tables; return the exit status."""
+    """Measure missing agents and make the tables; return the exit status."""
     options = _parser().parse_args(arguments)
-    told = RegretSet.load(options.set)
+    regret_set = RegretSet.load(options.set)
     options.results.mkdir(parents=True, exist_ok=True)
     found = []
     for spec in AGENTS:
         if options.only and not any(word in spec for word in options.only):
             continue
-        one = _measured(spec, told, options)
+        one = _result_of(spec, regret_set, options)
         if one is None:
             return 1
         found.append(one)
-    title = report.title_of({**told.card, "hash": told.hash, "positions": len(told)})
+    title = report.title_of(
+        {**regret_set.card, "hash": regret_set.hash, "positions": len(regret_set)}
+    )
     tables = [report.main_table(title, found), report.groups_table("phase", found)]
     tables += [report.groups_table("boards", found), report.groups_table("rounds", found)]
-    tables.append(policies_table(told.card["policies"], found))
+    tables.append(policies_table(regret_set.card["policies"], found))
     ladder = read_json(options.ladder)
-    games = costs(told, found, ladder)
-    tables.append(costs_table(games, positions_on(told, ladder["board"])))
+    games = costs(regret_set, found, ladder)
+    tables.append(costs_table(games, positions_on(regret_set, ladder["board"])))
     for table in tables:
         print_table(table)
     write_plot(title, found, options.results)
@@ -117,26 +119,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shutil.copyfile(options.results / "regret.svg", FIGURE)
         picture = f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
         page = PAGE.read_text(encoding="utf-8")
-        write_text(PAGE, filled(page, f"\n{card_of(told)}\n{text}{picture}\n"))
+        write_text(PAGE, filled(page, f"\n{card_of(regret_set)}\n{text}{picture}\n"))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--set", type=Path, default=SHIPPED, metavar="FILE", help="(the one that is shipped)")
-    add("--results", type=Path, default=Path("runs/regret"), help="(runs/regret)")
-    add("--only", nargs="+", default=[], metavar="WORD", help="agents whose specs hold one")
-    add("--ladder", type=Path, default=LADDER, metavar="FILE", help="whose games are compared")
+    add(
+        "--set",
+        type=Path,
+        default=SHIPPED,
+        metavar="FILE",
+        help="file of the set (default: the shipped one)",
+    )
+    add(
+        "--results",
+        type=Path,
+        default=Path("runs/regret"),
+        help="folder of results (default: runs/regret)",
+    )
+    add(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="only agents with one of these words in their specs (default: all)",
+    )
+    add(
+        "--ladder",
+        type=Path,
+        default=LADDER,
+        metavar="FILE",
+        help="ladder of the games (default: the shipped one)",
+    )
     add("--docs", action="store_true", help="put tables and figure into the docs")
     return parser
 
 
-def _measured(spec: str, told: RegretSet, options: argparse.Namespace) -> Figures | None:
-    """Return the figures of an agent on a set, from its file if they are there; None: it failed."""
+def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) -> Figures | None:
+    """Return the result of an agent on a set, from its file if there; None if it failed."""
     path = options.results / f"{spec.replace(':', '-')}.json"
     known = read_json(path) if path.is_file() else None
-    if known is None or known["set"]["hash"] != told.hash:
+    if known is None or known["set"]["hash"] != regret_set.hash:
         words = "regret", spec, "--timed", "--set", str(options.set), "--json", str(path)
         print("python evaluate.py", *words, flush=True)
         command = [sys.executable, str(ROOT / "evaluate.py"), *words]
@@ -150,29 +175,29 @@ def _measured(spec: str, told: RegretSet, options: argparse.Namespace) -> Figure
     return found
 
 
-def card_of(told: RegretSet) -> str:
-    """Return what a set is, how it was made, and how far its policies agree, in Markdown."""
-    card, found = told.card, agreement(told)
+def card_of(regret_set: RegretSet) -> str:
+    """Return a description of a set and the agreement of its policies, in Markdown."""
+    card, found = regret_set.card, agreement(regret_set)
     first, second = card["policies"][:2]
-    in_full = int((told.sums[:, 0] != NOT_ROLLED).all(axis=1).sum())
+    in_full = int((regret_set.sums[:, 0] != NOT_ROLLED).all(axis=1).sum())
     lost = {name: report.with_interval(found[f"lost_by_{name}"]) for name in (first, second)}
     same = 100 * found["same_best"]["mean"]
     return (
-        f"The set is `{card['name']}`, hash `{told.hash}`: {len(told):,} positions, "
-        f"{len(told.actions):,} actions, {in_full:,} of them rolled out {card['rollouts']:,} times "
-        f"by each policy; `{card['command']}`, tokaido_env {card['tokaido_env']}.\n\n"
-        f"How far `{first}` and `{second}` agree: what they say of actions, less the mean of the "
-        f"position, correlates by {found['correlation']:.2f}, "
-        f"{found['correlation_without_noise']:.2f} without the noise of rollouts; they name the "
-        f"same best action in {same:.0f} % of choices; what `{second}` holds best loses "
-        f"{lost[first]} by the rollouts of `{first}`, the other way round {lost[second]}; "
-        f"`{first}` says {report.with_interval(found['higher'], sign=True)} more of its best "
-        f"action.\n"
+        f"The set is `{card['name']}`, hash `{regret_set.hash}`: {len(regret_set):,} positions and "
+        f"{len(regret_set.actions):,} actions, {in_full:,} of them with {card['rollouts']:,} "
+        f"rollouts by each policy; `{card['command']}`, tokaido_env {card['tokaido_env']}.\n\n"
+        f"Agreement of `{first}` and `{second}`: their values of actions, less the mean of the "
+        f"position, have a correlation of {found['correlation']:.2f}, and of "
+        f"{found['correlation_without_noise']:.2f} without the noise of rollouts. They have the "
+        f"same best action in {same:.0f} % of choices. The best action of `{second}` loses "
+        f"{lost[first]} by the rollouts of `{first}`; the other way round {lost[second]}. "
+        f"`{first}` values its best action {report.with_interval(found['higher'], sign=True)} "
+        f"higher.\n"
     )
 
 
 def order_of(found: Sequence[Figures], ladder: dict[str, Any]) -> str:
-    """Return how far regret on a ladder's board orders its agents as their ratings do."""
+    """Return the agreement of regret and ratings on a ladder's board, in a sentence."""
     elo = {rating["agent"]: rating["elo"] for rating in ladder["agents"]}
     both = [one for one in found if one["agent"] in elo]
     strength = np.array([elo[one["agent"]] for one in both])
@@ -187,16 +212,16 @@ def order_of(found: Sequence[Figures], ladder: dict[str, Any]) -> str:
     )
 
 
-# What games would cost
+# Costs
 
 
-def costs(told: RegretSet, found: Sequence[Figures], ladder: dict[str, Any]) -> list[Cost]:
-    """Return what it takes to know who is better, of neighbours on a ladder that are measured.
+def costs(regret_set: RegretSet, found: Sequence[Figures], ladder: dict[str, Any]) -> list[Cost]:
+    """Return the cost of ordering measured agents that are neighbours on a ladder.
 
     Args:
-        told: the set.
-        found: of `evaluate.py regret --timed`.
-        ladder: as in its file: "board", whose positions count, "agents", best first, "matches".
+        regret_set: the set.
+        found: results of `evaluate.py regret --timed`.
+        ladder: contents of its file: "board", "agents" (best first), "matches".
     """
     known = {one["agent"]: one for one in found}
     names = [rating["agent"] for rating in ladder["agents"] if rating["agent"] in known]
@@ -204,31 +229,31 @@ def costs(told: RegretSet, found: Sequence[Figures], ladder: dict[str, Any]) -> 
     played |= {(b, a): counts[::-1] for (a, b), counts in played.items()}
     board = ladder["board"]
     return [
-        _cost(told, known[one], known[other], np.array(played[one, other], np.float64), board)
+        _cost(regret_set, known[one], known[other], np.array(played[one, other], np.float64), board)
         for one, other in pairwise(names)
         if (one, other) in played
     ]
 
 
-def _cost(told: RegretSet, one: Figures, other: Figures, counts: Any, board: str) -> Cost:
-    """Return how many pairs and positions give a difference of `CERTAIN` standard errors."""
+def _cost(regret_set: RegretSet, one: Figures, other: Figures, counts: Any, board: str) -> Cost:
+    """Return the pairs and positions for a difference of `CERTAIN` standard errors."""
     shares = counts / counts.sum()
     score = float(shares @ PAIR_SCORES)
     spread = sqrt(float(shares @ (PAIR_SCORES - score) ** 2))
     pairs = (CERTAIN * spread / abs(score - 0.5)) ** 2 if score != 0.5 else np.inf
-    more = regret_difference(told, _choices(other), _choices(one), board)
+    more = regret_difference(regret_set, _choices(other), _choices(one), board)
     error = (more["ci95"][1] - more["ci95"][0]) / (2 * Z95)
     needed = (CERTAIN * error / more["mean"]) ** 2 if more["mean"] > 0 else np.inf
-    positions = needed * positions_on(told, board)
+    positions = needed * positions_on(regret_set, board)
     clock = one["core_seconds"] + other["core_seconds"]
     seconds = pairs * CHOICES_OF_PAIR * clock, positions * clock
     return Cost(one["agent"], other["agent"], pairs, more, positions, seconds)
 
 
-def positions_on(told: RegretSet, board: str) -> int:
-    """Return how many positions of a set are on a board or a pool."""
-    own = np.array([stratum["boards"] == board for stratum in told.card["strata"]])
-    return int(own[told.stratum].sum())
+def positions_on(regret_set: RegretSet, board: str) -> int:
+    """Return the number of positions of a set on a board or a pool."""
+    own = np.array([stratum["boards"] == board for stratum in regret_set.card["strata"]])
+    return int(own[regret_set.stratum].sum())
 
 
 def _choices(found: Figures) -> AgentChoices:
@@ -236,7 +261,7 @@ def _choices(found: Figures) -> AgentChoices:
 
 
 def costs_table(games: Sequence[Cost], positions: int) -> Table:
-    """Return costs as a table; what the set is too small to tell is left open.
+    """Return costs as a table, without the positions that exceed the set.
 
     Args:
         games: the costs.
@@ -250,9 +275,9 @@ def costs_table(games: Sequence[Cost], positions: int) -> Table:
     for cost in games:
         enough = cost.positions <= positions
         ratio = f"{cost.seconds[0] / cost.seconds[1]:.3g}"
-        told = f"{cost.positions:,.0f}" if enough else f"more than {positions:,}"
+        needed = f"{cost.positions:,.0f}" if enough else f"more than {positions:,}"
         clocks = report.seconds(cost.seconds[0]), report.seconds(cost.seconds[1])
-        row = cost.better, cost.worse, f"{cost.pairs:,.0f}", report.with_interval(cost.more), told
+        row = cost.better, cost.worse, f"{cost.pairs:,.0f}", report.with_interval(cost.more), needed
         rows.append(
             (*row, f"{clocks[0]} / {clocks[1] if enough else '–'}", ratio if enough else "–")
         )
@@ -269,13 +294,13 @@ def policies_table(policies: Sequence[str], found: Sequence[Figures]) -> Table:
 
 
 def write_plot(title: str, found: Sequence[Figures], folder: Path) -> list[Path]:
-    """Draw regret against core seconds a decision, of agents that were timed; return the files."""
+    """Draw regret against core seconds a decision; return the files."""
     with drawing():
         return save_figure(_draw(title, found), folder, "regret")
 
 
 def _series(spec: str) -> str:
-    """Return what agents have in common that differ by how long they think, or by their errors."""
+    """Return a spec without its budget, which agents of one line in the figure share."""
     kind, _, rest = spec.partition(":")
     kept = [one for one in rest.split(",") if one and one.partition("=")[0] not in _BUDGETS]
     return " ".join([kind, *kept])

@@ -1,11 +1,11 @@
-"""What decisions of the ladder's agents lose by a review, beside what they are worth in games.
+"""Tables of the losses of ladder agents by reviews, next to their ratings.
 
-    python benchmarks/review_ladder.py                  all of it: half an hour on one core
+    python benchmarks/review_ladder.py                  takes half an hour on one core
     python benchmarks/review_ladder.py --only greedy    only matches of agents with a word
     python benchmarks/review_ladder.py --docs           also put the tables into the docs
 
-Each agent plays each other, and itself, with luck that no other match has. Games and reviews lie in
-the folder `--results`; what is there is neither played nor reviewed again.
+Each agent plays each other and itself; each match has its own luck. Games and reviews in the folder
+`--results` are used again.
 """
 
 from __future__ import annotations
@@ -45,20 +45,21 @@ AGENTS = (
 """Of the ladder, weakest first."""
 
 JUDGES = ("champion:sims=400", "mcts:sims=4000")
-"""The first is that of `tokaido review`. The second knows nothing of the champion's network."""
+"""The first is the default of `tokaido review`; the second does not use the champion's network."""
 
-VALUES_BY = "champion"
+VALUE_AGENT = "champion"
 
 
 class Choices(NamedTuple):
-    """Decisions with a choice, k of them, by one judge.
+    """k decisions with a choice, reviewed by one judge.
 
     Attributes:
-        agents, opponents: str (k,), who decided, and against whom.
+        agents: str (k,), the agents that decided.
+        opponents: str (k,).
         pairs: int64 (k,), numbers of the pairs of games.
         losses: float64 (k,), of win probability.
-        agreed: bool (k,), whether it was what the judge would have played.
-        are_open: bool (k,), whether both could win, see `review.OPEN`.
+        agreed: bool (k,), whether the judge prefers the same action.
+        are_open: bool (k,), whether the game was open, see `review.OPEN`.
     """
 
     agents: npt.NDArray[np.str_]
@@ -70,11 +71,11 @@ class Choices(NamedTuple):
 
     @property
     def while_open(self) -> Choices:
-        """Those while both could win."""
+        """The decisions in open games."""
         return Choices(*(column[self.are_open] for column in self))
 
     def of(self, agent: str, opponent: str | None = None) -> Choices:
-        """Return those of one agent, against one opponent."""
+        """Return the decisions of one agent, against one opponent or all."""
         own = self.agents == agent
         if opponent is not None:
             own = own & (self.opponents == opponent)
@@ -82,7 +83,7 @@ class Choices(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play and review what is not there yet and make the tables; return the exit status."""
+    """Play and review missing games, make the tables; return the exit status."""
     options = _parser().parse_args(arguments)
     options.results.mkdir(parents=True, exist_ok=True)
     matches = [
@@ -111,24 +112,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--results", type=Path, default=Path("runs/review-ladder"), help="(runs/review-ladder)")
-    add("--only", nargs="+", default=[], metavar="WORD", help="agents whose specs hold one")
-    add("--pairs", type=int, default=8, help="of games, of each match (8)")
-    add("--seed", type=int, default=1000, help="of the games; matches count on from it (1000)")
-    add("--judges", nargs="+", default=JUDGES, metavar="SPEC", help=f"({' '.join(JUDGES)})")
-    add("--ladder", type=Path, default=LADDER, metavar="FILE", help="whose ratings are told")
+    add(
+        "--results",
+        type=Path,
+        default=Path("runs/review-ladder"),
+        help="folder of games and reviews (default: runs/review-ladder)",
+    )
+    add(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="only agents with one of these words in their specs (default: all)",
+    )
+    add("--pairs", type=int, default=8, help="pairs of games in each match (default: 8)")
+    add(
+        "--seed",
+        type=int,
+        default=1000,
+        help="random seed of the first match, plus 1 for each other (default: 1000)",
+    )
+    add(
+        "--judges",
+        nargs="+",
+        default=JUDGES,
+        metavar="SPEC",
+        help=f"agents that judge decisions (default: {' '.join(JUDGES)})",
+    )
+    add(
+        "--ladder",
+        type=Path,
+        default=LADDER,
+        metavar="FILE",
+        help="ladder of the ratings (default: the shipped one)",
+    )
     add("--executor", default="serial", help="what runs games and reviews (default: serial)")
     add("--docs", action="store_true", help="put the tables into the docs")
     return parser
 
 
-# Playing and reviewing
+# Games and reviews
 
 
 def _played(a: str, b: str, number: int, options: argparse.Namespace, executor: Executor) -> Path:
-    """Return the record file of a match, which is played if it is not there."""
+    """Return the record file of a match; play the match if it is missing."""
     seed = options.seed + number
-    path: Path = options.results / f"{_word(a)}--{_word(b)}--{options.pairs}-{seed}.jsonl"
+    path: Path = options.results / f"{_file_word(a)}--{_file_word(b)}--{options.pairs}-{seed}.jsonl"
     if not path.is_file():
         print(f"{path.name}: {a} against {b}", flush=True)
         match_state = MatchState(a, b, 2 * options.pairs, seed, "shikoku")
@@ -138,66 +167,69 @@ def _played(a: str, b: str, number: int, options: argparse.Namespace, executor: 
 
 
 def _reviewed(games: Path, judge: str, executor: Executor) -> Path:
-    """Return the columns of the reviews of some games, which are reviewed if they are not there."""
-    path = games.with_name(f"{games.stem}--{_word(judge)}.npz")
+    """Return the file of the reviews of some games; review them if it is missing."""
+    path = games.with_name(f"{games.stem}--{_file_word(judge)}.npz")
     if path.is_file():
         return path
     print(path.name, flush=True)
-    asked = ReviewConfig(make(judge), make(VALUES_BY), CHANCE_SAMPLES, 0)
-    begun: list[Record] = []
+    config = ReviewConfig(make(judge), make(VALUE_AGENT), CHANCE_SAMPLES, 0)
+    records: list[Record] = []
 
-    def each() -> Iterator[Any]:
-        for _, record, played in read_verified(games):
-            begun.append(record)
-            yield played
+    def games_of_file() -> Iterator[Any]:
+        for _, record, trajectory in read_verified(games):
+            records.append(record)
+            yield trajectory
 
-    with review_file(path, asked) as add:
+    with review_file(path, config) as add:
         done = 0
 
-        def take(found: Any) -> None:
+        def on_review(found: Any) -> None:
             nonlocal done
-            add(done + 1, begun[done], found)
+            add(done + 1, records[done], found)
             done += 1
 
-        review_games(each(), asked, take, executor)
+        review_games(games_of_file(), config, on_review, executor)
     return path
 
 
-def _word(spec: str) -> str:
+def _file_word(spec: str) -> str:
     return spec.replace(":", "-").replace("=", "-")
 
 
 def choices_of(files: Sequence[Path]) -> Choices:
-    """Return the decisions of some files of reviews, the pairs of games of each numbered apart."""
+    """Return the decisions in files of reviews; pairs are numbered across files."""
     parts, before = [], 0
     for file in files:
         with np.load(file) as arrays:
-            told = dict(arrays)
-        names = told["name_words"]
-        rows = ~np.isnan(told["loss"])
-        words = told["label_words"][told["label"]], told["best_words"][told["best"]]
-        # The games of a pair stand together and have one number.
-        pairs = before + (told["game"] + 1) // 2
+            columns = dict(arrays)
+        names = columns["name_words"]
+        rows = ~np.isnan(columns["loss"])
+        words = columns["label_words"][columns["label"]], columns["best_words"][columns["best"]]
+        # The two games of a pair follow each other.
+        pairs = before + (columns["game"] + 1) // 2
         before = int(pairs.max())
         parts.append(
             (
-                *(names[told["name"]][rows], told["opponent_words"][told["opponent"]][rows]),
-                *(pairs[rows], told["loss"][rows], (words[0] == words[1])[rows]),
-                (np.abs(told["wins"] - 0.5) <= 0.5 - OPEN)[rows],
+                *(
+                    names[columns["name"]][rows],
+                    columns["opponent_words"][columns["opponent"]][rows],
+                ),
+                *(pairs[rows], columns["loss"][rows], (words[0] == words[1])[rows]),
+                (np.abs(columns["wins"] - 0.5) <= 0.5 - OPEN)[rows],
             )
         )
     return Choices(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-# Telling
+# Tables
 
 
 def tables_of(choices: dict[str, Choices], ladder: dict[str, Any]) -> list[Table]:
-    """Return the losses of agents by each judge, and by the first one against each opponent.
+    """Return tables of losses by judge, and by opponent for the first judge.
 
     Args:
         choices: by judge.
-        ladder: as in its file: "agents" with "agent", "elo" and "ci95".
+        ladder: contents of its file: "agents" with "agent", "elo" and "ci95".
     """
     first = next(iter(choices.values()))
     known = {one["agent"]: one for one in ladder["agents"]}
@@ -208,7 +240,7 @@ def tables_of(choices: dict[str, Choices], ladder: dict[str, Any]) -> list[Table
     )
     rows = []
     for agent in agents:
-        own = [told.of(agent) for told in choices.values()]
+        own = [of_judge.of(agent) for of_judge in choices.values()]
         row = agent, f"{known[agent]['elo']:.0f}".replace("-", "−"), f"{len(own[0].losses):,}"
         cells = (
             word
@@ -240,31 +272,31 @@ def _against(choices: Choices, agents: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def loss_of(choices: Choices) -> JsonDict:
-    """Return the mean loss of decisions; pairs of games are what is independent."""
+    """Return the mean loss of decisions; its interval treats pairs of games as independent."""
     return clustered_mean(choices.losses, choices.pairs)
 
 
 def with_error(figure: JsonDict) -> str:
-    """Return a mean of losses with half its interval, in percent."""
+    """Return a mean loss with half its interval, in percent."""
     if figure["mean"] is None:
         return "–"
-    told = f"{figure['mean']:.2%}".replace("-", "−")
+    text = f"{figure['mean']:.2%}".replace("-", "−")
     if figure["ci95"] is None:
-        return told
-    return f"{told} ± {(figure['ci95'][1] - figure['ci95'][0]) / 2:.2%}"
+        return text
+    return f"{text} ± {(figure['ci95'][1] - figure['ci95'][0]) / 2:.2%}"
 
 
 def orders_of(choices: dict[str, Choices], ladder: dict[str, Any]) -> str:
-    """Return how far losses by each judge order agents as their ratings do."""
+    """Return the agreement of losses and ratings for each judge, in sentences."""
     elo = {one["agent"]: one["elo"] for one in ladder["agents"]}
     lines = []
-    for judge, told in choices.items():
-        agents = [agent for agent in elo if agent in told.agents]
+    for judge, of_judge in choices.items():
+        agents = [agent for agent in elo if agent in of_judge.agents]
         pairs = np.triu_indices(len(agents), 1)
         strength = np.array([elo[agent] for agent in agents])
         alike = [
             int((np.sign(strength[:, None] - strength) == _above(part, agents))[pairs].sum())
-            for part in (told, told.while_open)
+            for part in (of_judge, of_judge.while_open)
         ]
         lines.append(
             f"Of the {len(pairs[0])} pairs of these agents the loss by `{judge}` orders {alike[0]} "
@@ -274,7 +306,7 @@ def orders_of(choices: dict[str, Choices], ladder: dict[str, Any]) -> str:
 
 
 def _above(choices: Choices, agents: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Return for each two agents 1 where the first loses less, -1 where more: (n, n)."""
+    """Return the order of each two agents: 1 if the first loses less, -1 if more, (n, n)."""
     losses = np.array([loss_of(choices.of(agent))["mean"] for agent in agents], np.float64)
     return np.asarray(np.sign(losses - losses[:, None]))
 

@@ -63,10 +63,10 @@ def test_golden__lists_a_command_for_every_generated_file() -> None:
     )
     found = {path for pattern in patterns for path in ROOT.glob(pattern)}
     assert len(found) > 25
-    listed = [path for made in golden.MADE for path in golden.files_of(made)]
+    listed = [path for made in golden.DERIVED for path in golden.files_of(made)]
     assert found <= set(listed)
     assert len(listed) == len(set(listed)), "made twice"
-    assert all(golden.files_of(made) for made in golden.MADE)
+    assert all(golden.files_of(made) for made in golden.DERIVED)
 
 
 HELP = """
@@ -86,7 +86,7 @@ print(json.dumps(helps))
 """
 
 
-def program_of(made: golden.Made) -> list[str]:
+def program_of(made: golden.DerivedFiles) -> list[str]:
     """Return the arguments with which Python runs the program of a command, [] without options."""
     words = made.command.split()
     if not words or words[1].endswith("make_pictures.py"):
@@ -98,9 +98,9 @@ def program_of(made: golden.Made) -> list[str]:
 
 def test_golden__commands_exist_with_their_options() -> None:
     """Each program exists and has every option; a page describes files without a command."""
-    programs = {made.name: program_of(made) for made in golden.MADE if program_of(made)}
+    programs = {made.name: program_of(made) for made in golden.DERIVED if program_of(made)}
     helps = json.loads(run_script(HELP.replace("PROGRAMS", repr(json.dumps(programs)))))
-    for made in golden.MADE:
+    for made in golden.DERIVED:
         assert made.command or made.page
         assert not made.page or (ROOT / made.page).is_file()
         if made.name in programs:
@@ -123,8 +123,8 @@ def test_golden__reports_changes_failures_and_missing_commands(
     (tmp_path / "a.txt").write_text("1")
     (tmp_path / "b.txt").write_text("1")
     command = """python -c 'open("b.txt", "w").write("2")'"""
-    made = golden.Made("letters", ("*.txt",), command, golden.QUICK)
+    made = golden.DerivedFiles("letters", ("*.txt",), command, golden.QUICK)
     assert [golden.make(made), golden.make(made)] == [0, 0]
-    assert capfd.readouterr().out == "letters: b.txt\nletters: as it was\n"
+    assert capfd.readouterr().out == "letters: b.txt\nletters: unchanged\n"
     assert golden.make(made._replace(command="python -c 'raise SystemExit(3)'")) == 3
     assert "letters: failed" in capfd.readouterr().out

@@ -120,11 +120,11 @@ def test_regret_set__is_made_and_resumed(
         make("one", "--seed", "1")
 
 
-def test_allotted__sums_to_the_total() -> None:
+def test_apportion__sums_to_the_total() -> None:
     rng: Any = np.random.default_rng(0)
     for n in (10, 97, 1000):
         weights = rng.random(7)
-        found = regret_making.allotted(weights, n)
+        found = regret_making.apportion(weights, n)
         assert found.sum() == n
         assert np.abs(found - weights / weights.sum() * n).max() < 1
 
@@ -135,9 +135,9 @@ def test_drawn__has_two_positions_per_stratum() -> None:
     choices = regret_making.Choices(loaded.states, np.zeros(len(loaded), np.int64), strata)
     for n in (20, 1000):
         with pytest.raises(ValueError, match=f"positions: {n} are too few or too many for"):
-            regret_making.drawn(choices, n, 0)
-    some, shares = regret_making.drawn(choices, 34, 0)
+            regret_making.sample_choices(choices, n, 0)
+    some, shares = regret_making.sample_choices(choices, 34, 0)
     assert np.bincount(some.stratum).min() == 2
     assert shares.sum() == pytest.approx(1)
-    again, _ = regret_making.drawn(choices, 34, 0)
+    again, _ = regret_making.sample_choices(choices, 34, 0)
     assert (again.states == some.states).all()

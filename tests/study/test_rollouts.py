@@ -112,5 +112,5 @@ def test_roll_out__is_the_same_for_any_threads_and_order(
 
 def test_network_of__refuses_agents_that_draw_random_numbers() -> None:
     for spec in ("greedy", "mcts:sims=10"):
-        with pytest.raises(ValueError, match="expected heuristic or a network that draws nothing"):
+        with pytest.raises(ValueError, match="expected heuristic or a network without temperature"):
             network_of(make(spec))
