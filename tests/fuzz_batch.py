@@ -1,4 +1,4 @@
-"""Arguments of all that plays games: taken, or refused with everything as it was before."""
+"""Fuzz cases of arguments: calls are taken, or refused without a change of the object."""
 
 import copy
 import random
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import mutants
 import numpy as np
 from arguments import POSITIONS, SEED, Give, N, Player, begins, size, some, spoilt, start, starts
-from fuzz import Cases, refusal
+from fuzz import Cases, allow_refusal
 from garbage import check
 from pettingzoo.utils.env_logger import EnvLogger
 
@@ -24,7 +24,7 @@ from tokaido_env.single_agent import SingleAgentBatch
 
 CALLS = 6
 ERRORS = (ValueError, IndexError, TypeError, RuntimeError)
-TEACHES = (
+REMEDIES = (
     *("expected", "legal are", "possible are", "is over", "not begun", "reset", "nothing to"),
     *("unknown", "does not fit", "action space", "follow from", "no outcome", "only valid"),
     *(
@@ -37,16 +37,16 @@ TEACHES = (
 )
 
 
-class Kind(NamedTuple):
-    """What plays games.
+class Target(NamedTuple):
+    """One type of object under test.
 
     Attributes:
-        make: with options that are handed out.
-        calls: its methods, by name, in an order in which all can be called.
-        state: all that a refusal has to leave as it was.
-        finish: see that it is sound, and play on.
+        make: makes the object from given options.
+        calls: its methods by name, in an order in which all can be called.
+        state: returns all that a refusal must not change.
+        finish: checks the object and plays on.
         weight: how often it is tried.
-        errors: that it may raise besides.
+        errors: more error types that it may raise.
     """
 
     make: Callable[[Give], Any]
@@ -58,56 +58,56 @@ class Kind(NamedTuple):
 
 
 class Objects(Cases):
-    """Objects of all kinds; a few calls of each, some of them wrong."""
+    """Objects of all kinds, with a few calls each, some with wrong arguments."""
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         EnvLogger.suppress_output()
         warnings.simplefilter("ignore")
 
-    def check_sound(self) -> None:
-        for name, kind in KINDS.items():
+    def check_valid(self) -> None:
+        for name, target in TARGETS.items():
             for seed in range(5):
                 give = Give(random.Random(seed), 0)
-                made = kind.make(give)
-                for call, method in kind.calls.items():
-                    refused = _refused(kind, lambda m=method, o=made, g=give: m(o, g))  # type: ignore[misc]
+                made = target.make(give)
+                for call, method in target.calls.items():
+                    refused = _refused(target, lambda m=method, o=made, g=give: m(o, g))  # type: ignore[misc]
                     assert refused is None, (name, call, refused)
-                kind.finish(made, give)
+                target.finish(made, give)
             check(Batch(1))
 
     def case(self, rng: random.Random) -> bool:
-        kind = rng.choices(list(KINDS.values()), [kind.weight for kind in KINDS.values()])[0]
+        target = rng.choices(list(TARGETS.values()), [each.weight for each in TARGETS.values()])[0]
         made: list[Any] = []
         give = Give(rng, 0.3 if rng.random() < 0.3 else 0)
-        refused = _refused(kind, lambda: made.append(kind.make(give)))
+        refused = _refused(target, lambda: made.append(target.make(give)))
         if refused is not None:
             return False
-        taken = _call(kind, made[0], Give(rng, 0.3), rng)
-        kind.finish(made[0], Give(rng, 0))
+        taken = _call(target, made[0], Give(rng, 0.3), rng)
+        target.finish(made[0], Give(rng, 0))
         return taken
 
 
-def _call(kind: Kind, made: Any, give: Give, rng: random.Random) -> bool:
+def _call(target: Target, made: Any, give: Give, rng: random.Random) -> bool:
     """Call methods in any order; return whether all calls were taken."""
     taken = True
     for _ in range(rng.randint(1, CALLS)):
-        before = kind.state(made)
-        name = rng.choice(list(kind.calls))
-        refused = _refused(kind, lambda name=name: kind.calls[name](made, give))  # type: ignore[misc]
+        before = target.state(made)
+        name = rng.choice(list(target.calls))
+        refused = _refused(target, lambda name=name: target.calls[name](made, give))  # type: ignore[misc]
         if refused is not None:
-            assert kind.state(made) == before, f"{name} refused and changed: {refused}"
+            assert target.state(made) == before, f"{name} refused and changed: {refused}"
             taken = False
     return taken
 
 
-def _refused(kind: Kind, call: Callable[[], Any]) -> str | None:
-    """Call; return what was said if it was refused, as it should be."""
-    with refusal(*ERRORS, *kind.errors) as messages:
-        with refusal(RecursionError, NotImplementedError, UnicodeError) as undeclared:
+def _refused(target: Target, call: Callable[[], Any]) -> str | None:
+    """Call; return the message of a correct refusal, None if the call was taken."""
+    with allow_refusal(*ERRORS, *target.errors) as messages:
+        with allow_refusal(RecursionError, NotImplementedError, UnicodeError) as undeclared:
             call()
         assert not undeclared, undeclared
     for message in messages:
-        assert any(word in message for word in TEACHES), f"does not teach: {message}"
+        assert any(word in message for word in REMEDIES), f"names no remedy: {message}"
     return messages[0] if messages else None
 
 
@@ -115,7 +115,7 @@ def _refused(kind: Kind, call: Callable[[], Any]) -> str | None:
 
 
 def _moves(batch: Batch, games: Any = None) -> np.ndarray[Any, Any]:
-    """A move on offer in each game."""
+    """Return a legal move in each game."""
     offered = batch.masks(batch.all_games).argmax(axis=1)
     if batch._begun and not batch.legal.all():
         offered = np.where(batch.legal != 0, offered, batch.outcome_weights().argmax(axis=1))
@@ -132,7 +132,7 @@ def _batch(give: Give) -> Batch:
         chance=give(rng.choice(("sampled", "explicit"))),
         autoreset=give(rng.random() < 0.5),
         reward=give(rng.choice(("win", "margin"))),
-        **_seen(give, ("float32", "uint8", "entities", None)),
+        **_observation_options(give, ("float32", "uint8", "entities", None)),
         check=give(True),
         copy=give(rng.random() < 0.5),
     )
@@ -143,8 +143,8 @@ def _batch(give: Give) -> Batch:
     return batch
 
 
-def _seen(give: Give, among: tuple[str | None, ...]) -> dict[str, Any]:
-    """What is shown of games; seldom the board of what does not show it."""
+def _observation_options(give: Give, among: tuple[str | None, ...]) -> dict[str, Any]:
+    """Return options of the observation; a wrong `see_board` is rare."""
     observation = give.rng.choice(among)
     has_none = observation in (None, "entities") and not give.wrong
     return {"observation": give(observation), "see_board": give(not has_none)}
@@ -181,7 +181,7 @@ def _seat(batch: Batch, give: Give) -> None:
 
 
 def _refuse(batch: Batch, give: Give) -> None:
-    """Say what is wrong with moves that are none."""
+    """Ask for the error of an illegal move."""
     try:
         games = some(give)
         batch.raise_illegal(games, give(np.full(size(games), 48)))
@@ -223,7 +223,7 @@ BATCH: dict[str, Callable[[Any, Give], Any]] = {
 
 
 def _decide(batch: Batch, give: Give) -> None:
-    """Ask an agent, where there is something to decide."""
+    """Ask an agent at all decisions."""
     waiting = np.flatnonzero(batch.legal)
     if len(waiting):
         batch.decide(give(Player(give)), give(waiting))
@@ -279,49 +279,49 @@ def _opponents(give: Give) -> Any:
     return give.rng.choice(("random", ["greedy", "random"], Player(give), [Player(give), "random"]))
 
 
-def _versus(give: Give) -> SingleAgentBatch:
+def _single_agent(give: Give) -> SingleAgentBatch:
     rng = give.rng
-    versus = SingleAgentBatch(
+    games = SingleAgentBatch(
         give(N),
         give(_opponents(Give(rng, 0))),
         seat=give(rng.choice((0, 1, "alternate", "random"))),
         reward=give("win"),
-        **_seen(give, ("float32", "uint8", "entities")),
+        **_observation_options(give, ("float32", "uint8", "entities")),
         autoreset=give(rng.random() < 0.5),
         illegal=give(rng.choice(("raise", "terminate"))),
     )
     if rng.random() < 0.9 or not give.wrong:
-        versus.reset(rng.randrange(100))
-    return versus
+        games.reset(rng.randrange(100))
+    return games
 
 
-def _legal(versus: SingleAgentBatch) -> np.ndarray[Any, Any]:
-    return versus.masks().argmax(axis=1)
+def _legal(games: SingleAgentBatch) -> np.ndarray[Any, Any]:
+    return games.masks().argmax(axis=1)
 
 
-def _finish_versus(versus: SingleAgentBatch, give: Give) -> None:
-    versus.set_opponents("random")
-    versus.reset(0)
+def _finish_single_agent(games: SingleAgentBatch, give: Give) -> None:
+    games.set_opponents("random")
+    games.reset(0)
     for _ in range(3):
-        versus.step(_legal(versus))
-        if versus.done.any():
+        games.step(_legal(games))
+        if games.done.any():
             break
-    _finish_batch(versus.batch, give)
+    _finish_batch(games.batch, give)
 
 
-def _contents_of_versus(versus: SingleAgentBatch) -> Any:
-    facts = (versus.reward, versus.terminated, versus.truncated)
-    return _contents(versus), [fact.tolist() for fact in facts], versus.opponents
+def _contents_of_single_agent(games: SingleAgentBatch) -> Any:
+    facts = (games.reward, games.terminated, games.truncated)
+    return _contents(games), [fact.tolist() for fact in facts], games.opponents
 
 
-VERSUS: dict[str, Callable[[Any, Give], Any]] = {
-    "reset": lambda versus, give: versus.reset(give(5), start(give)),
-    "step": lambda versus, give: versus.step(give(_legal(versus))),
-    "assign": lambda versus, give: versus.set_opponents(give(_opponents(give))),
-    "assign some": lambda versus, give: versus.set_opponents(_opponents(give), some(give)),
-    "reset some": lambda versus, give: versus.reset(give(5), None, some(give)),
-    "restore": lambda versus, give: versus.restore(give(spoilt(give, versus.snapshot()))),
-    "observe": lambda versus, give: versus.observe(),
+SINGLE_AGENT: dict[str, Callable[[Any, Give], Any]] = {
+    "reset": lambda games, give: games.reset(give(5), start(give)),
+    "step": lambda games, give: games.step(give(_legal(games))),
+    "assign": lambda games, give: games.set_opponents(give(_opponents(give))),
+    "assign some": lambda games, give: games.set_opponents(_opponents(give), some(give)),
+    "reset some": lambda games, give: games.reset(give(5), None, some(give)),
+    "restore": lambda games, give: games.restore(give(spoilt(give, games.snapshot()))),
+    "observe": lambda games, give: games.observe(),
 }
 
 
@@ -330,7 +330,7 @@ VERSUS: dict[str, Callable[[Any, Give], Any]] = {
 
 def _env(give: Give) -> Any:
     rng = give.rng
-    options = {"reward": give("win"), **_seen(give, ("dict", "box", "entities"))}
+    options = {"reward": give("win"), **_observation_options(give, ("dict", "box", "entities"))}
     if rng.random() < 0.3:
         made: Any = raw_env(give("shikoku"), render_mode=give(None), **options)
     else:
@@ -382,7 +382,7 @@ def _gym(give: Give) -> Any:
         seat=give(rng.choice((0, 1, "random", "alternate"))),
         board=give("shikoku"),
         reward=give("win"),
-        **_seen(give, ("float32", "entities")),
+        **_observation_options(give, ("float32", "entities")),
         render_mode=give(None),
     )
     made.reset(seed=3)
@@ -446,14 +446,14 @@ SB3: dict[str, Callable[[Any, Give], Any]] = {
 
 
 def _finish_adapter(made: Any, give: Give) -> None:
-    _finish_versus(made.games, give)
+    _finish_single_agent(made.games, give)
 
 
 def _state_of_adapter(made: Any) -> Any:
-    return _contents_of_versus(made.games)
+    return _contents_of_single_agent(made.games)
 
 
-# OpenSpiel, as far as it is ours: what goes through C++ is asked for what C++ lets through
+# OpenSpiel: our methods; calls through C++ get arguments that C++ accepts
 
 
 def _open_spiel(give: Give) -> Any:
@@ -487,15 +487,17 @@ SPIEL: dict[str, Callable[[Any, Give], Any]] = {
 }
 
 
-KINDS: dict[str, Kind] = {
-    "Batch": Kind(_batch, BATCH | {"decide": _decide}, _contents, _finish_batch, 6),
-    "Game": Kind(_game, GAME, _state_of_game, _finish_game, 3),
-    "SingleAgentBatch": Kind(_versus, VERSUS, _contents_of_versus, _finish_versus, 3),
-    "env": Kind(_env, ENV, _state_of_env, _finish_env, 2, (AssertionError,)),
-    "Gymnasium": Kind(_gym, GYM, _state_of_adapter, _finish_adapter, 2),
-    "Gymnasium vector": Kind(_vector, VECTOR, _state_of_adapter, _finish_adapter, 2),
-    "SB3": Kind(_sb3, SB3, _state_of_adapter, _finish_adapter, 2, (AttributeError,)),
-    "OpenSpiel": Kind(
+TARGETS: dict[str, Target] = {
+    "Batch": Target(_batch, BATCH | {"decide": _decide}, _contents, _finish_batch, 6),
+    "Game": Target(_game, GAME, _state_of_game, _finish_game, 3),
+    "SingleAgentBatch": Target(
+        _single_agent, SINGLE_AGENT, _contents_of_single_agent, _finish_single_agent, 3
+    ),
+    "env": Target(_env, ENV, _state_of_env, _finish_env, 2, (AssertionError,)),
+    "Gymnasium": Target(_gym, GYM, _state_of_adapter, _finish_adapter, 2),
+    "Gymnasium vector": Target(_vector, VECTOR, _state_of_adapter, _finish_adapter, 2),
+    "SB3": Target(_sb3, SB3, _state_of_adapter, _finish_adapter, 2, (AttributeError,)),
+    "OpenSpiel": Target(
         _open_spiel, SPIEL, lambda state: _state_of_game(state.game), _finish_open_spiel, 1
     ),
 }

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import mutants
 import numpy as np
-from fuzz import Cases, refusal, run
+from fuzz import Cases, allow_refusal, run_command
 from garbage import check
 from positions import (
     AREAS,
@@ -41,14 +41,14 @@ MOST_IN_BYTES = 255  # rounds
 class Boards(Cases):
     """The boards of the package, some like them, and boards that are as odd as they may be."""
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         self.numbers = count()  # a board is read once for each name, size and time
         paths = sorted(BOARDS_FOLDER.glob("*.toml"))
         self.texts = [path.read_text(encoding="utf-8") for path in paths]
         self.texts += [self._drawn(number) for number in range(4)]
         self.tables = [_plain(tomllib.loads(text)) for text in self.texts] + [other_board_data()]
 
-    def check_sound(self) -> None:
+    def check_valid(self) -> None:
         for text in self.texts:
             assert self._try(text.encode(), random.Random(0))
         check(Batch(1))  # compiled
@@ -80,7 +80,7 @@ class Boards(Cases):
     def _try(self, line: bytes, rng: random.Random) -> bool:
         path = self._path()
         path.write_bytes(line)
-        with refusal(BoardError, names=path) as messages:
+        with allow_refusal(BoardError, names=path) as messages:
             Board.load(path)
         if messages:
             assert "expected" in messages[0] or "not a TOML file: " in messages[0], messages
@@ -100,7 +100,7 @@ class Boards(Cases):
 
     def _play_many(self, board: Board, rng: random.Random) -> None:
         kind = rng.choice(("float32", "uint8"))
-        with refusal(ValueError) as messages:
+        with allow_refusal(ValueError) as messages:
             batch = Batch(GAMES, board, autoreset=False, observation=kind)  # type: ignore[arg-type]
         assert bool(messages) == (kind == "uint8" and board.max_rounds > MOST_IN_BYTES), messages
         if messages:
@@ -130,7 +130,7 @@ class Boards(Cases):
 
     def _run(self, path: Path) -> str:
         """Let a command say that the board is none, or not that of the games."""
-        wrong = run(command, ["replay", GOLDEN, "--quiet", "--board", path])
+        wrong = run_command(command, ["replay", GOLDEN, "--quiet", "--board", path])
         assert not wrong or str(path) in wrong or "board_hash" in wrong
         return wrong
 
@@ -152,7 +152,7 @@ class Boards(Cases):
 def _given(rng: random.Random, table: dict[str, Any]) -> bool:
     """Data of JSON, or of strangers, and not a file: what is taken says the same again."""
     damage = rng.choice((mutants.mutated_tree, mutants.with_lookalikes))
-    with refusal(BoardError, names="the board: ") as messages:
+    with allow_refusal(BoardError, names="the board: ") as messages:
         board = Board.from_dict(damage(rng, table))
     if not messages:
         again = Board.from_dict(tomllib.loads(board.to_toml()))
@@ -245,7 +245,7 @@ def _spec(rng: random.Random) -> bool:
     spec = rng.choice((mutants.wrong_value, mutants.foreign_value, _word))(rng)
     if isinstance(spec, str) and spec == "shikoku":
         return True
-    with refusal(BoardError) as messages:
+    with allow_refusal(BoardError) as messages:
         Game(spec)
     assert "expected" in messages[0] or "no such board file" in messages[0], messages
     return False

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 import mutants
-from fuzz import Cases, refusal, run
+from fuzz import Cases, allow_refusal, run_command
 from networks import random_policy
 from positions import shikoku_data, write_board
 
@@ -55,7 +55,7 @@ class Configs(Cases):
     errors = (RunError, AgentError, BoardError, LadderError, SeedError)
     name = "my.toml"
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         self.run = self.folder / "new"
         self._furnish()
         self.texts = []
@@ -74,7 +74,7 @@ class Configs(Cases):
         write_board(self.folder / "board.toml", shikoku_data() | {"max_rounds": 40})
         shutil.copy(LADDER, self.folder / "ladder.json")
 
-    def check_sound(self) -> None:
+    def check_valid(self) -> None:
         for text, settings in zip(self.texts, ALL, strict=True):
             self.path.write_text(text, encoding="utf-8")
             self.check(random.Random(0))
@@ -92,7 +92,7 @@ class Configs(Cases):
     def _case_of_file(self, rng: random.Random) -> bool:
         """A message says of which setting, agent or file it is."""
         self.damage(rng)
-        with refusal(*self.errors) as messages:
+        with allow_refusal(*self.errors) as messages:
             self.check(rng)
         names = [name for settings in ALL for name in settings.defaults()]
         check_names(messages, [*names, "agent", "policy", self.path.name])
@@ -108,7 +108,7 @@ class Configs(Cases):
 
     def check(self, rng: random.Random) -> None:
         """A file that is taken begins a run, whose own file says the same."""
-        with refusal(RunError, AgentError, names=self.path) as messages:
+        with allow_refusal(RunError, AgentError, names=self.path) as messages:
             method, given = read_config(self.path)
         if messages:
             raise RunError(messages[0])
@@ -129,7 +129,7 @@ class Configs(Cases):
         settings = rng.choice(ALL)
         names = list(settings.defaults())
         changed = {rng.choice(names): mutants.wrong_value(rng) for _ in range(rng.randint(1, 3))}
-        with refusal(RunError, SeedError) as messages:
+        with allow_refusal(RunError, SeedError) as messages:
             self._check_settings(type(settings), asdict(settings) | changed)
         check_names(messages, names)
         return not messages
@@ -138,7 +138,7 @@ class Configs(Cases):
         settings = kind(**values)
         assert kind(**asdict(settings)) == settings
         for name, value in asdict(settings).items():
-            assert kind.read(name, str(value)) == value
+            assert kind.parse(name, str(value)) == value
 
     def _texts(self, rng: random.Random) -> bool:
         kind = type(rng.choice(ALL))
@@ -149,8 +149,8 @@ class Configs(Cases):
             text = mutants.mutated_text(rng, str(getattr(kind(), name)), 2).decode(
                 errors="surrogateescape"
             )
-        with refusal(RunError, names=name) as messages:
-            value = kind.read(name, text)
+        with allow_refusal(RunError, names=name) as messages:
+            value = kind.parse(name, text)
             assert kind.checked(name, value) == value
             json.dumps(value, allow_nan=False)
         return not messages
@@ -166,7 +166,7 @@ class Configs(Cases):
                 spec = spec[:at] + added + spec[at:]
             else:
                 spec = mutants.mutated_text(rng, spec, 1).decode(errors="surrogateescape")
-        with refusal(AgentError) as messages:
+        with allow_refusal(AgentError) as messages:
             self._check_spec(spec, rng)
         return not messages
 
@@ -174,7 +174,7 @@ class Configs(Cases):
         """A spec that a file may name runs no code, lies in its folder, and makes an agent."""
         where = "x"
         if rng is None or rng.random() < 0.7 or spec.startswith("python:"):
-            with refusal(AgentError, names=f"{where}: ") as messages:
+            with allow_refusal(AgentError, names=f"{where}: ") as messages:
                 spec = check_spec_in_file(spec, where, self.folder)
                 assert not spec.startswith("python:")
             if messages:
@@ -195,7 +195,9 @@ class Configs(Cases):
     def _command(self, words: list[str]) -> str:
         """Run `train` up to where it would train."""
         try:
-            wrong = run(train.main, ["--run", self.run, "--config", self.path, *words], "train: ")
+            wrong = run_command(
+                train.main, ["--run", self.run, "--config", self.path, *words], "train: "
+            )
             assert self.run.exists() == (not wrong)
         finally:
             shutil.rmtree(self.run, ignore_errors=True)

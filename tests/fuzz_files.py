@@ -1,4 +1,4 @@
-"""Single files: policies, records, ladders, suites, regret sets, results of `generalise`."""
+"""Fuzz cases of single files: records, results, regret sets, ladders, suites, policies."""
 
 import json
 import random
@@ -9,11 +9,11 @@ from typing import Any
 import mutants
 import numpy as np
 import spoil
-from fuzz import Cases, refusal, run
+from fuzz import Cases, allow_refusal, run_command
 from matches import finished
 from networks import decisions, random_policy
 from regrets import drawn_sums, small_set, truth_of
-from sound import GOLDEN, generalisation, with_hash
+from valid_files import GOLDEN, generalisation, with_hash
 
 from tokaido_env import Board, Game
 from tokaido_env.__main__ import main as command
@@ -28,7 +28,7 @@ from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placement import rate_on_ladder
 from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import rate_adjacent
-from tokaido_env.arena.records import Records as MatchRecords
+from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.suite import Submission, SubmissionError, Suite, file_sha256
 from tokaido_env.arena.tournament import play_remaining
 from tokaido_env.arena.verification import verify
@@ -40,13 +40,13 @@ from tokaido_env.study.regret_set import RegretSet, RegretSetError
 
 
 class Records(Cases):
-    """The golden games, and one that a seat forfeited: read, verified, told and exported."""
+    """The golden games and a forfeited one: read, verified, printed and exported."""
 
     errors = (RecordError,)
     name = "games.jsonl"
     commands = (("replay",), ("replay", "--quiet"), ("export",), ("replay", "--html"))
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         self.records = load(GOLDEN / "games.jsonl")
         game = Game(seed=0)
         for _ in range(9):
@@ -56,7 +56,7 @@ class Records(Cases):
         self.records.append(replace(game.record(), forfeit=lost, end="forfeit", winner=1 - seat))
         self.games = [json.loads(record.to_json()) for record in self.records]
 
-    def check_sound(self) -> None:
+    def check_valid(self) -> None:
         for game in self.games:
             self.path.write_bytes(mutants.json_bytes(game) + b"\n")
             assert len(load(self.path)) == 1
@@ -78,27 +78,27 @@ class Records(Cases):
         self.path.write_bytes(lines)
 
     def check(self, rng: random.Random) -> None:
-        """What is taken is written as it was read, and is taken again."""
+        """Save the loaded records and load them again."""
         records = load(self.path)
         again = self.path.with_name("again.jsonl")
         save(records, again)
         assert load(again) == records
 
     def _renamed(self, rng: random.Random) -> bool:
-        """A record of players with other names is saved and can be read, or is refused."""
+        """Save a record with damaged player names; it can be loaded, or is refused."""
         name = rng.choice((mutants.wrong_value, mutants.foreign_value))(rng)
         players: Any = rng.choice((name, (name, "b"), (mutants.wrong_value(rng), name)))
-        with refusal(RecordError) as messages:
+        with allow_refusal(RecordError) as messages:
             save([replace(rng.choice(self.records), players=players)], self.path)
-            with refusal(RecordError, names=self.path) as refused:
+            with allow_refusal(RecordError, names=self.path) as refused:
                 self.check(rng)
         return not messages and not refused
 
     def _run(self, words: tuple[str, ...]) -> str:
-        """Run a command on the file; one that fails writes nothing."""
+        """Run a command on the file; check that a failure writes nothing."""
         name, *options = words
         out = {"export": ["out.npz"], "--html": ["out.html"]}.get(words[-1], [])
-        wrong = run(command, [name, self.path, *options, *out], self.path)
+        wrong = run_command(command, [name, self.path, *options, *out], self.path)
         assert not wrong or not any(Path(path).exists() for path in out)
         for path in out:
             Path(path).unlink(missing_ok=True)
@@ -106,19 +106,19 @@ class Records(Cases):
 
 
 class Results(Cases):
-    """Results of agents trained on boards of the family, of another, and on no split at all."""
+    """Results of `generalise` for agents with and without training on the family."""
 
     errors = (ResultsError,)
     name = "results.json"
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         self.results = (
             generalisation(),
             generalisation(trained_on="shikoku"),
             generalisation(trained_on=None, train=None, gap=None),
         )
 
-    def check_sound(self) -> None:
+    def check_valid(self) -> None:
         for data in self.results:
             self.path.write_bytes(mutants.json_bytes(data))
             self.check(random.Random(0))
@@ -134,7 +134,7 @@ class Results(Cases):
         self.path.write_bytes(mutants.mutated_json(rng, rng.choice(self.results)))
 
     def check(self, rng: random.Random) -> None:
-        """What is taken makes a table, and is taken again when it is written."""
+        """Make a table of loaded results, and load them again."""
         result = Generalisation.load(self.path)
         assert generalisation_table(result).rows
         assert meaning(result)
@@ -143,45 +143,47 @@ class Results(Cases):
         assert Generalisation.load(self.path).to_dict() == result.to_dict()
 
     def _compare(self, data: Any) -> str:
-        """Compare with results that are sound: a table, or a line that says why there is none."""
+        """Compare with valid results; return the error line without a table."""
         table, other = self.folder / "table.md", self.folder / "other.json"
         table.unlink(missing_ok=True)
         other.write_bytes(mutants.json_bytes(data))
         words = ("evaluate", "generalise", "--compare", other, self.path, "--markdown", table)
-        wrong = run(command, words)
+        wrong = run_command(command, words)
         assert table.exists() == (not wrong)
         return wrong
 
 
 class Regrets(Cases):
-    """A small regret set: read and written back."""
+    """A small regret set."""
 
     errors = (RegretSetError,)
     name = "set.npz"
 
-    def make(self) -> None:
-        rng, told = np.random.default_rng(0), small_set(most=4)
-        self.told = replace(told, sums=drawn_sums(told, truth_of(told, rng, 0.3), rng, few=2))
+    def set_up(self) -> None:
+        rng, loaded = np.random.default_rng(0), small_set(most=4)
+        self.valid = replace(
+            loaded, sums=drawn_sums(loaded, truth_of(loaded, rng, 0.3), rng, few=2)
+        )
 
-    def check_sound(self) -> None:
-        self.told.save(self.path)
-        assert RegretSet.load(self.path).hash == self.told.hash
+    def check_valid(self) -> None:
+        self.valid.save(self.path)
+        assert RegretSet.load(self.path).hash == self.valid.hash
 
     def damage(self, rng: random.Random) -> None:
-        """Damage the card or an array, its hash made anew; or the file."""
+        """Damage the card or an array, with a matching hash, or the bytes of the file."""
         self.path.unlink(missing_ok=True)
         if rng.random() < 0.5:
-            card = mutants.mutated_tree(rng, self.told.card, 2)
+            card = mutants.mutated_tree(rng, self.valid.card, 2)
             changed = {"card": card if isinstance(card, dict) else {}}
         else:
             name = rng.choice(("states", "board", "stratum", "starts", "actions", "sums"))
-            changed = {name: spoil.array(rng, getattr(self.told, name))}
-        replace(self.told, **changed).save(self.path)
+            changed = {name: spoil.array(rng, getattr(self.valid, name))}
+        replace(self.valid, **changed).save(self.path)
         data = self.path.read_bytes()
         self.put(rng, data if rng.random() < 0.8 else mutants.mutated_bytes(rng, data), odds=0.02)
 
     def check(self, rng: random.Random) -> None:
-        """What is taken is written as it was read, and measures."""
+        """Save the loaded set, load it again, and use it."""
         loaded = RegretSet.load(self.path)
         again = self.path.with_name("again.npz")
         loaded.save(again)
@@ -191,7 +193,7 @@ class Regrets(Cases):
 
 
 class Ladders(Cases):
-    """The ladder of this project and short ones: placed on up to the games, and gone on with."""
+    """The shipped ladder and short ones: agents are placed, and ladders continued, by fakes."""
 
     errors = (LadderError, AgentError)
     name = "ladder.json"
@@ -201,7 +203,7 @@ class Ladders(Cases):
         *("python:subprocess:Popen,args=echo", "python:outsiders:Trace,path=trace"),
     )
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         self.board = Board.load()
         whole = json.loads(LADDER.read_text(encoding="utf-8"))
         few = {"greedy", "heuristic", "mcts:sims=100", "champion"}
@@ -213,14 +215,14 @@ class Ladders(Cases):
         self.ladders = (whole, short, unfinished)
         random_policy().save(self.folder / "best")
 
-    def check_sound(self) -> None:
+    def check_valid(self) -> None:
         for data in self.ladders:
             self.path.write_bytes(mutants.json_bytes(with_hash(data)))
             self.check(random.Random(0))
         assert len(self.ladders[1]["agents"]) > 2
 
     def damage(self, rng: random.Random) -> None:
-        """Damage a ladder, its hash made anew mostly."""
+        """Damage a ladder, mostly with a matching hash."""
         data: Any = rng.choices(self.ladders, (1, 9, 3))[0]
         if rng.random() < 0.2:
             old, new = rng.choice(data["matches"])["a"], rng.choice(self.specs)
@@ -240,36 +242,36 @@ class Ladders(Cases):
         if rng.random() < 0.15:
             self._place(rng, ladder)
         if rng.random() < 0.15:
-            self._go_on(rng, ladder, again)
+            self._continue(rng, ladder, again)
 
     def _place(self, rng: random.Random, ladder: Ladder) -> None:
-        """Place an agent by games that are made up, or be told why that cannot be."""
+        """Place an agent by fake games, unless the ladder allows none."""
         for one in ladder.agents:
             assert cost_of(one.agent) >= 0
-        with refusal(LadderError, RatingError):
+        with allow_refusal(LadderError, RatingError):
             rate_adjacent(ladder.matches, seed=ladder.seed, resamples=10)
             rated = rate_on_ladder(
-                *("heuristic", ladder), play=_made_up, opponents=rng.randint(1, 3), resamples=10
+                *("heuristic", ladder), play=_fake_match, opponents=rng.randint(1, 3), resamples=10
             )
             low, high = rated.rating.ci95
             assert low <= high
             json.dumps(rated.to_dict(), allow_nan=False)
 
-    def _go_on(self, rng: random.Random, ladder: Ladder, path: Path) -> None:
-        """Continue the ladder by games that are made up, or be told why that cannot be."""
+    def _continue(self, rng: random.Random, ladder: Ladder, path: Path) -> None:
+        """Continue the ladder by fake games, unless that is refused."""
         names = list(dict.fromkeys(name for match in ladder.matches for name in (match.a, match.b)))
         rng.shuffle(names)
         agents = [*names[: rng.randint(2, 9)], "heuristic"][-4:]
         before = path.read_bytes()
-        with refusal(LadderError, RatingError, ValueError) as messages:
-            made = make_ladder(agents, lambda a, b: 2, ladder.seed, self.board, _made_up, path)
+        with allow_refusal(LadderError, RatingError, ValueError) as messages:
+            made = make_ladder(agents, lambda a, b: 2, ladder.seed, self.board, _fake_match, path)
             assert {one.agent for one in made.agents} == set(agents)
         if messages and "settle" not in messages[0]:
             assert path.read_bytes() == before
 
 
-def _made_up(a: str, b: str, games: int, seed: int) -> Match:
-    """A match of which every second pair is won."""
+def _fake_match(a: str, b: str, games: int, seed: int) -> Match:
+    """Return a match in which `a` wins every second pair."""
     data = np.zeros((games // 2, 2), GAME)
     data["seed"] = np.arange(games // 2)[:, None]
     data["result"][::2] = 1.0
@@ -277,39 +279,39 @@ def _made_up(a: str, b: str, games: int, seed: int) -> Match:
 
 
 class Suites(Cases):
-    """A small suite and a submission to it; one of suite, submission and records is damaged."""
+    """A small suite, a submission and its records, one of them damaged."""
 
     errors = (SubmissionError, RecordError, AgentError)
     name = "mine.json"
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         self.suite, self.records = self.folder / "suite.json", self.folder / "games.jsonl"
         self.whole = json.loads((GOLDEN / "small-suite.json").read_text(encoding="utf-8"))
         suite = Suite.load(GOLDEN / "small-suite.json")
         match_states = suite.match_states("greedy")
-        records = MatchRecords(self.records, match_states)
+        records = RecordFile(self.records, match_states)
         for match_state in match_states:
             play_remaining(match_state, make("greedy"), make(match_state.b))
             records.append(match_state, finished(match_state))
         self.games = self.records.read_bytes()
         entry = suites.RecordsEntry.of(self.records, 24)
-        self.told = Submission.of(suite.result(match_states), entry).to_dict()
+        self.valid = Submission.of(suite.result(match_states), entry).to_dict()
 
-    def check_sound(self) -> None:
-        self._write_sound()
+    def check_valid(self) -> None:
+        self._write_valid()
         assert verify(self.path, Suite.load(self.suite), make, share=1.0).games == 24
 
     def case(self, rng: random.Random) -> bool:
         kinds = (self._case_of_suite, self._case_of_submission, self._case_of_records)
-        with refusal(*self.errors) as messages:
+        with allow_refusal(*self.errors) as messages:
             rng.choice(kinds)(rng)
         return not messages
 
-    def _write_sound(self) -> None:
+    def _write_valid(self) -> None:
         for path in (self.suite, self.path, self.records):
             path.unlink(missing_ok=True)  # it may be a link
         self.suite.write_bytes(mutants.json_bytes(self.whole))
-        self.path.write_bytes(mutants.json_bytes(self.told))
+        self.path.write_bytes(mutants.json_bytes(self.valid))
         self.records.write_bytes(self.games)
 
     def _case_of_suite(self, rng: random.Random) -> None:
@@ -324,16 +326,16 @@ class Suites(Cases):
         loaded.match_states("greedy")
 
     def _case_of_submission(self, rng: random.Random) -> None:
-        self._write_sound()
-        data = mutants.json_bytes(mutants.mutated_tree(rng, self.told, 2))
+        self._write_valid()
+        data = mutants.json_bytes(mutants.mutated_tree(rng, self.valid, 2))
         self.put(rng, data if rng.random() < 0.9 else mutants.mutated_bytes(rng, data), 0.02)
         suite = Suite.load(self.suite)
         Submission.load(self.path, suite)
         verify(self.path, suite, make, share=rng.choice((0.0, 0.3)))
 
     def _case_of_records(self, rng: random.Random) -> None:
-        """Games that were altered are refused, or their numbers are not those of the submission."""
-        self._write_sound()
+        """Damage the records, mostly with a matching hash in the submission."""
+        self._write_valid()
         games = mutants.mutated_bytes(rng, self.games, 2)
         if rng.random() < 0.5:
             lines = self.games.splitlines()
@@ -344,18 +346,18 @@ class Suites(Cases):
             games = b"\n".join(lines) + b"\n"
         self.put(rng, games, 0.02, self.records)
         if not self.records.is_symlink() and rng.random() < 0.9:
-            told = dict(self.told["records"], sha256=file_sha256(self.records))
-            self.path.write_bytes(mutants.json_bytes(self.told | {"records": told}))
+            loaded = dict(self.valid["records"], sha256=file_sha256(self.records))
+            self.path.write_bytes(mutants.json_bytes(self.valid | {"records": loaded}))
         verify(self.path, Suite.load(self.suite), make, share=0.0)
 
 
 class Policies(Cases):
-    """Policies of few units, that see the board and that do not, and positions of all phases."""
+    """Small policies with and without board features, and positions of all phases."""
 
     errors = (PolicyError,)
     name = "policy"
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         self.files = []
         for uses_board_features in (False, True):
             random_policy(LayerSizes(8, 3, 2, 8, 3), uses_board_features=uses_board_features).save(
@@ -366,7 +368,7 @@ class Policies(Cases):
         self.positions = boards, states, legal, np.arange(len(states), dtype=np.uint64)
         self.rows = masks(legal)
 
-    def check_sound(self) -> None:
+    def check_valid(self) -> None:
         assert len(np.unique(self.positions[1]["phase"])) > 2
         for file in self.files:
             self.path.write_bytes(file)
@@ -375,23 +377,23 @@ class Policies(Cases):
 
     def damage(self, rng: random.Random) -> None:
         file = rng.choice(self.files)
-        how = self._of_other_training if rng.random() < 0.17 else spoil.damaged_tensors
+        how = self._with_damaged_header if rng.random() < 0.17 else spoil.damaged_tensors
         self.put(rng, how(rng, file), odds=0.01)
         if rng.random() < 0.01 and self.path.is_file():
             with self.path.open("r+b") as opened:
                 opened.truncate(rng.choice((0, 8, 2**20, 2**35)))
 
-    def _of_other_training(self, rng: random.Random, file: bytes) -> bytes:
-        """The same with another summary of the training, or another word of the rest of it."""
+    def _with_damaged_header(self, rng: random.Random, file: bytes) -> bytes:
+        """Return the file with a damaged value in its header."""
         header, numbers = spoil.parts_of(file)
-        told = header["__metadata__"]
-        key = "training" if rng.random() < 0.7 else rng.choice(list(told))
+        loaded = header["__metadata__"]
+        key = "training" if rng.random() < 0.7 else rng.choice(list(loaded))
         text = mutants.mutated_json(rng, {"steps": 3, "settings": {"agents": "greedy", "games": 8}})
-        told[key] = text.decode("utf-8", "replace")
+        loaded[key] = text.decode("utf-8", "replace")
         return spoil.tensors(header, numbers)
 
     def check(self, rng: random.Random) -> None:
-        """A policy that is taken gives odds and values of all positions, and comes back."""
+        """Save the loaded policy, load it again, and use it in all positions."""
         policy = Policy.load(self.path)
         policy.save(self.path.with_name("again"))
         again = Policy.load(self.path.with_name("again"))
@@ -402,9 +404,9 @@ class Policies(Cases):
             agent = PolicyAgent.from_policy(policy, "policy:x", temperature)
             chosen = agent.act(*self.positions)
             assert self.rows[np.arange(len(chosen)), chosen].all()
-        odds, values = agent.judge(*self.positions)
-        assert np.allclose(odds.sum(axis=1), 1, atol=1e-4)
-        assert (odds[~self.rows] == 0).all()
+        probabilities, values = agent.judge(*self.positions)
+        assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-4)
+        assert (probabilities[~self.rows] == 0).all()
         assert (np.abs(values) <= 1).all()
         if rng.random() < 0.05:
             self._search(policy)

@@ -1,4 +1,4 @@
-"""Positions: as dictionaries, from JSON, with strangers in them: played to the end, or refused."""
+"""Fuzz cases of positions, as dictionaries and from JSON: played to the end, or refused."""
 
 import json
 import random
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mutants
-from fuzz import Cases, check_message, refusal
+from fuzz import Cases, allow_refusal, check_message
 from garbage import check
 from positions import (
     WARES,
@@ -33,9 +33,9 @@ STEPS = 900
 
 
 class Positions(Cases):
-    """Positions of random games on three boards, and some that are made up."""
+    """Positions of random games on three boards, and random positions."""
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         short = shikoku_data() | {"name": "short", "max_rounds": 7}
         other = write_board(self.folder / "other.toml", other_board_data())
         paths = ["shikoku", other, write_board(self.folder / "short.toml", short)]
@@ -43,20 +43,20 @@ class Positions(Cases):
         self.batches = [Batch(1, board, autoreset=False) for board in self.boards]
         self.positions = [_positions_of_games(board) for board in self.boards]
 
-    def check_sound(self) -> None:
+    def check_valid(self) -> None:
         for which, positions in enumerate(self.positions):
             for given in positions[:: len(positions) // 40]:
                 assert self._try(which, given, random.Random(0))
         for which, board in enumerate(self.boards):
-            for ask in WAYS.values():
-                ask(board, self.positions[which][0])
-            _draw(Game(board, seed=0))  # how a board is laid out is kept
+            for start_from in STARTS.values():
+                start_from(board, self.positions[which][0])
+            _draw(Game(board, seed=0))  # the layout of a board is cached
 
     def case(self, rng: random.Random) -> bool:
         which = rng.choices((0, 1, 2), (4, 2, 1))[0]
         given = self._damaged(which, rng)
         if rng.random() < 0.02:
-            self._ask_all(which, given)
+            self._compare_all(which, given)
         return self._try(which, given, rng)
 
     def _damaged(self, which: int, rng: random.Random) -> Any:
@@ -67,9 +67,9 @@ class Positions(Cases):
                 right = random_phase(right, rng)
         how = rng.random()
         if how < 0.2:
-            return _exchanged(right, rng.choice(self.positions[which]), rng)
+            return _with_part_of_other(right, rng.choice(self.positions[which]), rng)
         if how < 0.3:
-            return _rich(right, rng)
+            return _with_changed_player(right, rng)
         if how < 0.6:
             return mutants.mutated_tree(rng, right, rng.choice((1, 3)))
         if how < 0.75:
@@ -79,9 +79,9 @@ class Positions(Cases):
         return right | rng.choice(HUGE)
 
     def _try(self, which: int, given: Any, rng: random.Random) -> bool:
-        """Take a position as a game does: where it is taken, it stands as it says, and plays."""
+        """Make a game from a position; if it is taken, check it and play on."""
         board, named = self.boards[which], which == 0 and rng.random() < 0.2
-        with refusal(PositionError, *((BoardError,) if named else ())) as messages:
+        with allow_refusal(PositionError, *((BoardError,) if named else ())) as messages:
             game = Game.from_dict(given, board=None if named else board, chance="explicit")
         if messages:
             check_refused(messages[0])
@@ -91,7 +91,7 @@ class Positions(Cases):
         return True
 
     def _play(self, which: int, game: Game, rng: random.Random) -> None:
-        """Play to the end, now and then by hand, drawn, in an episode that is replayed."""
+        """Play to the end in a batch; sometimes draw, and replay the record of a game."""
         batch = self.batches[which]
         batch.reset(rng.randrange(1000), game.states)
         if rng.random() < 0.2:
@@ -110,16 +110,16 @@ class Positions(Cases):
             replay(Record.from_json(game.record().to_json()), game.board)
             assert Game.from_dict(game.to_dict(), board=game.board) == game
 
-    def _ask_all(self, which: int, given: Any) -> None:
-        """All that begin from positions say the same of one."""
+    def _compare_all(self, which: int, given: Any) -> None:
+        """Check that all objects that start from positions agree."""
         if given is None or isinstance(given, list | tuple):  # none, or one for each game
             return
-        board, said = self.boards[which], {}
-        for name, ask in WAYS.items():
-            with refusal(PositionError) as messages:
-                ask(board, given)
-            said[name] = messages
-        assert len({bool(messages) for messages in said.values()}) == 1, said
+        board, messages_of = self.boards[which], {}
+        for name, start_from in STARTS.items():
+            with allow_refusal(PositionError) as messages:
+                start_from(board, given)
+            messages_of[name] = messages
+        assert len({bool(messages) for messages in messages_of.values()}) == 1, messages_of
 
 
 def _draw(game: Game) -> None:
@@ -128,7 +128,7 @@ def _draw(game: Game) -> None:
 
 
 def _positions_of_games(board: Board) -> list[dict[str, Any]]:
-    """Positions in all phases, the late ones too."""
+    """Return positions in all phases, early and late."""
     found = []
     for seed in range(WALKS):
         rng, game = random.Random(seed), random_walk(seed, 0, board)
@@ -142,16 +142,16 @@ def _positions_of_games(board: Board) -> list[dict[str, Any]]:
     return found
 
 
-def _exchanged(given: dict[str, Any], other: dict[str, Any], rng: random.Random) -> Any:
-    """One key, or player, of another position."""
+def _with_part_of_other(given: dict[str, Any], other: dict[str, Any], rng: random.Random) -> Any:
+    """Return a position with a key, or a player, of another one."""
     if rng.random() < 0.3:
         return given | {"players": [given["players"][0], other["players"][1]]}
     keys = rng.sample(sorted(given), rng.randint(1, 2))
     return given | {key: other[key] for key in keys}
 
 
-def _rich(given: dict[str, Any], rng: random.Random) -> Any:
-    """Pegs, coins and wares of a player changed with some thought."""
+def _with_changed_player(given: dict[str, Any], rng: random.Random) -> Any:
+    """Return a position with plausible changes of a player's pegs, coins and wares."""
     seat = rng.randrange(2)
     player = dict(given["players"][seat])
     ware = rng.choice(sorted(WARES))
@@ -165,8 +165,8 @@ def _rich(given: dict[str, Any], rng: random.Random) -> Any:
 
 
 def _from_json(line: bytes) -> Any:
-    """What a text of JSON says; nothing if it is none."""
-    with refusal(ValueError):
+    """Return the value of a JSON text, None if it is invalid."""
+    with allow_refusal(ValueError):
         return parse_json(line.decode(errors="replace"))
     return None
 
@@ -184,7 +184,7 @@ HUGE: tuple[dict[str, Any], ...] = (
 
 
 def check_refused(message: str) -> None:
-    """A refusal says what was expected, and where."""
+    """Check that a refusal names the key and the expected value."""
     assert "expected" in message, message
     where, _, _ = message.partition(": expected")
     assert any(key in where for key in KEYS), message
@@ -197,13 +197,13 @@ KEYS = (
 
 
 def _canonical(given: Any) -> str:
-    """JSON; dice that are left have no order."""
+    """Return JSON with sorted dice."""
     return json.dumps(
         given | {"dice_left": sorted(given["dice_left"])}, sort_keys=True, default=dict
     )
 
 
-def _ask_record(board: Board, given: Any) -> None:
+def _start_record(board: Board, given: Any) -> None:
     plain = Game(board, seed=1).record().__dict__ | {"start": given, "events": (), "seed": None}
     try:
         replay(Record(**plain), board)
@@ -213,7 +213,7 @@ def _ask_record(board: Board, given: Any) -> None:
         check_message(str(error))
 
 
-WAYS: dict[str, Callable[[Board, Any], object]] = {
+STARTS: dict[str, Callable[[Board, Any], object]] = {
     "Game": lambda board, given: Game.from_dict(given, board=board),
     "Batch": lambda board, given: Batch(2, board).reset(0, [given, given]),
     "SingleAgentBatch": lambda board, given: SingleAgentBatch(1, "random", board=board).reset(
@@ -226,5 +226,5 @@ WAYS: dict[str, Callable[[Board, Any], object]] = {
     "Gymnasium vector": lambda board, given: TokaidoDuoVectorEnv(2, board=board).reset(
         seed=0, options={"state": given}
     ),
-    "record": _ask_record,
+    "record": _start_record,
 }

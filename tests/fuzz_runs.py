@@ -14,7 +14,7 @@ import mutants
 import numpy as np
 import spoil
 import torch
-from fuzz import Cases, refusal
+from fuzz import Cases, allow_refusal
 
 from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
@@ -84,7 +84,7 @@ class Runs(Cases):
     errors = (RunError, AgentError, BoardError, LadderError, SeedError, OutputError)
     name = "run"
 
-    def make(self) -> None:
+    def set_up(self) -> None:
         torch.set_num_threads(1)
         self.damaged: list[Path] = []
         self.runs = [self._trained(method) for method in METHODS]
@@ -98,7 +98,7 @@ class Runs(Cases):
         shutil.rmtree(self.path)
         return Finished(settings, files)
 
-    def check_sound(self) -> None:
+    def check_valid(self) -> None:
         for finished in self.runs:
             self.finished = finished
             length = self.finished.settings.LENGTH
@@ -116,7 +116,7 @@ class Runs(Cases):
         self._restore()
         self.damage(rng)
         os.chdir(self.folder)
-        with refusal(*self.errors) as messages:
+        with allow_refusal(*self.errors) as messages:
             self.check(rng)
         known = ("run", "board", "ladder", *self.finished.settings.defaults())
         assert not messages or any(name in messages[0] for name in known), messages
@@ -167,7 +167,7 @@ class Runs(Cases):
         self._goes_on()
         for path in self.damaged:
             if path.parent.name == "shards" and os.path.lexists(path):
-                with refusal(RunError, names=path) as messages:
+                with allow_refusal(RunError, names=path) as messages:
                     self._check_samples(path)
                 if messages:
                     raise RunError(messages[0])

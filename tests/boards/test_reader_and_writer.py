@@ -11,7 +11,7 @@ from typing import Any
 import mutants
 import numpy as np
 import pytest
-from fuzz import refusal
+from fuzz import allow_refusal
 from mutants import HostileInt, StrSubclass
 from positions import (
     DROP,
@@ -384,7 +384,7 @@ def test_from_dict__accepts_or_refuses_damaged_data(name: str) -> None:
 
 def tried(data: Any) -> bool:
     """Return whether data make a board; check that its text gives the same board."""
-    with refusal(BoardError, names="the board: ") as messages:
+    with allow_refusal(BoardError, names="the board: ") as messages:
         board = Board.from_dict(data)
     if not messages:
         assert Board.from_dict(tomllib.loads(board.to_toml())) == board
