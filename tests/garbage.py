@@ -1,4 +1,4 @@
-"""Garbage moves into batches that do not check them; a script for test_safety.py.
+"""Garbage moves into batches that do not check them; a script for test_batch_validation.py.
 
     python tests/garbage.py PLIES SEED
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_records import records, replayed, stamped
+from golden_records import records, replayed, with_hashes
 from processes import ROOT, run_script
 
 from tokaido_env import ACTIONS, Game
@@ -47,10 +47,10 @@ def test_replayed__continues_after_an_illegal_decision(line: int) -> None:
     assert game.record(record.players) == record
 
 
-def test_stamped__updates_hashes() -> None:
+def test_with_hashes__updates_hashes() -> None:
     data = json.loads((FOLDER / "small-suite.json").read_text(encoding="utf-8"))
     old = data | {"rules": 0, "default": data["default"] | {"hash": "0" * 16}, "hash": "0" * 16}
-    assert stamped(old) == data
+    assert with_hashes(old) == data
     assert data["hash"] == content_hash({key: data[key] for key in data if key != "hash"})
 
 

@@ -1,4 +1,4 @@
-"""Whatever a batch is handed, it plays on or refuses: no foreign memory, nothing half done."""
+"""Arguments of `Batch` and `SingleAgentBatch`: taken, or refused without any change."""
 
 import io
 import os
@@ -50,7 +50,7 @@ def contents(games: Any) -> dict[str, bytes]:
 
 @contextmanager
 def unchanged(games: Any, error: type[Exception], match: str) -> Iterator[Any]:
-    """Expect an error that leaves a batch, or a learner's games, as they were."""
+    """Expect a short error that changes nothing of the games."""
     before = contents(games)
     with pytest.raises(error, match=match) as raised:
         yield raised
@@ -59,7 +59,7 @@ def unchanged(games: Any, error: type[Exception], match: str) -> Iterator[Any]:
     assert len(str(raised.value)) < 500
 
 
-def in_the_middle(n: int = N, plies: int = 40, **options: Any) -> Batch:
+def running_batch(n: int = N, plies: int = 40, **options: Any) -> Batch:
     batch = Batch(n, **options)
     batch.reset(seed=0)
     for _ in range(plies):
@@ -67,11 +67,11 @@ def in_the_middle(n: int = N, plies: int = 40, **options: Any) -> Batch:
     return batch
 
 
-# Moves that nobody checks
+# Unchecked moves
 
 
 @pytest.mark.parametrize("chance", ["sampled", "explicit"])
-def test_garbage_moves_are_ignored(chance: str, tmp_path: Path) -> None:
+def test_unchecked_moves__ignores_garbage(chance: str, tmp_path: Path) -> None:
     boards = ["shikoku", write_board(tmp_path / "other.toml", other_board_data())]
     assert fuzz(chance, True, boards, plies=300, seed=0) > 300
 
@@ -79,8 +79,8 @@ def test_garbage_moves_are_ignored(chance: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 @pytest.mark.parametrize("bounds", ["0", "1"])
-def test_many_garbage_moves_are_ignored(bounds: str) -> None:
-    """With all indices looked at, and at full speed: four batches each, many boards."""
+def test_unchecked_moves__ignores_much_garbage_with_bounds_checks(bounds: str) -> None:
+    """Four batches on many boards, with bounds checks and at full speed."""
     env = os.environ | {"NUMBA_BOUNDSCHECK": bounds, "PYTHONPATH": str(TESTS.parent)}
     if bounds == "1":
         env |= {"NUMBA_NUM_THREADS": "1"}
@@ -96,8 +96,7 @@ def test_many_garbage_moves_are_ignored(bounds: str) -> None:
     assert int(done.stdout) > 10 * PLIES
 
 
-def test_one_outcome_is_as_likely_as_it_is_among_all() -> None:
-    """What is offered one by one is what has a weight in the list of all outcomes."""
+def test_find_illegal__agrees_with_outcome_weights() -> None:
     batch = Batch(6, chance="explicit")
     batch.reset(seed=0)
     rng, phases = np.random.default_rng(0), set()
@@ -167,31 +166,31 @@ TWICE = (np.array([2, 1, 2]), ValueError, "games: expected each game once, got 2
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_games_that_are_none_or_named_twice_are_refused(method: str) -> None:
-    batch = in_the_middle(board=["shikoku", "shikoku"])
+def test_games__refuses_unknown_and_repeated_games(method: str) -> None:
+    batch = running_batch(board=["shikoku", "shikoku"])
     for wrong, error, message in [*WRONG_GAMES, *([TWICE] * 2 if method in WRITERS else [])]:
         with unchanged(batch, error, message):
             METHODS[method](batch, wrong)
-    batch.advance_to_decision(np.array([2, 1]))  # nothing is left of what was named twice
+    batch.advance_to_decision(np.array([2, 1]))  # the refusals left nothing behind
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_other_integers_name_games_too(method: str) -> None:
-    right = in_the_middle(plies=0)  # the pilgrim may move
-    told = METHODS[method](right, np.array([3, 1]))
+def test_games__takes_other_integers(method: str) -> None:
+    right = running_batch(plies=0)  # the pilgrim may move
+    expected = METHODS[method](right, np.array([3, 1]))
     kept = np.array([3, 1])
     kept.flags.writeable = False
     for same in ([3, 1], np.array([3, 1], np.uint8), np.array([9, 3, 9, 1])[1::2], kept):
-        again = in_the_middle(plies=0)
-        assert as_bytes(METHODS[method](again, same)) == as_bytes(told)
-        if method != "begin":  # with a seed from the operating system
+        again = running_batch(plies=0)
+        assert as_bytes(METHODS[method](again, same)) == as_bytes(expected)
+        if method != "begin":  # its seed is from the operating system
             assert contents(again) == contents(right)
 
 
-def as_bytes(told: Any) -> Any:
-    if isinstance(told, dict):
-        return {name: array.tobytes() for name, array in told.items()}
-    return None if told is None else told.tobytes()
+def as_bytes(expected: Any) -> Any:
+    if isinstance(expected, dict):
+        return {name: array.tobytes() for name, array in expected.items()}
+    return None if expected is None else expected.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -210,8 +209,8 @@ def as_bytes(told: Any) -> Any:
     ],
     ids=str,
 )
-def test_a_seat_that_is_none_is_refused(seats: Any, message: str) -> None:
-    batch = in_the_middle()
+def test_seats__refuses_wrong_values_and_shapes(seats: Any, message: str) -> None:
+    batch = running_batch()
     given = np.array(seats)
     kinds = {given.dtype, given.dtype if np.max(given) > 127 or given.dtype != int else np.int8}
     for kind in kinds:
@@ -220,8 +219,8 @@ def test_a_seat_that_is_none_is_refused(seats: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int64])
-def test_seats_of_any_order_are_read(kind: Any) -> None:
-    batch, games = in_the_middle(), np.arange(N)
+def test_seats__takes_any_memory_layout(kind: Any) -> None:
+    batch, games = running_batch(), np.arange(N)
     right = batch.observe(games, np.array([0, 1, 1, 0], kind))
     strided, kept = np.array([0, 9, 1, 9, 1, 9, 0, 9], kind)[::2], np.array([0, 1, 1, 0], kind)
     kept.flags.writeable = False
@@ -239,7 +238,7 @@ def test_seats_of_any_order_are_read(kind: Any) -> None:
 @pytest.mark.parametrize(
     "make", [Batch, lambda n: SingleAgentBatch(n, "random")], ids=["Batch", "Versus"]
 )
-def test_a_number_of_games_that_is_none_is_refused(make: Any) -> None:
+def test_n__refuses_wrong_numbers_of_games(make: Any) -> None:
     for wrong in (0, -1, 10**12, 2**24 + 1, True, 2.0, "3", None, [3], np.array(3)):
         with pytest.raises(ValueError, match=r"^n: expected 1 to 16777216 games, "):
             make(wrong)
@@ -249,7 +248,7 @@ OPTIONS = ["chance", "reward", "observation", "see_board", "autoreset", "check",
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_an_option_that_is_none_is_refused(name: str) -> None:
+def test_options__refuses_other_values(name: str) -> None:
     for wrong in (np.array(["win", "x"]), HostileInt(2), [1], "yes", {}):
         with pytest.raises(ValueError, match=f"^{name}: expected one of .*, got "):
             Batch(2, **{name: wrong})
@@ -277,24 +276,24 @@ ARRAYS: dict[str, tuple[Callable[[Batch, Any], object], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_what_is_no_array_of_its_kind_is_refused_by_name(name: str) -> None:
+def test_arrays__refuses_wrong_kinds_by_name(name: str) -> None:
     call, wrongs = ARRAYS[name]
-    batch = in_the_middle()
+    batch = running_batch()
     for wrong in wrongs:
         with unchanged(batch, ValueError, f"^{name.strip()}: expected "):
             call(batch, wrong)
 
 
-def test_moves_of_games_that_are_none_are_not_told_of() -> None:
+def test_refuse__needs_games_with_an_illegal_move() -> None:
     for games in ([N], [-1], [10**9]):
         with pytest.raises(IndexError, match="games: expected 0 to 3"):
-            in_the_middle().raise_illegal(np.array(games), np.array([48]))
+            running_batch().raise_illegal(np.array(games), np.array([48]))
     with pytest.raises(ValueError, match="games: expected one or more with an illegal move"):
-        in_the_middle().raise_illegal(np.arange(0), np.arange(0))
+        running_batch().raise_illegal(np.arange(0), np.arange(0))
 
 
 class Nameless:
-    """Decides as it is told, and has no name."""
+    """Returns fixed actions, and has no name."""
 
     def __init__(self, actions: Any) -> None:
         self.actions = actions
@@ -303,8 +302,8 @@ class Nameless:
         return self.actions
 
 
-def test_an_agent_that_is_none_is_refused() -> None:
-    batch, wrong = in_the_middle(), (None, 5, "random", object(), [[1, 2], [3]])
+def test_decide__refuses_objects_and_actions_of_wrong_types() -> None:
+    batch, wrong = running_batch(), (None, 5, "random", object(), [[1, 2], [3]])
     for agent in (None, 5, object()):
         with unchanged(batch, AgentError, r"^agent: expected a spec string or an object with act"):
             batch.decide(agent, np.array([0]))  # type: ignore[arg-type]
@@ -314,43 +313,43 @@ def test_an_agent_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize("games", [[0, 9], [-1], [1, 1], [0.5], "0"])
-def test_opponents_of_games_that_are_none_are_not_assigned(games: Any) -> None:
-    versus = SingleAgentBatch(N, "random")
-    versus.reset(seed=0)
-    before = versus.opponents
+def test_assign__refuses_unknown_games(games: Any) -> None:
+    games = SingleAgentBatch(N, "random")
+    games.reset(seed=0)
+    before = games.opponents
     with pytest.raises((IndexError, ValueError), match=r"^games: expected"):
-        versus.set_opponents("greedy", games)
-    assert versus.opponents == before
-    versus.step(versus.masks().argmax(axis=1))
+        games.set_opponents("greedy", games)
+    assert games.opponents == before
+    games.step(games.masks().argmax(axis=1))
 
 
-def test_a_step_that_an_opponent_fails_leaves_what_the_last_one_told() -> None:
-    versus = SingleAgentBatch(2, "random", seat=0)
-    versus.reset(seed=0)
-    while not (versus.terminated | versus.truncated).any():
-        versus.step(versus.masks().argmax(axis=1))
-    told = [each.copy() for each in (versus.reward, versus.terminated, versus.truncated)]
-    versus.set_opponents(Nameless("nothing"))
+def test_step__keeps_its_results_when_an_opponent_fails() -> None:
+    games = SingleAgentBatch(2, "random", seat=0)
+    games.reset(seed=0)
+    while not (games.terminated | games.truncated).any():
+        games.step(games.masks().argmax(axis=1))
+    expected = [each.copy() for each in (games.reward, games.terminated, games.truncated)]
+    games.set_opponents(Nameless("nothing"))
     with pytest.raises(ValueError, match="agent 'Nameless'"):
-        versus.step(versus.masks().argmax(axis=1))
-    now = versus.reward, versus.terminated, versus.truncated
-    assert [each.tolist() for each in now] == [each.tolist() for each in told]
+        games.step(games.masks().argmax(axis=1))
+    now = games.reward, games.terminated, games.truncated
+    assert [each.tolist() for each in now] == [each.tolist() for each in expected]
 
 
-def test_a_game_that_has_not_begun_is_not_played() -> None:
+def test_games_before_reset__are_shown_but_not_played() -> None:
     batch = Batch(3)
     batch.begin(np.array([0, 2]), 5)
     for verb in (batch.advance_to_decision, lambda games: batch.decide(Lowest(), games)):
         with unchanged(batch, RuntimeError, "game 1 has not begun"):
             verb(np.array([0, 1]))
-    seen = batch.observe(np.array([1]), [0])  # the board before the set-up
+    seen = batch.observe(np.array([1]), [0])  # the board before the setup
     game = Game(chance="explicit")
     out = np.empty(N_FEATURES, np.float32)
     encode_game(game.boards, game.states, 0, 0, out)
     assert np.array_equal(seen[0], out)
 
 
-def test_agents_are_asked_only_where_there_is_something_to_decide() -> None:
+def test_decide__refuses_finished_games() -> None:
     batch = Batch(2, autoreset=False)
     batch.reset(seed=0)
     batch.finish("random")
@@ -361,12 +360,12 @@ def test_agents_are_asked_only_where_there_is_something_to_decide() -> None:
 # States
 
 
-def a_state(name: str = "shikoku", seed: int = 3, steps: int = 120) -> npt.NDArray[np.void]:
+def state_of_walk(name: str = "shikoku", seed: int = 3, steps: int = 120) -> npt.NDArray[np.void]:
     return random_walk(seed, steps, name).states.copy()
 
 
 def beyond_limits() -> Iterator[tuple[str, int, int]]:
-    """Each number of a state, just beyond its limits and far beyond."""
+    """Yield values beyond the limits of each number of a state: just beyond, and extreme."""
     for name, ends in limits(BOARD.record[0]).items():
         shape = STATE[name].shape
         low, high = (np.broadcast_to(end, shape).ravel() for end in ends)
@@ -381,8 +380,8 @@ def put(states: npt.NDArray[np.void], name: str, place: int, value: int) -> None
 
 
 @pytest.mark.parametrize("how", ["positions", "restore"])
-def test_a_number_beyond_its_limits_is_refused(how: str) -> None:
-    batch = in_the_middle()
+def test_states__refuses_numbers_beyond_their_limits(how: str) -> None:
+    batch = running_batch()
     before, snapshot = contents(batch), batch.snapshot()
     take = {
         "positions": lambda states: batch.reset(seed=0, positions=states),
@@ -398,18 +397,18 @@ def test_a_number_beyond_its_limits_is_refused(how: str) -> None:
     assert contents(batch) == before
 
 
-def test_what_are_no_positions_is_refused() -> None:
-    batch = in_the_middle(2)
+def test_positions__refuses_other_types() -> None:
+    batch = running_batch(2)
     for wrong in (5, 0.5, "ab", b"ab", {1, 2}, iter(()), object()):
         with unchanged(batch, PositionError, r"^positions: expected a position, a sequence of th"):
             batch.reset(positions=wrong)
 
 
-def test_a_state_of_another_board_is_refused(tmp_path: Path) -> None:
+def test_states__refuses_those_of_another_board(tmp_path: Path) -> None:
     other = Board.load(write_board(tmp_path / "other.toml", other_board_data()))
-    batch, one = in_the_middle(board=["shikoku", other]), a_state()
+    batch, one = running_batch(board=["shikoku", other]), state_of_walk()
     with unchanged(batch, PositionError, "game 1: "):
-        batch.reset(positions=in_the_middle().states)
+        batch.reset(positions=running_batch().states)
     states = batch.states[1:2].copy()
     states["pilgrim"] = (27, 26)  # of the 28 stations of shikoku; the other board has 24
     with unchanged(batch, PositionError, r"game 1: pilgrim: expected 0 to 23, got \[27, 26\]"):
@@ -419,20 +418,20 @@ def test_a_state_of_another_board_is_refused(tmp_path: Path) -> None:
         batch.reset(positions=one)
     with unchanged(batch, PositionError, "game 2: merchant"):
         batch.begin(np.array([2, 0]), positions=one)
-    own = in_the_middle(board=["shikoku", other])
+    own = running_batch(board=["shikoku", other])
     batch.reset(seed=0, positions=own.states)
     check(batch)
 
 
 @pytest.mark.parametrize("data", [None, other_board_data()], ids=["shikoku", "other"])
-def test_states_are_taken_that_a_position_may_be(data: Any, tmp_path: Path) -> None:
-    """A batch takes a row if, and only if, `from_dict` makes the same row of what it says."""
+def test_states__takes_exactly_those_of_a_position(data: Any, tmp_path: Path) -> None:
+    """A batch takes a row if and only if `to_dict` and `from_dict` return the same row."""
     board = Board.load(write_board(tmp_path / "other.toml", data) if data else "shikoku")
     batch, taken, refused = Batch(1, board), 0, 0
     rng = random.Random(0)
     for seed in range(5 if INTERPRETED else 250):
         states = random_walk(seed, rng.randrange(400), board).states
-        if data is None and seed % 2:  # one that is made up
+        if data is None and seed % 2:  # a random position
             states = from_dict(board, random_position(rng))
         for _ in range(12):
             one = disturbed(states, board, rng)
@@ -445,7 +444,7 @@ def test_states_are_taken_that_a_position_may_be(data: Any, tmp_path: Path) -> N
 def disturbed(
     states: npt.NDArray[np.void], board: Board, rng: random.Random
 ) -> npt.NDArray[np.void]:
-    """Nought to two numbers of a state changed, within their limits."""
+    """Return a state with up to two numbers changed within their limits."""
     one = states.copy()
     for _ in range(rng.randrange(3)):
         name, (low, high) = rng.choice(list(limits(board.record[0]).items()))
@@ -471,7 +470,7 @@ def takes(batch: Batch, one: npt.NDArray[np.void]) -> bool:
     return True
 
 
-# Snapshots, which come from files too
+# Snapshots
 
 
 def loaded(**arrays: Any) -> dict[str, npt.NDArray[Any]]:
@@ -481,13 +480,13 @@ def loaded(**arrays: Any) -> dict[str, npt.NDArray[Any]]:
     return dict(np.load(file))
 
 
-def test_a_snapshot_goes_through_a_file() -> None:
-    batch, other = in_the_middle(), Batch(N)
+def test_snapshot__can_be_saved_and_loaded() -> None:
+    batch, other = running_batch(), Batch(N)
     other.restore(loaded(**batch.snapshot()))
     assert contents(other) == contents(batch)
 
 
-SPOILT: list[tuple[Callable[[Any], Any], str]] = [
+WRONG_ARRAYS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda array: None, "expected an array, got NoneType"),
     (lambda array: array.tolist(), "expected an array, got list"),
     (lambda array: np.zeros(N), "expected .*, got float64"),
@@ -500,10 +499,10 @@ SPOILT: list[tuple[Callable[[Any], Any], str]] = [
 
 
 @pytest.mark.parametrize("name", ["states", "luck", "legal", "episode_info", "boards"])
-def test_an_array_of_a_snapshot_that_is_none_is_refused(name: str) -> None:
-    batch = in_the_middle()
+def test_restore__refuses_a_wrong_array(name: str) -> None:
+    batch = running_batch()
     snapshot = dict(batch.snapshot())
-    for spoil, message in SPOILT:
+    for spoil, message in WRONG_ARRAYS:
         with unchanged(batch, ValueError, message) as raised:
             batch.restore(snapshot | {name: spoil(snapshot[name])})
         assert "snapshot" in str(raised.value)
@@ -522,8 +521,8 @@ SLOTS = {
 
 
 @pytest.mark.parametrize("name", SLOTS)
-def test_a_slot_that_no_batch_has_is_refused(name: str) -> None:
-    batch = in_the_middle()
+def test_restore__refuses_wrong_slot_values(name: str) -> None:
+    batch = running_batch()
     for value in SLOTS[name]:
         for seat in range(batch.episode_info[name].ndim):  # of each player, or of both
             snapshot = batch.snapshot()
@@ -534,9 +533,9 @@ def test_a_slot_that_no_batch_has_is_refused(name: str) -> None:
                 batch.restore(snapshot)
 
 
-def test_one_game_is_put_into_none() -> None:
-    """Garbage too: there is no board to look at it by, and nothing to put it into."""
-    batch = in_the_middle()
+def test_restore__into_no_games_changes_nothing() -> None:
+    """Garbage too: there is no board to check it with."""
+    batch = running_batch()
     before, one = contents(batch), batch.snapshot(np.array([0]))
     one["states"].view(np.uint8)[:] = 255
     for _ in range(100):
@@ -544,8 +543,8 @@ def test_one_game_is_put_into_none() -> None:
     assert contents(batch) == before
 
 
-def test_more_of_a_snapshot_that_is_refused() -> None:
-    batch = in_the_middle()
+def test_restore__refuses_inconsistent_arrays() -> None:
+    batch = running_batch()
     for change, message in (
         (lambda held: held["legal"].__setitem__(2, 2**64 - 1), r"legal\[2\]: expected the legal"),
         (
@@ -562,9 +561,9 @@ def test_more_of_a_snapshot_that_is_refused() -> None:
         batch.restore(5)  # type: ignore[arg-type]
 
 
-def test_the_board_of_a_slot_is_not_believed() -> None:
-    """A game stays on the board it is played on, by its index in this batch."""
-    batch, other = in_the_middle(), Batch(N)
+def test_restore__ignores_the_board_index_of_a_snapshot() -> None:
+    """A game stays on its board of this batch."""
+    batch, other = running_batch(), Batch(N)
     snapshot = batch.snapshot()
     snapshot["episode_info"]["board"] = 10**6
     other.restore(snapshot)
@@ -582,7 +581,7 @@ def test_the_board_of_a_slot_is_not_believed() -> None:
         ("done", None, "snapshot: done: expected an array, got NoneType"),
     ],
 )
-def test_what_a_learner_adds_to_a_snapshot_is_checked(name: str, value: Any, message: str) -> None:
+def test_single_agent_restore__refuses_wrong_arrays(name: str, value: Any, message: str) -> None:
     games = SingleAgentBatch(N, "random")
     games.reset(seed=0)
     with unchanged(games, ValueError, message):
@@ -592,8 +591,8 @@ def test_what_a_learner_adds_to_a_snapshot_is_checked(name: str, value: Any, mes
 # Coins
 
 
-def test_coins_beyond_what_a_game_can_reach_are_not_kept() -> None:
-    """R4.5: the 63 coins of a seat with six slabs are more than any game gives."""
+def test_coins__stop_at_the_limit() -> None:
+    """R4.5: no game reaches 63 coins with six gold slabs."""
     rich = {"merchant": "C1", "pilgrim": 1, "coins": 63, "gold": 6, "wares": {"kimono": 5}}
     left = ("pilgrim", "artist")
     game = game_at(phase="EFFECT", die="merchant", left=left, mine=rich)
