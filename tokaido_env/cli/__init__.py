@@ -1,1 +1,1 @@
-"""Commands: what `tokaido COMMAND` and `python -m tokaido_env COMMAND` run, each a `main`."""
+"""Commands of `tokaido`: each module has the `main` of the command of its name."""

@@ -80,7 +80,7 @@ def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
 
 
 def add_executor(parser: argparse.ArgumentParser, default: str = _MATCH_EXECUTOR) -> None:
-    """Add `--executor`; `default` says what runs the work without it."""
+    """Add `--executor`, with the text of its default."""
     parser.add_argument(
         "--executor", help=f"where to run the work: {EXECUTORS} (default: {default})"
     )
@@ -237,7 +237,7 @@ def _print_resumed(records: RecordFile) -> None:
 
 
 def print_forfeits(states: Sequence[MatchState]) -> None:
-    """Print for each agent how many games it forfeited, and why it forfeited the first."""
+    """Print the number of forfeits of each agent, and the reason of its first."""
     found: dict[str, list[Forfeit]] = defaultdict(list)
     for state in states:
         for number, forfeit in sorted(state.forfeits.items()):
@@ -254,7 +254,7 @@ def print_forfeits(states: Sequence[MatchState]) -> None:
 def print_stopped(
     stopped: BaseException, states: Sequence[MatchState], records: Path | None
 ) -> int:
-    """Print why matches stopped and how many games are played; return the exit status."""
+    """Print the reason of a stop and the number of played games; return the exit status."""
     interrupted = isinstance(stopped, KeyboardInterrupt)
     played, total = sum(int(s.finished.sum()) for s in states), sum(map(len, states))
     kept = "" if records is None else f" and saved in {records}: the same command resumes"

@@ -68,7 +68,7 @@ from tokaido_env.files import check_outputs
 from tokaido_env.report import tables
 from tokaido_env.report.standings import Standing, standings
 
-MOST_MATCHES = 10  # printed without --all-matches: those of five agents
+MOST_MATCHES = 10  # of five agents; more are printed only with --all-matches
 MOST_NAMED = 4  # agents in the title of a page
 ERROR = 0.05  # error probability of --until-decided
 

@@ -52,14 +52,14 @@ VERSION = 1
 
 def print_ladder(ladder: Ladder, json_file: Path | None, markdown_file: Path | None) -> None:
     """Print the tables of a finished ladder, and write them to the files that are given."""
-    link, seed = ladder.link, ladder.seed
+    model, seed = ladder.link, ladder.seed
     baselines = _rate_baselines(ladder)
     rated = [r for r in ladder.agents if baselines is None or not is_epsilon_baseline(r.agent)]
-    fitted = goodness_of_fit(ladder.matches, model=link)
-    differences = rate_differences(ladder.matches, model=link, seed=seed)
+    fitted = goodness_of_fit(ladder.matches, model=model)
+    differences = rate_differences(ladder.matches, model=model, seed=seed)
     differences = differences.among([rating.agent for rating in rated])
-    title = f"Ladder {ladder.hash}, board {ladder.board}, {tables.scale_of(link, ladder.anchor)}"
-    steps = rate_adjacent(ladder.matches, model=link, seed=seed)
+    title = f"Ladder {ladder.hash}, board {ladder.board}, {tables.scale_of(model, ladder.anchor)}"
+    steps = rate_adjacent(ladder.matches, model=model, seed=seed)
     printed = [
         (tables.steps_table(title, rated, steps), f"All matches: {tables.fit_line(fitted)}"),
         *([] if baselines is None else [baselines.printed]),
@@ -69,7 +69,7 @@ def print_ladder(ladder: Ladder, json_file: Path | None, markdown_file: Path | N
         tables.print_table(table)
         if line:
             print(line)
-    data = {"version": VERSION, "ladder": ladder.hash, "board": ladder.board, "link": link}
+    data = {"version": VERSION, "ladder": ladder.hash, "board": ladder.board, "link": model}
     data |= {"anchor": ladder.anchor, "fit": fitted.to_dict()}
     data |= {"differences": differences.to_dict()}
     data |= {"rungs": None if baselines is None else baselines.data}
@@ -99,11 +99,11 @@ def _rate_baselines(ladder: Ladder) -> _Baselines | None:
     found = epsilon_baselines(ladder)
     if found is None:
         return None
-    (matches, anchor), link, seed = found, ladder.link, ladder.seed
-    ratings = rate_matches(matches, anchor=anchor, model=link, seed=seed)
-    fitted = goodness_of_fit(matches, model=link)
-    title = f"Epsilon baselines, a separate scale: {tables.scale_of(link, anchor)}"
-    table = tables.steps_table(title, ratings, rate_adjacent(matches, model=link, seed=seed))
+    (matches, anchor), model, seed = found, ladder.link, ladder.seed
+    ratings = rate_matches(matches, anchor=anchor, model=model, seed=seed)
+    fitted = goodness_of_fit(matches, model=model)
+    title = f"Epsilon baselines, a separate scale: {tables.scale_of(model, anchor)}"
+    table = tables.steps_table(title, ratings, rate_adjacent(matches, model=model, seed=seed))
     agents = [rating.to_dict() for rating in ratings]
     return _Baselines(
         (table, f"Matches between baselines: {tables.fit_line(fitted)}"),

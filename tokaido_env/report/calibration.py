@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Figures = Mapping[str, Any]
+JsonDict = Mapping[str, Any]
 
 MOST = 60  # characters of a spec in a title
 ALLOWED = 0.02  # bias up to which an agent counts as calibrated, not tuned
@@ -38,7 +38,7 @@ _HEIGHT = 5.2  # inches
 # Tables
 
 
-def rounds_table(result: Figures) -> Table:
+def rounds_table(result: JsonDict) -> Table:
     """Return expected and actual results by group of rounds."""
     title = f"{result['agent']} against itself, seed {result['seed']}, board {result['board']}: "
     title += f"{result['games']:,} games"
@@ -49,7 +49,7 @@ def rounds_table(result: Figures) -> Table:
     )
 
 
-def reliability_table(result: Figures) -> Table:
+def reliability_table(result: JsonDict) -> Table:
     """Return actual results by bins of expected ones."""
     title = f"By expected result; expected calibration error {result['calibration_error']:.4f}"
     headers = ("expected from – to", "positions", "expected", "result", "bias", "95 % interval")
@@ -60,7 +60,7 @@ def reliability_table(result: Figures) -> Table:
     return Table(title, headers, rows)
 
 
-def errors_table(result: Figures) -> Table:
+def errors_table(result: JsonDict) -> Table:
     """Return the errors of the expected results against results and rollouts."""
     rows = [("squared error against results", *_value(result["squared_error"], "mean"))]
     rolled, luck = result["rollouts"], result["luck"]
@@ -78,7 +78,7 @@ def errors_table(result: Figures) -> Table:
     return Table("Errors, of results from −1 to 1", ("", "value", "95 % interval"), rows)
 
 
-def meaning(result: Figures) -> str:
+def meaning(result: JsonDict) -> str:
     """Return a sentence on the groups of rounds in which the agent is calibrated."""
     off = [row for row in result["by_round"] if abs(row["bias"]["mean"]) > ALLOWED]
     who = escape_text(result["agent"], MOST)
@@ -88,23 +88,23 @@ def meaning(result: Figures) -> str:
     return f"{who} has a bias above {ALLOWED} in rounds {where}."
 
 
-def _row(name: str, row: Figures) -> tuple[str, ...]:
+def _row(name: str, row: JsonDict) -> tuple[str, ...]:
     means = [_signed(row[key]["mean"]) for key in ("value", "result")]
     return (name, f"{row['bias']['n']:,}", *means, *_bias(row))
 
 
-def _bias(row: Figures) -> tuple[str, str]:
+def _bias(row: JsonDict) -> tuple[str, str]:
     value, interval = row["bias"]["mean"], row["bias"]["ci95"]
     return _signed(value), "" if interval is None else " – ".join(map(_signed, interval))
 
 
-def _value(estimate: Figures, key: str) -> tuple[str, str]:
+def _value(estimate: JsonDict, key: str) -> tuple[str, str]:
     interval = estimate["ci95"]
     between = "" if interval is None else " – ".join(f"{bound:.3f}" for bound in interval)
     return f"{estimate[key]:.4f}", between
 
 
-def _rounds(row: Figures) -> str:
+def _rounds(row: JsonDict) -> str:
     first, last = row["rounds"]
     return f"{first} and later" if last is None else f"{first} – {last}"
 
@@ -116,13 +116,13 @@ def _signed(value: float, digits: int = 3) -> str:
 # Figures
 
 
-def write_plots(result: Figures, folder: str | Path) -> list[Path]:
+def write_plots(result: JsonDict, folder: str | Path) -> list[Path]:
     """Draw reliability and bias as PNG and SVG; return the files."""
     with drawing():
         return save_figure(_draw(result), Path(folder), "calibration")
 
 
-def _draw(result: Figures) -> Figure:
+def _draw(result: JsonDict) -> Figure:
     title = f"{escape_text(result['agent'], MOST)}: expected and actual results"
     figure = new_figure(_HEIGHT, title, f"{result['games']:,} games")
     left = new_axes(figure, 0.85, 0.95, WIDTH / 2 + 0.25, 0.35)
@@ -134,7 +134,7 @@ def _draw(result: Figures) -> Figure:
     return figure
 
 
-def _draw_reliability(axes: Axes, rows: Sequence[Figures]) -> None:
+def _draw_reliability(axes: Axes, rows: Sequence[JsonDict]) -> None:
     axes.plot([-1, 1], [-1, 1], color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     for row in rows:
         _draw_point(axes, row["value"]["mean"], row["result"])
@@ -145,7 +145,7 @@ def _draw_reliability(axes: Axes, rows: Sequence[Figures]) -> None:
     axes.set_ylabel("mean actual result")
 
 
-def _draw_rounds(axes: Axes, rows: Sequence[Figures]) -> None:
+def _draw_rounds(axes: Axes, rows: Sequence[JsonDict]) -> None:
     axes.axhspan(-ALLOWED, ALLOWED, color=FAINT, alpha=0.4, linewidth=0)
     axes.axhline(0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     for place, row in enumerate(rows):
@@ -156,7 +156,7 @@ def _draw_rounds(axes: Axes, rows: Sequence[Figures]) -> None:
     axes.set_xlabel("round")
 
 
-def _draw_point(axes: Axes, x: float, estimate: Figures) -> None:
+def _draw_point(axes: Axes, x: float, estimate: JsonDict) -> None:
     if estimate["ci95"] is not None:
         axes.plot([x, x], estimate["ci95"], color=PALETTE[0], linewidth=1.5, alpha=0.6)
     axes.plot(x, estimate["mean"], "o", color=PALETTE[0], ms=5)

@@ -8,18 +8,18 @@ from typing import Any
 from tokaido_env.report import tables
 from tokaido_env.report.tables import Table
 
-Figures = dict[str, Any]
+JsonDict = dict[str, Any]
 
 MAIN = ("agent", "regret", "at most", "errors", "blunders")
 _DASH = "–"
 
 
-def title_of(card: Figures) -> str:
+def title_of(card: JsonDict) -> str:
     """Return the title of a regret set from its name, hash and number of positions."""
     return f"{card['name']}, hash {card['hash']}, {card['positions']:,} positions"
 
 
-def main_table(title: str, found: Sequence[Figures]) -> Table:
+def main_table(title: str, found: Sequence[JsonDict]) -> Table:
     """Return the regret of agents, lowest first."""
     timed = any("core_seconds" in one for one in found)
     headers = (*MAIN, "core-seconds") if timed else MAIN
@@ -36,7 +36,7 @@ def main_table(title: str, found: Sequence[Figures]) -> Table:
     return Table(f"{title}: regret per choice, in 1/1000 of a result", headers, rows)
 
 
-def groups_table(key: str, found: Sequence[Figures]) -> Table:
+def groups_table(key: str, found: Sequence[JsonDict]) -> Table:
     """Return the regret of agents by boards, phase or rounds."""
     names = list(found[0][key])
     rows = [
@@ -46,18 +46,18 @@ def groups_table(key: str, found: Sequence[Figures]) -> Table:
     return Table(f"by {key}", ("agent", *names), rows)
 
 
-def differences_table(differences: Sequence[Figures]) -> Table:
+def differences_table(differences: Sequence[JsonDict]) -> Table:
     """Return the paired differences in regret between agents."""
     rows = [(one["a"], one["b"], with_interval(one, sign=True)) for one in differences]
     return Table("paired, in 1/1000 of a result", ("agent", "than", "more"), rows)
 
 
-def in_order(found: Sequence[Figures]) -> list[Figures]:
+def in_order(found: Sequence[JsonDict]) -> list[JsonDict]:
     """Return agents by regret, lowest first."""
     return sorted(found, key=lambda one: float(one["regret"]["mean"]))
 
 
-def with_interval(estimate: Figures, *, sign: bool = False) -> str:
+def with_interval(estimate: JsonDict, *, sign: bool = False) -> str:
     """Return a mean with its interval, in thousandths."""
     form = "+.1f" if sign else ".1f"
     return tables.with_interval(estimate["mean"], estimate["ci95"], form, 1000)

@@ -84,7 +84,7 @@ def has_forfeits(rows: Sequence[Standing]) -> bool:
 
 
 def forfeits_of(match: Match, side: int) -> int:
-    """Return how many games `a` (0) or `b` (1) of a match lost by forfeit."""
+    """Return the number of games that `a` (0) or `b` (1) of a match lost by forfeit."""
     return int(((match.games["forfeit"] > 0) & (match.results == side)).sum())
 
 

@@ -100,9 +100,9 @@ def standings_table(rows: Sequence[Standing], title: str) -> Table:
     return Table(title, tuple(headers), cells, left=1)
 
 
-def relative(link: str, anchor: str) -> str:
-    """Return a sentence that says what ratings from some matches mean."""
-    scale = scale_of(link, anchor)
+def relative(model: str, anchor: str) -> str:
+    """Return a sentence about the meaning of ratings from some matches."""
+    scale = scale_of(model, anchor)
     return f"Elo is relative, from these matches only ({scale}); it is not the ladder's."
 
 
@@ -137,9 +137,9 @@ def ratings_table(ratings: Sequence[Rating], scale: str = "") -> Table:
     return Table(title, ("agent", "Elo", "95 % interval", "games"), rows)
 
 
-def scale_of(link: str, anchor: str) -> str:
+def scale_of(model: str, anchor: str) -> str:
     """Return rating model and anchor in words."""
-    return f"{link}, {anchor} = 0"
+    return f"{model}, {anchor} = 0"
 
 
 def fit_line(fit: GoodnessOfFit) -> str:
