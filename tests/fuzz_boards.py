@@ -12,22 +12,22 @@ import mutants
 import numpy as np
 from fuzz import Cases, allow_refusal, run_command
 from garbage import check
-from positions import (
-    AREAS,
-    COASTAL_TOWNS,
-    ICONS,
-    SHIKOKU,
-    TOWNS,
-    WARES,
-    other_board_data,
-    write_board,
-)
+from positions import SHIKOKU, WARES, other_board_data, write_board
 
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import BOARDS_FOLDER
-from tokaido_env.core.constants import CHARACTERS, MAX_ROUNDS, RING_SIZES, STATIONS
+from tokaido_env.core.constants import (
+    AREAS,
+    CHARACTERS,
+    COASTAL_TOWNS,
+    ICONS,
+    MAX_ROUNDS,
+    RING_SIZES,
+    STATIONS,
+    TOWNS,
+)
 from tokaido_env.core.observation import SCALES
 from tokaido_env.record import load, save
 from tokaido_env.render import ansi, svg

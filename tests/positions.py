@@ -10,13 +10,12 @@ from typing import Any
 
 from tokaido_env import Game
 from tokaido_env.boards.board import BOARDS_FOLDER
+from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, TOWNS
 
 Position = dict[str, Any]
 
 SHIKOKU = BOARDS_FOLDER / "shikoku.toml"
-CHARACTERS = ("pilgrim", "merchant", "artist")
 WARES = {"kimono": 5, "pottery": 6, "doll": 7, "fan": 8}
-ICONS = ("moon", "waterfall", "mountain", "bamboo")
 PAINTINGS = (
     {"moon": 3, "waterfall": 3, "mountain": 2, "bamboo": 2},
     {"moon": 2, "waterfall": 2, "mountain": 3, "bamboo": 3},
@@ -26,9 +25,6 @@ SIDES = {
     "merchant": ("crafty", "robust"),
     "artist": ("proficient", "inspired"),
 }
-COASTAL_TOWNS = tuple(f"C{n}" for n in range(1, 9))
-TOWNS = (*COASTAL_TOWNS, *(f"M{n}" for n in range(1, 5)))
-AREAS = tuple(f"A{n}" for n in range(1, 9))
 TOKENS = (
     *(("kimono", 4), ("kimono", 4), ("pottery", 4), ("pottery", 3)),
     *(("doll", 3), ("doll", 2), ("fan", 2), ("fan", 2)),
@@ -86,11 +82,13 @@ def position(
         "boutiques": {town: list(token) for town, token in zip(COASTAL_TOWNS, TOKENS, strict=True)},
         "bag": {ware: n - sum(p["wares"][ware] for p in players) for ware, n in WARES.items()},
         "hot_spring": None,
-        "waves": {who: {"side": SIDES[who][0], "owner": None} for who in CHARACTERS},
+        "waves": {
+            character: {"side": SIDES[character][0], "owner": None} for character in CHARACTERS
+        },
         "players": players,
     }
-    for who, (side, owner) in (waves or {}).items():
-        default["waves"][who] = {"side": side, "owner": owner}
+    for character, (side, owner) in (waves or {}).items():
+        default["waves"][character] = {"side": side, "owner": owner}
     return default | changes
 
 
@@ -130,7 +128,10 @@ def random_walk(seed: int, steps: int, board: Any = "shikoku") -> Game:
 
 def random_position(rng: random.Random) -> Position:
     """Return a random position at MOVE; many are unlikely: rich, crowded or nearly over."""
-    waves = {who: (rng.choice(SIDES[who]), rng.choice((None, 0, 1))) for who in CHARACTERS}
+    waves = {
+        character: (rng.choice(SIDES[character]), rng.choice((None, 0, 1)))
+        for character in CHARACTERS
+    }
     pieces = [ware for ware in rng.sample(sorted(WARES), 4) for _ in range(WARES[ware])]
     hoarding = rng.random() < 0.5  # full hands of one or two kinds
     if not hoarding:
@@ -146,7 +147,7 @@ def random_position(rng: random.Random) -> Position:
         players = [
             p | {"pilgrim": rng.randrange(28), "merchant": rng.choice(TOWNS)} for p in players
         ]
-    left = [who for who in CHARACTERS if rng.random() < 0.7]
+    left = [character for character in CHARACTERS if rng.random() < 0.7]
     return position(
         dice=(rng.randint(1, 4), rng.randint(1, 3), rng.randint(1, 3)),
         left=left or ["artist"],
@@ -163,7 +164,7 @@ def random_position(rng: random.Random) -> Position:
 def random_phase(given: Position, rng: random.Random) -> Position:
     """Return a position at a random phase, possible or not, with wares drawn from the bag."""
     die = rng.choice(CHARACTERS)
-    left = [who for who in given["dice_left"] if who != die]
+    left = [character for character in given["dice_left"] if character != die]
     phase = rng.choice(["EFFECT", "DRAW", "REVEAL", "DISCARD", "REPEAT"])
     hands = [dict(player["wares"]) for player in given["players"]]
     bag = dict(given["bag"])

@@ -52,7 +52,7 @@ class Board:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         self.name: str = data["name"]
         self.max_rounds: int = data["max_rounds"]
-        self.faces = {who: data["dice"][who]["faces"] for who in CHARACTERS}
+        self.faces = {character: data["dice"][character]["faces"] for character in CHARACTERS}
         self.ring: list[str] = data["ring"]["stations"]
         self.mountains: dict[str, int] = data["mountains"]["numbers"]
         self.icons: dict[str, str] = data["areas"]["icons"]
@@ -215,7 +215,7 @@ class Reference:
             "boutiques": dict.fromkeys(COASTAL),
             "bag": dict(WARES),
             "hot_spring": None,  # R1.5
-            "waves": {who: {"side": None, "owner": None} for who in CHARACTERS},
+            "waves": {character: {"side": None, "owner": None} for character in CHARACTERS},
             "players": [self._start_player(seat) for seat in (0, 1)],
         }
 
@@ -343,7 +343,7 @@ class Reference:
     def _station_effects(self) -> list[str]:
         station = self._station()
         if station == "seashore":
-            return [f"take:{who}" for who in self._takeable_waves()]
+            return [f"take:{character}" for character in self._takeable_waves()]
         if station == "hot spring":  # R5.4
             useful = self.position["hot_spring"] != self._picker()
         elif station in ("temple", "garden"):  # R5.3
@@ -361,9 +361,9 @@ class Reference:
 
     def _takeable_waves(self) -> list[str]:
         """Return the waves on the board or, if there are none, the opponent's (R5.5)."""
-        owners = {who: self.position["waves"][who]["owner"] for who in CHARACTERS}
+        owners = {character: self.position["waves"][character]["owner"] for character in CHARACTERS}
         source = None if None in owners.values() else 1 - self._picker()
-        return [who for who in CHARACTERS if owners[who] == source]
+        return [character for character in CHARACTERS if owners[character] == source]
 
     def _draw_effects(self) -> list[str]:
         number, more = self._draws(with_wave=False), self._draws(with_wave=True)
@@ -442,8 +442,8 @@ class Reference:
             self._gain_coins(price)
         self._end_action()
 
-    def _play_take(self, who: str) -> None:
-        self.position["waves"][who]["owner"] = self._picker()
+    def _play_take(self, character: str) -> None:
+        self.position["waves"][character]["owner"] = self._picker()
         if not self._ask_discard(1 - self._picker()):  # R7.4
             self._end_action()
 
@@ -549,9 +549,9 @@ class Reference:
                 left = Counter(self.board.tokens)
                 left.subtract((token[0], token[1]) for token in boutiques.values() if token)
                 return weighted([(f"boutique:{town}={w}/{p}", n) for (w, p), n in left.items()])
-        for who in CHARACTERS:
-            if self.position["waves"][who]["side"] is None:  # R1.4
-                return weighted([(f"side:{who}={side}", 1) for side in SIDES[who]])
+        for character in CHARACTERS:
+            if self.position["waves"][character]["side"] is None:  # R1.4
+                return weighted([(f"side:{character}={side}", 1) for side in SIDES[character]])
         raise ValueError("SETUP with nothing left to draw")
 
     def _play_boutique(self, rest: str) -> None:
@@ -560,9 +560,9 @@ class Reference:
         self.position["boutiques"][town] = [ware, int(price)]
 
     def _play_side(self, rest: str) -> None:
-        who, _, side = rest.partition("=")
-        self.position["waves"][who]["side"] = side
-        if who == CHARACTERS[-1]:
+        character, _, side = rest.partition("=")
+        self.position["waves"][character]["side"] = side
+        if character == CHARACTERS[-1]:
             self.position["phase"] = "ROLL"
 
     def _play_roll(self, rest: str) -> None:

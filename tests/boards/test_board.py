@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from positions import (
-    COASTAL_TOWNS,
-    DROP,
-    SHIKOKU,
-    changed,
-    other_board_data,
-    shikoku_data,
-    write_board,
-)
+from positions import DROP, SHIKOKU, changed, other_board_data, shikoku_data, write_board
 
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.boards.reader import BoardNameWarning
-from tokaido_env.core.constants import AREAS, TOWNS
+from tokaido_env.core.constants import AREAS, COASTAL_TOWNS, TOWNS
 from tokaido_env.core.state import BOARD
 
 # The neighbours of each area, from RULES.md.

@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import reference
-from positions import AREAS, COASTAL_TOWNS, ICONS, TOWNS, WARES, other_board_data, write_board
+from positions import WARES, other_board_data, write_board
 
 from tokaido_env import Board
 from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards
+from tokaido_env.core.constants import AREAS, COASTAL_TOWNS, ICONS, TOWNS
 from tokaido_env.core.state import BOARD
 
 STATIONS = ["", "temple", "garden", "hot spring", "seashore"]

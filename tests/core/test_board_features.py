@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from positions import (
-    AREAS,
-    COASTAL_TOWNS,
-    ICONS,
-    TOWNS,
-    other_board_data,
-    shikoku_data,
-    write_board,
-)
+from positions import other_board_data, shikoku_data, write_board
 
 from tokaido_env import Board
 from tokaido_env.boards.board import built_in_boards
@@ -28,7 +20,7 @@ from tokaido_env.core.board_features import (
     N_BOARD_FEATURES,
     board_blocks,
 )
-from tokaido_env.core.constants import CHARACTERS, STATIONS
+from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, STATIONS, TOWNS
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.state import BOARD
 
@@ -70,7 +62,7 @@ def test_board_blocks__can_be_decoded(boards: list[Board]) -> None:
         assert tuple(values["mountain_numbers"]) == board.mountain_numbers
         assert tuple(picks(values["area_icons"], ICONS)) == board.area_icons
         for seat, start in enumerate(board.starts):
-            space, town, area = (values[f"start_{who}"][seat] for who in CHARACTERS)
+            space, town, area = (values[f"start_{character}"][seat] for character in CHARACTERS)
             assert (space, TOWNS[town], AREAS[area]) == start
         assert tokens(values) == sorted(board.boutiques)
         for name in ("commerce", "culture"):

@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from positions import (
-    AREAS,
-    COASTAL_TOWNS,
-    ICONS,
-    TOWNS,
-    other_board_data,
-    random_position,
-    random_walk,
-    write_board,
-)
+from positions import other_board_data, random_position, random_walk, write_board
 
 from tokaido_env import ACTIONS, Board, Game
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.board_features import BOARD_FEATURES, board_blocks
-from tokaido_env.core.constants import CHARACTERS, STATIONS, WARES
+from tokaido_env.core.constants import (
+    AREAS,
+    CHARACTERS,
+    COASTAL_TOWNS,
+    ICONS,
+    STATIONS,
+    TOWNS,
+    WARES,
+)
 from tokaido_env.core.entities import (
     ACTION_ENTITY,
     ENTITY_FEATURES,
@@ -179,11 +178,11 @@ def test_encode_entities__places_the_boutiques(games: list[Game]) -> None:
         seen = Entities(game, 0)
         wares = one_hots(seen.numbers("towns", "boutique_ware"), WARES)
         prices = seen.numbers("towns", "boutique_price")
-        shown = {
+        tokens = {
             town: [ware, price] for town, ware, price in zip(TOWNS, wares, prices, strict=True)
         }
         expected = {town: token or [None, 0] for town, token in game.to_dict()["boutiques"].items()}
-        assert shown == expected | {town: [None, 0] for town in TOWNS[8:]}
+        assert tokens == expected | {town: [None, 0] for town in TOWNS[8:]}
 
 
 def test_encode_entities__marks_the_arrival_of_the_movers_pilgrim(games: list[Game]) -> None:

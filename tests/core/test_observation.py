@@ -8,12 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from positions import (
-    AREAS,
-    CHARACTERS,
-    COASTAL_TOWNS,
-    ICONS,
     SIDES,
-    TOWNS,
     WARES,
     Position,
     game_at,
@@ -28,6 +23,7 @@ from positions import (
 from tokaido_env import Batch, Board, Game
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import unpack_mask
+from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, TOWNS
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import FEATURES, N_FEATURES, SCALES, Feature, encode_game
 from tokaido_env.core.state import Phase
@@ -105,7 +101,7 @@ class Decoder:
             "lead": self.seat_of("leads"),
             "round": self.number("round"),
             "dice": dict(zip(CHARACTERS, dice, strict=True)) if any(dice) else None,
-            "dice_left": [who for who, is_left in left if is_left],
+            "dice_left": [character for character, is_left in left if is_left],
             "die": self.pick("die", CHARACTERS),
             "origin": self.pick("origin", AREAS),
             "pending": self.number("pending"),
@@ -114,7 +110,7 @@ class Decoder:
             "boutiques": {town: self.token(i) for i, town in enumerate(COASTAL_TOWNS)},
             "bag": self.counts("bag", WARES),
             "hot_spring": self.seat_of("hot_spring"),
-            "waves": {who: self.wave(i, who) for i, who in enumerate(CHARACTERS)},
+            "waves": {character: self.wave(i, character) for i, character in enumerate(CHARACTERS)},
             "players": [self.player("my" if s == self.seat else "their") for s in (0, 1)],
         }
 
@@ -124,10 +120,10 @@ class Decoder:
         assert (ware is None) == (price == 0)
         return ware and [ware, price]
 
-    def wave(self, i: int, who: str) -> dict[str, Any]:
+    def wave(self, i: int, character: str) -> dict[str, Any]:
         part = slice(2 * i, 2 * i + 2)
         return {
-            "side": self.pick("wave_side", SIDES[who], part),
+            "side": self.pick("wave_side", SIDES[character], part),
             "owner": self.seat_of("wave_owner", part),
         }
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from positions import (
-    ICONS,
     SHIKOKU,
     SIDES,
     WARES,
@@ -30,6 +29,7 @@ from reference import Reference
 
 from tokaido_env import Board, Game
 from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.constants import ICONS
 from tokaido_env.core.jit import INTERPRETED, entry
 from tokaido_env.core.rules import apply, apply_outcome, is_chance, legal
 
@@ -40,7 +40,7 @@ ENDS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
 # Not `artist:stay`, which no board with dice up to 6 needs (see test_rules.py).
 REACHED = {
     *LABELS,
-    *(f"side:{who}={side}" for who, sides in SIDES.items() for side in sides),
+    *(f"side:{character}={side}" for character, sides in SIDES.items() for side in sides),
     *("pilgrim:wave=tranquil", "pilgrim:wave=hasty", "gift on the way"),
     *("return of a ware by the opponent", "hot spring taken again"),
     *(f"end by {key}" for key in (*ENDS, "cap")),

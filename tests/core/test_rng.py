@@ -162,13 +162,13 @@ def test_sample__draws_the_same_wares_after_other_draws() -> None:
     """The wares come from the same numbers at once or after a visit and a painting."""
     start = position(dice=(1, 1, 1))
     for seed in range(20):
-        early = Game.from_dict(start, seed=seed)
-        late = early.copy(luck="same")
+        earlier = Game.from_dict(start, seed=seed)
+        later = earlier.copy(luck="same")
         for move in ("merchant:M2", "draw"):
-            early.play(move)
+            earlier.play(move)
         for move in ("artist:A1", "paint", "pilgrim", "visit", "merchant:M2", "draw"):
-            late.play(move)
-        wares = [game.to_dict()["players"][0]["wares"] for game in (early, late)]
+            later.play(move)
+        wares = [game.to_dict()["players"][0]["wares"] for game in (earlier, later)]
         assert wares[0] == wares[1]
 
 

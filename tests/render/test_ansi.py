@@ -13,19 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from positions import (
-    AREAS,
-    COASTAL_TOWNS,
-    TOWNS,
-    Position,
-    changed,
-    other_board_data,
-    position,
-    random_walk,
-    write_board,
-)
+from positions import Position, changed, other_board_data, position, random_walk, write_board
 
 from tokaido_env import Board, Game
+from tokaido_env.core.constants import AREAS, COASTAL_TOWNS, TOWNS
 from tokaido_env.core.state import Phase
 from tokaido_env.render.ansi import HEIGHT, WIDTH, draw
 from tokaido_env.render.ansi_map import terminal_map_of

@@ -78,12 +78,12 @@ def describe_array(array: npt.NDArray[Any]) -> str:
 
 def join_limited(errors: Iterable[str], count: int, noun: str, max_chars: int = 450) -> str:
     """Join the first of `count` errors, at least one; then say how many `noun` are left out."""
-    joined = ""
+    text = ""
     for n, error in enumerate(errors):
-        if joined and len(joined) + len(error) > max_chars:
-            return f"{joined}; and {count - n} more {noun}"
-        joined += f"; {error}" if joined else error
-    return joined
+        if text and len(text) + len(error) > max_chars:
+            return f"{text}; and {count - n} more {noun}"
+        text += f"; {error}" if text else error
+    return text
 
 
 def repr_short(value: object, max_chars: int = MAX_VALUE_CHARS) -> str:

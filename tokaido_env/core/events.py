@@ -105,16 +105,16 @@ def illegal_move_message(
         move: an action or outcome by id or label, or any other object.
     """
     phase, number = Phase(states["phase"][i]), as_integer(move)
-    shown = repr_short(move if number is None else number, _MAX_MOVE_CHARS)
+    text = repr_short(move if number is None else number, _MAX_MOVE_CHARS)
     if phase == OVER:
-        return f"illegal action {shown}: the game is over"
+        return f"illegal action {text}: the game is over"
     actions = actions_of(legal_mask(boards, states, i))
     if actions:
         if number is not None and 0 <= number < len(LABELS):
-            shown += f" ({LABELS[number]})"
+            text += f" ({LABELS[number]})"
         legal = ", ".join(f"{LABELS[action]} ({action})" for action in actions)
         return (
-            f"illegal action {shown}: legal are {legal} for player {states['player'][i]} "
+            f"illegal action {text}: legal are {legal} for player {states['player'][i]} "
             f"at {phase.name}"
         )
     weights = np.zeros(MAX_OUTCOMES, np.int64)
@@ -122,4 +122,4 @@ def illegal_move_message(
     possible = np.flatnonzero(weights).tolist()
     labels = [f"{outcome_label(kinds, phase, step, k)} ({k})" for k in possible[:_MAX_LISTED]]
     listed = ", ".join(labels + ["…"] * (len(possible) > _MAX_LISTED))
-    return f"no outcome {shown} at {phase.name}: possible are {listed}"
+    return f"no outcome {text} at {phase.name}: possible are {listed}"

@@ -327,7 +327,7 @@ def _at_terminal() -> bool:
 
 # Fingerprints of entries
 
-# Settings of Numba that change what it compiles.
+# Settings of Numba that change the compiled code.
 _NUMBA_SETTINGS = (
     *("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "DEBUG_ARRAY_OPT", "ENABLE_AVX"),
     *("LOOP_VECTORIZE", "SLP_VECTORIZE", "DISABLE_INTEL_SVML", "ERROR_MODEL"),

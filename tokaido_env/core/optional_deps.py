@@ -14,19 +14,19 @@ class ExtraError(ModuleNotFoundError):
     """A package of an extra is not installed; the message gives the command to install it."""
 
 
-def extra_error(what: str, module: str | None, extra: str) -> ExtraError:
+def extra_error(subject: str, module: str | None, extra: str) -> ExtraError:
     """Return the error for a package that is not installed.
 
     Args:
-        what: subject and verb of the message, such as "figures need".
+        subject: first words of the message, such as "figures need".
         module: the import name of the package; None if unknown.
         extra: the extra of this project that contains it.
     """
     name = extra if module is None else module.partition(".")[0]
-    return ExtraError(f"{what} {name}: {install_command(extra)}", name=module)
+    return ExtraError(f"{subject} {name}: {install_command(extra)}", name=module)
 
 
-def require_extra(what: str, extra: str, *modules: str) -> None:
+def require_extra(subject: str, extra: str, *modules: str) -> None:
     """Check that packages are installed, without importing them.
 
     Raises:
@@ -34,7 +34,7 @@ def require_extra(what: str, extra: str, *modules: str) -> None:
     """
     for module in modules:
         if find_spec(module) is None:
-            raise extra_error(what, module, extra)
+            raise extra_error(subject, module, extra)
 
 
 def install_command(extra: str) -> str:

@@ -29,7 +29,7 @@ MAX_COINS = 63  # further coins are lost
 MAX_PENDING = 10
 
 NO_PLAYER = -1  # no player decides, or none owns a tile or token
-UNSET = -1  # no die in hand, no origin, or a boutique or wave side not drawn yet
+UNSET = -1  # no selected die, no origin, or a boutique or wave side not drawn yet
 
 
 class Phase(IntEnum):
