@@ -1,6 +1,6 @@
-"""A match and expert iteration on a Ray cluster of three nodes, while workers die.
+"""A match and expert iteration on a Ray cluster of three nodes, while workers and nodes are lost.
 
-Prints what `test_cluster.py` compares, as JSON. A process of its own: Ray's state is global.
+Prints the outcome for `test_ray_executor.py` as JSON. A separate process: Ray's state is global.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ from tokaido_env.arena.tournament import MatchState, games_as_completed, play_ma
 from tokaido_env.learn.run import begin, train
 from tokaido_env.learn.settings import AlphaZeroSettings
 
-NO_CLUSTER = "no cluster could be begun on this machine"
+NO_CLUSTER = "no cluster could be started on this machine"
 GAMES = 48
-SMALL = {"num_cpus": 1, "object_store_memory": 100_000_000}
+SMALL_NODE = {"num_cpus": 1, "object_store_memory": 100_000_000}
 
 
-def match(executor: Executor, after: Callable[[int], None] = lambda games: None) -> str:
+def match_hash(executor: Executor, after: Callable[[int], None] = lambda games: None) -> str:
     """Play a match; return the hash of its games."""
     a, b = make("python:outsiders:Dice"), make("heuristic")
     match_state, done = MatchState(a.spec, b.spec, GAMES, 3, "shikoku"), 0
@@ -39,8 +39,8 @@ def match(executor: Executor, after: Callable[[int], None] = lambda games: None)
     return hashlib.sha256(match_state.games.tobytes() + match_state.actions.tobytes()).hexdigest()
 
 
-def course(executor: Executor) -> str:
-    """Go through two rounds of expert iteration; return the hash of all that they leave."""
+def training_hash(executor: Executor) -> str:
+    """Train for two rounds of expert iteration; return the hash of shards and policies."""
     settings = AlphaZeroSettings(
         **{"rounds": 2, "shards": 4, "games": 4, "first_sims": 3, "sims": 3, "width": 16},
         **{"minibatch_size": 256, "promotion_games": 8},
@@ -50,80 +50,80 @@ def course(executor: Executor) -> str:
         begin(run, settings)
         assert train(run, executor=executor)
         files = sorted(path for name in ("shards", "policies") for path in (run / name).rglob("*"))
-        told = [path.name.encode() + path.read_bytes() for path in (*files, run / "last")]
-        assert len(told) > 10
-        return hashlib.sha256(b"".join(told)).hexdigest()
+        parts = [path.name.encode() + path.read_bytes() for path in (*files, run / "last")]
+        assert len(parts) > 10
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def kill_a_worker() -> int:
-    """Kill a process that runs a task; return how many were found."""
-    found = 0
+    """Kill one process that runs a task; return how many were killed."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes()
         except OSError:
             continue
         if words.startswith(b"ray::_run"):
-            found += 1
             os.kill(int(path.parent.name), signal.SIGKILL)
-            break
-    return found
+            return 1
+    return 0
 
 
-def refused(executor: Executor, stop: Callable[[Executor], None]) -> str:
-    """Return the error that something ends with."""
+def error_of(call: Callable[[Executor], None], executor: Executor) -> str:
+    """Return the error of a call with an executor."""
     try:
-        stop(executor)
+        call(executor)
     except (AgentFailed, ClusterError) as error:
         return f"{type(error).__name__}: {error}"
     return ""
 
 
-def other_rules(executor: Executor) -> None:
-    """Play on nodes whose rules are others than here."""
-    here = module.RULES_VERSION
+def play_with_other_rules(executor: Executor) -> None:
+    """Play on nodes of another version of the rules than this process."""
+    version = module.RULES_VERSION
     try:
-        module.RULES_VERSION = here + 1
+        module.RULES_VERSION = version + 1
         play_match(make("greedy"), make("random"), 2, 0, executor=executor)
     finally:
-        module.RULES_VERSION = here
+        module.RULES_VERSION = version
 
 
-def ends_its_process(executor: Executor) -> None:
-    """Play with an agent that ends whatever plays it."""
+def play_with_exits(executor: Executor) -> None:
+    """Play with an agent that ends its worker."""
     play_match(make("python:outsiders:DiesAtOnce"), make("random"), 2, 0, executor=executor)
 
 
 def main() -> None:
-    """Play here, then on the cluster."""
-    told: dict[str, Any] = {"here": [match(SerialExecutor()), course(SerialExecutor())]}
+    """Play in this process, then on the cluster."""
+    serial = SerialExecutor()
+    outcome: dict[str, Any] = {"serial": [match_hash(serial), training_hash(serial)]}
     module.RETRIES = 2
     try:
-        machines = Cluster(
-            initialize_head=True, head_node_args=SMALL | {"include_dashboard": False}
+        cluster = Cluster(
+            initialize_head=True, head_node_args=SMALL_NODE | {"include_dashboard": False}
         )
-        nodes = [machines.add_node(**SMALL) for _ in range(2)]
+        nodes = [cluster.add_node(**SMALL_NODE) for _ in range(2)]
     except Exception as error:
         sys.exit(f"{NO_CLUSTER}: {type(error).__name__}: {error}")
-    lost: list[str] = []
+    changes: list[str] = []
 
-    def chaos(games: int) -> None:
-        if not lost and games >= GAMES // 8:
-            lost.append(f"{kill_a_worker()} worker")
-        elif len(lost) == 1 and games >= GAMES // 4:
-            machines.remove_node(nodes[1], allow_graceful=False)
-            lost.append("a node")
-        elif len(lost) == 2 and games >= GAMES // 2:
-            machines.add_node(**SMALL)
-            lost.append("one is added")
+    def change_nodes(games: int) -> None:
+        if not changes and games >= GAMES // 8:
+            changes.append(f"{kill_a_worker()} worker killed")
+        elif len(changes) == 1 and games >= GAMES // 4:
+            cluster.remove_node(nodes[1], allow_graceful=False)
+            changes.append("a node removed")
+        elif len(changes) == 2 and games >= GAMES // 2:
+            cluster.add_node(**SMALL_NODE)
+            changes.append("a node added")
 
-    with open_executor(f"ray:{machines.address}") as executor:
-        told["workers"] = executor.workers
-        told["cluster"] = [match(executor, chaos), course(executor)]
-        told["refused"] = [refused(executor, stop) for stop in (other_rules, ends_its_process)]
-    told["lost"] = lost
-    machines.shutdown()
-    json.dump(told, sys.stdout)
+    with open_executor(f"ray:{cluster.address}") as executor:
+        outcome["workers"] = executor.workers
+        outcome["cluster"] = [match_hash(executor, change_nodes), training_hash(executor)]
+        calls = (play_with_other_rules, play_with_exits)
+        outcome["errors"] = [error_of(call, executor) for call in calls]
+    outcome["changes"] = changes
+    cluster.shutdown()
+    json.dump(outcome, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import mutants
 import numpy as np
 import spoil
 from fuzz import Cases, allow_refusal, run_command
-from matches import finished
+from matches import finished_games
 from networks import decisions, random_policy
 from regrets import drawn_sums, small_set, truth_of
 from valid_files import GOLDEN, generalisation, with_hash
@@ -292,7 +292,7 @@ class Suites(Cases):
         records = RecordFile(self.records, match_states)
         for match_state in match_states:
             play_remaining(match_state, make("greedy"), make(match_state.b))
-            records.append(match_state, finished(match_state))
+            records.append(match_state, finished_games(match_state))
         self.games = self.records.read_bytes()
         entry = suites.RecordsEntry.of(self.records, 24)
         self.valid = Submission.of(suite.result(match_states), entry).to_dict()

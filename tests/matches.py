@@ -1,4 +1,4 @@
-"""Games played alone, and results by chance; games of a match, recorded and handed over again."""
+"""Played matches, single games to compare with, and random results of known mean."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,21 +9,46 @@ import numpy.typing as npt
 from tokaido_env import Game
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena.game_runner import FinishedGames, Numbers, pad_columns
-from tokaido_env.arena.match import Match
+from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
 from tokaido_env.core.rng import agent_keys
 from tokaido_env.trajectory import replay_chunks
 
+Floats = npt.NDArray[np.float64]
+
+
+def played_match(a: str, b: str, games: int, seed: int, board: Any = "shikoku") -> MatchState:
+    """Play a match whole."""
+    match_state = MatchState(a, b, games, seed, board)
+    play_remaining(match_state, make(a), make(b))
+    return match_state
+
+
+def match_with_luck(a: str, b: str, games: int, seed: int) -> Match:
+    """Play a match and compute the luck of its games."""
+    match_state = MatchState(a, b, games, seed, "shikoku")
+    match_state.with_luck = True
+    play_remaining(match_state, make(a), make(b))
+    return match_state.to_match()
+
+
+def match_of_results(results: Floats, first_seed: int = 0, a: str = "x", b: str = "y") -> Match:
+    """Return a match of the given results of `a`, (pairs, 2), with consecutive seeds."""
+    games = np.zeros(results.shape, GAME)
+    games["result"] = results
+    games["seed"] = np.arange(len(results))[:, None] + first_seed
+    return Match(a, b, games, np.zeros((*results.shape, 0), np.int8))
+
 
 def play_recorded(records: RecordFile, match_state: MatchState, a: Agent, b: Agent) -> None:
-    """Play a match, every game recorded as it finishes."""
-    for some in games_as_completed(match_state, a, b):
-        records.append(match_state, some)
+    """Play a match and record every game when it has finished."""
+    for finished in games_as_completed(match_state, a, b):
+        records.append(match_state, finished)
 
 
-def finished(match_state: MatchState, numbers: Numbers | None = None) -> FinishedGames:
-    """Games of a match_state as they came when they were played, with their events."""
+def finished_games(match_state: MatchState, numbers: Numbers | None = None) -> FinishedGames:
+    """Return finished games of a match as an executor yields them, with their events."""
     numbers = np.arange(len(match_state)) if numbers is None else numbers
     games, actions = match_state.games[numbers], match_state.actions[numbers]
     events = np.full((len(numbers), 0), -1, np.int16)
@@ -35,21 +60,13 @@ def finished(match_state: MatchState, numbers: Numbers | None = None) -> Finishe
     return FinishedGames(numbers, games, actions, events, forfeits)
 
 
-def lucky(a: str, b: str, games: int, seed: int) -> Match:
-    """A match with the luck of its games counted."""
-    match_state = MatchState(a, b, games, seed, "shikoku")
-    match_state.with_luck = True
-    play_remaining(match_state, make(a), make(b))
-    return match_state.to_match()
+def same_games(one: MatchState, other: MatchState) -> bool:
+    """Return whether two matches have the same games and actions."""
+    return bool((one.games == other.games).all()) and one.actions.tolist() == other.actions.tolist()
 
 
-def same(one: MatchState, other: MatchState) -> bool:
-    games = bool((one.games == other.games).all())
-    return games and one.actions.tolist() == other.actions.tolist()
-
-
-def played_alone(agents: tuple[Agent, Agent], seed: int, board: Any = "shikoku") -> Game:
-    """A game played with `Game`, agents by seat, with the keys that a match gives them."""
+def play_single_game(agents: tuple[Agent, Agent], seed: int, board: Any = "shikoku") -> Game:
+    """Play a game with `Game`: agents by seat, with the keys that a match gives them."""
     game, decisions = Game(board=board, seed=seed), 0
     key = np.empty(1, np.uint64)
     while not game.is_over:
@@ -61,24 +78,25 @@ def played_alone(agents: tuple[Agent, Agent], seed: int, board: Any = "shikoku")
     return game
 
 
-# Kinds of luck: results (pairs, 2) whose mean is p
+# Distributions of results, (pairs, 2), of mean p
 
-Floats = npt.NDArray[np.float64]
-Kind = Callable[[np.random.Generator, int, float], Floats]
+ResultModel = Callable[[np.random.Generator, int, float], Floats]
 
 
 def independent(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    """Draw independent wins and losses."""
     return (rng.random((pairs, 2)) < p).astype(float)
 
 
 def with_draws(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    """Draw independent results, some of them draws."""
     shared = rng.random((pairs, 2)) < min(p, 1 - p)
     rest = max(p, 1 - p)
     return np.where(shared, 0.5, rng.random((pairs, 2)) < (p - (1 - rest) / 2) / rest)
 
 
 def decided_by_luck(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    """In some pairs the better dice win for whoever holds them."""
+    """Draw pairs in some of which the better dice win in either seat."""
     split = min(p, 1 - p)
     first = rng.integers(0, 2, (pairs, 1))
     rest = rng.random((pairs, 2)) < (p - split / 2) / (1 - split)
@@ -86,8 +104,8 @@ def decided_by_luck(rng: np.random.Generator, pairs: int, p: float) -> Floats:
 
 
 def decided_by_skill(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    """Both games of a pair go to the same agent."""
+    """Draw pairs in which one agent wins both games."""
     return np.repeat(rng.random((pairs, 1)) < p, 2, axis=1).astype(float)
 
 
-KINDS = (independent, with_draws, decided_by_luck, decided_by_skill)
+RESULT_MODELS = (independent, with_draws, decided_by_luck, decided_by_skill)

@@ -1,4 +1,4 @@
-"""Ladders: whole, resumable, checked when read; and an agent placed on one, repeatably."""
+"""Tests of arena/ladder.py: the file, its checks, resuming, and ladders on pools."""
 
 import hashlib
 import json
@@ -6,82 +6,43 @@ from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
-import numpy as np
 import pytest
 from positions import shikoku_data, write_board
+from simulated_matches import SLOW, STRENGTHS, SimulatedMatches, make_simulated_ladder
 
 from tokaido_env import SeedError
+from tokaido_env.agents import make
 from tokaido_env.arena.ladder import (
+    FAMILY_LADDER,
+    LADDER,
     Ladder,
     LadderError,
     LadderMatch,
+    content_hash,
     epsilon_baselines,
     is_epsilon_baseline,
+    ladder_for,
     ladder_schedule,
     make_ladder,
 )
-from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.placement import games_against, games_between, rate_on_ladder
-from tokaido_env.arena.ratings import expected_score, goodness_of_fit, rate_against, rate_matches
+from tokaido_env.arena.match import Match
+from tokaido_env.arena.placement import rate_on_ladder
+from tokaido_env.arena.ratings import goodness_of_fit, rate_matches
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board import Board
-from tokaido_env.core.arguments import check_seed
+from tokaido_env.boards.board_pool import BoardPool
 
 BOARD = Board.load()
-SLOW = "mcts:sims=4000"
-STRENGTHS = {
-    "random": 0.0,
-    "greedy": 300.0,
-    "policy:a": 420.0,
-    "mcts:sims=400": 500.0,
-    SLOW: 600.0,
-    "mcts:sims=10000": 620.0,
-}
-COMMITTED = sorted((Path(__file__).parents[2] / "tokaido_env" / "arena").glob("ladder*.json"))
+THREE = ["random", "greedy", SLOW]
+FAMILY = "family:test/5"
 
-
-class Table:
-    """Plays matches as agents of known strengths would, and notes them."""
-
-    def __init__(self, strengths: dict[str, float] = STRENGTHS, stop_after: int = 1000) -> None:
-        self.strengths = strengths
-        self.stop_after = stop_after
-        self.played: list[tuple[str, str, int, int]] = []
-
-    def play(self, a: str, b: str, games: int, seed: int) -> Match:
-        if len(self.played) == self.stop_after:
-            raise KeyboardInterrupt
-        self.played.append((a, b, games, seed))
-        first, second = sorted((a, b))
-        rng = np.random.default_rng([crc32(f"{first} {second}".encode()), seed])
-        p = expected_score(self.strengths[first] - self.strengths[second])
-        results = (rng.random((games // 2, 2)) < p).astype(float)
-        data = np.zeros((games // 2, 2), GAME)
-        data["seed"] = np.arange(games // 2)[:, None] + seed
-        data["result"] = results if a == first else 1 - results[:, ::-1]
-        return Match(a, b, data, np.zeros((games // 2, 2, 0), np.int8))
-
-
-def sixty(a: str, b: str) -> int:
-    return 60
-
-
-def made(
-    path: Path,
-    agents: list[str] | None = None,
-    games_of: Callable[[str, str], int] = sixty,
-    seed: int = 0,
-    table: Table | None = None,
-    **model: Any,
-) -> Ladder:
-    play = (table or Table()).play
-    return make_ladder(agents or list(STRENGTHS), games_of, seed, BOARD, play, path, **model)
+Change = Callable[[dict[str, Any]], Any]
 
 
 @pytest.fixture(scope="module")
 def ladder(tmp_path_factory: pytest.TempPathFactory) -> Ladder:
-    return made(tmp_path_factory.mktemp("ladder") / "ladder.json")
+    return make_simulated_ladder(tmp_path_factory.mktemp("ladder") / "ladder.json")
 
 
 @pytest.fixture
@@ -92,27 +53,23 @@ def path(tmp_path: Path) -> Path:
 # The file
 
 
-def test_a_ladder_is_its_matches_rated_together(ladder: Ladder) -> None:
+def test_make_ladder__rates_all_matches_together(ladder: Ladder) -> None:
     assert [(m.a, m.b) for m in ladder.matches] == list(combinations(STRENGTHS, 2))
     assert all(m.games == 60 for m in ladder.matches)
     rated = rate_matches(ladder.matches, seed=ladder.seed)
     assert [r.to_dict() for r in ladder.agents] == [r.to_dict() for r in rated]
     assert (ladder.anchor, ladder.link) == ("mcts:sims=400", "probit")
-    assert ladder.fit is not None
-    assert ladder.fit.to_dict() == goodness_of_fit(ladder.matches).to_dict()
+    assert ladder.fit == goodness_of_fit(ladder.matches).rounded()
 
 
-def test_a_match_keeps_score_and_interval_of_its_games() -> None:
-    match = Table().play("greedy", "policy:a", 100, 0)
-    kept = LadderMatch.of(match.a, match.b, 7, match.pentanomial.tolist()).to_dict()
-    told = match.to_dict()
-    assert {key: kept[key] for key in ("a", "b", "score", "ci95")} == {
-        key: told[key] for key in ("a", "b", "score", "ci95")
-    }
-    assert sum(kept["pairs"]) == 50
+def test_ladder_match__has_the_score_and_interval_of_its_games() -> None:
+    match = SimulatedMatches().play("greedy", "policy:a", 100, 0)
+    stored = LadderMatch.of(match.a, match.b, 7, match.pentanomial.tolist()).to_dict()
+    assert sum(stored["pairs"]) == 50
+    assert stored.items() >= {key: match.to_dict()[key] for key in ("a", "score", "ci95")}.items()
 
 
-def test_what_is_loaded_is_what_was_saved(ladder: Ladder, path: Path) -> None:
+def test_ladder__loads_what_it_saves_with_a_hash_of_the_content(ladder: Ladder, path: Path) -> None:
     ladder.save(path)
     assert Ladder.load(path, named=STRENGTHS) == ladder
     assert Ladder.load(path, BOARD, STRENGTHS) == ladder
@@ -123,61 +80,51 @@ def test_what_is_loaded_is_what_was_saved(ladder: Ladder, path: Path) -> None:
     assert data["board_hash"] == BOARD.hash
 
 
-@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
-def test_committed_ladders_follow_from_their_matches(path: Path) -> None:
+@pytest.mark.parametrize("path", [LADDER, FAMILY_LADDER], ids=lambda path: path.name)
+def test_shipped_ladders__follow_from_their_matches(path: Path) -> None:
     ladder = Ladder.load(path)
-    model = {"model": ladder.link, "anchor": ladder.anchor}
-    rated = rate_matches(ladder.matches, **model, seed=ladder.seed)
+    options = {"model": ladder.link, "anchor": ladder.anchor}
+    rated = rate_matches(ladder.matches, **options, seed=ladder.seed)
     assert [r.agent for r in rated] == [r.agent for r in ladder.agents]
     for ours, theirs in zip(rated, ladder.agents, strict=True):
         assert ours.games == theirs.games
         assert [ours.elo, *ours.ci95] == pytest.approx([theirs.elo, *theirs.ci95], abs=0.02)
 
 
-def test_the_same_games_are_rated_by_another_link_without_being_played(path: Path) -> None:
-    logistic, table = made(path, model="logistic", anchor="random"), Table()
-    again = made(path, table=table)
-    assert not table.played
-    assert (logistic.link, logistic.anchor, again.link) == ("logistic", "random", "probit")
-    assert again.matches == logistic.matches
-    assert again.hash != logistic.hash
-    assert made(path, model="logistic", anchor="random") == logistic
+def test_family_ladder__is_on_the_boards_of_the_validation_split() -> None:
+    for board in ("shikoku", "shikoku_ring"):
+        assert ladder_for(BoardPool.load(board)) == LADDER
+    for spec in ("family:7", "family:train/1000", "family:valid"):
+        assert ladder_for(BoardPool.load(spec)) == FAMILY_LADDER
+    ladder = Ladder.load(FAMILY_LADDER, "family:train/10")
+    assert (ladder.board, ladder.pool.name, len(ladder.pool)) == ("family:valid",) * 2 + (100,)
+    assert {"random", "greedy", "heuristic", "mcts:sims=400", "champion"} <= {
+        rating.agent for rating in ladder.agents
+    }
+    assert ladder == Ladder.load(FAMILY_LADDER)
 
 
-def test_agents_that_err_at_random_have_a_scale_of_their_own(ladder: Ladder) -> None:
-    found = epsilon_baselines(Ladder.load(COMMITTED[-1]))
+def test_epsilon_baselines__have_a_separate_scale(ladder: Ladder) -> None:
+    found = epsilon_baselines(Ladder.load(LADDER))
     assert found is not None
     matches, anchor = found
-    rungs = {"random", *(f"greedy:epsilon=0.{i}" for i in (2, 4, 6, 8))}
+    baselines = {"random", *(f"greedy:epsilon=0.{i}" for i in (2, 4, 6, 8))}
     assert anchor == "greedy"
-    assert {name for match in matches for name in (match.a, match.b)} == {"greedy", *rungs}
-    assert {name for name in ("champion", "greedy", *rungs) if is_epsilon_baseline(name)} == rungs
+    assert {name for match in matches for name in (match.a, match.b)} == {"greedy", *baselines}
+    names = ("champion", "greedy", *baselines)
+    assert {name for name in names if is_epsilon_baseline(name)} == baselines
     assert epsilon_baselines(ladder) is None
 
 
-def changed(ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any], fix: bool) -> None:
-    data = ladder.to_dict()
-    change(data)
-    if fix:
-        body = {key: value for key, value in data.items() if key != "hash"}
-        text = json.dumps(body, sort_keys=True).encode()
-        data["hash"] = hashlib.sha256(text).hexdigest()[:16]
-    path.write_text(json.dumps(data), encoding="utf-8")
-
-
 @pytest.mark.parametrize(
-    ("change", "fix", "message"),
+    ("change", "rehash", "message"),
     [
         (lambda data: data["agents"][0].update(elo=9999.0), False, r"hash: expected \w{16} of "),
         (lambda data: data["agents"].pop(), True, r"agents: expected those of its matches"),
         (lambda data: data.update(seed=9), False, r"changed after it was made; restore it"),
         (lambda data: data.pop("seed"), True, r"expected the key seed, got"),
         (lambda data: data.update(clock=1), True, r"expected no key clock, got"),
-        (
-            lambda data: data.update(version=1),
-            True,
-            r"version: expected 2, got 1: make the ladder again",
-        ),
+        (lambda data: data.update(version=1), True, r"version: expected 2, got 1: make the ladder"),
         (lambda data: data.update(rules=0), True, r"rules: expected \d+, got 0: make the ladder a"),
         (lambda data: data.update(link="elo"), True, r"link: expected logistic or probit, got 'e"),
         (lambda data: data.update(fit=None), True, r"fit: expected null without ratings, and only"),
@@ -188,137 +135,132 @@ def changed(ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any],
         (lambda data: data["matches"][0].update(pairs=[1, 2, 3]), True, r"matches\[0\].pairs: exp"),
         (lambda data: data["matches"][0].update(pairs=[0] * 5), True, r"pairs: expected 1 to 10,"),
         (lambda data: data["matches"][0].update(pairs=[10**15] * 5), True, r"pairs\[0\]: expected"),
-        (
-            lambda data: data["matches"][0].update(score=0.999),
-            True,
-            r"matches\[0\]: expected s",
-        ),
-        (
-            lambda data: data["matches"][0].update(b="random"),
-            True,
-            r"matches\[0\]: expected t",
-        ),
+        (lambda data: data["matches"][0].update(score=0.999), True, r"matches\[0\]: expected s"),
+        (lambda data: data["matches"][0].update(b="random"), True, r"matches\[0\]: expected t"),
         (lambda data: data["agents"][0].update(elo=1e9), True, r"agents\[0\].elo: expected a numb"),
         (lambda data: data.update(anchor="x"), True, r"agents: expected those of its matches"),
         (lambda data: data.update(board="x" * 10**6), True, r"board: expected a text of length"),
         (lambda data: data.clear(), False, r"version: expected 2, got None"),
     ],
 )
-def test_a_file_that_is_not_a_ladder_of_ours_is_refused(
-    ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any], fix: bool, message: str
+def test_load__refuses_a_wrong_file(
+    ladder: Ladder, path: Path, change: Change, rehash: bool, message: str
 ) -> None:
-    changed(ladder, path, change, fix)
+    data = ladder.to_dict()
+    change(data)
+    if rehash:
+        del data["hash"]
+        data["hash"] = content_hash(data)
+    path.write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(LadderError, match=message) as caught:
         Ladder.load(path)
     assert str(path) in str(caught.value)
     assert len(str(caught.value)) < 500
 
 
-def test_a_ladder_of_another_board_needs_its_file(ladder: Ladder, path: Path) -> None:
+def test_load__needs_the_file_of_a_custom_board(ladder: Ladder, path: Path) -> None:
     ladder.save(path)
     short = write_board(path.parent / "short.toml", shikoku_data() | {"max_rounds": 10})
     with pytest.raises(LadderError, match="games were played on another board"):
         Ladder.load(path, short)
-    board = Board.load(short)
-    played = make_ladder(["greedy", "random"], sixty, 0, board, Table().play, path.parent / "s")
-    assert Ladder.load(path.parent / "s", short) == played
+    play, other = SimulatedMatches().play, path.with_name("short.json")
+    made = make_ladder(THREE, lambda a, b: 60, 0, Board.load(short), play, other)
+    assert Ladder.load(other, short) == made
 
 
-# Making one
+# Making and resuming
 
 
 @pytest.mark.parametrize("stop_after", [0, 1, 7])
-def test_a_stopped_ladder_goes_on_where_it_was(ladder: Ladder, path: Path, stop_after: int) -> None:
+def test_make_ladder__resumes_to_the_same_bytes(
+    ladder: Ladder, path: Path, stop_after: int
+) -> None:
     with pytest.raises(KeyboardInterrupt):
-        made(path, table=Table(stop_after=stop_after))
+        make_simulated_ladder(path, simulated=SimulatedMatches(stop_after=stop_after))
     if stop_after:
         unfinished = Ladder.load(path, named=STRENGTHS)
         assert len(unfinished.matches) == stop_after
         with pytest.raises(LadderError, match=f"not finished: {stop_after} matches"):
-            rate_on_ladder("greedy", unfinished, play=Table().play)
-    table = Table()
-    assert made(path, table=table) == ladder
-    assert len(table.played) == len(ladder.matches) - stop_after
+            rate_on_ladder("greedy", unfinished, play=SimulatedMatches().play)
+    simulated = SimulatedMatches()
+    assert make_simulated_ladder(path, simulated=simulated) == ladder
+    assert len(simulated.played) == len(ladder.matches) - stop_after
     ladder.save(path.with_name("at_once.json"))
     assert path.read_bytes() == path.with_name("at_once.json").read_bytes()
     assert sorted(p.name for p in path.parent.iterdir()) == ["at_once.json", "ladder.json"]
 
 
-def test_an_agent_can_be_added_in_any_place(path: Path, tmp_path: Path) -> None:
-    made(path, ["random", "greedy", SLOW])
-    table, agents = Table(), [SLOW, "policy:a", "greedy", "random"]
-    added = made(path, agents, table=table)
-    assert {frozenset(match[:2]) for match in table.played} == {
-        frozenset(("policy:a", other)) for other in ("random", "greedy", SLOW)
+def test_make_ladder__plays_only_new_agents_and_changed_numbers_of_games(
+    path: Path, tmp_path: Path
+) -> None:
+    make_simulated_ladder(path, THREE)
+    simulated, agents = SimulatedMatches(), [SLOW, "policy:a", "greedy", "random"]
+    added = make_simulated_ladder(path, agents, simulated=simulated)
+    assert {frozenset(match[:2]) for match in simulated.played} == {
+        frozenset(("policy:a", other)) for other in THREE
     }
-    assert added == made(tmp_path / "at_once.json", agents)
+    assert added == make_simulated_ladder(tmp_path / "at_once.json", agents)
+    simulated = SimulatedMatches()
+    games_of = lambda a, b: 100 if {a, b} == {SLOW, "random"} else 60  # noqa: E731
+    make_simulated_ladder(path, agents, games_of, simulated=simulated)
+    assert [match[:3] for match in simulated.played] == [(SLOW, "random", 100)]
 
 
-def test_only_matches_with_another_number_of_games_are_played_anew(path: Path) -> None:
-    agents = ["random", "greedy", SLOW]
-    made(path, agents)
-    table = Table()
-    made(path, agents, lambda a, b: 100 if SLOW in (a, b) else 60, table=table)
-    assert [match[:3] for match in table.played] == [
-        ("random", SLOW, 100),
-        ("greedy", SLOW, 100),
-    ]
+def test_make_ladder__rates_saved_matches_by_another_model(path: Path) -> None:
+    options = {"model": "logistic", "anchor": "random"}
+    logistic, simulated = make_simulated_ladder(path, **options), SimulatedMatches()
+    again = make_simulated_ladder(path, simulated=simulated)
+    assert not simulated.played
+    assert (logistic.link, logistic.anchor, again.link) == ("logistic", "random", "probit")
+    assert again.matches == logistic.matches
+    assert again.hash != logistic.hash
+    assert make_simulated_ladder(path, **options) == logistic
 
 
-def test_agents_need_not_all_meet_but_all_be_connected(path: Path) -> None:
-    agents = ["random", "greedy", SLOW]
-    chain = made(path, agents, lambda a, b: 0 if (a, b) == ("random", SLOW) else 60)
+def test_make_ladder__needs_matches_that_connect_all_agents(path: Path) -> None:
+    chain = make_simulated_ladder(path, THREE, lambda a, b: 60 * ((a, b) != ("random", SLOW)))
     assert [(m.a, m.b) for m in chain.matches] == [("random", "greedy"), ("greedy", SLOW)]
-    apart, table = [*agents, "policy:a"], Table()
+    simulated = SimulatedMatches()
     for games_of in (
         lambda a, b: 0 if SLOW in (a, b) else 60,
         lambda a, b: 60 if {a, b} in ({"random", "greedy"}, {"policy:a", SLOW}) else 0,
     ):
+        other = path.with_name("other.json")
         with pytest.raises(LadderError, match=rf"no match connects random with .*{SLOW}"):
-            made(path.with_name("apart.json"), apart, games_of, table=table)
-    assert not table.played
+            make_simulated_ladder(other, [*THREE, "policy:a"], games_of, simulated=simulated)
+    assert not simulated.played
 
 
-def test_a_ladder_is_never_destroyed(path: Path) -> None:
-    made(path, ["random", "greedy"])
+def test_make_ladder__never_destroys_saved_matches(path: Path) -> None:
+    make_simulated_ladder(path, ["random", "greedy"])
     before = path.read_bytes()
     with pytest.raises(LadderError, match="seed 0, which one of seed 1 would destroy"):
-        made(path, ["random", "greedy"], seed=1)
+        make_simulated_ladder(path, ["random", "greedy"], seed=1)
     with pytest.raises(LadderError, match="matches of 'greedy', which would be lost"):
-        made(path, ["random", SLOW])
+        make_simulated_ladder(path, ["random", SLOW])
     assert path.read_bytes() == before
 
 
-def test_a_wrong_plan_is_refused_before_a_game_is_played(path: Path) -> None:
-    table = Table()
-    with pytest.raises(LadderError, match="two or more, each once, got random, random"):
-        made(path, ["random", "random"], table=table)
-    with pytest.raises(LadderError, match="two or more"):
-        made(path, ["random"], table=table)
-    with pytest.raises(LadderError, match="games of 'random' and 'greedy': expected an even"):
-        made(path, ["random", "greedy"], lambda a, b: 7, table=table)
-    with pytest.raises(SeedError):
-        made(path, ["random", "greedy"], seed=-1, table=table)
-    assert not table.played
+@pytest.mark.parametrize(
+    ("agents", "games", "seed", "message"),
+    [
+        (["random", "random"], 60, 0, "two or more, each once, got random, random"),
+        (["random"], 60, 0, "two or more"),
+        (["random", "greedy"], 7, 0, "games of 'random' and 'greedy': expected an even"),
+        (["random", "greedy"], 60, -1, "seed"),
+    ],
+)
+def test_make_ladder__refuses_a_wrong_plan_before_any_game(
+    path: Path, agents: list[str], games: int, seed: int, message: str
+) -> None:
+    simulated = SimulatedMatches()
+    with pytest.raises((LadderError, SeedError), match=message):
+        make_simulated_ladder(path, agents, lambda a, b: games, seed, simulated)
+    assert not simulated.played
     assert not path.exists()
 
 
-def test_another_agent_can_be_the_anchor(path: Path) -> None:
-    play = Table().play
-    agents = ["random", "greedy", SLOW]
-    ladder = make_ladder(agents, sixty, 0, BOARD, play, path, anchor="greedy")
-    assert ladder.anchor == "greedy"
-    assert {r.agent: r.elo for r in ladder.agents}["greedy"] == 0.0
-    placed = rate_on_ladder("policy:a", ladder, play=play)
-    directly = rate_against("policy:a", placed.matches, ladder.matches, anchor="greedy")
-    assert placed.rating == directly
-    assert placed.rating.elo < rate_against("policy:a", placed.matches, ladder.matches).elo - 100
-
-
-# How many games
-
-
-def test_a_ladder_plays_near_agents_and_slow_ones_less() -> None:
+def test_ladder_schedule__plays_near_agents_and_fewer_games_of_slow_ones() -> None:
     agents = ["random", "greedy", "mcts:sims=400", "mcts:sims=4000", "mcts:sims=20000"]
     games = ladder_schedule(agents, 4000, max_distance=2)
     assert [games("random", b) for b in agents[1:]] == [4000, 4000, 0, 0]
@@ -326,100 +268,34 @@ def test_a_ladder_plays_near_agents_and_slow_ones_less() -> None:
     assert games("mcts:sims=4000", "mcts:sims=20000") == 300
 
 
-# Placing an agent
+# On pools
 
 
-@pytest.mark.parametrize(
-    ("spec", "games", "thorough"),
-    [
-        ("policy:runs/sims/best", 1000, 1000),
-        ("mcts:rollout=2,sims=1500", 532, 532),
-        ("mcts:sims=4000", 200, 200),
-        ("mcts:sims=4001", 0, 198),
-        ("mcts:sims=100000", 0, 40),
-        ("champion:sims=100", 500, 500),
-    ],
-)
-def test_games_against_an_agent_follow_from_its_spec(spec: str, games: int, thorough: int) -> None:
-    assert games_against(spec) == games
-    assert games_against(spec, include_slow=True) == thorough
-    assert games_between("random", spec) == games
-    assert games_between("mcts:sims=10000", spec) == min(games, 80)
+def ladder_on(board: str, path: Path) -> Ladder:
+    def play(a: str, b: str, games: int, seed: int) -> Match:
+        return play_match(make(a), make(b), games, seed, board)
+
+    return make_ladder(["random", "greedy"], lambda a, b: 20, 0, board, play, path)
 
 
-@pytest.mark.parametrize("thorough", [False, True])
-def test_opponents_are_those_that_tell_most(ladder: Ladder, thorough: bool) -> None:
-    elo = {r.agent: r.elo for r in ladder.agents}
-    table = Table(STRENGTHS | {"policy:new": 450.0})
-    rated = rate_on_ladder(
-        "policy:new", ladder, play=table.play, include_slow=thorough, opponents=9
-    )
-    met = [match.b for match in rated.matches]
-    assert met[0] == "policy:a"  # in the middle of the four that play 1,000 games
-    for i in range(1, len(met)):
-        before = rate_against("policy:new", rated.matches[:i], ladder.matches, resamples=10).elo
-        worth = {
-            b: games_between("policy:new", b, include_slow=thorough)
-            * expected_score(before - elo[b])
-            * expected_score(elo[b] - before)
-            for b in set(STRENGTHS) - set(met[:i])
-        }
-        assert met[i] == max(worth, key=lambda b: worth[b])
-    assert set(met) == set(STRENGTHS) - (set() if thorough else {"mcts:sims=10000"})
-    assert [match[:3] for match in table.played] == [
-        ("policy:new", b, games_between("policy:new", b, include_slow=thorough)) for b in met
-    ]
+def test_ladder_on_a_pool__serves_all_boards_of_the_family(path: Path) -> None:
+    made = ladder_on(FAMILY, path)
+    assert (made.board, made.board_hash) == (FAMILY, BoardPool.load(FAMILY).hash)
+    before = path.read_bytes()
+    assert ladder_on(FAMILY, path) == made
+    for board in (None, FAMILY, "family:train/3", "family:7"):
+        assert Ladder.load(path, board).pool.name == FAMILY
+    with pytest.raises(LadderError, match=r"board_hash: .* of 'shikoku'.* on another board"):
+        Ladder.load(path, "shikoku")
+    with pytest.raises(LadderError, match=r"board_hash: .* of 'family:test/6'.* on another board"):
+        ladder_on("family:test/6", path)
+    assert path.read_bytes() == before
 
 
-def test_all_agents_meet_an_opponent_with_the_same_luck_and_no_other_match_has_it(
-    ladder: Ladder,
-) -> None:
-    table = Table(STRENGTHS | {"new": 450.0})
-    for agent in ("new", SLOW):
-        rate_on_ladder(agent, ladder, play=table.play, seed=ladder.seed, opponents=9)
-    by_opponent = {(b, seed) for _, b, _, seed in table.played}
-    assert len(by_opponent) == len({b for b, _ in by_opponent})
-    seeds = [match.seed for match in ladder.matches] + [seed for _, seed in by_opponent]
-    assert len(set(seeds)) == len(seeds)
-    assert all(check_seed(seed) == seed for seed in seeds)
-
-
-def test_placing_is_repeatable(ladder: Ladder) -> None:
-    def told(seed: int) -> str:
-        play = Table(STRENGTHS | {"new": 450.0}).play
-        return json.dumps(
-            rate_on_ladder("new", ladder, play=play, seed=seed, opponents=2).to_dict()
-        )
-
-    assert told(1) == told(1) != told(2)
-
-
-@pytest.mark.parametrize("agent", ["random", "greedy", SLOW])
-def test_an_agent_of_the_ladder_is_placed_where_it_stands(ladder: Ladder, agent: str) -> None:
-    rated = rate_on_ladder(agent, ladder, play=Table().play, seed=2)
-    assert agent not in {match.b for match in rated.matches}
-    (known,) = (r for r in ladder.agents if r.agent == agent)
-    assert rated.rating.ci95[0] < known.elo < rated.rating.ci95[1]
-    truth = STRENGTHS[agent] - STRENGTHS[ladder.anchor]
-    assert rated.rating.ci95[0] < truth < rated.rating.ci95[1]
-
-
-def test_nobody_to_play_against_is_an_error(path: Path) -> None:
-    slow = ["mcts:sims=9000", "mcts:sims=10000"]
-    table = Table(dict.fromkeys(slow, 0.0))
-    ladder = made(path, slow, table=table)
-    with pytest.raises(LadderError, match=r"no opponent on the ladder .* --include-slow"):
-        rate_on_ladder(slow[0], ladder, play=table.play)
-    assert len(rate_on_ladder(slow[0], ladder, play=table.play, include_slow=True).matches) == 1
-
-
-def test_a_placing_as_json(ladder: Ladder) -> None:
-    table = Table()
-    rated = rate_on_ladder("greedy", ladder, play=table.play, opponents=1)
-    (match,) = rated.matches
-    assert rated.to_dict() == {
-        **rated.rating.to_dict(),
-        "ladder": ladder.hash,
-        "seed": 0,
-        "matches": [match.to_dict() | {"seed": table.played[0][3]}],
-    }
+def test_load__refuses_a_file_that_names_too_many_boards(ladder: Ladder, path: Path) -> None:
+    data = ladder.to_dict() | {"board": "family:train/100000"}
+    del data["hash"]
+    path.write_text(json.dumps(data | {"hash": content_hash(data)}), encoding="utf-8")
+    for board in (None, "family:3"):
+        with pytest.raises(LadderError, match=r"at most 1,000 boards.*100,000 boards"):
+            Ladder.load(path, board)

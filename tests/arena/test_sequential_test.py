@@ -1,4 +1,4 @@
-"""Stopping when it is decided: rarely wrong however often one looks, and soon when it is clear."""
+"""Tests of arena/sequential_test.py: the error rate under repeated looks, and the power."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -27,37 +27,48 @@ def pairs_of_games(rng: np.random.Generator, n: int) -> Floats:
     return rng.choice([0.0, 0.25, 0.5, 0.75, 1.0], n, p=[0.15, 0.05, 0.6, 0.05, 0.15])
 
 
-def lopsided(rng: np.random.Generator, n: int) -> Floats:
-    """Seldom a great loss, mostly a little gain; the mean is a half."""
+def skewed(rng: np.random.Generator, n: int) -> Floats:
+    """Draw rare large losses and frequent small gains, of mean 0.5."""
     return np.where(rng.random(n) < 0.1, 0.05, 0.55)
 
 
-def always_shared(rng: np.random.Generator, n: int) -> Floats:
+def always_drawn(rng: np.random.Generator, n: int) -> Floats:
     return np.full(n, 0.5)
 
 
-@pytest.mark.parametrize("draw", [coins, pairs_of_games, lopsided, always_shared])
+even_scores = pytest.mark.parametrize("draw", [coins, pairs_of_games, skewed, always_drawn])
+
+
+@even_scores
 @pytest.mark.parametrize("error", [0.05, 0.2])
-def test_it_is_seldom_wrong_though_one_looks_after_every_pair(draw: Draw, error: float) -> None:
+def test_better_agent__keeps_the_error_rate_when_tested_after_every_pair(
+    draw: Draw, error: float
+) -> None:
     rng = np.random.default_rng(0)
-    runs = 600
-    wrong = sum(better_agent(draw(rng, 1500), error) is not None for _ in range(runs))
-    assert wrong <= error * runs
+    wrong = sum(better_agent(draw(rng, 1500), error) is not None for _ in range(600))
+    assert wrong <= error * 600
 
 
-@pytest.mark.parametrize(
-    ("mean", "pairs", "power"), [(0.55, 3000, 0.9), (0.6, 700, 0.9), (0.8, 70, 0.9)]
-)
-def test_it_finds_the_better_one(mean: float, pairs: int, power: float) -> None:
+@pytest.mark.parametrize(("mean", "pairs"), [(0.55, 3000), (0.6, 700), (0.8, 70)])
+def test_better_agent__finds_the_better_agent_with_power_90_percent(
+    mean: float, pairs: int
+) -> None:
     rng = np.random.default_rng(1)
     for winner, p in (("a", mean), ("b", 1 - mean)):
         found = [better_agent((rng.random(pairs) < p).astype(float), 0.05) for _ in range(200)]
-        assert found.count(winner) >= power * 200  # type: ignore[arg-type]
+        assert found.count(winner) >= 0.9 * 200  # type: ignore[arg-type]
         assert len([x for x in found if x not in (winner, None)]) <= 0.05 * 200
 
 
-def capitals_by_hand(scores: list[float]) -> tuple[float, float]:
-    """The hedged capital process with aGRAPA's bets, written out pair by pair from the paper."""
+def test_better_agent__keeps_a_decision() -> None:
+    scores = np.concatenate([np.ones(50), np.zeros(500)])
+    assert better_agent(scores[:50], 0.05) == better_agent(scores, 0.05) == "a"
+    assert better_agent(np.zeros(100), 0.05) == "b"
+    assert better_agent(np.zeros(0), 0.05) is None
+
+
+def naive_capitals(scores: list[float]) -> tuple[float, float]:
+    """Return the hedged capital process with aGRAPA bets, pair by pair from the paper."""
     a, b = 0.5, 0.5
     total, squares = 0.0, 0.0
     mean, variance = 0.5, 0.25
@@ -73,41 +84,31 @@ def capitals_by_hand(scores: list[float]) -> tuple[float, float]:
     return a, b
 
 
-@pytest.mark.parametrize("draw", [coins, pairs_of_games, lopsided, always_shared])
-def test_the_capital_is_that_of_the_paper(draw: Draw) -> None:
+@even_scores
+def test_capital_processes__agree_with_the_paper(draw: Draw) -> None:
     scores = draw(np.random.default_rng(5), 300)
     for n in (1, 2, 10, 300):
         a, b = capital_processes(scores[:n])
-        assert (a[-1], b[-1]) == pytest.approx(capitals_by_hand(scores[:n].tolist()))
+        assert (a[-1], b[-1]) == pytest.approx(naive_capitals(scores[:n].tolist()))
 
 
-def test_a_bet_does_not_know_what_it_bets_on() -> None:
-    """What comes later changes nothing of the capital before, and a bet is fair."""
-    rng = np.random.default_rng(6)
-    scores = coins(rng, 50)
+def test_capital_processes__are_martingales() -> None:
+    scores = coins(np.random.default_rng(6), 50)
     up, down = (np.append(scores, x) for x in (1.0, 0.0))
     for after_up, after_down in zip(capital_processes(up), capital_processes(down), strict=True):
         assert (after_up[:-1] == after_down[:-1]).all()
         assert (after_up[-1] + after_down[-1]) / 2 == pytest.approx(after_up[-2])
 
 
-def test_no_capital_overflows_or_is_lost_for_good() -> None:
+def test_capital_processes__do_not_overflow() -> None:
     for scores in (np.ones(20_000), np.zeros(20_000)):
-        both = np.array(capital_processes(scores))
-        assert np.isfinite(both).all()
-        assert both.max() >= exp(600)
-    assert better_agent(np.ones(100), 0.05) == "a"
-    assert better_agent(np.zeros(100), 0.05) == "b"
-    assert better_agent(np.zeros(0), 0.05) is None
-
-
-def test_once_decided_it_stays_so() -> None:
-    scores = np.concatenate([np.ones(50), np.zeros(500)])
-    assert better_agent(scores[:50], 0.05) == better_agent(scores, 0.05) == "a"
+        capitals = np.array(capital_processes(scores))
+        assert np.isfinite(capitals).all()
+        assert capitals.max() >= exp(600)
 
 
 @pytest.mark.parametrize("pairs", [1, 99, 100, 101, 1000, 54_321])
-def test_looks_grow_and_end_with_the_last_pair(pairs: int) -> None:
+def test_interim_looks__grow_by_a_quarter_and_end_with_the_last_pair(pairs: int) -> None:
     n = list(interim_looks(pairs))
     assert n[-1] == pairs
     assert n == sorted(set(n))
@@ -118,6 +119,6 @@ def test_looks_grow_and_end_with_the_last_pair(pairs: int) -> None:
 
 
 @pytest.mark.parametrize("error", [0.0, -1.0, 0.6, float("nan")])
-def test_a_wrong_error_rate_is_refused(error: float) -> None:
+def test_check_error_rate__refuses_a_rate_out_of_range(error: float) -> None:
     with pytest.raises(ValueError, match=r"error: expected a rate from 1e-9 to 0\.5, got"):
         check_error_rate(error)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matches import finished
+from matches import finished_games
 
 from tokaido_env import Game
 from tokaido_env.agents import make
@@ -58,7 +58,7 @@ def path(tmp_path: Path, suite: Suite, match_states: list[MatchState]) -> Path:
     """A submission with its records."""
     records = RecordFile(tmp_path / "games.jsonl", match_states)
     for match_state in match_states:
-        records.append(match_state, finished(match_state))
+        records.append(match_state, finished_games(match_state))
     data = submission(suite, match_states, tmp_path / "games.jsonl")
     (tmp_path / "mine.json").write_text(json.dumps(data), encoding="utf-8")
     return tmp_path / "mine.json"
@@ -260,7 +260,7 @@ def test_a_move_that_the_opponent_does_not_make_is_refused(
     records = RecordFile(tmp_path / "games2.jsonl", match_states)
     for match_state in match_states:
         play_remaining(match_state, make("heuristic"), make("random"))
-        records.append(match_state, finished(match_state))
+        records.append(match_state, finished_games(match_state))
     data = submission(suite, match_states, tmp_path / "games2.jsonl")
     path.write_text(json.dumps(data), encoding="utf-8")
     message = r"game \d of 4 against 'greedy' on shikoku, seed \d+, seat \d, decision \d+: 'greedy'"

@@ -1,4 +1,4 @@
-"""Tasks on a Ray cluster of several nodes, which come and go. Without Ray these are left out."""
+"""Tests of arena/executors/ray.py on a cluster of three nodes; skipped without Ray."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tokaido_env.cli.evaluate import main
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, Any]:
+def outcome() -> dict[str, Any]:
     path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "cluster_of_nodes.py")],
@@ -30,7 +30,7 @@ def told() -> dict[str, Any]:
         timeout=600,
         check=False,
     )
-    if NO_CLUSTER in done.stderr:  # raylets that do not begin are Ray's, or the machine's
+    if NO_CLUSTER in done.stderr:  # Ray's nodes do not start on every machine
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -38,26 +38,28 @@ def told() -> dict[str, Any]:
 
 
 @pytest.mark.alone
-def test_three_nodes_of_which_one_is_lost_give_the_bytes_of_this_process(
-    told: dict[str, Any],
+def test_cluster__gives_the_bytes_of_the_serial_executor_while_nodes_change(
+    outcome: dict[str, Any],
 ) -> None:
-    """A worker is killed, a node removed, one added; then expert iteration."""
-    assert told["workers"] == 3
-    assert told["lost"] == ["1 worker", "a node", "one is added"]
-    assert told["cluster"] == told["here"]
-    assert len(set(told["here"])) == 2
+    """A match while a worker is killed, a node removed, one added; then expert iteration."""
+    assert outcome["workers"] == 3
+    assert outcome["changes"] == ["1 worker killed", "a node removed", "a node added"]
+    assert outcome["cluster"] == outcome["serial"]
+    assert len(set(outcome["serial"])) == 2
 
 
 @pytest.mark.alone
-def test_what_cannot_go_on_is_told(told: dict[str, Any]) -> None:
-    other_rules, ends = told["refused"]
+def test_cluster__refuses_other_versions_and_workers_that_end_repeatedly(
+    outcome: dict[str, Any],
+) -> None:
+    other_rules, exits = outcome["errors"]
     assert other_rules.startswith("ClusterError: node ")
     assert "rules 2, actions 1, as in the process that sends the tasks, got " in other_rules
-    assert ends.startswith("AgentFailed: the workers that played game ")
-    assert "ended 3 times: the agent ended them" in ends
+    assert exits.startswith("AgentFailed: the workers that played game ")
+    assert "ended 3 times: the agent ended them" in exits
 
 
-def test_an_address_where_nothing_answers_is_told_at_once(capsys: Any) -> None:
+def test_open_executor__reports_an_address_without_a_cluster_at_once(capsys: Any) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -71,6 +73,6 @@ def test_an_address_where_nothing_answers_is_told_at_once(capsys: Any) -> None:
     assert capsys.readouterr().err.startswith(f"evaluate: cluster '{address}': nothing answers")
 
 
-def test_without_a_cluster_that_runs_auto_finds_none() -> None:
+def test_open_executor__finds_no_running_cluster_by_auto() -> None:
     with pytest.raises(ClusterError, match="cluster 'auto': "), open_executor("ray:auto"):
         pass

@@ -1,4 +1,4 @@
-"""Matches from record files: shards of a run give the figures of the whole."""
+"""Tests of arena/records.py, merge and shard: shards give the same results as the whole run."""
 
 import json
 from pathlib import Path
@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.arena.records import merge_records, parse_shard, shard
 from tokaido_env.arena.tournament import MatchState, play_match
 from tokaido_env.cli.evaluate import main
-from tokaido_env.record import RecordError
+from tokaido_env.record import RecordError, save
 
 AGENTS = ("random", "greedy", "heuristic")
 Output = pytest.CaptureFixture[str]
 
 
-def run(folder: Path, name: str, *options: str) -> Path:
+def evaluate(folder: Path, name: str, *options: str) -> Path:
+    """Run `evaluate`; return the record file."""
     records = folder / f"{name}.jsonl"
     words = [*AGENTS, "--games", "20", "--seed", "5", "--records", str(records), *options]
     assert main(words) == 0
@@ -27,59 +29,58 @@ def run(folder: Path, name: str, *options: str) -> Path:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
-    return run(folder, "games", "--json", str(folder / "games.json"))
+    return evaluate(folder, "games", "--json", str(folder / "games.json"))
 
 
-def told(folder: Path, *files: Path) -> dict[str, Any]:
-    path = folder / "told.json"
+def merged(folder: Path, *files: Path) -> dict[str, Any]:
+    """Return the results that `evaluate --from-records` writes."""
+    path = folder / "merged.json"
     assert main(["--from-records", *map(str, files), "--json", str(path), "--seed", "5"]) == 0
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return results
 
 
-def test_shards_in_any_order_give_the_figures_of_the_whole_run(
+def test_merge__of_shards_in_any_order_gives_the_results_of_the_whole_run(
     whole: Path, tmp_path: Path, capsys: Output
 ) -> None:
     direct = json.loads(whole.with_suffix(".json").read_text(encoding="utf-8"))
-    shards = [run(tmp_path, f"part-{i}", "--shard", f"{i}/3") for i in (1, 2, 3)]
+    shards = [evaluate(tmp_path, f"part-{i}", "--shard", f"{i}/3") for i in (1, 2, 3)]
     assert sorted(len(path.read_bytes().splitlines()) for path in shards) == [18, 18, 24]
     together = b"".join(path.read_bytes() for path in shards)
     assert sorted(together.splitlines()) == sorted(whole.read_bytes().splitlines())
-    first = told(tmp_path, whole)
+    first = merged(tmp_path, whole)
     capsys.readouterr()
-    assert told(tmp_path, *shards[::-1]) == first == direct | {"seed": None}
+    assert merged(tmp_path, *shards[::-1]) == first == direct | {"seed": None}
     assert "60 games of 3 files, board shikoku" in capsys.readouterr().out
 
 
-def test_several_seeds_are_one_match(whole: Path, tmp_path: Path) -> None:
-    other = run(tmp_path, "other", "--seed", "6")
-    found = told(tmp_path, whole, other)
+def test_merge__joins_several_seeds_to_one_match(whole: Path, tmp_path: Path) -> None:
+    found = merged(tmp_path, whole, evaluate(tmp_path, "other", "--seed", "6"))
     assert [match["games"] for match in found["matches"]] == [40, 40, 40]
     for match in found["matches"]:
         a, b = make(match["a"]), make(match["b"])
-        parts = [play_match(a, b, 20, seed) for seed in (5, 6)]
-        results = np.concatenate([part.results for part in parts])
-        assert match["score"] == pytest.approx(results.mean(), abs=1e-6)
+        results = [play_match(a, b, 20, seed).results for seed in (5, 6)]
+        assert match["score"] == pytest.approx(np.concatenate(results).mean(), abs=1e-6)
 
 
-def test_games_on_other_boards_are_merged(tmp_path: Path) -> None:
-    parts = [
-        run(tmp_path, f"on-{i}", "--board", board)
+def test_merge__accepts_games_on_several_boards(tmp_path: Path) -> None:
+    files = [
+        evaluate(tmp_path, f"on-{i}", "--board", board)
         for i, board in enumerate(("family:test/3", "shikoku_ring"))
     ]
-    found = merge_records(parts)
-    assert found.games == 120
-    assert found.unpaired == 0
+    found = merge_records(files)
+    assert (found.games, found.unpaired) == (120, 0)
     assert len(found.match_states[0].pool) > 2
 
 
-def test_a_game_without_its_pair_is_left_out(whole: Path, tmp_path: Path, capsys: Output) -> None:
-    part = tmp_path / "part.jsonl"
-    part.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:7]))
-    found = told(tmp_path, part)
-    assert [match["games"] for match in found["matches"]] == [6]
+def test_merge__leaves_out_games_without_their_pair(
+    whole: Path, tmp_path: Path, capsys: Output
+) -> None:
+    part, lines = tmp_path / "part.jsonl", whole.read_bytes().splitlines(keepends=True)
+    part.write_bytes(b"".join(lines[:7]))
+    assert [match["games"] for match in merged(tmp_path, part)["matches"]] == [6]
     assert "left out 1 of 7 games: the records lack" in capsys.readouterr().err
-    part.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:1]))
+    part.write_bytes(lines[0])
     assert main(["--from-records", str(part)]) == 1
     assert "expected pairs of games with swapped seats, got none" in capsys.readouterr().err
 
@@ -96,7 +97,7 @@ def test_a_game_without_its_pair_is_left_out(whole: Path, tmp_path: Path, capsys
         (lambda line: b"\xff\n", "line 1: "),
     ],
 )
-def test_a_file_that_is_not_true_is_refused_in_one_line(
+def test_merge__refuses_a_wrong_file_in_one_line(
     whole: Path, tmp_path: Path, capsys: Output, change: Any, message: str
 ) -> None:
     part = tmp_path / "part.jsonl"
@@ -105,6 +106,16 @@ def test_a_file_that_is_not_true_is_refused_in_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_merge__refuses_a_game_that_does_not_begin_with_its_seed(tmp_path: Path) -> None:
+    game = Game(seed=3)
+    for _ in range(9):
+        game.play(game.legal_actions()[0])
+    path = tmp_path / "copy.jsonl"
+    save([game.copy(seed=8).record(("a", "b"))], path)
+    with pytest.raises(RecordError, match="line 1: expected a game of two agents, by its seed"):
+        merge_records([path])
 
 
 @pytest.mark.parametrize(
@@ -119,30 +130,17 @@ def test_a_file_that_is_not_true_is_refused_in_one_line(
         (["greedy", "random", "--shard", "1/2", "--until-decided"], "expected without --until-d"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(words: list[str], message: str, capsys: Output) -> None:
+def test_evaluate__refuses_wrong_shards_and_files(
+    words: list[str], message: str, capsys: Output
+) -> None:
     assert main(words) == 1
     assert message in capsys.readouterr().err
 
 
-def test_shards_are_every_pair_once() -> None:
+def test_shard__parts_contain_every_pair_once() -> None:
     match_state = MatchState("a", "b", 22, 3, "family:test/4")
     parts = [shard(match_state, *parse_shard(f"{i}/4")) for i in range(1, 5)]
     assert [len(part) for part in parts] == [6, 6, 6, 4]
     for name in ("seed", "board", "seat_of_a"):
         columns = np.concatenate([part.games[name] for part in parts])
         assert sorted(columns.tolist()) == sorted(match_state.games[name].tolist())
-
-
-def test_records_of_something_else_are_refused(tmp_path: Path) -> None:
-    """A game that began from a position, or whose luck is not that of a seed."""
-    from tokaido_env import Game
-    from tokaido_env.record import save
-
-    game = Game(seed=3)
-    for _ in range(9):
-        game.play(game.legal_actions()[0])
-    copy = game.copy(seed=8)
-    path = tmp_path / "copy.jsonl"
-    save([copy.record(("a", "b"))], path)
-    with pytest.raises(RecordError, match="line 1: expected a game of two agents, by its seed"):
-        merge_records([path])
