@@ -166,8 +166,17 @@ def start(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 SOURCES = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-MATCH = ["python:outsiders:Dice", "greedy", "--games", "24"]
-GENERALISE = ["generalise", *MATCH[:1], "--opponent", "greedy", "--boards", "3", "--pairs", "3"]
+LONG_MATCH = ["python:outsiders:Dice", "greedy", "--games", "24"]
+GENERALISE = [
+    "generalise",
+    *LONG_MATCH[:1],
+    "--opponent",
+    "greedy",
+    "--boards",
+    "3",
+    "--pairs",
+    "3",
+]
 needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks these signals")
 
 
@@ -176,7 +185,7 @@ needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows lack
 @pytest.mark.parametrize(
     ("command", "games", "how"),
     [
-        (MATCH, 24, signal.SIGINT),
+        (LONG_MATCH, 24, signal.SIGINT),
         (GENERALISE, 36, signal.SIGINT),
         (GENERALISE, 36, signal.SIGKILL),
     ],
@@ -212,7 +221,7 @@ def test_evaluate__resumes_to_the_same_bytes(
 @needs_signals
 def test_evaluate__worker_processes_end_silently_after_a_kill(tmp_path: Path) -> None:
     records = tmp_path / "games.jsonl"
-    running = start(records, *MATCH, "--records", str(records), "--executor", "processes:2")
+    running = start(records, *LONG_MATCH, "--records", str(records), "--executor", "processes:2")
     running.kill()
     _, error = running.communicate(timeout=60)  # until the last of them has ended
     assert error == b""
