@@ -1,19 +1,19 @@
-"""Kill real commands at random moments, let them go on, and compare the bytes at the end.
+"""Kill commands at random moments, resume them, and compare the bytes at the end.
 
     python benchmarks/kills.py                       100 of train, 25 of other rows, 10 of ladder
-    python benchmarks/kills.py --kills 20 --seed 1   fewer of each, other moments
+    python benchmarks/kills.py --kills 20 --seed 1   fewer kills at other moments
     python benchmarks/kills.py --only ladder         some of the rows
     make kills N=100
 
-Each row runs a short real command in a temporary folder, once undisturbed; then again and again,
-killed with all its processes (SIGKILL) and called again, until it has ended as often as it takes
-for so many kills. Every file must then be what the undisturbed command wrote, and nothing else may
-be left: only TensorBoard's logs, which hold times, are not compared.
+Each row runs a short command in a temporary folder once without kills. Then it runs the command
+again and again, kills it with all its processes (SIGKILL) and resumes it, until the number of kills
+is reached. The files must then equal those of the first run, with no others; only TensorBoard's
+logs, which contain times, are not compared.
 
-A kill comes at a moment drawn from the time that the command takes to start and an eighth of what
-it does then, so that it gets on; or at a change of the folder, drawn likewise; or when a file or
-folder stands there unfinished. The row says how many kills left something half-written: a file
-with the name of an unfinished one, or a last line without its end.
+A kill comes at a random moment, after a random number of changes of the folder, or when the folder
+has an unfinished file. The moment is within the start-up and an eighth of the remaining time, so
+that every attempt makes progress. The row counts the kills that left a partial file: an unfinished
+file, or a last line without its end.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 600  # the longest that a command may take
-PART = 8  # a kill comes within so large a part of a command: the next one gets further
+TIMEOUT = 600  # seconds of a command
+PART = 8  # a kill comes within the first eighth of a command, so that attempts make progress
 
 Words = list[str]
 Command = Callable[[Path], Words]
-"""What is called, given the folder that its files are in."""
+"""Returns the words of a command, given the folder of its files."""
 
-Files = dict[str, int]  # sizes, by path
+Sizes = dict[str, int]  # bytes of files, by path
 
 
-class Plan(NamedTuple):
-    """What is killed.
+class Row(NamedTuple):
+    """A row of the table.
 
     Attributes:
         name: of the row.
-        commands: one after another.
+        commands: to run one after another.
         share: of the kills.
     """
 
@@ -58,8 +58,8 @@ class Plan(NamedTuple):
     share: float
 
 
-class Pace(NamedTuple):
-    """How an undisturbed command goes: seconds to its first file, and to its end; changes."""
+class Timing(NamedTuple):
+    """A command without kills: seconds to its first file and to its end, changes of the folder."""
 
     start: float
     end: float
@@ -67,10 +67,10 @@ class Pace(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """A kill: how its moment was chosen, and whether something half-written was left."""
+    """A kill: the kind of its moment, and whether it left a partial file."""
 
     kind: str
-    half: bool
+    is_partial: bool
 
 
 # The commands
@@ -93,7 +93,7 @@ _RUNS = {
 
 
 def train(method: str) -> Command:
-    """Return the command that begins a run of a method in the folder, or resumes it."""
+    """Return the command that begins or resumes a run of a method."""
 
     def command(folder: Path) -> Words:
         run = folder / "run"
@@ -105,7 +105,7 @@ def train(method: str) -> Command:
 
 
 def evaluate(words: str) -> Command:
-    """Return the command that plays matches, with records and results in the folder."""
+    """Return the command that plays matches with records and results."""
 
     def command(folder: Path) -> Words:
         files = ["--records", str(folder / "games.jsonl"), "--json", str(folder / "results.json")]
@@ -115,7 +115,7 @@ def evaluate(words: str) -> Command:
 
 
 def ladder(words: str) -> Command:
-    """Return the command that makes a ladder of agents, in the folder."""
+    """Return the command that makes a ladder of agents."""
 
     def command(folder: Path) -> Words:
         path = folder / "ladder.json"
@@ -124,17 +124,17 @@ def ladder(words: str) -> Command:
     return command
 
 
-PLANS = (
-    Plan("train", (train("ppo"),), 1.0),
-    Plan("selfplay", (train("selfplay"),), 0.25),
-    Plan("alphazero", (train("alphazero"),), 0.25),
-    Plan("evaluate", (evaluate("mcts:sims=600 greedy random --games 240"),), 0.25),
-    Plan(
+ROWS = (
+    Row("train", (train("ppo"),), 1.0),
+    Row("selfplay", (train("selfplay"),), 0.25),
+    Row("alphazero", (train("alphazero"),), 0.25),
+    Row("evaluate", (evaluate("mcts:sims=600 greedy random --games 240"),), 0.25),
+    Row(
         "evaluate, 2 processes",
         (evaluate("mcts:sims=600 greedy --games 400 --executor processes:2"),),
         0.25,
     ),
-    Plan(
+    Row(
         "ladder",
         (
             ladder("random greedy heuristic --games 2000"),
@@ -145,32 +145,32 @@ PLANS = (
 )
 
 
-# Running and killing
+# Run and kill
 
 
-def files(folder: Path) -> Files:
-    """Return the sizes of all files in a folder, by their paths within it; folders too, as -1."""
-    found: Files = {}
-    for room, folders, names in os.walk(folder):
-        place = Path(room).relative_to(folder)
-        found |= {(place / name).as_posix(): -1 for name in folders}
+def sizes_in(folder: Path) -> Sizes:
+    """Return the sizes of all files in a folder by relative path; -1 for folders."""
+    found: Sizes = {}
+    for parent, folders, names in os.walk(folder):
+        relative = Path(parent).relative_to(folder)
+        found |= {(relative / name).as_posix(): -1 for name in folders}
         for name in names:
             with suppress(FileNotFoundError):
-                found[(place / name).as_posix()] = Path(room, name).stat().st_size
+                found[(relative / name).as_posix()] = Path(parent, name).stat().st_size
     return found
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return all that must be the same at the end."""
+    """Return the files to compare."""
     return {
         name: (folder / name).read_bytes()
-        for name, size in sorted(files(folder).items())
+        for name, size in sorted(sizes_in(folder).items())
         if size >= 0 and not name.startswith("run/tb/")
     }
 
 
-def started(words: Words, log: Path) -> subprocess.Popen[bytes]:
-    """Start a command, with a process group of its own; its output goes to the end of a file."""
+def start(words: Words, log: Path) -> subprocess.Popen[bytes]:
+    """Start a command in a new process group; append its output to a file."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     with log.open("ab") as output:
         return subprocess.Popen(
@@ -183,57 +183,57 @@ def started(words: Words, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def watched(process: subprocess.Popen[bytes], folder: Path) -> Iterator[Files]:
-    """Yield the files of a folder again and again, as long as a command runs."""
-    last = time.monotonic() + SECONDS
+def watch(process: subprocess.Popen[bytes], folder: Path) -> Iterator[Sizes]:
+    """Yield the sizes of a folder's files repeatedly while a command runs."""
+    deadline = time.monotonic() + TIMEOUT
     while process.poll() is None:
-        if time.monotonic() > last:
+        if time.monotonic() > deadline:
             stop(process)
-            raise TimeoutError(f"{process.args!r} takes longer than {SECONDS} s")
-        yield files(folder)
+            raise TimeoutError(f"{process.args!r} takes longer than {TIMEOUT} s")
+        yield sizes_in(folder)
         time.sleep(0.0003)
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command and all that it has started."""
+    """Kill a command with all its processes."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def undisturbed(plan: Plan, folder: Path, log: Path) -> list[Pace]:
-    """Run the commands of a plan to their ends; return how each goes."""
-    paces = []
-    for command in plan.commands:
+def run_without_kills(row: Row, folder: Path, log: Path) -> list[Timing]:
+    """Run the commands of a row to their ends; return the timing of each."""
+    timings = []
+    for command in row.commands:
         began = time.monotonic()
-        process = started(command(folder), log)
-        before, changes, first = files(folder), 0, None
-        for now in watched(process, folder):
+        process = start(command(folder), log)
+        before, changes, first = sizes_in(folder), 0, None
+        for now in watch(process, folder):
             if now != before:
                 changes += 1
                 first = first or time.monotonic() - began
             before = now
         check_ended(process, log)
         end = time.monotonic() - began
-        paces.append(Pace(first or end, end, max(changes, 1)))
-    return paces
+        timings.append(Timing(first or end, end, max(changes, 1)))
+    return timings
 
 
 def check_ended(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Raise an error if a command was not killed and did not end well."""
+    """Raise `RuntimeError` if a command has failed."""
     if process.returncode:
-        said = log.read_text(encoding="utf-8", errors="replace")[-2000:]
-        raise RuntimeError(f"{process.args!r} ended with {process.returncode}:\n{said}")
+        output = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+        raise RuntimeError(f"{process.args!r} ended with {process.returncode}:\n{output}")
 
 
-def killed(
-    process: subprocess.Popen[bytes], folder: Path, pace: Pace, rng: random.Random
+def kill_at_random(
+    process: subprocess.Popen[bytes], folder: Path, timing: Timing, rng: random.Random
 ) -> Kill | None:
-    """Kill a command at a moment that is drawn; None if it ended before."""
+    """Kill a command at a random moment; return None if it ended before."""
     kind = rng.choice(("moment", "change", "unfinished"))
-    moment = time.monotonic() + rng.uniform(0, pace.start + (pace.end - pace.start) / PART)
-    left = rng.randint(1, max(1, pace.changes // PART))
-    before = files(folder)
-    for now in watched(process, folder):
+    moment = time.monotonic() + rng.uniform(0, timing.start + (timing.end - timing.start) / PART)
+    left = rng.randint(1, max(1, timing.changes // PART))
+    before = sizes_in(folder)
+    for now in watch(process, folder):
         left -= now != before
         if kind == "moment":
             due = time.monotonic() > moment
@@ -243,30 +243,30 @@ def killed(
             due = left <= 0 and any(name.endswith(".tmp") for name in now)
         if due:
             stop(process)
-            return Kill(kind, is_half(folder))
+            return Kill(kind, has_partial_file(folder))
         before = now
     return None
 
 
-def is_half(folder: Path) -> bool:
-    """Return whether something half-written is left in a folder."""
-    names = files(folder)
+def has_partial_file(folder: Path) -> bool:
+    """Return whether a folder has an unfinished file or a last line without its end."""
+    names = sizes_in(folder)
     lines = [folder / name for name in names if name.endswith(".jsonl")]
     return any(name.endswith(".tmp") for name in names) or any(
         path.read_bytes()[-1:] not in (b"", b"\n") for path in lines
     )
 
 
-def disturbed(
-    plan: Plan, folder: Path, paces: Sequence[Pace], log: Path, rng: random.Random, most: int
+def run_with_kills(
+    row: Row, folder: Path, timings: Sequence[Timing], log: Path, rng: random.Random, most: int
 ) -> list[Kill]:
-    """Run the commands of a plan to their ends, killed at most so many times."""
+    """Run the commands of a row to their ends, with at most `most` kills."""
     kills: list[Kill] = []
-    for command, pace in zip(plan.commands, paces, strict=True):
+    for command, timing in zip(row.commands, timings, strict=True):
         while True:
-            process = started(command(folder), log)
-            kill = killed(process, folder, pace, rng) if len(kills) < most else None
-            process.wait(SECONDS)
+            process = start(command(folder), log)
+            kill = kill_at_random(process, folder, timing, rng) if len(kills) < most else None
+            process.wait(TIMEOUT)
             if kill is None:
                 check_ended(process, log)
                 break
@@ -275,36 +275,37 @@ def disturbed(
 
 
 def difference(expected: dict[str, bytes], found: dict[str, bytes]) -> list[str]:
-    """Return the names of the files that are not the same; killed commands may leave a lock."""
+    """Return the names of files that differ; killed commands may leave a lock."""
     names = expected.keys() | {name for name in found if not name.endswith(".lock")}
     return sorted(name for name in names if expected.get(name) != found.get(name))
 
 
-def row(plan: Plan, count: int, seed: int, work: Path) -> str:
-    """Kill the commands of a plan so many times; return what is told of it.
+def table_row(row: Row, count: int, seed: int, work: Path) -> str:
+    """Kill the commands of a row `count` times; return the row of the table.
 
     Raises:
-        RuntimeError: if a command failed, or a file is not the same at the end.
+        RuntimeError: if a command failed, or files differ at the end.
     """
-    rng = random.Random(f"{plan.name} {seed}")
+    rng = random.Random(f"{row.name} {seed}")
     log = work / "log"
-    expected_in = work / "undisturbed"
-    expected_in.mkdir(parents=True)
-    paces = undisturbed(plan, expected_in, log)
-    expected = contents(expected_in)
+    first = work / "without-kills"
+    first.mkdir(parents=True)
+    timings = run_without_kills(row, first, log)
+    expected = contents(first)
     kills: list[Kill] = []
     runs = 0
     while len(kills) < count:
         runs += 1
         folder = work / f"{runs:03d}"
         folder.mkdir()
-        kills += disturbed(plan, folder, paces, log, rng, count - len(kills))
+        kills += run_with_kills(row, folder, timings, log, rng, count - len(kills))
         if wrong := difference(expected, contents(folder)):
-            raise RuntimeError(f"{plan.name}: {folder}: not the same: {', '.join(wrong)}")
-        print(f"{plan.name}: {len(kills)} of {count} kills, {runs} runs", file=sys.stderr)
+            raise RuntimeError(f"{row.name}: {folder}: files differ: {', '.join(wrong)}")
+        print(f"{row.name}: {len(kills)} of {count} kills, {runs} runs", file=sys.stderr)
     kinds = [kill.kind for kill in kills]
-    told = [len(kills), *map(kinds.count, ("moment", "change", "unfinished"))]
-    cells = [plan.name, runs, *told, sum(kill.half for kill in kills), f"{len(expected)} the same"]
+    counts = [len(kills), *map(kinds.count, ("moment", "change", "unfinished"))]
+    partial = sum(kill.is_partial for kill in kills)
+    cells = [row.name, runs, *counts, partial, f"{len(expected)} equal"]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
@@ -314,17 +315,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--kills", type=int, default=100, help="of train; others have a quarter (default: 100)")
-    add("--seed", type=int, default=0, help="of the moments (0)")
-    add("--only", nargs="+", help=f"rows: {json.dumps([plan.name for plan in PLANS])}")
+    add(
+        "--kills",
+        type=int,
+        default=100,
+        help="kills of train; the other rows have a share of them (default: 100)",
+    )
+    add("--seed", type=int, default=0, help="seed of the moments (default: 0)")
+    add(
+        "--only",
+        nargs="+",
+        help=f"rows to run: {json.dumps([row.name for row in ROWS])} (default: all)",
+    )
     options = parser.parse_args(arguments)
-    print("| what | runs | kills | at a moment | at a change | unfinished | half-written | files |")
+    print("| row | runs | kills | at a moment | at a change | unfinished | partial | files |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
-    work = Path(tempfile.mkdtemp(prefix="kills-"))  # kept where something was wrong
-    for plan in PLANS:
-        if options.only is None or plan.name in options.only:
-            count = max(1, round(options.kills * plan.share))
-            print(row(plan, count, options.seed, work / plan.name), flush=True)
+    work = Path(tempfile.mkdtemp(prefix="kills-"))  # kept after an error
+    for row in ROWS:
+        if options.only is None or row.name in options.only:
+            count = max(1, round(options.kills * row.share))
+            print(table_row(row, count, options.seed, work / row.name), flush=True)
     shutil.rmtree(work)
     return 0
 

@@ -1,11 +1,11 @@
-"""How strong a learner is by the hour: Elo of the policies that runs have kept on their way.
+"""Learning curves: Elo of a run's snapshots by hours of training.
 
     python benchmarks/strength_by_hour.py runs/home runs/sb3
     python benchmarks/strength_by_hour.py runs/home --games 1000 --json curve.json
 
-Each policy in `policies/` of a run, and its `last`, is placed on the ladder of the default board.
-The hours are those between the settings and the policy, by the files' times: a run counts that was
-not interrupted, in a folder that was not copied.
+The ladder of the default board rates each policy in `policies/` of a run. The hours are the time
+between `config.toml` and the policy, by the files' times: the run must not have been interrupted,
+and its folder not copied.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.files import write_text
 from tokaido_env.learn.checkpoint_rating import rate_learner
+from tokaido_env.learn.run_folder import CONFIG
 
-_BEGUN = ("settings.json", "config.toml")
 
-
-class Strength(NamedTuple):
-    """A policy on its run's way.
+class Point(NamedTuple):
+    """A point of a learning curve.
 
     Attributes:
-        run: name of its folder.
-        hours: of the run until then.
-        steps: decisions until then.
-        elo, low, high: its rating with the 95 % interval.
+        run: name of the run's folder.
+        hours: of training.
+        steps: of training, in the run's unit.
+        elo, low, high: the rating with its 95 % interval.
     """
 
     run: str
@@ -44,20 +43,20 @@ class Strength(NamedTuple):
     high: float
 
 
-def strengths(run: Path, ladder: Ladder, games: int) -> Iterator[Strength]:
-    """Rate the policies of a run, the first ones first.
+def learning_curve(run: Path, ladder: Ladder, games: int) -> Iterator[Point]:
+    """Rate the snapshots of a run in order.
 
     Args:
-        run: its folder.
-        ladder: to place them on.
-        games: against each of three opponents, even.
+        run: the run folder.
+        ladder: rates the policies.
+        games: against each of three opponents; even.
     """
-    begun = next(run / name for name in _BEGUN if (run / name).is_file()).stat().st_mtime
+    begun = (run / CONFIG).stat().st_mtime
     for path in sorted((run / "policies").iterdir()):
         agent = PolicyAgent.from_policy(Policy.load(path), "learner")
         rating = rate_learner(agent, ladder, games)
         hours = (path.stat().st_mtime - begun) / 3600
-        yield Strength(run.name, hours, int(path.name), rating.elo, *rating.ci95)
+        yield Point(run.name, hours, int(path.name), rating.elo, *rating.ci95)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,24 +64,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("runs", type=Path, nargs="+", help="folders of runs")
-    parser.add_argument("--games", type=int, default=1000, help="against each of three (1000)")
-    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument("runs", type=Path, nargs="+", help="run folders")
+    parser.add_argument(
+        "--games",
+        type=int,
+        default=1000,
+        help="games against each of three opponents (default: 1000)",
+    )
+    parser.add_argument("--json", type=Path, help="file to write the points to (default: none)")
     options = parser.parse_args(arguments)
     for run in options.runs:
-        if not (run / "policies").is_dir() or not any((run / name).is_file() for name in _BEGUN):
-            parser.error(f"{run}: expected the folder of a run, with policies/")
+        if not (run / "policies").is_dir() or not (run / CONFIG).is_file():
+            parser.error(f"{run}: expected a run folder with {CONFIG} and policies/")
     pool = BoardPool.load("shikoku")
     ladder = Ladder.load(ladder_for(pool), pool)
-    found: list[Strength] = []
-    print("| run | hours | decisions | Elo | 95 % |\n|---|---|---|---|---|")
+    points: list[Point] = []
+    print("| run | hours | steps | Elo | 95 % |\n|---|---|---|---|---|")
     for run in options.runs:
-        for one in strengths(run, ladder, options.games):
-            row = f"| {one.run} | {one.hours:.2f} | {one.steps / 1e6:.1f} M | {one.elo:.0f} | "
-            print(f"{row}{one.low:.0f} – {one.high:.0f} |", flush=True)
-            found.append(one)
+        for point in learning_curve(run, ladder, options.games):
+            row = f"| {point.run} | {point.hours:.2f} | {point.steps:,} | {point.elo:.0f} | "
+            print(f"{row}{point.low:.0f} – {point.high:.0f} |", flush=True)
+            points.append(point)
     if options.json:
-        text = json.dumps([one._asdict() for one in found], indent=1, ensure_ascii=False)
+        text = json.dumps([point._asdict() for point in points], indent=1, ensure_ascii=False)
         write_text(options.json, text + "\n")
     return 0
 

@@ -1,19 +1,19 @@
-"""Look for settings of `train.py` with Ray Tune: many short runs, of which the better go on.
+"""Tune training settings with Ray Tune: many short runs, of which the better ones continue.
 
     python benchmarks/tune_with_ray.py --run runs/tune --method asha --trials 8 --rounds 4
     python benchmarks/tune_with_ray.py --run runs/pbt --method pbt --trials 4 --rounds 6
 
-A trial is a run of `train.py` with drawn settings, a processor for each. After every round of
-`--round-steps` steps it is placed on the ladder, by which Tune decides:
+A trial is a run of `train.py` with random settings on one processor. After every round of
+`--round-steps` steps the ladder rates it, and Tune decides by the rating:
 
 - asha: the worse half stops after 1, 2, 4 … rounds (Li and others 2018, "Massively parallel
   hyperparameter tuning");
-- pbt: after a round a trial of the worst quarter goes on from the weights of one of the best, with
-  its settings a little changed (Jaderberg and others 2017, "Population based training"): as a new
-  run that starts from that policy, so without Adam's moments and the pool.
+- pbt: after a round a trial of the worst quarter continues with the weights of one of the best and
+  slightly changed settings (Jaderberg and others 2017, "Population based training"): as a new run
+  that starts from that policy, without Adam's moments and the opponent pool.
 
-The same command goes on after Ctrl-C or a crash. Needs Ray Tune: pip install 'ray[tune]'. Weights
-pass between trials as policy files; Tune keeps its own state as pickles: resume your own only.
+The same command resumes after Ctrl-C or a crash. Needs Ray Tune: pip install 'ray[tune]'. Weights
+pass between trials as policy files. Tune stores its own state as pickles: resume only your own.
 """
 
 from __future__ import annotations
@@ -49,50 +49,51 @@ THREADS = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "RAY_CHDIR_TO_TRIAL
 
 
 class Training(tune.Trainable):  # type: ignore[misc]  # Ray is not typed
-    """A trial: a run folder, and after each time that it takes on others' weights another.
+    """A trial: a run folder, and a new one each time it takes the weights of another trial.
 
-    `config` has the drawn settings, "run", "round_steps" and "fixed", the other settings.
+    `config` has the random settings, "run", "round_steps", and the other settings as "fixed".
     """
 
     def setup(self, config: dict[str, Any]) -> None:
-        """Begin nothing yet: weights may come from elsewhere."""
+        """Set up the counters; `step` begins the run, as weights may come from another trial."""
         self.number = 0  # of the run folder
-        self.begun_at = 0  # rounds that were done before it
+        self.first_round = 0  # rounds done before this run folder
 
     def step(self) -> dict[str, Any]:
-        """Train a round further, and tell the rating."""
+        """Train for one round; return the rating."""
         folder, steps = self._folder(), self.config["round_steps"]
-        target = (self.iteration + 1 - self.begun_at) * steps
+        target = (self.iteration + 1 - self.first_round) * steps
         if not (folder / CONFIG).exists():
             run.begin(folder, settings_of(self.config, target, self._start()))
         elif load_settings(folder).length < target:
             extend(folder, {"steps": target})
         ratings: list[Rating | None] = []
         run.train(folder, lambda progress: ratings.append(progress.rating))
-        assert ratings[-1] is not None  # every run is rated at its end
-        told = ratings[-1]
+        rating = ratings[-1]
+        assert rating is not None  # every run is rated at its end
         return {
-            **{"elo": told.elo, "low": told.ci95[0], "high": told.ci95[1], "games": told.games},
+            **{"elo": rating.elo, "low": rating.ci95[0], "high": rating.ci95[1]},
+            "games": rating.games,
             "steps": (self.iteration + 1) * steps,
             "policy": str(folder / "last"),
         }
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Keep where the run is, and its policy for others: the run folder stays where it is."""
+        """Save the trial's position and its policy, for other trials; the run folder stays."""
         folder = Path(checkpoint_dir)
         shutil.copy(self._folder() / "last", folder / "last")
-        told = {"trial": self.trial_id, "number": self.number, "begun_at": self.begun_at}
-        write_text(folder / "trial.json", json.dumps(told | {"round": self.iteration}))
+        trial = {"trial": self.trial_id, "number": self.number, "first_round": self.first_round}
+        write_text(folder / "trial.json", json.dumps(trial | {"round": self.iteration}))
 
     def load_checkpoint(self, checkpoint: str) -> None:
-        """Go on with the own run, or begin one from the policy of another trial."""
+        """Continue this trial's run, or prepare a run from the policy of another trial."""
         folder = Path(checkpoint)
-        told = json.loads((folder / "trial.json").read_text(encoding="utf-8"))
-        if told["trial"] == self.trial_id:
-            self.number, self.begun_at = told["number"], told["begun_at"]
+        trial = json.loads((folder / "trial.json").read_text(encoding="utf-8"))
+        if trial["trial"] == self.trial_id:
+            self.number, self.first_round = trial["number"], trial["first_round"]
             return
         self.number = len([path for path in self._trial().glob("*") if path.is_dir()])
-        self.begun_at = told["round"]
+        self.first_round = trial["round"]
         shutil.copy(folder / "last", self._start_file())
 
     def _trial(self) -> Path:
@@ -109,19 +110,20 @@ class Training(tune.Trainable):  # type: ignore[misc]  # Ray is not typed
 
 
 def settings_of(config: Mapping[str, Any], steps: int, start_from: str) -> PpoSettings:
-    """Return the settings of a trial's run: rated and saved at its end, or when it is resumed."""
+    """Return the settings of a trial's run, which is rated and saved only at its end."""
     drawn = {name: float(config[name]) for name in SPACE}
     ends = {"rate_every": NEVER, "checkpoint_every": NEVER, "calibration_games": 0}
     return PpoSettings(**config["fixed"], **drawn, **ends, steps=steps, start_from=start_from)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Tune, print the table; return the exit status."""
+    """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
-    asked = {name: value for name, value in vars(options).items() if name not in ("run", "address")}
+    requested = {k: v for k, v in vars(options).items() if k not in ("run", "address")}
     folder = options.run.resolve()
-    if wrong := _differing(folder, asked):
-        print(f"tune: {folder}: begun with {wrong}: say the same, or --run", file=sys.stderr)
+    if expected := _differences(folder, requested):
+        message = f"tune: {folder}: expected {expected}: give the same options, or another --run"
+        print(message, file=sys.stderr)
         return 1
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(address=options.address, include_dashboard=False, runtime_env={"env_vars": THREADS})
@@ -134,14 +136,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return the trials as a table, those with most rounds first, by their rating."""
+    """Return a table of the trials, ordered by number of rounds, then rating."""
     names = list(SPACE)
     lines = [f"| trial | rounds | {' | '.join(names)} | Elo | 95 % interval | games |"]
     lines.append("|---" * (len(names) + 5) + "|")
-    for told in sorted(results, key=lambda one: (-one["training_iteration"], -one["elo"])):
-        drawn = " | ".join(f"{told['config'][name]:.2g}" for name in names)
-        rating = f"{told['elo']:.0f} | {told['low']:.0f} – {told['high']:.0f} | {told['games']:,}"
-        lines.append(f"| {told['trial_id']} | {told['training_iteration']} | {drawn} | {rating} |")
+    for row in sorted(results, key=lambda row: (-row["training_iteration"], -row["elo"])):
+        drawn = " | ".join(f"{row['config'][name]:.2g}" for name in names)
+        rating = f"{row['elo']:.0f} | {row['low']:.0f} – {row['high']:.0f} | {row['games']:,}"
+        lines.append(f"| {row['trial_id']} | {row['training_iteration']} | {drawn} | {rating} |")
     return "\n".join(lines)
 
 
@@ -150,29 +152,39 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--run", type=Path, required=True, help="folder of all trials; all nodes must share it")
-    add("--method", choices=("asha", "pbt"), default="asha", help="(asha)")
-    add("--trials", type=int, default=8, help="at pbt: at once (8)")
-    add("--rounds", type=int, default=4, help="of the best trials (4)")
-    add("--round-steps", type=int, default=131_072, help="steps of a round (131,072)")
-    add("--rating-games", type=int, default=400, help="against each of three opponents (400)")
-    add("--board", default="shikoku", help="(shikoku)")
-    add("--seed", type=int, default=0, help="of what is drawn, and of all runs (0)")
-    add("--address", help="of a Ray cluster; without: this machine")
+    add("--run", type=Path, required=True, help="folder of all trials, shared by all nodes")
+    add("--method", choices=("asha", "pbt"), default="asha", help="scheduler (default: asha)")
+    add(
+        "--trials",
+        type=int,
+        default=8,
+        help="number of trials; with pbt all run in parallel (default: 8)",
+    )
+    add("--rounds", type=int, default=4, help="rounds of the best trials (default: 4)")
+    add("--round-steps", type=int, default=131_072, help="steps of a round (default: 131,072)")
+    add(
+        "--rating-games",
+        type=int,
+        default=400,
+        help="games against each of three opponents (default: 400)",
+    )
+    add("--board", default="shikoku", help="board of the games (default: shikoku)")
+    add("--seed", type=int, default=0, help="seed of settings and runs (default: 0)")
+    add("--address", help="address of a Ray cluster (default: this machine)")
     return parser
 
 
-def _differing(folder: Path, asked: dict[str, Any]) -> str:
-    """Return what the folder was begun with, if it is not what is asked; note it if it is new."""
-    path = folder / "asked.json"
+def _differences(folder: Path, requested: dict[str, Any]) -> str:
+    """Return the folder's options that differ from the requested ones; save those of a new one."""
+    path = folder / "options.json"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(asked, indent=1) + "\n")
-    begun = json.loads(path.read_text(encoding="utf-8"))
+        write_text(path, json.dumps(requested, indent=1) + "\n")
+    saved = json.loads(path.read_text(encoding="utf-8"))
     return ", ".join(
-        f"--{name.replace('_', '-')} {begun.get(name)}"
-        for name, value in asked.items()
-        if begun.get(name) != value
+        f"--{name.replace('_', '-')} {saved.get(name)}"
+        for name, value in requested.items()
+        if saved.get(name) != value
     )
 
 
@@ -208,13 +220,13 @@ def _tuner(folder: Path, options: argparse.Namespace) -> tune.Tuner:
 def _scheduler(options: argparse.Namespace) -> Any:
     if options.method == "asha":
         return ASHAScheduler(max_t=options.rounds, grace_period=1, reduction_factor=2)
-    return PopulationBasedTraining(  # synch=True waits for ever where a trial has ended
-        perturbation_interval=1, hyperparam_mutations=dict(SPACE), custom_explore_fn=within
+    return PopulationBasedTraining(  # synch=True waits for ever once a trial has ended
+        perturbation_interval=1, hyperparam_mutations=dict(SPACE), custom_explore_fn=clip_settings
     )
 
 
-def within(config: dict[str, Any]) -> dict[str, Any]:
-    """Keep settings that were multiplied in the range that they were drawn from."""
+def clip_settings(config: dict[str, Any]) -> dict[str, Any]:
+    """Clip perturbed settings to the ranges of `SPACE`."""
     return config | {
         name: min(max(config[name], domain.lower), domain.upper) for name, domain in SPACE.items()
     }

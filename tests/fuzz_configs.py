@@ -1,4 +1,4 @@
-"""Configurations: settings of files, of Python and of command lines; spec strings."""
+"""Fuzz cases of training settings, in files, Python and on command lines, and of agent specs."""
 
 import json
 import random
@@ -36,28 +36,21 @@ WORDS = (
     *("sims=", "temperature=", "path=", ",", ":", '"', "\\", "=", "policy:", "../", "/", "'", " "),
 )
 TINY: dict[str, Any] = {
-    **{
-        "games": 8,
-        "n_steps": 16,
-        "minibatch_size": 64,
-        "width": 8,
-        "opponent_slots": 4,
-        "steps": 128,
-    },
-    **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0, "calibration_games": 0},
+    **{"games": 8, "n_steps": 16, "minibatch_size": 64, "width": 8, "opponent_slots": 4},
+    **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0, "calibration_games": 0, "steps": 128},
 }
 ALL = [METHODS["ppo"](**TINY), *(METHODS[name](width=8) for name in ("selfplay", "alphazero"))]
 
 
 class Configs(Cases):
-    """The config.toml of a run of each method, and the files that it may name."""
+    """Damaged `config.toml` of each method, with the files that it may name."""
 
     errors = (RunError, AgentError, BoardError, LadderError, SeedError)
     name = "my.toml"
 
     def set_up(self) -> None:
         self.run = self.folder / "new"
-        self._furnish()
+        self._create_files()
         self.texts = []
         for settings in ALL:
             create_folder(self.run, settings)
@@ -65,8 +58,8 @@ class Configs(Cases):
             shutil.rmtree(self.run)
         train.__dict__["_train"] = lambda *words: 0  # nothing is trained
 
-    def _furnish(self) -> None:
-        """Make the files that settings and specs may name, good ones and bad ones."""
+    def _create_files(self) -> None:
+        """Create valid and invalid files that settings and specs may name."""
         (self.folder / "run").mkdir()
         for name in ("best", "a,b='c'", "a b", "run/best"):
             random_policy().save(self.folder / name)
@@ -87,10 +80,10 @@ class Configs(Cases):
         kinds = (self._case_of_file, self._values, self._texts, self._spec, self._command_line)
         return rng.choices(kinds, (8, 3, 3, 8, 1))[0](rng)
 
-    # A file
+    # Files
 
     def _case_of_file(self, rng: random.Random) -> bool:
-        """A message says of which setting, agent or file it is."""
+        """Check that a message names its setting, agent or file."""
         self.damage(rng)
         with allow_refusal(*self.errors) as messages:
             self.check(rng)
@@ -99,7 +92,7 @@ class Configs(Cases):
         return not messages
 
     def damage(self, rng: random.Random) -> None:
-        """Write a damaged configuration: a wrong tree mostly, or a wrong text."""
+        """Write a damaged configuration: mostly a wrong value, or wrong text."""
         text = rng.choice(self.texts)
         if rng.random() < 0.8:
             self.path.write_bytes(mutants.mutated_toml(rng, _renamed(rng, tomllib.loads(text))))
@@ -107,18 +100,18 @@ class Configs(Cases):
             self.path.write_bytes(mutants.mutated_text(rng, text, 2))
 
     def check(self, rng: random.Random) -> None:
-        """A file that is taken begins a run, whose own file says the same."""
+        """Check that an accepted file begins a run with the same settings."""
         with allow_refusal(RunError, AgentError, names=self.path) as messages:
-            method, given = read_config(self.path)
+            method, values = read_config(self.path)
         if messages:
             raise RunError(messages[0])
         tiny = TINY if method in (None, "ppo") else {"width": 8}
-        settings = METHODS[method or "ppo"](**tiny | given)
+        settings = METHODS[method or "ppo"](**tiny | values)
         try:
             create_folder(self.run, settings)
             assert load_settings(self.run) == settings
             config = (self.run / "config.toml").read_bytes()
-            extend(self.run, given)
+            extend(self.run, values)
             assert (self.run / "config.toml").read_bytes() == config
         finally:
             shutil.rmtree(self.run, ignore_errors=True)
@@ -171,7 +164,7 @@ class Configs(Cases):
         return not messages
 
     def _check_spec(self, spec: str, rng: random.Random | None) -> None:
-        """A spec that a file may name runs no code, lies in its folder, and makes an agent."""
+        """Check that an accepted spec runs no code, stays in its folder and makes an agent."""
         where = "x"
         if rng is None or rng.random() < 0.7 or spec.startswith("python:"):
             with allow_refusal(AgentError, names=f"{where}: ") as messages:
@@ -184,7 +177,7 @@ class Configs(Cases):
         again = make(agent.spec)
         assert (again.spec, again.cost) == (agent.spec, agent.cost)
 
-    # The command
+    # The command line
 
     def _command_line(self, rng: random.Random) -> bool:
         self.damage(rng)
@@ -193,7 +186,7 @@ class Configs(Cases):
         return not self._command(flags)
 
     def _command(self, words: list[str]) -> str:
-        """Run `train` up to where it would train."""
+        """Run `train` without the training itself."""
         try:
             wrong = run_command(
                 train.main, ["--run", self.run, "--config", self.path, *words], "train: "
@@ -209,7 +202,7 @@ def check_names(messages: list[str], names: list[str]) -> None:
 
 
 def _renamed(rng: random.Random, data: dict[str, Any]) -> dict[str, Any]:
-    """The same with the names of others, which may be there."""
+    """Return the configuration with the name of another file or agent."""
     if rng.random() < 0.6:
         return data
     key = rng.choice(("board", "ladder", "start_from", "agents", "agents"))

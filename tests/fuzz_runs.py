@@ -1,4 +1,4 @@
-"""Run folders of each method: resumed, up to where training would begin; samples learnt from."""
+"""Fuzz cases of run folders: damaged runs are resumed up to the start of training."""
 
 import hashlib
 import json
@@ -31,34 +31,17 @@ from tokaido_env.learn.settings_schema import RunError
 
 TINY: dict[str, dict[str, Any]] = {
     "ppo": {
-        **{
-            "games": 8,
-            "n_steps": 16,
-            "minibatch_size": 64,
-            "opponent_slots": 4,
-            "agents": "greedy",
-        },
-        **{
-            "steps": 128,
-            "snapshot_every": 64,
-            "epochs": 1,
-            "rate_every": 0,
-            "calibration_games": 0,
-        },
+        **{"games": 8, "n_steps": 16, "minibatch_size": 64, "opponent_slots": 4, "epochs": 1},
+        **{"agents": "greedy", "steps": 128, "snapshot_every": 64},
+        **{"rate_every": 0, "calibration_games": 0},
     },
     "selfplay": {"updates": 1, "games": 4, "minibatch_size": 64, "epochs": 1, "snapshot_every": 1},
     "alphazero": {
-        **{
-            "rounds": 1,
-            "shards": 1,
-            "games": 2,
-            "first_sims": 2,
-            "minibatch_size": 64,
-            "samples_per_position": 0.1,
-        },
+        **{"rounds": 1, "shards": 1, "games": 2, "first_sims": 2},
+        **{"minibatch_size": 64, "samples_per_position": 0.1},
     },
 }
-# How often each part is damaged, if a run has it; `*` is the newest.
+# Weights of the parts to damage; `*` is the newest.
 PARTS = {
     **{"config.toml": 3, "checkpoints/*/state.json": 6, "checkpoints/*/games.npz": 6},
     **{"checkpoints/*/learner.safetensors": 3, "checkpoints/*/optimizer.safetensors": 3},
@@ -67,19 +50,19 @@ PARTS = {
 }
 
 
-class _GoesOn(Exception):  # noqa: N818  not an error
-    """Training would go on."""
+class _WouldTrain(Exception):  # noqa: N818  not an error
+    """Ends a resume before training; its argument is whether training would follow."""
 
 
 class Finished(NamedTuple):
-    """A run that is complete."""
+    """A finished run: its settings and files."""
 
     settings: RunSettings
     files: dict[str, bytes]
 
 
 class Runs(Cases):
-    """A finished run of each method."""
+    """Damaged copies of a finished run of each method."""
 
     errors = (RunError, AgentError, BoardError, LadderError, SeedError, OutputError)
     name = "run"
@@ -105,7 +88,7 @@ class Runs(Cases):
             self._restore()
             self.check(random.Random(0))
             extend(self.path, {length: 3 * self.finished.settings.length})
-            assert self._goes_on()
+            assert self._would_train()
             samples = list(self.path.glob("shards/*"))
             assert len(samples) == (length == "rounds")
             for path in samples:
@@ -148,14 +131,14 @@ class Runs(Cases):
         path.write_bytes(how(rng, data))
 
     def _restore(self) -> None:
-        """Let the run stand as it was."""
+        """Restore the files of the finished run."""
         if self.path.is_symlink() or _files_of(self.path) != self.finished.files:
             shutil.rmtree(self.path, ignore_errors=True)
             for name, data in self.finished.files.items():
                 (self.path / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.path / name).write_bytes(data)
 
-    # What is taken
+    # Resume
 
     def check(self, rng: random.Random) -> None:
         folder = Path("run")
@@ -164,7 +147,7 @@ class Runs(Cases):
             make("policy:run")
         if rng.random() < 0.5:
             extend(folder, {settings.LENGTH: 3 * settings.length})
-        self._goes_on()
+        self._would_train()
         for path in self.damaged:
             if path.parent.name == "shards" and os.path.lexists(path):
                 with allow_refusal(RunError, names=path) as messages:
@@ -172,25 +155,25 @@ class Runs(Cases):
                 if messages:
                     raise RunError(messages[0])
 
-    def _goes_on(self) -> bool:
-        """Take a run up as the command does; return whether it would train."""
+    def _would_train(self) -> bool:
+        """Resume the run as the command does; return whether it would train."""
 
         def stop(progress: run.Progress) -> None:
             json.dumps(progress.figures, allow_nan=False)
             float(progress.rating.elo if progress.rating else 0)
-            raise _GoesOn(progress.done < progress.total)
+            raise _WouldTrain(progress.done < progress.total)
 
         before = signal.getsignal(signal.SIGINT)
         try:
             run.train(Path("run"), stop)
-        except _GoesOn as goes_on:
-            return bool(goes_on.args[0])
+        except _WouldTrain as stopped:
+            return bool(stopped.args[0])
         finally:
             signal.signal(signal.SIGINT, before)
         raise AssertionError("nothing was reported")
 
     def _check_samples(self, path: Path) -> None:
-        """Learn from samples that are taken."""
+        """Load samples and train on them."""
         settings = self.finished.settings
         assert isinstance(settings, alphazero.AlphaZeroSettings)
         samples = load_samples(path, settings.pool)
@@ -199,7 +182,7 @@ class Runs(Cases):
 
 
 def resealed(folder: Path) -> None:
-    """Make the checksums of a run's checkpoints anew."""
+    """Rewrite the checksums of a run's checkpoints."""
     for point in folder.glob("checkpoints/*"):
         if (point / "SHA256SUMS").is_file():
             files = [path for path in sorted(point.iterdir()) if path.is_file()]
@@ -210,7 +193,7 @@ def resealed(folder: Path) -> None:
 
 
 def _files_of(folder: Path) -> dict[str, bytes]:
-    """Everything in a run: what is no file is none of them."""
+    """Return the files of a run; links and special files have other content than any file."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size < 2**20:
@@ -221,7 +204,7 @@ def _files_of(folder: Path) -> dict[str, bytes]:
 
 
 def _replace(rng: random.Random, path: Path) -> None:
-    """Let nothing, or something else, stand there."""
+    """Replace a file or folder by nothing, a folder, a pipe, a link or an empty or huge file."""
     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     kind = rng.randrange(5)
     if kind == 0:

@@ -1,4 +1,4 @@
-"""Answers of agents and networks that depend on the position and the key alone."""
+"""Check that agents and networks depend on the position and the key only."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,44 +11,44 @@ Columns = tuple[npt.NDArray[Any], ...]
 
 
 def check_repeatable(
-    ask: Callable[..., Any], boards: Any, states: Any, legal: Any, every: int = 1
+    function: Callable[..., Any], boards: Any, states: Any, legal: Any, every: int = 1
 ) -> tuple[Any, npt.NDArray[np.uint64]]:
-    """Check that n positions are answered as each alone, again, and on one thread.
+    """Check that n positions give the same results again, one by one, and on one thread.
 
     Args:
-        ask: answers `boards, states, legal, keys`, as an array (n,) or several.
-        boards: `BOARD` (n,), all alike or not.
-        states: `STATE` (n,), which are not to be changed.
+        function: takes `boards, states, legal, keys`; returns one array (n,) or several.
+        boards: `BOARD` (n,), equal or different ones.
+        states: `STATE` (n,), which must not change.
         legal: uint64 (n,).
-        every: which positions are asked about alone: one of so many.
+        every: step between the positions that are evaluated one by one.
 
     Returns:
-        What was answered, and the keys.
+        The results, and the keys.
     """
     keys = np.random.default_rng(14).integers(2**64, size=len(states), dtype=np.uint64)
     arrays, before = (boards, states, legal, keys), states.copy()
-    answer = ask(*arrays)
-    assert _same(answer, ask(*arrays))
+    result = function(*arrays)
+    assert _same(result, function(*arrays))
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
-        assert _same(answer, ask(*arrays))
+        assert _same(result, function(*arrays))
     finally:
         numba.set_num_threads(threads)
     for i in range(0, len(states), every):
-        one = slice(i, i + 1)
-        alone = ask(*(array[one] for array in arrays))
-        assert _same(tuple(column[one] for column in _columns(answer)), alone)
+        row = slice(i, i + 1)
+        single = function(*(array[row] for array in arrays))
+        assert _same(tuple(column[row] for column in _columns(result)), single)
     if (boards == boards[0]).all():
-        assert _same(answer, ask(boards[:1], states, legal, keys))
+        assert _same(result, function(boards[:1], states, legal, keys))
     assert (states == before).all()
-    return answer, keys
+    return result, keys
 
 
-def _columns(answer: Any) -> Columns:
-    return answer if isinstance(answer, tuple) else (answer,)
+def _columns(result: Any) -> Columns:
+    return result if isinstance(result, tuple) else (result,)
 
 
-def _same(one: Any, other: Any) -> bool:
-    pairs = zip(_columns(one), _columns(other), strict=True)
+def _same(first: Any, second: Any) -> bool:
+    pairs = zip(_columns(first), _columns(second), strict=True)
     return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)

@@ -1,8 +1,13 @@
-"""Runs of each method that take seconds, and what stands in their folders."""
+"""Settings of training runs that take seconds, and helpers for their folders."""
 
 import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tokaido_env.learn.settings import (
     AlphaZeroSettings,
@@ -16,7 +21,7 @@ VALUES: dict[str, Any] = {
     **{"agents": "greedy", "steps": 256, "snapshot_every": 256, "pool_size": 4},
     **{"rate_every": 0, "calibration_games": 0, "threads": 1},
 }
-"""Of a run of PPO that takes a second."""
+"""Settings of a PPO run that takes one second."""
 
 SHORT: dict[str, RunSettings] = {
     "ppo": PpoSettings(
@@ -37,11 +42,18 @@ SHORT: dict[str, RunSettings] = {
         **{"rate_every": 2, "rating_games": 2},
     ),
 }
-"""Of a run of each method that takes some seconds."""
+"""A run of each method that takes some seconds."""
+
+METHODS = tuple(SHORT)
+CHECKPOINT_FILES = (
+    *("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json", "SHA256SUMS"),
+)
+Finished = Callable[[str], Path]
+"""The fixture `finished_run`: the folder of a method's finished run."""
 
 
 def contents(folder: Path, *, logs: bool = False) -> dict[str, bytes]:
-    """All files; without logs, those that do not depend on the time."""
+    """Return all files of a run; without logs, those that do not depend on the time."""
     files = {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
@@ -51,14 +63,36 @@ def contents(folder: Path, *, logs: bool = False) -> dict[str, bytes]:
 
 
 def metrics(run: Path) -> list[dict[str, Any]]:
+    """Return the lines of `metrics.jsonl`."""
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
-def words_of(settings: RunSettings) -> list[str]:
-    """The options of `train` that ask for such settings."""
-    from dataclasses import asdict
+def options_of(settings: RunSettings) -> list[str]:
+    """Return the options of `train` for such settings."""
+    items = asdict(settings).items()
+    return ["--method", settings.METHOD, *(f"--{k.replace('_', '-')}={v}" for k, v in items)]
 
-    own = asdict(settings).items()
-    method = ["--method", settings.METHOD]
-    return method + [f"--{name.replace('_', '-')}={value}" for name, value in own]
+
+def copy_run(folder: Path, tmp_path: Path) -> Path:
+    """Copy a run, to change the copy."""
+    return Path(shutil.copytree(folder, tmp_path / "run"))
+
+
+def newest_checkpoint(run: Path) -> Path:
+    return max((run / "checkpoints").iterdir())
+
+
+def resume(run: Path, *options: str) -> int:
+    """Run `train --resume`; return its exit status."""
+    from tokaido_env.cli.train import main
+
+    return main(["--resume", str(run), *options])
+
+
+def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one line that `train` has printed to stderr."""
+    error = capsys.readouterr().err
+    assert error.startswith("train: ")
+    assert error.count("\n") == 1
+    return error

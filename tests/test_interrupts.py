@@ -1,4 +1,4 @@
-"""Ctrl-C: whatever it interrupts is done or not begun, at every instruction of `Game` and `Batch`.
+"""Ctrl-C at every instruction of `Game` and `Batch`: a call is complete or has no effect.
 
 Python handles signals between instructions; a kernel runs to its end.
 """
@@ -20,14 +20,14 @@ from tokaido_env import Game, IllegalMove, game as game_module
 from tokaido_env.batch import Batch
 from tokaido_env.core import jit
 
-pytestmark = pytest.mark.skipif(jit.INTERPRETED, reason="a kernel does not run to its end")
+pytestmark = pytest.mark.skipif(jit.INTERPRETED, reason="interpreted kernels can be interrupted")
 
 PACKAGE = str(Path(tokaido_env.__file__).parent)
 
 
 @contextmanager
 def ctrl_c(at: int) -> Iterator[None]:
-    """Raise KeyboardInterrupt before an instruction of the package, counted from 1."""
+    """Raise KeyboardInterrupt before the package's instruction number `at`, from 1."""
     left = at
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -48,42 +48,43 @@ def ctrl_c(at: int) -> Iterator[None]:
         sys.settrace(before)
 
 
-def seen(game: Game) -> tuple[Any, ...]:
-    """All that a game is and tells."""
+def contents_of(game: Game) -> tuple[Any, ...]:
+    """Return a game's complete state and public properties."""
     luck = game._luck.tobytes()
-    told = (game.player, game.legal_mask, game.events(), game.is_over)
-    return bytes(game.states), luck, *told, game.record()
+    public = (game.player, game.legal_mask, game.events(), game.is_over)
+    return bytes(game.states), luck, *public, game.record()
 
 
-def everywhere(
-    make: Callable[[], Any], act: Callable[[Any], Any], look: Callable[[Any], Any]
+def interrupt_everywhere(
+    make: Callable[[], Any], act: Callable[[Any], Any], contents: Callable[[Any], Any]
 ) -> tuple[int, list[bool]]:
-    """Interrupt an act at each of its instructions; return how many there are, and which came late.
+    """Interrupt an action at each of its instructions, and check that it is done or not done.
 
-    What is left behind is as before or as after, and then the act can be done or was.
+    Returns:
+        The number of instructions, and for each interrupt whether the action was already done.
     """
-    before, done = look(make()), make()
+    before, done = contents(make()), make()
     act(done)
-    after, late = look(done), []
+    after, was_done = contents(done), []
     for at in itertools.count(1):
-        thing = make()
+        instance = make()
         try:
             with ctrl_c(at):
-                act(thing)
+                act(instance)
         except KeyboardInterrupt:
             pass
         else:
-            return at - 1, late
-        left = look(thing)
+            return at - 1, was_done
+        left = contents(instance)
         assert left in (before, after), f"torn at instruction {at}"
-        late.append(left == after != before)
+        was_done.append(left == after != before)
         if left == before:
-            act(thing)
-        assert look(thing) == after
+            act(instance)
+        assert contents(instance) == after
     raise AssertionError
 
 
-def begun(moves: int = 40, seed: int = 3) -> Game:
+def game_after(moves: int = 40, seed: int = 3) -> Game:
     game = Game(seed=seed)
     for _ in range(moves):
         game.play(game.legal_actions()[-1])
@@ -98,37 +99,37 @@ def play_label(game: Game) -> None:
     game.play(game.legal_labels()[0])
 
 
-def drawn_by(game: Game) -> int:
-    """How many outcomes follow its next move."""
+def chance_events_of(game: Game) -> int:
+    """Return the number of chance events after its next move."""
     before = len(game.events())
     play_last(game)
     return len(game.events()) - before - 1
 
 
 @pytest.mark.parametrize(("moves", "act"), [(0, play_last), (17, play_label), (40, play_last)])
-def test_a_move_is_played_or_not(moves: int, act: Callable[[Game], None]) -> None:
-    count, late = everywhere(lambda: begun(moves), act, seen)
+def test_play__is_complete_or_has_no_effect(moves: int, act: Callable[[Game], None]) -> None:
+    count, was_done = interrupt_everywhere(lambda: game_after(moves), act, contents_of)
     assert count > 50
-    assert any(late)
-    assert late == sorted(late)
+    assert any(was_done)
+    assert was_done == sorted(was_done)
 
 
-def test_a_move_with_chance_after_it_is_played_or_not() -> None:
-    moves = next(m for m in range(200) if drawn_by(begun(m)) > 1)
-    _, late = everywhere(lambda: begun(moves), play_last, seen)
-    assert any(late)
+def test_play__with_chance_events_is_complete_or_has_no_effect() -> None:
+    moves = next(m for m in range(200) if chance_events_of(game_after(m)) > 1)
+    _, was_done = interrupt_everywhere(lambda: game_after(moves), play_last, contents_of)
+    assert any(was_done)
 
 
-def test_a_move_for_which_there_is_no_room_yet_is_played_or_not(
+def test_play__growing_the_history_is_complete_or_has_no_effect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(game_module, "_ROOM", 80)
-    moves = next(m for m in range(200) if len(begun(m)._history) > 80) - 1
-    _, late = everywhere(lambda: begun(moves), play_last, seen)
-    assert any(late)
+    moves = next(m for m in range(200) if len(game_after(m)._history) > 80) - 1
+    _, was_done = interrupt_everywhere(lambda: game_after(moves), play_last, contents_of)
+    assert any(was_done)
 
 
-def test_an_outcome_is_played_or_not() -> None:
+def test_play__of_an_outcome_is_complete_or_has_no_effect() -> None:
     def roll(game: Game) -> None:
         game.play("roll:3/2/1")
 
@@ -136,27 +137,27 @@ def test_an_outcome_is_played_or_not() -> None:
         at_roll = position(phase="ROLL", left=[])
         return Game.from_dict(at_roll, seed=0, chance="explicit")
 
-    _, late = everywhere(make, roll, seen)
-    assert any(late)
+    _, was_done = interrupt_everywhere(make, roll, contents_of)
+    assert any(was_done)
 
 
-def test_what_is_refused_changes_nothing() -> None:
+def test_play__refused_has_no_effect() -> None:
     def refused(game: Game) -> None:
         with pytest.raises(IllegalMove):
             game.play("discard:fan")
 
-    _, late = everywhere(begun, refused, seen)
-    assert not any(late)
+    _, was_done = interrupt_everywhere(game_after, refused, contents_of)
+    assert not any(was_done)
 
 
 @pytest.mark.parametrize("options", [{}, {"luck": "same"}, {"seed": 7}])
-def test_a_copy_is_made_or_not(options: dict[str, Any]) -> None:
-    """One with fresh luck is counted: the next has another future."""
-    everywhere(begun, lambda game: game.copy(**options), seen)
+def test_copy__is_complete_or_has_no_effect(options: dict[str, Any]) -> None:
+    """A copy with fresh luck counts: the next copy has another future."""
+    interrupt_everywhere(game_after, lambda game: game.copy(**options), contents_of)
 
 
 @pytest.mark.parametrize("options", [{}, {"chance": "explicit"}, {"copy": False}])
-def test_a_step_is_taken_or_not(options: dict[str, Any]) -> None:
+def test_step__is_complete_or_has_no_effect(options: dict[str, Any]) -> None:
     def make() -> Batch:
         batch = Batch(3, **options)
         batch.reset(seed=5)
@@ -171,11 +172,11 @@ def test_a_step_is_taken_or_not(options: dict[str, Any]) -> None:
         batch.step(chosen)
 
     def contents(batch: Batch) -> dict[str, bytes]:
-        told = {"masks": batch.masks(batch.all_games).tobytes(), "over": batch.over.tobytes()}
-        told["seen"] = batch.observe(batch.all_games, batch.states["player"]).tobytes()
+        public = {"masks": batch.masks(batch.all_games).tobytes(), "over": batch.over.tobytes()}
+        public["observations"] = batch.observe(batch.all_games, batch.states["player"]).tobytes()
         held = {name: array.tobytes() for name, array in batch.snapshot().items()}
-        return held | told | {"words": batch._mask_words.tobytes()}
+        return held | public | {"words": batch._mask_words.tobytes()}
 
-    count, late = everywhere(make, step, contents)
+    count, was_done = interrupt_everywhere(make, step, contents)
     assert count > 50
-    assert any(late)
+    assert any(was_done)

@@ -1,6 +1,6 @@
-"""Real commands that are killed and called again write what they would have written undisturbed.
+"""Killed and resumed commands write the same bytes as commands without kills.
 
-A kill each of short commands; `benchmarks/kills.py` has many, of longer ones and of training.
+One kill each of short commands; `benchmarks/kills.py` has many kills of longer ones, and training.
 """
 
 import random
@@ -14,13 +14,13 @@ from tokaido_env.cli.evaluate import main
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import kills  # noqa: E402  the path has just been told
+import kills  # noqa: E402
 
-PACE = kills.Pace(start=2.0, end=4.0, changes=12)
+TIMING = kills.Timing(start=2.0, end=4.0, changes=12)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize(
     "command",
     [
@@ -28,7 +28,7 @@ PACE = kills.Pace(start=2.0, end=4.0, changes=12)
         kills.ladder("random greedy --games 20"),
     ],
 )
-def test_a_killed_command_goes_on_to_the_same_bytes(
+def test_kill__resumed_command_writes_the_same_bytes(
     command: kills.Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -37,12 +37,12 @@ def test_a_killed_command_goes_on_to_the_same_bytes(
     assert main(command(whole)[1:]) == 0
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
     monkeypatch.setenv("SECONDS_A_DECISION", "0.002")
-    plan, log = kills.Plan("a command", (command,), 1.0), tmp_path / "log"
-    assert len(kills.disturbed(plan, parts, [PACE], log, random.Random(0), 1)) == 1
+    row, log = kills.Row("a command", (command,), 1.0), tmp_path / "log"
+    assert len(kills.run_with_kills(row, parts, [TIMING], log, random.Random(0), 1)) == 1
     assert kills.difference(kills.contents(whole), kills.contents(parts)) == []
 
 
-def test_what_is_not_the_same_is_told() -> None:
+def test_difference__names_files_that_differ() -> None:
     expected = {"a": b"1", "b": b"2"}
     assert kills.difference(expected, expected | {"a.lock": b""}) == []
     assert kills.difference(expected, {"a": b"3", "b": b"2", "a.tmp": b""}) == ["a", "a.tmp"]

@@ -1,4 +1,4 @@
-"""`benchmarks/tune_with_ray.py`: its trials are runs of `train.py`, and weights pass between them.
+"""`benchmarks/tune_with_ray.py`: trials equal runs of `train.py`, and pass weights on.
 
 Needs Ray Tune: `make certify-rllib`.
 """
@@ -15,7 +15,7 @@ pytest.importorskip("sb3_contrib")
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import tune_with_ray  # noqa: E402  the path has just been told
+import tune_with_ray  # noqa: E402
 from ray.tune.result import TRIAL_INFO  # noqa: E402
 
 from tokaido_env.learn import run as runs  # noqa: E402
@@ -23,21 +23,14 @@ from tokaido_env.learn.run_folder import load_settings  # noqa: E402
 from tokaido_env.learn.settings import PpoSettings  # noqa: E402
 
 DRAWN = {"learning_rate": 1e-3, "entropy_coef": 0.01, "clip_range": 0.2, "gae_lambda": 0.95}
-SMALL = {
-    **{
-        "games": 16,
-        "n_steps": 8,
-        "minibatch_size": 128,
-        "width": 16,
-        "opponent_slots": 4,
-        "epochs": 1,
-    },
-    **{"rating_games": 2, "agents": "greedy", "pool_size": 2},
+SMALL: dict[str, Any] = {
+    **{"games": 16, "n_steps": 8, "minibatch_size": 128, "width": 16, "opponent_slots": 4},
+    **{"epochs": 1, "rating_games": 2, "agents": "greedy", "pool_size": 2},
 }
 
 
-class Told:
-    """What Tune tells a trial of itself."""
+class TrialInfo:
+    """The trial information that Tune passes to a trial."""
 
     def __init__(self, trial_id: str) -> None:
         self.trial_id = trial_id
@@ -45,7 +38,7 @@ class Told:
 
 def trial(folder: Path, name: str, **changed: float) -> Any:
     config = {"run": str(folder), "round_steps": 128, "fixed": SMALL, **DRAWN, **changed}
-    return tune_with_ray.Training({**config, TRIAL_INFO: Told(name)})
+    return tune_with_ray.Training({**config, TRIAL_INFO: TrialInfo(name)})
 
 
 def saved(training: Any, folder: Path) -> str:
@@ -54,8 +47,8 @@ def saved(training: Any, folder: Path) -> str:
     return str(folder)
 
 
-def test_a_trial_is_the_run_of_its_settings(tmp_path: Path) -> None:
-    """Rounds one by one, with a restart between, give the bytes of one run of that length."""
+def test_trial__equals_a_run_with_its_settings(tmp_path: Path) -> None:
+    """Two rounds with a restart in between make the bytes of one run of that length."""
     training = trial(tmp_path, "a")
     first = training.train()
     assert (first["training_iteration"], first["steps"]) == (1, 128)
@@ -77,7 +70,7 @@ def test_a_trial_is_the_run_of_its_settings(tmp_path: Path) -> None:
     assert Path(second["policy"]).read_bytes() == (tmp_path / "whole" / "last").read_bytes()
 
 
-def test_a_trial_takes_on_the_weights_of_another(tmp_path: Path) -> None:
+def test_trial__continues_with_the_weights_of_another(tmp_path: Path) -> None:
     best, worst = trial(tmp_path, "best"), trial(tmp_path, "worst")
     worst.train()
     best.train()
@@ -85,9 +78,9 @@ def test_a_trial_takes_on_the_weights_of_another(tmp_path: Path) -> None:
     changed = trial(tmp_path, "worst", learning_rate=2e-3)
     changed.load_checkpoint(kept)
     changed._iteration = 1
-    told = changed.train()
-    assert told["steps"] == 256
-    folder = Path(told["policy"]).parent
+    result = changed.train()
+    assert result["steps"] == 256
+    folder = Path(result["policy"]).parent
     assert folder == tmp_path / "trials" / "worst" / "1"
     settings = load_settings(folder)
     assert (settings.steps, settings.learning_rate) == (128, 2e-3)
@@ -98,19 +91,19 @@ def test_a_trial_takes_on_the_weights_of_another(tmp_path: Path) -> None:
     assert (folder / "last").read_bytes() != Path(settings.start_from).read_bytes()
 
 
-def test_a_folder_goes_on_with_the_same_options_only(
+def test_tune__refuses_other_options_on_resume(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert tune_with_ray._differing(tmp_path, {"trials": 8, "method": "asha"}) == ""
+    assert tune_with_ray._differences(tmp_path, {"trials": 8, "method": "asha"}) == ""
     assert tune_with_ray.main(["--run", str(tmp_path), "--trials", "4"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"tune: {tmp_path}: begun with --trials 8, ")
+    assert error.startswith(f"tune: {tmp_path}: expected --trials 8, ")
     assert error.count("\n") == 1
 
 
-def test_settings_that_are_changed_stay_in_their_range() -> None:
-    assert tune_with_ray.within(DRAWN) == DRAWN
+def test_clip_settings__keeps_the_ranges() -> None:
+    assert tune_with_ray.clip_settings(DRAWN) == DRAWN
     wide = dict.fromkeys(DRAWN, 5.0)
-    assert tune_with_ray.within(wide) == {
+    assert tune_with_ray.clip_settings(wide) == {
         name: domain.upper for name, domain in tune_with_ray.SPACE.items()
     }

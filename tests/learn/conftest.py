@@ -1,25 +1,22 @@
-"""Short runs for the tests that look at one, or change one."""
+"""Fixtures of short training runs."""
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-Finished = Callable[[str], Path]
+from short_run import SHORT, VALUES, Finished, copy_run
 
 
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """Gives a run of a method that went to its end; not to be changed."""
-    from short_run import SHORT
-
+    """Return a function that gives the finished run of a method; read only."""
     from tokaido_env.learn import run
 
     made: dict[str, Path] = {}
 
     def finished(method: str) -> Path:
         if method not in made:
+            if method == "ppo":
+                pytest.importorskip("sb3_contrib")
             made[method] = tmp_path_factory.mktemp("runs") / method
             run.begin(made[method], SHORT[method])
             assert run.train(made[method])
@@ -28,12 +25,10 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return finished
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of PPO of two updates, without ratings; not to be changed."""
+    """A finished PPO run of one update without ratings; read only."""
     pytest.importorskip("sb3_contrib")
-    from short_run import VALUES
-
     from tokaido_env.learn import run
     from tokaido_env.learn.settings import PpoSettings
 
@@ -45,6 +40,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(finished: Path, tmp_path: Path) -> Path:
-    """A copy of the run of PPO, to be changed."""
-    shutil.copytree(finished, tmp_path / "run")
-    return tmp_path / "run"
+    """A copy of the finished PPO run, to change."""
+    return copy_run(finished, tmp_path)

@@ -1,4 +1,4 @@
-"""The rating of a learner: whom it meets, how often, and by which luck."""
+"""Ratings of a learner: opponents, number of games and seeds."""
 
 from typing import Any
 
@@ -13,38 +13,38 @@ from tokaido_env.learn.checkpoint_rating import MAX_COST, OPPONENTS, rate_learne
 
 
 @pytest.fixture
-def met(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """The opponents of all matches, with games, seed and board."""
+def matches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Opponent, cost, games, seed and pool of every match played."""
     seen: list[tuple[Any, ...]] = []
 
-    def noted(agent: Any, opponent: Any, *others: Any) -> Any:
+    def recorded(agent: Any, opponent: Any, *others: Any) -> Any:
         seen.append((opponent.spec, opponent.cost, *others))
         return play_match(agent, opponent, *others)
 
-    monkeypatch.setattr(checkpoint_rating, "play_match", noted)
+    monkeypatch.setattr(checkpoint_rating, "play_match", recorded)
     return seen
 
 
-def test_a_learner_meets_fast_agents_only_in_as_many_games_as_it_is_given(
-    met: list[tuple[Any, ...]],
+def test_rate_learner__plays_fast_agents_and_the_given_games(
+    matches: list[tuple[Any, ...]],
 ) -> None:
     ladder = Ladder.load(LADDER, "shikoku")
     found = rate_learner(make("greedy"), ladder, 6, 3)
-    assert len({spec for spec, *_ in met}) == len(met) == OPPONENTS
-    assert all(cost <= MAX_COST for _, cost, *_ in met)
-    assert {(games, pool.name) for *_, games, _, pool in met} == {(6, "shikoku")}
+    assert len({spec for spec, *_ in matches}) == len(matches) == OPPONENTS
+    assert all(cost <= MAX_COST for _, cost, *_ in matches)
+    assert {(games, pool.name) for *_, games, _, pool in matches} == {(6, "shikoku")}
     assert found.games == 6 * OPPONENTS
     low, high = found.ci95
     assert low < found.elo < high
 
 
-def test_luck_is_that_of_the_run_and_not_that_of_the_final_rating(
-    met: list[tuple[Any, ...]],
+def test_rate_learner__uses_the_runs_seeds_only(
+    matches: list[tuple[Any, ...]],
 ) -> None:
     ladder = Ladder.load(LADDER, "shikoku")
     first, again = (rate_learner(make("random"), ladder, 4, 3) for _ in range(2))
     assert first == again
-    assert met[:OPPONENTS] == met[OPPONENTS:]
-    for spec, _, _, seed, _ in met:
+    assert matches[:OPPONENTS] == matches[OPPONENTS:]
+    for spec, _, _, seed, _ in matches:
         assert seed == match_seed(match_seed(3, "train"), PLACING, spec)
         assert seed != match_seed(3, PLACING, spec)

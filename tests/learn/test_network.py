@@ -1,4 +1,4 @@
-"""The learner's network: what is trained is what is exported."""
+"""The PyTorch network: export, import, repeatable gradients and the second value."""
 
 from collections.abc import Callable
 
@@ -17,29 +17,29 @@ from tokaido_env.learn.network import (
 from tokaido_env.learn.rollouts import moves_of
 
 
-def asked(games: int, most: int = 40) -> Callable[[PolicyNetwork], tuple[torch.Tensor, ...]]:
-    """A function that asks a network about positions: scores, values, auxiliary."""
+def evaluator(games: int, most: int = 40) -> Callable[[PolicyNetwork], tuple[torch.Tensor, ...]]:
+    """Return a function that evaluates a network: scores, values, auxiliary."""
     boards, states, legal = decisions(games=games, most=most)
     inputs, results = map(torch.from_numpy, inputs_of(boards, states, legal))
     moves = Moves(results, *map(torch.from_numpy, moves_of(legal)))
     return lambda network: network(inputs, moves)
 
 
-def test_an_exported_network_comes_back_with_the_same_outputs() -> None:
+def test_to_policy__round_trip_keeps_the_outputs() -> None:
     torch.manual_seed(0)
     network, other = PolicyNetwork(SMALL), PolicyNetwork(SMALL)
     policy = network.to_policy({"steps": 3})
     assert policy.training == {"steps": 3}
     assert {name: t.shape for name, t in policy.tensors.items()} == tensor_shapes(SMALL)
-    ask = asked(games=8)
+    evaluate = evaluator(games=8)
     with torch.no_grad():
-        before = [part.clone() for part in ask(network)[:2]]
-        assert not torch.equal(ask(other)[0], before[0])
+        before = [part.clone() for part in evaluate(network)[:2]]
+        assert not torch.equal(evaluate(other)[0], before[0])
         load_weights(other, policy)
-        assert all(torch.equal(a, b) for a, b in zip(ask(other), before, strict=False))
+        assert all(torch.equal(a, b) for a, b in zip(evaluate(other), before, strict=False))
 
 
-def test_an_exported_policy_does_not_change_with_the_network() -> None:
+def test_to_policy__copies_the_weights() -> None:
     network = PolicyNetwork(SMALL)
     policy = network.to_policy()
     kept = policy.tensors["value.0.bias"].copy()
@@ -49,15 +49,15 @@ def test_an_exported_policy_does_not_change_with_the_network() -> None:
     assert (policy.tensors["value.0.bias"] == kept).all()
 
 
-def test_many_positions_give_the_same_gradients_each_time() -> None:
-    """More than PyTorch leaves to one thread; without `repeatable` some of ten would differ."""
-    ask = asked(games=64, most=2000)
+def test_deterministic__repeats_gradients_exactly() -> None:
+    """Enough positions for several threads; without `deterministic` some of ten runs differ."""
+    evaluate = evaluator(games=64, most=2000)
     torch.manual_seed(0)
     network = PolicyNetwork(LayerSizes())
 
     def gradients() -> list[bytes]:
         network.zero_grad()
-        scores, values, auxiliary = ask(network)
+        scores, values, auxiliary = evaluate(network)
         (scores.square().sum() + values.sum() + auxiliary.sum()).backward()
         return [np.asarray(weight.grad).tobytes() for weight in network.parameters()]
 
@@ -68,7 +68,7 @@ def test_many_positions_give_the_same_gradients_each_time() -> None:
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-def test_the_second_value_begins_as_a_policys_and_is_no_part_of_one() -> None:
+def test_second_value__starts_as_the_policys_and_is_not_exported() -> None:
     network, policy = PolicyNetwork(SMALL, against_others=True), random_policy()
     load_weights(network, policy)
     state = network.state_dict()

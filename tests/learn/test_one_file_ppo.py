@@ -1,4 +1,4 @@
-"""`agents/one_file_ppo.py`: its advantages against sums by hand, and that it learns."""
+"""`agents/one_file_ppo.py`: advantages, rollouts and learning."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "agents"))
 import one_file_ppo as ppo
 
 
-def test_advantages_are_sums_of_what_came_with_signs() -> None:
+def test_advantages__equal_the_signed_sums() -> None:
     rollout, rng = ppo.Rollout(), np.random.default_rng(0)
     for one in (rollout.value, rollout.reward):
         one.copy_(torch.as_tensor(rng.uniform(-1, 1, one.shape)))
@@ -37,7 +37,7 @@ def test_advantages_are_sums_of_what_came_with_signs() -> None:
             assert found[t, game] == pytest.approx(total, abs=1e-4)
 
 
-def test_what_is_collected_is_what_was_played() -> None:
+def test_collect__records_what_was_played() -> None:
     network, batch, rollout = ppo.Network(), Batch(ppo.GAMES), ppo.Rollout()
     other = Batch(ppo.GAMES)
     ppo.collect(network, batch, batch.reset(seed=3), rollout)
@@ -56,7 +56,7 @@ def test_what_is_collected_is_what_was_played() -> None:
 
 
 @pytest.mark.slow
-def test_it_learns_and_the_same_seed_learns_the_same() -> None:
+def test_train__learns_and_is_repeatable() -> None:
     first, second = ppo.train(2, seed=1), ppo.train(2, seed=1)
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)

@@ -1,4 +1,4 @@
-"""Returns and advantages, against their definitions written out as sums."""
+"""Value targets and advantages against their definitions as sums."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ RNG = np.random.default_rng(1)
 
 
 class Chain:
-    """One game as its nodes in order: decisions and chance, values for player_0, and the result."""
+    """A random game: its decisions and chance nodes, their values for player_0, and the result."""
 
     def __init__(self, length: int) -> None:
         self.is_chance, self.movers = [], []
@@ -26,34 +26,35 @@ class Chain:
         self.result = float(RNG.integers(-1, 2))
 
     def value(self, i: int) -> float:
-        """The value of a node; that of the end is the result."""
+        """Return the value of a node; at the end the result."""
         return float(self.values[i]) if i < len(self.values) else self.result
 
     def target(self, i: int, decay: float) -> float:
-        """The λ-return: the mean of the values of all nodes to come, by (1 - λ) λ**(n - 1)."""
+        """Return the λ-return: later values with weights (1 - λ) λ**(n - 1)."""
         left = len(self.values) - i
         steps = [self.value(i + n) for n in range(1, left + 1)]
         weights = [(1 - decay) * decay ** (n - 1) for n in range(1, left)] + [decay ** (left - 1)]
         assert sum(weights) == pytest.approx(1)
         return float(np.dot(steps, weights))
 
-    def advantage(self, i: int, decay: float, luck: float) -> float:
-        """The steps in value from a decision on, those that chance takes in part."""
+    def advantage(self, i: int, decay: float, chance_weight: float) -> float:
+        """Return the discounted changes of value after a decision, scaled at chance nodes."""
         total = 0.0
         for n in range(i, len(self.values)):
-            share = luck if self.is_chance[n] else 1.0
+            share = chance_weight if self.is_chance[n] else 1.0
             total += share * decay ** (n - i) * (self.value(n + 1) - self.value(n))
         return total * (1 - 2 * self.movers[i])
 
 
 @pytest.mark.parametrize(
-    ("value_decay", "policy_decay", "luck"), [(1.0, 1.0, 1.0), (0.9, 0.8, 0.3), (0.0, 0.5, 0.0)]
+    ("value_lambda", "policy_lambda", "chance_weight"),
+    [(1.0, 1.0, 1.0), (0.9, 0.8, 0.3), (0.0, 0.5, 0.0)],
 )
-def test_returns_are_what_their_definitions_say(
-    value_decay: float, policy_decay: float, luck: float
+def test_returns_of__equals_the_definitions(
+    value_lambda: float, policy_lambda: float, chance_weight: float
 ) -> None:
     chains = [Chain(int(RNG.integers(1, 12))) for _ in range(20)]
-    # Decisions as they are noted: the first of all games, then the second of all, and so on.
+    # Decisions in the order of a rollout: the first of every game, then the second, and so on.
     nodes = sorted(
         (chain.is_chance[:i].count(False), g, i)
         for g, chain in enumerate(chains)
@@ -75,13 +76,13 @@ def test_returns_are_what_their_definitions_say(
             *(np.array(chance), np.array(chance_values, np.float32)),
             np.array([chain.result for chain in chains], np.float32),
         ),
-        *(value_decay, policy_decay, luck),
+        *(value_lambda, policy_lambda, chance_weight),
     )
     for row, (_, g, i) in enumerate(nodes):
-        assert found.targets[row] == pytest.approx(chains[g].target(i, value_decay), abs=1e-5)
-        wanted = chains[g].advantage(i, policy_decay, luck)
-        assert found.advantages[row] == pytest.approx(wanted, abs=1e-5)
+        assert found.targets[row] == pytest.approx(chains[g].target(i, value_lambda), abs=1e-5)
+        expected = chains[g].advantage(i, policy_lambda, chance_weight)
+        assert found.advantages[row] == pytest.approx(expected, abs=1e-5)
     for row, (g, i) in enumerate(where):
         assert found.chance_targets[row] == pytest.approx(
-            chains[g].target(i, value_decay), abs=1e-5
+            chains[g].target(i, value_lambda), abs=1e-5
         )

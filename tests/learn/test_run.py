@@ -1,7 +1,6 @@
-"""Training runs of every method: whole folders, exact resumption, and refusals that say why."""
+"""Training runs of every method: files, metrics, resumed runs and command-line errors."""
 
 import errno
-import hashlib
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,64 +18,60 @@ import numpy as np
 import pytest
 from cases import rest_slow
 from networks import random_policy
+from processes import run_script
 from safetensors.numpy import load_file
-from short_run import SHORT, VALUES, contents, metrics, words_of
+from short_run import (
+    CHECKPOINT_FILES,
+    METHODS,
+    SHORT,
+    VALUES,
+    Finished,
+    contents,
+    copy_run,
+    error_line,
+    metrics,
+    newest_checkpoint,
+    options_of,
+    resume,
+)
 from signed import write_state
 
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.arena.ladder import LADDER
 from tokaido_env.cli.train import main
-from tokaido_env.learn import checkpoint, run as runs
+from tokaido_env.learn import run as runs
 from tokaido_env.learn.metrics import Logs
 from tokaido_env.learn.network import torch_threads
 from tokaido_env.learn.run import Progress
 from tokaido_env.learn.run_folder import load_settings
 from tokaido_env.learn.settings import PpoSettings
 
-ROOT = Path(__file__).resolve().parents[2]
-METHODS = tuple(SHORT)
-CHECKPOINT = (
-    *("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json", "SHA256SUMS"),
-)
-
-Finished = Callable[[str], Path]
-Output = pytest.CaptureFixture[str]
-
 pytest.importorskip("sb3_contrib")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
 def run(finished_run: Finished, tmp_path: Path) -> Path:
-    """A copy of a finished run of PPO, to be changed."""
-    return copy_of(finished_run("ppo"), tmp_path)
+    """A copy of the finished PPO run of `SHORT`, to change."""
+    return copy_run(finished_run("ppo"), tmp_path)
 
 
-def copy_of(folder: Path, tmp_path: Path) -> Path:
-    shutil.copytree(folder, tmp_path / "run")
-    return tmp_path / "run"
-
-
-def newest(run: Path) -> Path:
-    return max((run / "checkpoints").iterdir())
-
-
-def resume(run: Path, *options: str) -> int:
-    return main(["--resume", str(run), *options])
-
-
-# The folder
+# Files
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_run_folder_has_exactly_its_parts(finished_run: Finished, method: str) -> None:
+def test_run__writes_exactly_the_documented_files(finished_run: Finished, method: str) -> None:
     finished, settings = finished_run(method), SHORT[method]
     dones = {"ppo": (512, 640), "selfplay": (2, 3), "alphazero": (2, 3)}[method]
     kept = {"ppo": range(0, 641, 128), "selfplay": (2,), "alphazero": (1, 2, 3)}[method]
     shards = [f"{n:04d}-{i:04d}.npz" for n in (1, 2, 3) for i in range(3)]
     assert set(contents(finished)) == {
         *("config.toml", "metrics.jsonl", "last", "best"),
-        *(f"checkpoints/{done:09d}/{name}" for done in dones for name in CHECKPOINT),
+        *(f"checkpoints/{done:09d}/{name}" for done in dones for name in CHECKPOINT_FILES),
         *(f"policies/{done:09d}" for done in kept),
         *(f"shards/{name}" for name in shards if method == "alphazero"),
     }
@@ -90,8 +84,8 @@ def test_a_run_folder_has_exactly_its_parts(finished_run: Finished, method: str)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_in_a_run_folder_can_run_code(finished_run: Finished, method: str) -> None:
-    """Every file but TensorBoard's is read whole by a format that holds data only."""
+def test_run__writes_data_only_formats(finished_run: Finished, method: str) -> None:
+    """Formats that hold data only can read every file, except TensorBoard's."""
     finished = finished_run(method)
     for name in contents(finished):
         path = finished / name
@@ -113,46 +107,32 @@ def test_nothing_in_a_run_folder_can_run_code(finished_run: Finished, method: st
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_metrics_tell_every_update_in_order(finished_run: Finished, method: str) -> None:
-    told, settings = metrics(finished_run(method)), SHORT[method]
+def test_run__logs_every_update_in_order(finished_run: Finished, method: str) -> None:
+    lines, settings = metrics(finished_run(method)), SHORT[method]
     each = settings.update_steps if isinstance(settings, PpoSettings) else 1
-    dones = [line[settings.LENGTH] for line in told]
+    dones = [line[settings.LENGTH] for line in lines]
     assert dones == list(range(each, settings.length + 1, each))
-    own = {
+    names = {
         "ppo": {"train/loss", "train/approx_kl", "games/ended", "win_rate/greedy"},
-        "selfplay": {
-            "policy_loss",
-            "value_loss",
-            "auxiliary_loss",
-            "entropy",
-            "points",
-            "decisions",
-        },
-        "alphazero": {
-            "policy_loss",
-            "value_loss",
-            "positions",
-            "shards",
-            "policy_sha256",
-            "promoted",
-        },
+        "selfplay": {"policy_loss", "value_loss", "auxiliary_loss", "entropy", "decisions"},
+        "alphazero": {"policy_loss", "value_loss", "positions", "shards", "policy_sha256"},
     }
-    assert own[method] <= set(told[-1])
-    assert not any(name.startswith("time/") for line in told for name in line)
-    rated = [line for line in told if "rating/elo" in line]
+    assert names[method] <= set(lines[-1])
+    assert not any(name.startswith("time/") for line in lines for name in line)
+    rated = [line for line in lines if "rating/elo" in line]
     assert [line[settings.LENGTH] for line in rated] == ([512, 640] if method == "ppo" else [2, 3])
     for line in rated:
         assert line["rating/low"] < line["rating/elo"] < line["rating/high"]
         assert line["rating/games"] == 3 * settings.rating_games
-    state = json.loads((newest(finished_run(method)) / "state.json").read_text(encoding="utf-8"))
+    state = json.loads(
+        (newest_checkpoint(finished_run(method)) / "state.json").read_text(encoding="utf-8")
+    )
     assert state["run"]["best_elo"] == max(line["rating/elo"] for line in rated)
     assert state["run"]["ladder"] == json.loads(LADDER.read_text(encoding="utf-8"))["hash"]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_saved_policy_tells_how_it_was_trained_and_plays(
-    finished_run: Finished, method: str
-) -> None:
+def test_run__saves_policies_with_a_training_summary(finished_run: Finished, method: str) -> None:
     finished, settings = finished_run(method), SHORT[method]
     policy = Policy.load(finished / "last")
     own = {name: v for name, v in asdict(settings).items() if name != settings.LENGTH}
@@ -164,10 +144,10 @@ def test_a_saved_policy_tells_how_it_was_trained_and_plays(
     assert policy.tensors["move.weight"].any()
 
 
-def test_best_is_kept_by_rating_and_ties_keep_the_older(
+def test_run__keeps_the_first_policy_with_the_highest_rating(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ratings by hand: the second is the highest, the third its equal."""
+    """Fixed ratings: the second is the highest, the third equals it."""
     elos = iter([100.0, 300.0, 300.0, 200.0])
     rated: list[Policy] = []
 
@@ -178,25 +158,34 @@ def test_best_is_kept_by_rating_and_ties_keep_the_older(
 
     monkeypatch.setattr(runs, "rate_learner", rate_learner)
     runs.begin(tmp_path / "run", PpoSettings(**VALUES | {"rate_every": 256, "steps": 1024}))
-    told: list[Progress] = []
-    assert runs.train(tmp_path / "run", told.append)
+    reports: list[Progress] = []
+    assert runs.train(tmp_path / "run", reports.append)
     best = Policy.load(tmp_path / "run" / "best")
     assert np.array_equal(best.tensors["trunk.0.weight"], rated[1].tensors["trunk.0.weight"])
     assert not np.array_equal(best.tensors["trunk.0.weight"], rated[2].tensors["trunk.0.weight"])
-    new = [progress for progress in told if progress.is_new]
+    new = [progress for progress in reports if progress.is_new]
     assert [progress.done for progress in new] == [256, 512, 768, 1024]
     assert [progress.is_best for progress in new] == [True, True, False, False]
 
 
-def test_without_ratings_best_is_last(finished: Path) -> None:
-    assert (finished / "best").read_bytes() == (finished / "last").read_bytes()
+SCRIPT = """
+import sys
+from tokaido_env.learn import settings, run_folder, opponent_pool, checkpoint_rating
+assert "torch" not in sys.modules
+from tokaido_env.learn import network, checkpoint, run, selfplay, alphazero
+assert not {"stable_baselines3", "sb3_contrib"} & {*sys.modules}
+"""
 
 
-# Going on
+def test_imports__settings_need_no_pytorch_and_runs_no_sb3() -> None:
+    run_script(SCRIPT)
+
+
+# Resume
 
 
 class Stopping:
-    """Presses Ctrl-C when so many updates have been logged."""
+    """Press Ctrl-C after a number of logged updates."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         write, self.logged = Logs.write, 0
@@ -211,7 +200,7 @@ class Stopping:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_interrupted_run_goes_on_as_if_it_had_not_stopped(
+def test_resume__after_ctrl_c_makes_the_same_bytes(
     finished_run: Finished,
     method: str,
     tmp_path: Path,
@@ -221,35 +210,34 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_stopped(
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
         Stopping(patch, after=1)
-        assert main(["--run", str(run), *words_of(SHORT[method])]) == 130
+        assert main(["--run", str(run), *options_of(SHORT[method])]) == 130
     assert f"--resume {run}\n" in capsys.readouterr().out
     assert (run / "best").is_file()
     assert len(metrics(run)) == 1
-    assert newest(run).is_dir()
-    with torch_threads(2):  # whatever a process is left with, the run has its own number
+    assert newest_checkpoint(run).is_dir()
+    with torch_threads(2):  # the run sets its own number of threads
         assert resume(run) == 0
     assert same_but_for_older_checkpoints(run, finished_run(method))
 
 
 def same_but_for_older_checkpoints(run: Path, other: Path) -> bool:
-    """Where a run was stopped there is another checkpoint before the last."""
-    assert newest(run).name == newest(other).name
+    """Compare two runs without older checkpoints: a stopped run has one more."""
+    last = newest_checkpoint(run).name
 
-    def lasting(folder: Path) -> dict[str, bytes]:
-        last = newest(folder).name
+    def compared(folder: Path) -> dict[str, bytes]:
         files = contents(folder).items()
         return {name: f for name, f in files if "checkpoints" not in name or last in name}
 
-    return lasting(run) == lasting(other)
+    return last == newest_checkpoint(other).name and compared(run) == compared(other)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_checkpoint_goes_on_as_if_the_run_had_not_stopped(
+def test_resume__after_a_power_cut_makes_the_same_bytes(
     finished_run: Finished, method: str, tmp_path: Path
 ) -> None:
-    """As after a power cut: the newest checkpoint is gone, of what came later some is there."""
-    run = copy_of(finished_run(method), tmp_path)
-    shutil.rmtree(newest(run))
+    """The newest checkpoint and some later files are missing, as after a power cut."""
+    run = copy_run(finished_run(method), tmp_path)
+    shutil.rmtree(newest_checkpoint(run))
     (run / "last").unlink()
     for name in ("shards/0003-0001.npz", "policies/000000640", "policies/000000003"):
         (run / name).unlink(missing_ok=True)
@@ -261,7 +249,7 @@ def test_a_checkpoint_goes_on_as_if_the_run_had_not_stopped(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-def test_a_run_stopped_after_every_update_is_the_same_run(
+def test_resume__after_every_update_makes_the_same_bytes(
     finished_run: Finished, method: str, tmp_path: Path
 ) -> None:
     run, handler = tmp_path / "run", signal.getsignal(signal.SIGINT)
@@ -279,15 +267,15 @@ def test_a_run_stopped_after_every_update_is_the_same_run(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
-def test_a_command_that_is_stopped_goes_on_as_if_it_had_not(
+def test_resume__of_a_stopped_process_makes_the_same_bytes(
     finished_run: Finished, method: str, signum: signal.Signals, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
     process = subprocess.Popen(
-        [sys.executable, "train.py", "--run", str(run), *words_of(SHORT[method])],
+        [sys.executable, "train.py", "--run", str(run), *options_of(SHORT[method])],
         cwd=ROOT,
         env=os.environ | {"COLUMNS": "300"},
         stdout=subprocess.PIPE,
@@ -309,19 +297,19 @@ def test_a_command_that_is_stopped_goes_on_as_if_it_had_not(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_finished_run_has_nothing_to_do(
+def test_resume__of_a_finished_run_does_nothing(
     finished_run: Finished, method: str, tmp_path: Path, capsys: Output
 ) -> None:
-    run = copy_of(finished_run(method), tmp_path)
+    run = copy_run(finished_run(method), tmp_path)
     length, unit = SHORT[method].length, SHORT[method].LENGTH
     assert resume(run) == 0
     assert contents(run) == contents(finished_run(method))
     assert f"nothing to do: {length} {unit} are done\n" in capsys.readouterr().out
 
 
-def test_steps_are_rounded_up_and_told(tmp_path: Path, capsys: Output) -> None:
+def test_train__reports_rounded_steps(tmp_path: Path, capsys: Output) -> None:
     run, settings = tmp_path / "run", PpoSettings(**VALUES | {"steps": 300})
-    assert main(["--run", str(run), *words_of(settings)]) == 0
+    assert main(["--run", str(run), *options_of(settings)]) == 0
     assert "512 steps: 300 rounded up to whole updates\n" in capsys.readouterr().out
     assert [line["steps"] for line in metrics(run)] == [256, 512]
     assert resume(run, "--steps", "512") == 0
@@ -329,16 +317,16 @@ def test_steps_are_rounded_up_and_told(tmp_path: Path, capsys: Output) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_longer_run_goes_on_as_if_it_had_been_so_from_the_start(
+def test_resume__with_more_steps_equals_a_longer_run(
     finished_run: Finished, method: str, tmp_path: Path
 ) -> None:
-    """With a constant learning rate, and without the rating at the first end."""
+    """The learning rate is constant, and the first end has no rating."""
     whole: Any = SHORT[method]
     constant: Any = {} if method == "alphazero" else {"final_learning_rate": 1.0}
     constant |= {"calibration_games": 0} if method == "ppo" else {}
     whole = replace(whole, rate_every=0, **constant)
-    less = {whole.LENGTH: 384 if method == "ppo" else 1}
-    for name, settings in (("whole", whole), ("run", replace(whole, **less))):
+    shorter = {whole.LENGTH: 384 if method == "ppo" else 1}
+    for name, settings in (("whole", whole), ("run", replace(whole, **shorter))):
         runs.begin(tmp_path / name, settings)
         assert runs.train(tmp_path / name)
     length = getattr(whole, whole.LENGTH)
@@ -346,141 +334,63 @@ def test_a_longer_run_goes_on_as_if_it_had_been_so_from_the_start(
     assert same_but_for_older_checkpoints(tmp_path / "run", tmp_path / "whole")
 
 
-def test_a_kill_after_the_last_checkpoint_leaves_nothing_old(
-    finished_run: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("full_at", rest_slow(["games.npz", "SHA256SUMS", "rename", "last"]))
+def test_resume__after_a_full_disk_makes_the_same_bytes(
+    full_at: str,
+    finished_run: Finished,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Output,
 ) -> None:
-    class Killed(BaseException):
-        pass
-
-    def killed(folder: Path) -> Any:
-        if (folder / "checkpoints" / "000000640").exists():
-            raise Killed
-        return kept(folder)
-
-    run, kept = tmp_path / "run", checkpoint.delete_old
-    runs.begin(run, SHORT["ppo"])
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "delete_old", killed)
-        with pytest.raises(Killed):
-            runs.train(run)
+    """The disk is full at the second checkpoint, after 512 steps; then there is space again."""
+    run = tmp_path / "run"
+    fill_the_disk(monkeypatch, full_at, run)
+    assert main(["--run", str(run), *options_of(SHORT["ppo"])]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "No space left on device" in error
+    assert ("checkpoints/000000512: not saved" in error) == (full_at != "last")
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["000000256"]
+    assert Policy.load(run / "last").tensors
+    assert Policy.load(run / "best").tensors
+    monkeypatch.undo()
     assert resume(run) == 0
-    assert (run / "last").read_bytes() == (finished_run("ppo") / "last").read_bytes()
+    assert contents(run) == contents(finished_run("ppo"))
 
 
-# Beginning
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> None:
+    """Make one write, or the rename, of the save after 512 steps fail with ENOSPC."""
+    unfinished = run / "checkpoints" / "000000512.tmp"
 
+    def refuse(owner: Any, name: str, refused: Path) -> None:
+        real = getattr(owner, name)
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_run_can_start_from_a_policy(method: str, tmp_path: Path) -> None:
-    """Also when the policy is gone later; a policy tells the boards of the one it began with."""
-    settings, start = SHORT[method], tmp_path / "start"
-    told = {"splits": ["test", "nowhere", 3], "name": "x" * 9000}
-    replace(random_policy(settings.sizes), training={"board": told}).save(start)
-    little = {"ppo": {"steps": 128}, "selfplay": {"updates": 1}, "alphazero": {"rounds": 1}}
-    short: Any = little[method] | {"start_from": str(start), "learning_rate": 1e-9}
-    short |= {"rate_every": 0} | ({"calibration_games": 0} if method == "ppo" else {})
-    runs.begin(tmp_path / "run", replace(settings, **short))
-    assert runs.train(tmp_path / "run")
-    own = Policy.load(tmp_path / "run" / "last")
-    for name, tensor in Policy.load(start).tensors.items():
-        np.testing.assert_allclose(own.tensors[name], tensor, atol=1e-5)
-    assert own.training["board"]["splits"] == ["test"]
-    if method != "alphazero":  # its incumbent may be that policy
-        start.unlink()
-    assert resume(tmp_path / "run") == 0
+        def write(path: Path, *others: Any, **options: Any) -> Any:
+            if path == refused and metrics(run)[-1]["steps"] == 512:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            return real(path, *others, **options)
 
+        monkeypatch.setattr(owner, name, write)
 
-def refusal(capsys: Output) -> str:
-    """What is said on stderr, in one line."""
-    error = capsys.readouterr().err
-    assert error.startswith("train: ")
-    assert error.count("\n") == 1
-    return error
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--steps", "0"), "steps: expected an integer from 1, got '0'"),
-        (("--steps", "many"), "steps: expected an integer from 1, got 'many'"),
-        (
-            ("--minibatch-size", "100"),
-            "minibatch_size: expected a divisor of games * n_steps = 256, got 100",
-        ),
-        (("--learning-rate", "nan"), "learning_rate"),
-        (("--seed", "-1"), "seed: expected an integer from 0"),
-        (("--board", "honshu"), "unknown board 'honshu': expected one of shikoku"),
-        (("--board", "family:abc"), "expected family:NUMBER, family:SPLIT or"),
-        (("--agents", "gredy"), "unknown agent 'gredy'"),
-        (
-            ("--rate-every", "1", "--ladder", "nowhere.json"),
-            "nowhere.json: no such ladder; choose another with --ladder FILE",
-        ),
-        (("--config", "nowhere.toml"), "nowhere.toml"),
-        (("--start-from", "nowhere"), "nowhere: no such policy file"),
-    ],
-)
-def test_wrong_settings_are_refused_before_anything_is_made(
-    tmp_path: Path, capsys: Output, options: tuple[str, ...], message: str
-) -> None:
-    words = words_of(PpoSettings(**VALUES))
-    assert main(["--run", str(tmp_path / "run"), *words, *options]) == 1
-    assert message in refusal(capsys)
-    assert not (tmp_path / "run").exists()
+    if full_at == "rename":
+        refuse(Path, "replace", unfinished)
+    else:
+        refuse(Path, "open", run / "last.tmp" if full_at == "last" else unfinished / full_at)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_policy_of_another_size_is_refused_before_anything_is_made(
-    method: str, tmp_path: Path, capsys: Output
-) -> None:
-    start = tmp_path / "start"
-    random_policy(LayerSizes(64, 16, 8, 64, 16)).save(start)
-    words = words_of(SHORT[method])
-    assert main(["--run", str(tmp_path / "run"), *words, "--start-from", str(start)]) == 1
-    assert "start_from: expected layers of at most LayerSizes(first=" in refusal(capsys)
-    assert not (tmp_path / "run").exists()
-
-
-def test_an_existing_folder_is_refused_untouched(run: Path, capsys: Output) -> None:
-    before = contents(run, logs=True)
-    assert main(["--run", str(run)]) == 1
-    assert f"{run}: expected an empty folder: resume the run, or choose another folder" in refusal(
-        capsys
-    )
-    assert contents(run, logs=True) == before
-
-
-def test_what_is_no_run_is_refused(tmp_path: Path, capsys: Output) -> None:
-    (tmp_path / "file").write_text("mine", encoding="utf-8")
-    assert main(["--run", str(tmp_path / "file"), "--rate-every", "0"]) == 1
-    assert str(tmp_path / "file") in refusal(capsys)
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
-    for folder in (tmp_path, tmp_path / "nowhere"):
-        assert resume(folder) == 1
-        assert f"{folder}: no run folder: expected a config.toml in it" in refusal(capsys)
-    assert main([]) == 1
-    assert "expected --run FOLDER to begin a run, or --resume FOLDER to continue one" in refusal(
-        capsys
-    )
-
-
-# Going on with another run
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_other_settings_are_refused_when_a_run_goes_on(
+def test_resume__refuses_other_settings(
     finished_run: Finished, method: str, tmp_path: Path, capsys: Output
 ) -> None:
-    run = copy_of(finished_run(method), tmp_path)
+    run = copy_run(finished_run(method), tmp_path)
     before = contents(run, logs=True)
     seed, games = SHORT[method].seed, asdict(SHORT[method])["games"]
     assert resume(run, "--seed", "1", "--games", "64", "--width", str(SHORT[method].width)) == 1
-    error = refusal(capsys)
+    error = error_line(capsys)
     assert f"seed: expected {seed}, got 1; games: expected {games}, got" in error
     assert f"only {SHORT[method].LENGTH} may grow" in error
     other = METHODS[METHODS.index(method) - 1]
     assert resume(run, "--method", other) == 1
-    assert f"--method: expected {method}, the method of {run}, got {other}" in refusal(capsys)
+    assert f"--method: expected {method}, the method of {run}, got {other}" in error_line(capsys)
     assert contents(run, logs=True) == before
     assert resume(run, "--config", str(run / "config.toml")) == 0
 
@@ -502,7 +412,7 @@ def test_other_settings_are_refused_when_a_run_goes_on(
         ("width = 32", "width = 64", "checkpoint"),
     ],
 )
-def test_a_run_of_another_kind_is_refused(
+def test_resume__refuses_an_incompatible_run(
     run: Path, capsys: Output, old: str, new: str, message: str
 ) -> None:
     config = run / "config.toml"
@@ -511,101 +421,92 @@ def test_a_run_of_another_kind_is_refused(
     config.write_text(text.replace(old, new, 1), encoding="utf-8")
     before = contents(run, logs=True)
     assert resume(run) == 1
-    assert message in refusal(capsys)
+    assert message in error_line(capsys)
     assert contents(run, logs=True) == before
 
 
-@pytest.mark.parametrize("how", ["cut", "empty", "missing", "flipped"])
-@pytest.mark.parametrize("name", CHECKPOINT)
-def test_a_broken_checkpoint_is_refused(run: Path, capsys: Output, name: str, how: str) -> None:
-    path = newest(run) / name
-    whole = bytearray(path.read_bytes())
-    path.write_bytes(whole[: len(whole) // 2] if how == "cut" else b"")
-    if how == "flipped":
-        whole[len(whole) * 3 // 4] ^= 1
-        path.write_bytes(whole)
-    if how == "missing":
-        path.unlink()
-    assert resume(run) == 1
-    error = refusal(capsys)
-    assert f"{path.parent}: broken checkpoint: " in error
-    assert f"delete it to resume from {run / 'checkpoints' / '000000512'}" in error
-    if how == "flipped":
-        assert "changed: its SHA-256 is not the one in SHA256SUMS" in error
-        assert name in error
-        if name == CHECKPOINT[0]:
-            shutil.rmtree(path.parent)  # the advice
-            assert resume(run) == 0
-
-
-def test_the_sums_are_those_of_sha256sum(finished: Path) -> None:
-    sums = (newest(finished) / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
-    assert [line.split("  ")[1] for line in sums] == list(CHECKPOINT[:-1])
-    for line in sums:
-        digest, name = line.split("  ")
-        assert hashlib.sha256((newest(finished) / name).read_bytes()).hexdigest() == digest
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_checkpoint_without_a_counter_is_refused(
-    finished_run: Finished, method: str, tmp_path: Path, capsys: Output
-) -> None:
-    run = copy_of(finished_run(method), tmp_path)
-    path = newest(run) / "state.json"
-    counters = json.loads(path.read_text(encoding="utf-8"))
-    for key in counters:
-        write_state(path.parent, json.dumps({k: v for k, v in counters.items() if k != key}))
-        assert resume(run) == 1
-        assert "broken checkpoint" in refusal(capsys)
-
-
-def test_another_ladder_is_refused(run: Path, capsys: Output) -> None:
-    path = newest(run) / "state.json"
+def test_resume__refuses_another_ladder(run: Path, capsys: Output) -> None:
+    path = newest_checkpoint(run) / "state.json"
     counters = json.loads(path.read_text(encoding="utf-8"))
     counters["run"]["ladder"] = "0123456789abcdef"
     write_state(path.parent, json.dumps(counters))
     assert resume(run) == 1
-    assert "ladder: expected the one with hash 0123456789abcdef, got" in refusal(capsys)
+    assert "ladder: expected the one with hash 0123456789abcdef, got" in error_line(capsys)
 
 
-@pytest.mark.parametrize("full_at", rest_slow(["games.npz", "SHA256SUMS", "rename", "last"]))
-def test_a_full_disk_leaves_what_was_saved_before(
-    full_at: str,
-    finished_run: Finished,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Output,
+# New runs
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_run__starts_from_a_policy(method: str, tmp_path: Path) -> None:
+    """The trained policy names the boards of that policy, which may be deleted later."""
+    settings, start = SHORT[method], tmp_path / "start"
+    board = {"splits": ["test", "nowhere", 3], "name": "x" * 9000}
+    replace(random_policy(settings.sizes), training={"board": board}).save(start)
+    little = {"ppo": {"steps": 128}, "selfplay": {"updates": 1}, "alphazero": {"rounds": 1}}
+    short: Any = little[method] | {"start_from": str(start), "learning_rate": 1e-9}
+    short |= {"rate_every": 0} | ({"calibration_games": 0} if method == "ppo" else {})
+    runs.begin(tmp_path / "run", replace(settings, **short))
+    assert runs.train(tmp_path / "run")
+    own = Policy.load(tmp_path / "run" / "last")
+    for name, tensor in Policy.load(start).tensors.items():
+        np.testing.assert_allclose(own.tensors[name], tensor, atol=1e-5)
+    assert own.training["board"]["splits"] == ["test"]
+    if method != "alphazero":  # its incumbent may be that policy
+        start.unlink()
+    assert resume(tmp_path / "run") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--steps", "many"), "steps: expected an integer from 1, got 'many'"),
+        (
+            ("--minibatch-size", "100"),
+            "minibatch_size: expected a divisor of games * n_steps = 256, got 100",
+        ),
+        (("--board", "family:train/0"), "family:train/0: expected 1 to"),
+        (("--config", "nowhere.toml"), "nowhere.toml"),
+        (("--start-from", "nowhere"), "nowhere: no such policy file"),
+    ],
+)
+def test_train__refuses_wrong_settings_before_creating_a_folder(
+    tmp_path: Path, capsys: Output, options: tuple[str, ...], message: str
 ) -> None:
-    """The checkpoint after 256 steps is whole, that after 512 is not; then there is room again."""
-    run = tmp_path / "run"
-    fill_the_disk(monkeypatch, full_at, run)
-    assert main(["--run", str(run), *words_of(SHORT["ppo"])]) == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "No space left on device" in error
-    assert ("checkpoints/000000512: not saved" in error) == (full_at != "last")
-    assert [path.name for path in (run / "checkpoints").iterdir()] == ["000000256"]
-    assert Policy.load(run / "last").tensors
-    assert Policy.load(run / "best").tensors
-    monkeypatch.undo()
-    assert resume(run) == 0
-    assert contents(run) == contents(finished_run("ppo"))
+    words = options_of(PpoSettings(**VALUES))
+    assert main(["--run", str(tmp_path / "run"), *words, *options]) == 1
+    assert message in error_line(capsys)
+    assert not (tmp_path / "run").exists()
 
 
-def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> None:
-    """Let one write of the save after 512 steps, or its renaming, find no room."""
-    unfinished = run / "checkpoints" / "000000512.tmp"
+def test_train__refuses_a_wider_policy_to_start_from(tmp_path: Path, capsys: Output) -> None:
+    start = tmp_path / "start"
+    random_policy(LayerSizes(64, 16, 8, 64, 16)).save(start)
+    words = options_of(SHORT["selfplay"])
+    assert main(["--run", str(tmp_path / "run"), *words, "--start-from", str(start)]) == 1
+    assert "start_from: expected layers of at most LayerSizes(first=" in error_line(capsys)
+    assert not (tmp_path / "run").exists()
 
-    def refuse(place: Any, name: str, refused: Path) -> None:
-        real = getattr(place, name)
 
-        def write(path: Path, *others: Any, **options: Any) -> Any:
-            if path == refused and metrics(run)[-1]["steps"] == 512:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-            return real(path, *others, **options)
+def test_train__refuses_an_existing_folder(run: Path, capsys: Output) -> None:
+    before = contents(run, logs=True)
+    assert main(["--run", str(run)]) == 1
+    assert (
+        f"{run}: expected an empty folder: resume the run, or choose another folder"
+        in error_line(capsys)
+    )
+    assert contents(run, logs=True) == before
 
-        monkeypatch.setattr(place, name, write)
 
-    if full_at == "rename":
-        refuse(Path, "replace", unfinished)
-    else:
-        refuse(Path, "open", run / "last.tmp" if full_at == "last" else unfinished / full_at)
+def test_train__refuses_folders_without_a_run(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    assert main(["--run", str(tmp_path / "file"), "--rate-every", "0"]) == 1
+    assert str(tmp_path / "file") in error_line(capsys)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        assert resume(folder) == 1
+        assert f"{folder}: no run folder: expected a config.toml in it" in error_line(capsys)
+    assert main([]) == 1
+    assert "expected --run FOLDER to begin a run, or --resume FOLDER to continue one" in error_line(
+        capsys
+    )

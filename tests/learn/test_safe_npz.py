@@ -1,4 +1,4 @@
-"""Arrays of a file: what `numpy.savez` writes, and nothing else."""
+"""The reader of untrusted .npz files: round trip, and refusal of everything else."""
 
 import io
 import os
@@ -12,16 +12,16 @@ import pytest
 from tokaido_env.core.state import STATE
 from tokaido_env.learn.safe_npz import read_arrays
 
-MOST = 1 << 20
+MAX_BYTES = 1 << 20
 
 
-def test_arrays_come_back(tmp_path: Path) -> None:
+def test_read_arrays__returns_what_savez_wrote(tmp_path: Path) -> None:
     arrays = {
         **{"a": np.arange(6).reshape(2, 3), "b": np.zeros((), bool), "c": np.zeros((0, 5))},
         **{"text": np.array(["x", "yé"]), "states": np.ones(3, STATE), "t": np.ones((2, 3)).T},
     }
     np.savez(tmp_path / "x.npz", **arrays)
-    found = read_arrays(tmp_path / "x.npz", MOST)
+    found = read_arrays(tmp_path / "x.npz", MAX_BYTES)
     assert list(found) == list(arrays)
     for name, array in arrays.items():
         assert found[name].dtype == array.dtype
@@ -49,44 +49,44 @@ def npy(descr: str, shape: str, data: bytes = bytes(8), version: bytes = b"\x01\
         (b"", "EOF: reading magic string"),
     ],
 )
-def test_an_array_that_is_none_is_refused_before_memory_is_asked_for(
+def test_read_arrays__refuses_invalid_arrays_before_allocating(
     tmp_path: Path, member: bytes, message: str
 ) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as zipped:
         zipped.writestr("a.npy", member)
     with pytest.raises(ValueError, match=re.escape(message)) as refused:
-        read_arrays(tmp_path / "x.npz", MOST)
+        read_arrays(tmp_path / "x.npz", MAX_BYTES)
     assert str(refused.value).startswith("x.npz: not a file of arrays: ")
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 300
 
 
-def test_a_bomb_is_refused(tmp_path: Path) -> None:
+def test_read_arrays__refuses_compressed_arrays(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "x.npz", a=np.zeros(10**6))
     with pytest.raises(ValueError, match=r"a\.npy: expected no compression"):
-        read_arrays(tmp_path / "x.npz", MOST)
+        read_arrays(tmp_path / "x.npz", MAX_BYTES)
 
 
-def test_a_member_is_no_longer_than_its_file(tmp_path: Path) -> None:
+def test_read_arrays__refuses_members_longer_than_the_file(tmp_path: Path) -> None:
     file = io.BytesIO()
     np.savez(file, a=np.arange(5))
     data = bytearray(file.getvalue())
-    for header, at in ((b"PK\x03\x04", 18), (b"PK\x01\x02", 20)):
-        place = data.index(header) + at
-        data[place : place + 8] = (2**31).to_bytes(4, "little") * 2
+    for header, offset in ((b"PK\x03\x04", 18), (b"PK\x01\x02", 20)):
+        start = data.index(header) + offset
+        data[start : start + 8] = (2**31).to_bytes(4, "little") * 2
     (tmp_path / "x.npz").write_bytes(data)
     with pytest.raises(ValueError, match=r"x\.npz: not a file of arrays: "):
-        read_arrays(tmp_path / "x.npz", MOST)
+        read_arrays(tmp_path / "x.npz", MAX_BYTES)
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+def test_read_arrays__refuses_missing_special_and_huge_files(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"x\.npz: expected a file, got nothing"):
-        read_arrays(tmp_path / "x.npz", MOST)
+        read_arrays(tmp_path / "x.npz", MAX_BYTES)
     os.mkfifo(tmp_path / "x.npz")
     with pytest.raises(ValueError, match=r"x\.npz: expected a file, got a pipe"):
-        read_arrays(tmp_path / "x.npz", MOST)
+        read_arrays(tmp_path / "x.npz", MAX_BYTES)
     (tmp_path / "x.npz").unlink()
     (tmp_path / "x.npz").touch()
     os.truncate(tmp_path / "x.npz", 2**40)
     with pytest.raises(ValueError, match=r"x\.npz: expected at most 1 MiB"):
-        read_arrays(tmp_path / "x.npz", MOST)
+        read_arrays(tmp_path / "x.npz", MAX_BYTES)

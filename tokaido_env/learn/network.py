@@ -165,8 +165,8 @@ class PolicyNetwork(nn.Module):
         scores: torch.Tensor = torch.relu(unit).float() @ self.move["weight"]
         of_actions = self._through(self.action, hidden).float()
         scores = scores + of_actions[position, action]
-        outlook = inputs[position, AFTERSTATE_VALUES + action].float()
-        return torch.add(scores, self.outlook["weight"] * outlook)
+        afterstate_values = inputs[position, AFTERSTATE_VALUES + action].float()
+        return torch.add(scores, self.outlook["weight"] * afterstate_values)
 
     def _first(
         self, inputs: torch.Tensor, board: torch.Tensor | None, units: slice

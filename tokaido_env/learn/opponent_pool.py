@@ -75,8 +75,8 @@ class OpponentPool:
         names = draw(self.probabilities(), len(self.slot_opponents), rng)
         opponents = _keep_slots(self.slot_opponents, names)
         changed = [new != old for new, old in zip(opponents, self.slot_opponents, strict=True)]
-        slots = np.arange(len(self.same_opponent)) % len(opponents)
-        self.same_opponent[np.array(changed)[slots]] = False
+        slot_of_game = np.arange(len(self.same_opponent)) % len(opponents)
+        self.same_opponent[np.array(changed)[slot_of_game]] = False
         self.slot_opponents = opponents
 
     def probabilities(self) -> dict[str, float]:
@@ -146,10 +146,10 @@ class OpponentPool:
             for name in data[key]:
                 _check_name(key, name, known)
         _check_results(data["results"])
-        slots = len(self.slot_opponents)
-        if len(data["slot_opponents"]) != slots:
+        n_slots = len(self.slot_opponents)
+        if len(data["slot_opponents"]) != n_slots:
             raise ValueError(
-                f"pool: slot_opponents: expected {slots} names, got {len(data['slot_opponents'])}"
+                f"pool: slot_opponents: expected {n_slots} names, got {len(data['slot_opponents'])}"
             )
         self.snapshots = list(data["snapshots"])
         self.slot_opponents = list(data["slot_opponents"])

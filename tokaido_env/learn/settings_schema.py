@@ -89,11 +89,11 @@ class Settings:
         """Add a command-line option for each setting."""
         texts = cls.help_texts()
         for name, default in cls.defaults().items():
-            shown = f"{default:,}" if isinstance(default, int) else default or "empty"
+            default_text = f"{default:,}" if isinstance(default, int) else default or "empty"
             parser.add_argument(
                 "--" + name.replace("_", "-"),
                 metavar={int: "N", float: "X", str: "TEXT"}[type(default)],
-                help=f"{texts[name]} (default: {shown})",
+                help=f"{texts[name]} (default: {default_text})",
             )
 
     @classmethod

@@ -1,0 +1,77 @@
+"""Files of training samples: round trip, and refusal of invalid ones."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokaido_env.arena.executors import AgentCache
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
+from tokaido_env.learn.selfplay_games import SelfPlayGames
+from tokaido_env.learn.settings_schema import RunError
+
+POOL = BoardPool.load("family:train/3")
+
+
+@pytest.fixture(scope="module")
+def samples() -> Samples:
+    """Samples of six games on a pool of three boards."""
+    (found,) = SelfPlayGames("mcts:sims=3", "", POOL, 12, 50, 0.3, 0.1).run(AgentCache())
+    return found
+
+
+def test_load_samples__returns_what_was_saved_and_refuses_other_boards(
+    tmp_path: Path, samples: Samples
+) -> None:
+    path = tmp_path / "0001-0000.npz"
+    save_samples(path, samples)
+    loaded = load_samples(path, POOL)
+    assert all((one == other).all() for one, other in zip(loaded, samples, strict=True))
+    for wrong in ((loaded.boards + 1) % 3, loaded.boards + 6, loaded.boards - 6):
+        save_samples(path, samples._replace(boards=wrong.astype(np.int32)))
+        with pytest.raises(RunError, match=r"broken samples: (game|boards: expected numbers) "):
+            load_samples(path, POOL)
+
+
+def test_load_samples__unpickles_nothing(tmp_path: Path) -> None:
+    touched, path = tmp_path / "touched", tmp_path / "0001-0000.npz"
+
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (touched,))
+
+    np.savez(path, **dict.fromkeys(Samples._fields, np.array([Trap()], object)))
+    with pytest.raises(RunError, match=r"npz: not a file of arrays: .*expected object of shape"):
+        load_samples(path, POOL)
+    path.write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(RunError, match="npz: not a file of arrays: File is not a zip file"):
+        load_samples(path, POOL)
+    assert not touched.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("states", lambda a: a | 0x55, "game 0: .*: expected"),
+        ("states", lambda a: a[:, :5], r"states: expected uint8 of shape \(40, 75\), got uint8"),
+        ("legal", lambda a: a * 0, "game 0: legal: expected the legal actions of its state"),
+        ("legal", lambda a: a.astype(np.int64), "legal: expected uint64 of shape .* got int64"),
+        ("visits", lambda a: a * 0, "visits: expected some, and of legal actions only"),
+        ("visits", lambda a: a + 1, "visits: expected some, and of legal actions only"),
+        ("actions", lambda a: a * 0 + 200, "actions: expected legal ones"),
+        ("values", lambda a: a * np.nan, "values: expected numbers from -1 to 1"),
+        ("results", lambda a: a + 2, "results: expected numbers from -1 to 1"),
+    ],
+)
+def test_load_samples__refuses_invalid_arrays(
+    tmp_path: Path, samples: Samples, name: str, change: Any, message: str
+) -> None:
+    path = tmp_path / "0001-0000.npz"
+    samples = samples.take(np.arange(40))
+    arrays = samples._asdict() | {"states": samples.states.copy().view(np.uint8).reshape(40, -1)}
+    np.savez(path, **arrays | {name: change(arrays[name])})
+    with pytest.raises(RunError, match=f"broken samples: {message}.*: delete the file"):
+        load_samples(path, POOL)

@@ -1,0 +1,341 @@
+"""Run folders: settings files, creation, extension, locks and leftover files."""
+
+import json
+import re
+import shutil
+import sys
+import tomllib
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from networks import random_policy
+from short_run import VALUES, error_line, options_of, resume
+from test_files import held_elsewhere
+
+from tokaido_env.agents import AgentError, make
+from tokaido_env.agents.policy import Policy
+from tokaido_env.agents.registry import check_spec_in_file
+from tokaido_env.arena.ladder import LadderError
+from tokaido_env.boards.board import BoardError
+from tokaido_env.cli.evaluate import main as evaluate
+from tokaido_env.cli.train import main as train
+from tokaido_env.learn.run_folder import (
+    create_folder,
+    extend,
+    load_settings,
+    read_config,
+)
+from tokaido_env.learn.settings import PpoSettings, join_specs, split_specs
+from tokaido_env.learn.settings_schema import RunError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A new run folder, before training."""
+    create_folder(tmp_path / "run", PpoSettings(steps=5000, seed=3))
+    return tmp_path / "run"
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def config_file(path: Path, **values: Any) -> Path:
+    lines = [f"{name} = {json.dumps(value)}" for name, value in (VALUES | values).items()]
+    path.write_text("[settings]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+# Settings files
+
+
+def test_config_toml__has_every_setting_with_its_help_text(folder: Path) -> None:
+    text = (folder / "config.toml").read_text(encoding="utf-8")
+    assert load_settings(folder) == PpoSettings(steps=5000, seed=3)
+    lines = text.partition("[layout]")[0].splitlines()
+    for name, help_text in PpoSettings.help_texts().items():
+        own = [line for line in lines if line.startswith(f"{name} = ")]
+        assert len(own) == 1
+        assert own[0].endswith(f"# {help_text}")
+    assert set(tomllib.loads(text)) == {"run", "settings", "layout", "versions"}
+    assert read_config(folder / "config.toml") == ("ppo", asdict(PpoSettings(steps=5000, seed=3)))
+
+
+def test_config_toml__keeps_any_text(tmp_path: Path) -> None:
+    ladder = tmp_path / 'a "ladder" # é 🎲\x00\x1b\x7f\x85\\.json'
+    settings = PpoSettings(rate_every=0, ladder=str(ladder))
+    create_folder(tmp_path / "run", settings)
+    assert load_settings(tmp_path / "run") == settings
+
+
+def test_read_config__accepts_some_settings(tmp_path: Path) -> None:
+    file = write(tmp_path / "my.toml", "[settings]\ngames = 64\nentropy_coef = 0\n")
+    assert read_config(file) == (None, {"games": 64, "entropy_coef": 0.0})
+    assert read_config(file, ignored=["games"]).settings == {"entropy_coef": 0.0}
+    write(file, '[run]\nmethod = "alphazero"\n[settings]\nsims = 7\n')
+    assert read_config(file) == ("alphazero", {"sims": 7})
+    with pytest.raises(RunError, match=r"run\.method: expected ppo, got 'alphazero'"):
+        read_config(file, "ppo")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[settings]\nlearing_rate = 0.1", "unknown setting 'learing_rate': the nearest is 'lea"),
+        ("[settings]\nxyz = 1", "unknown setting 'xyz': the nearest is"),
+        ("[setings]\ngames = 64", "unknown table 'setings': the nearest is 'settings'"),
+        ("games = 64", "unknown table 'games'"),
+        ("", "expected a table [settings]"),
+        ("settings = 3", "expected a table [settings]"),
+        ("[settings]\ngames = 'many'", "games: expected an integer from 1, got 'many'"),
+        ("[settings]\ngames = [1]", "games: expected an integer from 1, got [1]"),
+        ("[settings", "not a TOML file"),
+    ],
+)
+def test_read_config__refuses_an_invalid_file(tmp_path: Path, text: str, message: str) -> None:
+    file = write(tmp_path / "my.toml", text)
+    with pytest.raises(RunError, match=re.escape(message)) as refused:
+        read_config(file)
+    assert str(refused.value).startswith(f"{file}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_read_config__ignores_settings_of_the_command_line(tmp_path: Path) -> None:
+    config = config_file(tmp_path / "my.toml", agents="python:outsiders:Dice")
+    assert "agents" not in read_config(config, ignored=["agents"]).settings
+    with pytest.raises(AgentError, match=r"my\.toml: agents: 'python:outsiders:Dice': a file may"):
+        read_config(config)
+
+
+def test_split_specs__reads_quoted_specs() -> None:
+    assert split_specs("greedy  'policy:my runs/best' \"policy:it's here\"") == [
+        *("greedy", "policy:my runs/best", "policy:it's here"),
+    ]
+    for specs in (["a"], ["a b", "c"], ["it's a"], ["python:a:B,c='d'", 'python:a:B,c="d"']):
+        assert split_specs(join_specs(specs)) == specs
+    with pytest.raises(RunError, match="without spaces, or without quotes"):
+        join_specs(["'a' \"b"])
+
+
+@pytest.mark.parametrize("name", ["subprocess:Popen", "builtins:dict", "pathlib:Path"])
+def test_make__does_not_call_a_class_that_is_no_agent(name: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    with pytest.raises(AgentError, match=r"has neither choose\(game, rng\) nor act\(boards"):
+        make(f"python:{name},args=echo>{trace},shell=True")
+    assert not trace.exists()
+
+
+def test_resume__needs_custom_agents_named_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, agents = tmp_path / "run", "greedy python:outsiders:HighestAtOnce"
+    settings = PpoSettings(**VALUES | {"agents": agents})
+    assert train(["--run", str(run), *options_of(settings)]) == 0
+    capsys.readouterr()
+    assert resume(run, "--steps", "512") == 1
+    assert "name this agent on the command line (train: --agents, " in error_line(capsys)
+    assert resume(run, "--steps", "512", "--agents", "greedy python:outsiders:Highest") == 1
+    assert "cannot resume with other settings" in error_line(capsys)
+    assert resume(run, "--steps", "512", "--agents", agents) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_check_spec_in_file__accepts_policies_of_the_files_folder_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "theirs"
+    (folder / "pool").mkdir(parents=True)
+    for path in (folder / "pool" / "5", folder / "a,b=c", tmp_path / "mine"):
+        random_policy().save(path)
+    (folder / "link").symlink_to(tmp_path / "mine")
+    (folder / "run").mkdir()
+    (folder / "run" / "best").symlink_to(tmp_path / "mine")
+    (folder / "up").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for path in ("theirs/pool/5", "pool/5"):
+        spec = check_spec_in_file(f"policy:{path},temperature=1", "x", folder)
+        assert isinstance(make(spec).policy, Policy)  # type: ignore[attr-defined]
+    assert check_spec_in_file("policy:theirs/pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
+    assert check_spec_in_file("policy:pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
+    assert check_spec_in_file('policy:"a,b=c"', "x", folder) == f'policy:"{folder}/a,b=c"'
+    assert check_spec_in_file("policy:mine", "x", folder) == f"policy:{folder}/mine"
+    (folder / "loop").symlink_to("loop")
+    outside = [str(folder / "pool" / "5"), "theirs/../mine", "link", "run", "up/mine", ".."]
+    outside += ["a\x00b", "a\ud800", "loop"]
+    for path in outside:
+        for kind in ("policy", "policy_search"):
+            spec = f"{kind}:{path}"
+            with pytest.raises(AgentError, match=r"x: '.*of its own folder only, by a relative"):
+                check_spec_in_file(spec, "x", folder)
+            assert check_spec_in_file(spec, "x", folder, [spec]) == spec
+
+
+# New folders
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({"board": "honshu"}, BoardError, "unknown board 'honshu'"),
+        ({"agents": "greedy gredy"}, AgentError, "unknown agent 'gredy'"),
+        ({"ladder": "\x1b" * 900}, LadderError, "…: cannot be read: File name too long; choose"),
+        ({"ladder": "a\x00"}, LadderError, "embedded null byte; choose"),
+        ({"board": "\x1b.toml"}, BoardError, "\\x1b.toml: no such board file"),
+        ({"board": "n" * 300 + ".toml"}, BoardError, "n…: no such board file"),
+        ({"agents": "policy:\x1b"}, AgentError, "\\x1b: no such policy file"),
+        ({"ladder": "nowhere.json"}, LadderError, "nowhere.json: no such ladder; choose another"),
+        ({"board": "shikoku_ring"}, LadderError, "on another board; choose another with --ladder"),
+    ],
+)
+def test_create_folder__refuses_missing_files_and_creates_nothing(
+    tmp_path: Path, values: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=re.escape(message)) as refused:
+        create_folder(tmp_path / "run", PpoSettings(**values))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 500
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("leftover", ["config.toml.tmp", ".lock"])
+def test_create_folder__accepts_leftovers_of_a_kill(tmp_path: Path, leftover: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / leftover).write_text("[sett", encoding="utf-8")
+    create_folder(run, PpoSettings(**VALUES))
+    assert load_settings(run) == PpoSettings(**VALUES)
+    assert [path.name for path in run.iterdir()] == ["config.toml"]
+
+
+# Existing folders
+
+
+def test_extend__refuses_other_settings(folder: Path) -> None:
+    before = (folder / "config.toml").read_bytes()
+    extend(folder, {"seed": 3, "games": 512, "steps": 5000})
+    requested = {"seed": 4, "games": 512, "entropy_coef": 0.5}
+    with pytest.raises(RunError) as refused:
+        extend(folder, requested)
+    assert "seed: expected 3, got 4; " in str(refused.value)
+    assert "entropy_coef: expected 0.005, got 0.5" in str(refused.value)
+    assert "games" not in str(refused.value)
+    assert (folder / "config.toml").read_bytes() == before
+
+
+def test_extend__raises_the_length_only(folder: Path) -> None:
+    with pytest.raises(RunError, match="steps: expected 5000, got 4999"):
+        extend(folder, {"steps": 4999})
+    with pytest.raises(RunError, match="only steps may grow"):
+        extend(folder, {"steps": 6000, "seed": 4})
+    assert load_settings(folder).steps == 5000
+    extend(folder, {"steps": 6000})
+    assert load_settings(folder) == replace(PpoSettings(), steps=6000, seed=3)
+
+
+def test_load_settings__refuses_missing_settings(folder: Path) -> None:
+    config = folder / "config.toml"
+    lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
+    write(config, "".join(line for line in lines if not line.startswith("games")))
+    with pytest.raises(RunError, match="settings missing: games"):
+        load_settings(folder)
+
+
+def test_locked_run__refuses_an_edited_board(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from positions import shikoku_data, write_board
+
+    board = write_board(tmp_path / "mine.toml", shikoku_data() | {"max_rounds": 50})
+    run = tmp_path / "run"
+    create_folder(run, PpoSettings(**VALUES | {"board": str(board)}))
+    before = (run / "config.toml").read_bytes()
+    write_board(board, shikoku_data() | {"max_rounds": 60})
+    for options in ((), ("--steps", "512")):
+        assert resume(run, *options) == 1
+        assert "config.toml: versions.board_hash: the run began with" in error_line(capsys)
+    assert (run / "config.toml").read_bytes() == before
+
+
+UNFINISHED = (  # written by training, to be deleted
+    *("config.toml.tmp", "metrics.jsonl.tmp", "best.tmp", "last.tmp"),
+    *("policies/000000256.tmp", "shards/0001-0002.npz.tmp", "checkpoints/000000512.tmp/state.json"),
+)
+
+
+OTHER_FILES = (  # not from training, to be kept
+    *("notes.tmp", "policies/mine.tmp", "tb/000000256.tmp", "checkpoints/old.tmp/best"),
+    *("best.tmp.tmp/best.tmp", "mine/best.tmp", "policies/best.tmp", "000000256.tmp"),
+)
+
+
+def test_locked_run__deletes_unfinished_files_only(run: Path) -> None:
+    before = {path for path in run.rglob("*") if path.is_file()}
+    for name in UNFINISHED + OTHER_FILES:
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).write_text("half", encoding="utf-8")
+    assert resume(run) == 0
+    after = {path for path in run.rglob("*") if path.is_file() and "events" not in path.name}
+    before = {path for path in before if "events" not in path.name}
+    assert after == before | {run / name for name in OTHER_FILES}
+    assert not (run / "checkpoints" / "000000512.tmp").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_locked_run__deletes_nothing_through_links(run: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "000000256.tmp").write_text("precious", encoding="utf-8")
+    shutil.rmtree(run / "policies")
+    (run / "policies").symlink_to(elsewhere)
+    (run / "best.tmp").symlink_to(elsewhere / "000000256.tmp")
+    (run / "checkpoints" / "000000512.tmp").symlink_to(elsewhere)
+    assert resume(run) == 1
+    assert (elsewhere / "000000256.tmp").read_text(encoding="utf-8") == "precious"
+    assert (run / "best.tmp").is_symlink()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+@pytest.mark.parametrize("part", ["policies", "tb", "policies/000000000"])
+def test_run__refuses_links_in_its_folder(
+    run: Path, tmp_path: Path, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / part).rename(tmp_path / "elsewhere")
+    if part == "policies":
+        (tmp_path / "elsewhere" / "000000128").write_text("precious", encoding="utf-8")
+    (run / part).symlink_to(tmp_path / "elsewhere")
+    before = sorted((tmp_path / "elsewhere").glob("*"))
+    assert resume(run, "--steps", "512") == 1
+    assert f"{run / part}: expected a file or folder of the run, got a link" in error_line(capsys)
+    assert sorted((tmp_path / "elsewhere").glob("*")) == before
+
+
+def test_locked_run__refuses_a_second_command(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with held_elsewhere(run):
+        for options in ((), ("--steps", "512")):
+            assert resume(run, *options) == 1
+            assert error_line(capsys).startswith(f"train: {run}: another command is working on it")
+    after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert {path: data for path, data in after.items() if path.name != ".lock"} == before
+
+
+def test_lock__protects_records_ladders_and_runs_of_evaluate(
+    tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records, ladder = str(tmp_path / "games.jsonl"), str(tmp_path / "ladder.json")
+    commands: list[tuple[str, list[str]]] = [
+        (records, ["random", "greedy", "--games", "2", "--records", records]),
+        (ladder, ["ladder", "random", "greedy", "--games", "2", "--ladder", ladder]),
+        (str(run), ["exploit", "greedy", "--steps", "16384", "--run", str(run)]),
+    ]
+    for path, words in commands:
+        with held_elsewhere(Path(path)):
+            assert evaluate(words) == 1
+        assert capsys.readouterr().err.startswith(f"evaluate: {path}: another command is")
+    assert evaluate(commands[0][1]) == evaluate(commands[1][1]) == 0
+    assert not list(tmp_path.glob("*.lock"))

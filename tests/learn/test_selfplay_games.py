@@ -1,0 +1,105 @@
+"""Self-play tasks of `alphazero`: games, exploration and playout caps."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from networks import random_policy
+
+from tokaido_env import Game
+from tokaido_env.agents import make
+from tokaido_env.arena.executors import AgentCache
+from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.rng import agent_keys, episode_seed
+from tokaido_env.learn.replay_buffer import Samples
+from tokaido_env.learn.selfplay_games import SelfPlayGames, sample_rows
+
+POOL = BoardPool.load("shikoku")
+
+
+def samples_of(search: str = "mcts:sims=3", **changes: Any) -> Samples:
+    """Play six games, or a changed task; return their samples."""
+    task = SelfPlayGames(search, "", POOL, 6, 50, 0.3, 0.1)._replace(**changes)
+    (samples,) = task.run(AgentCache())
+    return samples
+
+
+def test_selfplay_games__are_whole_games_with_their_results() -> None:
+    """Without exploration the search plays as in single games with the seeds that follow."""
+    samples = samples_of(visit_sampling=0.0, uniform_sampling=0.0)
+    known = {row.tobytes(): i for i, row in enumerate(samples.states)}
+    search, found = make("mcts:sims=3"), 0
+    for number in range(50, 56):
+        seed, decisions, key = episode_seed(number, 0), 0, np.empty(1, np.uint64)
+        game, seen = Game(seed=seed), list[tuple[bytes, int]]()
+        while not game.is_over:
+            legal = np.array([game.legal_mask], np.uint64)
+            if len(game.legal_actions()) > 1:
+                seen.append((game.state.tobytes(), int(game.player)))
+            seats = np.array([game.player], np.int8)
+            agent_keys(np.array([seed]), seats, np.array([decisions]), key)
+            decisions += 1
+            game.play(int(search.act(game.boards, game.state, legal, key)[0]))
+        reward = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
+        for state, player in seen:
+            assert samples.results[known[state]] == (reward if player == 0 else -reward)
+        found += len(seen)
+    assert found == len(samples.legal)
+
+
+def test_selfplay_games__depend_on_seed_and_exploration() -> None:
+    first = samples_of()
+    assert all((a == b).all() for a, b in zip(samples_of(), first, strict=True))
+    for other in (samples_of(seed=1050), samples_of(uniform_sampling=0.5)):
+        assert other.states.tobytes() != first.states.tobytes()
+
+
+def test_selfplay_games__record_the_boards_of_a_pool() -> None:
+    samples = samples_of(pool=BoardPool.load("family:train/3"), games=12)
+    assert set(samples.boards.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("uses_network", [False, True])
+def test_selfplay_games__search_some_decisions_in_full(tmp_path: Path, uses_network: bool) -> None:
+    """A full search follows where the cheap search prefers another action than the network."""
+    random_policy().save(tmp_path / "policy")
+    search = f"policy_search:{tmp_path / 'policy'},sims=24" if uses_network else "mcts:sims=24"
+    whole = samples_of(search).visits.sum(axis=1)
+    shares = {}
+    for full in (0.0, 0.5, 1.0):
+        visits = samples_of(search, full_search_share=full, cheap_sims=3).visits.sum(axis=1)
+        assert set(visits[visits > 0].tolist()) <= set(whole.tolist())
+        shares[full] = float((visits > 0).mean())
+    contradicted = shares[0.0]
+    assert (0.05 < contradicted < 0.95) if uses_network else contradicted == 0
+    assert shares[0.5] == pytest.approx(0.5 + contradicted / 2, abs=0.1)
+    assert shares[1.0] == 1
+
+
+def test_selfplay_games__refuse_agents_without_search() -> None:
+    with pytest.raises(AgentFailed, match="search: expected mcts or policy_search, got 'greedy'"):
+        samples_of("greedy")
+
+
+def test_selfplay_games__sample_decisions_with_several_actions() -> None:
+    samples = samples_of(uniform_sampling=0.5)
+    for mask, visits, action in zip(
+        samples.legal.tolist(), samples.visits, samples.actions.tolist(), strict=True
+    ):
+        assert mask & (mask - 1)
+        assert visits.sum() == 3
+        assert mask >> action & 1
+    assert (samples.actions != samples.visits.argmax(axis=1)).mean() > 0.2
+
+
+def test_sample_rows__draws_in_proportion() -> None:
+    n = 20_000
+    weights = np.zeros((n, N_ACTIONS), np.uint16)
+    weights[:, [2, 7, 48]] = 1, 3, 4
+    numbers = np.random.default_rng(0).random(n)
+    counts = np.bincount(sample_rows(weights, numbers), minlength=N_ACTIONS)
+    assert counts[[2, 7, 48]] / n == pytest.approx(np.array([1, 3, 4]) / 8, abs=0.015)
+    assert counts.sum() == counts[[2, 7, 48]].sum()
