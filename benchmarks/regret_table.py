@@ -30,7 +30,7 @@ from tokaido_env.arena.ladder import LADDER
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import read_json, write_text
 from tokaido_env.report import regret as report
-from tokaido_env.report.regret import Figures, in_order, with_interval
+from tokaido_env.report.regret import JsonDict, in_order, with_interval
 from tokaido_env.report.style import (
     FAINT,
     PALETTE,
@@ -77,7 +77,7 @@ class Cost(NamedTuple):
     worse: str
     pairs: float
     """Pairs of games needed."""
-    more: Figures
+    more: JsonDict
     """Regret of the worse agent less that of the better one: "mean", "ci95"."""
     positions: float
     """Positions of a regret set needed."""
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) -> Figures | None:
+def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) -> JsonDict | None:
     """Return the result of an agent on a set, from its file if there; None if it failed."""
     path = options.results / f"{spec.replace(':', '-')}.json"
     known = read_json(path) if path.is_file() else None
@@ -171,7 +171,7 @@ def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) ->
         ).returncode:
             return None
         known = read_json(path)
-    found: Figures = known["agents"][0]
+    found: JsonDict = known["agents"][0]
     return found
 
 
@@ -196,7 +196,7 @@ def card_of(regret_set: RegretSet) -> str:
     )
 
 
-def order_of(found: Sequence[Figures], ladder: dict[str, Any]) -> str:
+def order_of(found: Sequence[JsonDict], ladder: dict[str, Any]) -> str:
     """Return the agreement of regret and ratings on a ladder's board, in a sentence."""
     elo = {rating["agent"]: rating["elo"] for rating in ladder["agents"]}
     both = [one for one in found if one["agent"] in elo]
@@ -215,7 +215,7 @@ def order_of(found: Sequence[Figures], ladder: dict[str, Any]) -> str:
 # Costs
 
 
-def costs(regret_set: RegretSet, found: Sequence[Figures], ladder: dict[str, Any]) -> list[Cost]:
+def costs(regret_set: RegretSet, found: Sequence[JsonDict], ladder: dict[str, Any]) -> list[Cost]:
     """Return the cost of ordering measured agents that are neighbours on a ladder.
 
     Args:
@@ -235,7 +235,7 @@ def costs(regret_set: RegretSet, found: Sequence[Figures], ladder: dict[str, Any
     ]
 
 
-def _cost(regret_set: RegretSet, one: Figures, other: Figures, counts: Any, board: str) -> Cost:
+def _cost(regret_set: RegretSet, one: JsonDict, other: JsonDict, counts: Any, board: str) -> Cost:
     """Return the pairs and positions for a difference of `CERTAIN` standard errors."""
     shares = counts / counts.sum()
     score = float(shares @ PAIR_SCORES)
@@ -256,7 +256,7 @@ def positions_on(regret_set: RegretSet, board: str) -> int:
     return int(own[regret_set.stratum].sum())
 
 
-def _choices(found: Figures) -> AgentChoices:
+def _choices(found: JsonDict) -> AgentChoices:
     return AgentChoices(found["agent"], np.array(found["choices"], np.int64), 0.0)
 
 
@@ -284,7 +284,7 @@ def costs_table(games: Sequence[Cost], positions: int) -> Table:
     return Table(f"games or positions for {CERTAIN:g} standard errors", headers, rows)
 
 
-def policies_table(policies: Sequence[str], found: Sequence[Figures]) -> Table:
+def policies_table(policies: Sequence[str], found: Sequence[JsonDict]) -> Table:
     """Return the regret of agents by the rollouts of each policy alone."""
     rows = [
         (one["agent"], *(with_interval(one[f"by_{policy}"]) for policy in policies))
@@ -293,7 +293,7 @@ def policies_table(policies: Sequence[str], found: Sequence[Figures]) -> Table:
     return Table("by whose rollouts", ("agent", *policies), rows)
 
 
-def write_plot(title: str, found: Sequence[Figures], folder: Path) -> list[Path]:
+def write_plot(title: str, found: Sequence[JsonDict], folder: Path) -> list[Path]:
     """Draw regret against core seconds a decision; return the files."""
     with drawing():
         return save_figure(_draw(title, found), folder, "regret")
@@ -306,10 +306,10 @@ def _series(spec: str) -> str:
     return " ".join([kind, *kept])
 
 
-def _draw(title: str, found: Sequence[Figures]) -> Figure:
+def _draw(title: str, found: Sequence[JsonDict]) -> Figure:
     figure = new_figure(_HEIGHT, "What a decision loses, and what it takes", "")
     axes = new_axes(figure, 0.95, 0.95, 0.3, 0.2)
-    kinds: dict[str, list[Figures]] = {}
+    kinds: dict[str, list[JsonDict]] = {}
     for one in found:
         kinds.setdefault(_series(one["agent"]), []).append(one)
     for number, (kind, several) in enumerate(kinds.items()):
