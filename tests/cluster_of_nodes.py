@@ -31,7 +31,7 @@ SMALL_NODE = {"num_cpus": 1, "object_store_memory": 100_000_000}
 
 def match_hash(executor: Executor, after: Callable[[int], None] = lambda games: None) -> str:
     """Play a match; return the hash of its games."""
-    a, b = make("python:outsiders:Dice"), make("heuristic")
+    a, b = make("python:custom_agents:Dice"), make("heuristic")
     match_state, done = MatchState(a.spec, b.spec, GAMES, 3, "shikoku"), 0
     for some in games_as_completed(match_state, a, b, executor=executor):
         done += len(some.numbers)
@@ -89,7 +89,7 @@ def play_with_other_rules(executor: Executor) -> None:
 
 def play_with_exits(executor: Executor) -> None:
     """Play with an agent that ends its worker."""
-    play_match(make("python:outsiders:DiesAtOnce"), make("random"), 2, 0, executor=executor)
+    play_match(make("python:custom_agents:DiesAtOnce"), make("random"), 2, 0, executor=executor)
 
 
 def main() -> None:

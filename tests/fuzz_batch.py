@@ -8,8 +8,20 @@ from typing import Any, NamedTuple
 
 import mutants
 import numpy as np
-from arguments import POSITIONS, SEED, Give, N, Player, begins, size, some, spoilt, start, starts
 from fuzz import Cases, allow_refusal
+from fuzz_arguments import (
+    POSITIONS,
+    SEED,
+    Give,
+    N,
+    Player,
+    begins,
+    size,
+    some,
+    spoilt,
+    start,
+    starts,
+)
 from garbage import check
 from pettingzoo.utils.env_logger import EnvLogger
 

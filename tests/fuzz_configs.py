@@ -29,7 +29,7 @@ SPECS = (
     *("policy:best", "policy:best,temperature=1", "policy:\"a,b='c'\",temperature=0.5"),
     *("policy_search:best,sims=8", "policy:path=best", 'policy_search:path="run",sims=2'),
     *("policy:run", "policy:a b", "policy:missing", "policy:fifo", "policy:link"),
-    *("python:outsiders:Trace,path=trace", "python:subprocess:Popen,args=echo"),
+    *("python:custom_agents:Trace,path=trace", "python:subprocess:Popen,args=echo"),
 )
 FILES = ("board.toml", "ladder.json", "best", "run", "fifo", "link", "my.toml", "/dev/zero")
 WORDS = (

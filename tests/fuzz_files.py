@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import damaged_arrays
 import mutants
 import numpy as np
-import spoil
 from fuzz import Cases, allow_refusal, run_command
 from matches import finished_games
 from networks import decisions, random_policy
@@ -177,7 +177,7 @@ class Regrets(Cases):
             changed = {"card": card if isinstance(card, dict) else {}}
         else:
             name = rng.choice(("states", "board", "stratum", "starts", "actions", "sums"))
-            changed = {name: spoil.array(rng, getattr(self.valid, name))}
+            changed = {name: damaged_arrays.damaged_array(rng, getattr(self.valid, name))}
         replace(self.valid, **changed).save(self.path)
         data = self.path.read_bytes()
         self.put(rng, data if rng.random() < 0.8 else mutants.mutated_bytes(rng, data), odds=0.02)
@@ -200,7 +200,7 @@ class Ladders(Cases):
     specs = (
         *("random", "greedy", "policy:best", "policy:other", "policy:../best", "mcts:sims=999999"),
         *("champion", "policy:fifo", "nobody", "expectimax:depth=4", "mcts:sims=0"),
-        *("python:subprocess:Popen,args=echo", "python:outsiders:Trace,path=trace"),
+        *("python:subprocess:Popen,args=echo", "python:custom_agents:Trace,path=trace"),
     )
 
     def set_up(self) -> None:
@@ -377,7 +377,9 @@ class Policies(Cases):
 
     def damage(self, rng: random.Random) -> None:
         file = rng.choice(self.files)
-        how = self._with_damaged_header if rng.random() < 0.17 else spoil.damaged_tensors
+        how = (
+            self._with_damaged_header if rng.random() < 0.17 else damaged_arrays.damaged_safetensors
+        )
         self.put(rng, how(rng, file), odds=0.01)
         if rng.random() < 0.01 and self.path.is_file():
             with self.path.open("r+b") as opened:
@@ -385,12 +387,12 @@ class Policies(Cases):
 
     def _with_damaged_header(self, rng: random.Random, file: bytes) -> bytes:
         """Return the file with a damaged value in its header."""
-        header, numbers = spoil.parts_of(file)
+        header, numbers = damaged_arrays.safetensors_parts(file)
         loaded = header["__metadata__"]
         key = "training" if rng.random() < 0.7 else rng.choice(list(loaded))
         text = mutants.mutated_json(rng, {"steps": 3, "settings": {"agents": "greedy", "games": 8}})
         loaded[key] = text.decode("utf-8", "replace")
-        return spoil.tensors(header, numbers)
+        return damaged_arrays.safetensors_bytes(header, numbers)
 
     def check(self, rng: random.Random) -> None:
         """Save the loaded policy, load it again, and use it in all positions."""

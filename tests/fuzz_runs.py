@@ -10,9 +10,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import damaged_arrays
 import mutants
 import numpy as np
-import spoil
 import torch
 from fuzz import Cases, allow_refusal
 
@@ -126,7 +126,10 @@ class Runs(Cases):
         if rng.random() < 0.9:
             how = {
                 **{".toml": _as_toml, ".json": _as_json, ".jsonl": _as_lines},
-                **{".npz": spoil.damaged_npz, ".safetensors": spoil.damaged_tensors},
+                **{
+                    ".npz": damaged_arrays.damaged_npz,
+                    ".safetensors": damaged_arrays.damaged_safetensors,
+                },
             }.get(path.suffix, how)
         path.write_bytes(how(rng, data))
 

@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 import pytest
-from alone import as_lists, seen_by
+from learner_games import as_lists, expected_observation
 from positions import position
 
 from tokaido_env import Batch, BoardError, Game, PositionError, SeedError, env, raw_env
@@ -62,7 +62,7 @@ class Script:
 
     def seen(self, states: Any, seat: int, options: dict[str, Any]) -> Any:
         form = options["observation"], options["see_board"]
-        return seen_by(self.game.boards, states, seat, *form)
+        return expected_observation(self.game.boards, states, seat, *form)
 
 
 class Replayer:

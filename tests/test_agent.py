@@ -48,7 +48,7 @@ def test_choose__returns_a_legal_action_of_one_game() -> None:
 
 def test_choose__works_for_custom_agents_on_a_board_file() -> None:
     game = Game("family:3", seed=1)
-    assert make("python:outsiders:Highest").choose(game) == game.legal_actions()[-1]
+    assert make("python:custom_agents:Highest").choose(game) == game.legal_actions()[-1]
 
 
 def test_choose__refuses_other_objects_and_games_without_a_decision() -> None:

@@ -11,10 +11,10 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 import pytest
-from alone import Alone, Recorder, random_legal
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorStatistics
+from learner_games import CountingAgent, LearnerGame, random_legal_actions
 from packaging.version import Version
 from positions import game_at
 
@@ -34,7 +34,7 @@ def episode(env: TokaidoDuoEnv, rng: np.random.Generator) -> Iterator[tuple[int,
     """Play at random from where the game stands to its end; yield actions and what steps tell."""
     done = False
     while not done:
-        action = int(random_legal(env.action_masks(), rng))
+        action = int(random_legal_actions(env.action_masks(), rng))
         told = env.step(action)
         yield action, told
         done = told[2] or told[3]
@@ -68,11 +68,11 @@ print(type(env.unwrapped).__name__, type(envs).__name__, env.spec.id)
 
 
 def test_make__passes_options_by_name() -> None:
-    agent = Recorder()
+    agent = CountingAgent()
     env = gymnasium.make("TokaidoDuo-v0", opponent=agent, seat=1, observation="uint8")
     observation, info = env.reset(seed=0)
     assert (observation.dtype, observation[SEAT], info["seat"]) == (np.uint8, 1, 1)
-    assert agent.asked > 0
+    assert agent.decisions > 0
     envs = gymnasium.make_vec(
         "tokaido_env:TokaidoDuo-v0",
         num_envs=3,
@@ -123,7 +123,7 @@ def assert_same(told: Any, expected: Any, flags: npt.NDArray[np.bool_] | None = 
 
 def some_actions(masks: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """Legal actions, but for one in fifty."""
-    actions = random_legal(masks, rng)
+    actions = random_legal_actions(masks, rng)
     actions[rng.random(len(actions)) < 0.02] = rng.integers(N_ACTIONS)
     return actions
 
@@ -132,7 +132,12 @@ def some_actions(masks: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.
     params=[
         {"seat": "random", "opponent": "greedy"},
         {"seat": "random", "opponent": "random", "reward": "margin", "observation": "uint8"},
-        {"seat": 1, "opponent": Recorder("random"), "board": "family:valid", "see_board": True},
+        {
+            "seat": 1,
+            "opponent": CountingAgent("random"),
+            "board": "family:valid",
+            "see_board": True,
+        },
         {"opponent": "greedy", "board": "short", "reward": "margin", "observation": "entities"},
     ]
 )
@@ -213,7 +218,7 @@ def test_env__plays_the_games_of_its_seeds(opponent: str, reward: Any) -> None:
     for number in range(6):
         observation, info = env.reset(seed=30 if number == 0 else None)
         assert info["seed"] == int(episode_seed(30, number))
-        alone = Alone(info["seed"], info["seat"], make(opponent))
+        alone = LearnerGame(info["seed"], info["seat"], make(opponent))
         assert observation.tolist() == alone.observation()
         assert (info["player"], info["next_player"]) == (NO_PLAYER, alone.seat)
         assert np.array_equal(info["action_mask"], env.action_masks())

@@ -24,7 +24,7 @@ TIMING = kills.Timing(start=2.0, end=4.0, changes=12)
 @pytest.mark.parametrize(
     "command",
     [
-        kills.evaluate("python:outsiders:Dice greedy --games 16 --executor serial"),
+        kills.evaluate("python:custom_agents:Dice greedy --games 16 --executor serial"),
         kills.ladder("random greedy --games 20"),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from alone import as_lists, seen_by
+from learner_games import as_lists, expected_observation
 
 from tokaido_env import Batch
 from tokaido_env.core.board_features import N_BOARD_FEATURES
@@ -32,7 +32,9 @@ def check_batch(batch: Batch, seen: Any, seats: npt.NDArray[Any]) -> None:
     for i in range(len(batch)):
         boards = batch.boards[batch.episode_info["board"][i] :][:1]
         seat, form = max(int(seats[i]), 0), batch_form(seen)
-        right = seen_by(boards, batch.states[i : i + 1], seat, form, form != "entities")
+        right = expected_observation(
+            boards, batch.states[i : i + 1], seat, form, form != "entities"
+        )
         assert one(seen, i) == right
 
 

@@ -15,7 +15,7 @@ import pytest
 
 pyspiel = pytest.importorskip("pyspiel")
 
-from alone import seen_by  # noqa: E402
+from learner_games import expected_observation  # noqa: E402
 from open_spiel.python import rl_environment  # noqa: E402
 from open_spiel.python.algorithms import mcts  # noqa: E402
 from open_spiel.python.observation import make_observation  # noqa: E402
@@ -51,7 +51,7 @@ def walk(state: Any, rng: random.Random, steps: int = 10**6) -> Any:
 
 
 def seen(game: Game, seat: int) -> Any:
-    return seen_by(game.boards, game.states, seat)
+    return expected_observation(game.boards, game.states, seat)
 
 
 def facts(state: Any) -> dict[str, Any]:

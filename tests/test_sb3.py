@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from alone import Alone, Ints, Recorder, random_legal
+from learner_games import CountingAgent, Ints, LearnerGame, random_legal_actions
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3.common.env_checker import check_env
@@ -26,7 +26,7 @@ def walk(env: Any, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Any, Any, 
     """Play at random; yield actions, observations, rewards, dones, infos of each step."""
     rng = np.random.default_rng(seed)
     for _ in range(steps):
-        actions = random_legal(get_action_masks(env), rng)
+        actions = random_legal_actions(get_action_masks(env), rng)
         yield (actions, *env.step(actions))
 
 
@@ -47,7 +47,7 @@ def plain(info: dict[str, Any]) -> dict[str, Any]:
 def test_vec_env__equals_the_gymnasium_vector_env(short: Path, seat: Any, observation: Any) -> None:
     """The same seed and actions give the same observations, masks, rewards and ends."""
     options: dict[str, Any] = {"board": [short, "shikoku"], "seat": seat, "reward": "margin"}
-    opponents = ["greedy", Recorder("random"), "random"]
+    opponents = ["greedy", CountingAgent("random"), "random"]
     env = TokaidoVecEnv(6, opponents, 9, observation=observation, **options)
     envs = TokaidoDuoVectorEnv(6, opponents, observation=observation, **options)
     assert (env.observation_space, env.action_space) == (
@@ -76,7 +76,7 @@ def test_vec_env__equals_the_gymnasium_vector_env(short: Path, seat: Any, observ
 def test_step__refuses_illegal_actions() -> None:
     env = TokaidoVecEnv(3, [make("greedy")], 7)
     seen = env.reset()
-    actions = random_legal(env.action_masks(), np.random.default_rng(0))
+    actions = random_legal_actions(env.action_masks(), np.random.default_rng(0))
     actions[1] = N_ACTIONS
     with pytest.raises(IllegalMove, match="game 1: illegal action 49: legal are"):
         env.step(actions)
@@ -92,21 +92,21 @@ def set_attribute(env: TokaidoVecEnv, opponents: Any, indices: Any) -> None:
 
 @pytest.mark.parametrize("assign", [TokaidoVecEnv.set_opponents, set_attribute])
 def test_set_opponents__works_during_games(assign: Any) -> None:
-    first, second, third = (Recorder() for _ in range(3))
+    first, second, third = (CountingAgent() for _ in range(3))
     env = TokaidoVecEnv(4, [first, second], 0)
     env.reset()
     assert env.get_attr("opponent") == [first, second, first, second]
     for _ in walk(env, 20):
         pass
-    asked = first.asked
+    asked = first.decisions
     assert asked > 0
     assign(env, third, [0, 2])
     assert env.get_attr("opponent") == [third, second, third, second]
     for _ in walk(env, 20):
         pass
-    assert first.asked == asked
-    assert third.asked > 0
-    assert second.asked > asked / 2
+    assert first.decisions == asked
+    assert third.decisions > 0
+    assert second.decisions > asked / 2
     assign(env, "greedy", 3)
     assert [agent.spec for agent in env.get_attr("opponent", [3, 1])] == ["greedy", "recorder"]
     assign(env, [first, second], None)
@@ -181,7 +181,7 @@ def test_seed__applies_from_the_next_reset() -> None:
     assert env.seed() == [7, 8, 9]
     assert env.seed(20) == [20, 21, 22]
     assert np.array_equal(env.observe(), first)
-    alone = [Alone(20 + i, i % 2, make("greedy")).observation() for i in range(3)]
+    alone = [LearnerGame(20 + i, i % 2, make("greedy")).observation() for i in range(3)]
     assert env.reset().tolist() == alone
     assert env.seed() == [20, 21, 22]
     for seed in (-1, 2**53 - 2):

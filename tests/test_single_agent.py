@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alone import Alone, Ints, Recorder, Scripted, random_legal
+from learner_games import CountingAgent, Ints, LearnerGame, ScriptedAgent, random_legal_actions
 from positions import Position, other_board_data, position, write_board
 
 from tokaido_env import IllegalMove, SeedError
@@ -26,8 +26,13 @@ SIX_WARES = {"fan": 4, "doll": 2}
 # Game i meets "random" if i is even, else "greedy".
 OPPONENTS: dict[str, Callable[[], list[Agent]]] = {
     "in the kernel": lambda: [make("random"), make("greedy")],
-    "outside": lambda: [Recorder("random"), Recorder("greedy")],
-    "mixed": lambda: [make("random"), Recorder("greedy"), Recorder("random"), make("greedy")],
+    "outside": lambda: [CountingAgent("random"), CountingAgent("greedy")],
+    "mixed": lambda: [
+        make("random"),
+        CountingAgent("greedy"),
+        CountingAgent("random"),
+        make("greedy"),
+    ],
 }
 
 
@@ -35,7 +40,7 @@ def walk(versus: SingleAgentBatch, steps: int, seed: int = 0) -> Iterator[tuple[
     """Play at random; yield the actions and what ended in each step."""
     rng = np.random.default_rng(seed)
     for _ in range(steps):
-        actions = random_legal(versus.masks(), rng)
+        actions = random_legal_actions(versus.masks(), rng)
         yield actions, versus.step(actions)
 
 
@@ -67,14 +72,14 @@ def finish(versus: SingleAgentBatch, steps: int = 2000) -> None:
     raise AssertionError("no game has ended")
 
 
-def check_game(versus: SingleAgentBatch, i: int, alone: Alone) -> None:
+def check_game(versus: SingleAgentBatch, i: int, alone: LearnerGame) -> None:
     """Game `i` stands where the game played alone does."""
     assert versus.seats[i] == alone.seat
     assert versus.observe()[i].tolist() == alone.observation()
     assert np.flatnonzero(versus.masks()[i]).tolist() == alone.game.legal_actions()
 
 
-def check_end(ended: EndedGames, j: int, alone: Alone) -> None:
+def check_end(ended: EndedGames, j: int, alone: LearnerGame) -> None:
     """What was told of the `j`-th game that ended is what the game played alone tells."""
     assert alone.game.is_over
     assert ended.observation[j].tolist() == alone.observation()
@@ -109,10 +114,10 @@ def test_step__runs_to_the_learners_next_decision(
     opponents = OPPONENTS[kind]()
     versus = SingleAgentBatch(n, opponents, reward=reward, seat=seat, board=pool)
 
-    def begin(i: int, episode: int) -> Alone:
+    def begin(i: int, episode: int) -> LearnerGame:
         own = (i + episode) % 2 if seat == "alternate" else seat
         seed, opponent = int(episode_seed(base + i, episode)), opponents[i % len(opponents)]
-        return Alone(seed, own, opponent, board=pool[i % len(pool)])
+        return LearnerGame(seed, own, opponent, board=pool[i % len(pool)])
 
     versus.reset(base)
     games, episodes, moments = [begin(i, 0) for i in range(n)], [0] * n, Counter[str]()
@@ -143,12 +148,12 @@ def test_step__runs_to_the_learners_next_decision(
 
 
 def test_opponents__decide_in_batches() -> None:
-    opponent = Recorder()
+    opponent = CountingAgent()
     versus = SingleAgentBatch(50, opponent)
     versus.reset(0)
     for _ in walk(versus, 20):
         pass
-    assert opponent.asked > 10 * opponent.calls > 0
+    assert opponent.decisions > 10 * opponent.calls > 0
 
 
 def taking(**changes: Any) -> Position:
@@ -161,7 +166,7 @@ def taking(**changes: Any) -> Position:
 
 def test_reset__from_a_discard_inside_the_opponents_pick() -> None:
     """R7.4. The opponent plays to it within the reset; each game may begin from its position."""
-    opponent = Scripted("take:merchant", "pilgrim")
+    opponent = ScriptedAgent("take:merchant", "pilgrim")
     versus = SingleAgentBatch(2, opponent, seat=1)
     versus.reset(0, [taking(), taking(round=9)])
     assert versus.batch.states["round"].tolist() == [1, 9]
@@ -211,7 +216,7 @@ def test_random_seats__of_later_episodes_follow_from_their_seeds(short: Path) ->
 
 
 def test_reset__of_finished_games_keeps_the_others() -> None:
-    versus = SingleAgentBatch(3, ["random", Recorder()], autoreset=False)
+    versus = SingleAgentBatch(3, ["random", CountingAgent()], autoreset=False)
     versus.reset(0)
     finish(versus)
     [game] = np.flatnonzero(versus.done)
@@ -220,7 +225,7 @@ def test_reset__of_finished_games_keeps_the_others() -> None:
     assert not versus.masks()[game].any()
     before, running = contents(versus), np.flatnonzero(~versus.done)
     with pytest.raises(RuntimeError, match=f"game {game} has ended or not begun: call reset"):
-        versus.step(random_legal(versus.masks(), np.random.default_rng(0)))
+        versus.step(random_legal_actions(versus.masks(), np.random.default_rng(0)))
     assert contents(versus) == before
     others = versus.batch.snapshot(running), versus.observe()[running]
     versus.reset(games=np.array([game]))
@@ -229,18 +234,22 @@ def test_reset__of_finished_games_keeps_the_others() -> None:
     for name, array in versus.batch.snapshot(running).items():
         assert array.tobytes() == others[0][name].tobytes()
     assert np.array_equal(versus.observe()[running], others[1])
-    check_game(versus, game, Alone(episode_seed(game, 1), (game + 1) % 2, versus.opponents[game]))
+    check_game(
+        versus, game, LearnerGame(episode_seed(game, 1), (game + 1) % 2, versus.opponents[game])
+    )
 
 
 def test_autoreset__plays_the_games_of_manual_resets() -> None:
     told = []
     for autoreset in (True, False):
-        versus = SingleAgentBatch(5, ["greedy", Recorder()], autoreset=autoreset, seat="random")
+        versus = SingleAgentBatch(
+            5, ["greedy", CountingAgent()], autoreset=autoreset, seat="random"
+        )
         versus.reset(3)
         told.append([])
         rng = np.random.default_rng(0)
         for _ in range(250):
-            ended = versus.step(random_legal(versus.masks(), rng))
+            ended = versus.step(random_legal_actions(versus.masks(), rng))
             outcome = [each.tolist() for each in results(versus)]
             if not autoreset and len(ended.games):
                 assert np.array_equal(versus.observe()[ended.games], ended.observation)
@@ -253,7 +262,7 @@ def test_reset__clears_results() -> None:
     """Also where the opponent ends the game before the learner has decided anything."""
     nearly = {"temple": 8, "garden": 6, "gold": 6, "pilgrim": 3}
     over = position(lead=0, left=["pilgrim"], dice=(1, 1, 1), mine=nearly, end_triggered=True)
-    for opponent in (make("greedy"), Recorder("greedy")):
+    for opponent in (make("greedy"), CountingAgent("greedy")):
         versus = SingleAgentBatch(1, opponent, seat=1, autoreset=False)
         versus.reset(0, over)
         assert versus.batch.over[0]
@@ -274,7 +283,7 @@ def test_step__refuses_illegal_actions(kind: str, action: int) -> None:
     for _ in walk(versus, 3):
         pass
     before, told = contents(versus), facts(versus)
-    actions = random_legal(versus.masks(), np.random.default_rng(0))
+    actions = random_legal_actions(versus.masks(), np.random.default_rng(0))
     actions[2] = action
     with pytest.raises(IllegalMove, match=f"game 2: illegal action {action}.*: legal are "):
         versus.step(actions)
@@ -298,7 +307,7 @@ def test_step__can_terminate_on_illegal_actions(kind: str, action: int, autorese
         for _ in walk(versus, 6):
             pass
     strict, seen = both[1], both[0].observe()
-    actions = random_legal(strict.masks(), np.random.default_rng(0))
+    actions = random_legal_actions(strict.masks(), np.random.default_rng(0))
     strict.step(actions)
     versus, others = both[0], [0, 1, 3]
     assert versus.masks()[2].any()
@@ -311,8 +320,8 @@ def test_step__can_terminate_on_illegal_actions(kind: str, action: int, autorese
     assert np.array_equal(versus.observe()[others], strict.observe()[others])
     assert np.array_equal(versus.masks()[others], strict.masks()[others])
     if autoreset:
-        check_game(versus, 2, Alone(episode_seed(2, 1), 1, versus.opponents[2]))
-        versus.step(random_legal(versus.masks(), np.random.default_rng(0)))
+        check_game(versus, 2, LearnerGame(episode_seed(2, 1), 1, versus.opponents[2]))
+        versus.step(random_legal_actions(versus.masks(), np.random.default_rng(0)))
     else:
         assert versus.done.tolist() == [False, False, True, False]
         assert not versus.masks()[2].any()
@@ -321,13 +330,13 @@ def test_step__can_terminate_on_illegal_actions(kind: str, action: int, autorese
 
 
 def test_step__can_lose_all_games_at_once() -> None:
-    versus = SingleAgentBatch(3, ["greedy", Recorder()], illegal="terminate")
+    versus = SingleAgentBatch(3, ["greedy", CountingAgent()], illegal="terminate")
     versus.reset(0)
     ended = versus.step([-1, -1, -1])
     assert ended.games.tolist() == [0, 1, 2]
     assert versus.reward.tolist() == [-1.0] * 3
     for i in range(3):
-        check_game(versus, i, Alone(episode_seed(i, 1), (i + 1) % 2, versus.opponents[i]))
+        check_game(versus, i, LearnerGame(episode_seed(i, 1), (i + 1) % 2, versus.opponents[i]))
 
 
 @pytest.mark.parametrize("actions", [[0.0, 0.0], [True, True], [0], [[0, 0]], 0, ["a", "b"]])
@@ -351,7 +360,7 @@ def test_set_opponents__repeats_a_sequence() -> None:
     ]
     versus.set_opponents("greedy")
     assert [opponent.spec for opponent in versus.opponents] == ["greedy"] * 5
-    first, second = Recorder(), Recorder()
+    first, second = CountingAgent(), CountingAgent()
     versus.set_opponents([first, second], np.array([4, 1, 0]))
     assert [versus.opponents[i] for i in (4, 1, 0)] == [first, second, first]
     assert [versus.opponents[i].spec for i in (2, 3)] == ["greedy"] * 2
@@ -361,12 +370,12 @@ def test_set_opponents__works_during_games() -> None:
     """In the kernel or outside, and back: each game is the one played alone, with the change."""
     versus = SingleAgentBatch(4, "random", seat=0)
     versus.reset(20)
-    games = [Alone(20 + i, 0, make("random")) for i in range(4)]
+    games = [LearnerGame(20 + i, 0, make("random")) for i in range(4)]
     changes: dict[int, tuple[list[Any], list[int]]] = {
-        5: ([Recorder("greedy"), Recorder("random")], [1, 2]),
+        5: ([CountingAgent("greedy"), CountingAgent("random")], [1, 2]),
         10: ([make("greedy")], [0, 1]),
-        15: ([Recorder("random")], [0, 1, 2, 3]),
-        20: ([make("greedy"), make("random"), Recorder("greedy")], [3, 0, 2]),
+        15: ([CountingAgent("random")], [0, 1, 2, 3]),
+        20: ([make("greedy"), make("random"), CountingAgent("greedy")], [3, 0, 2]),
     }
     rng = np.random.default_rng(0)
     for step in range(30):
@@ -377,7 +386,7 @@ def test_set_opponents__works_during_games() -> None:
             assert np.array_equal(versus.observe(), before)
             for j, i in enumerate(chosen):
                 games[i].opponent = opponents[j % len(opponents)]
-        actions = random_legal(versus.masks(), rng)
+        actions = random_legal_actions(versus.masks(), rng)
         assert len(versus.step(actions).games) == 0
         for i in range(4):
             games[i].play(int(actions[i]))
@@ -385,7 +394,7 @@ def test_set_opponents__works_during_games() -> None:
     assert all(sum(alone.moments.values()) for alone in games)
 
 
-class Breaking(Recorder):
+class Breaking(CountingAgent):
     """Plays like random until it has been asked so often, then does something wrong."""
 
     spec = "breaking"
@@ -428,7 +437,7 @@ def test_step__restores_all_games_if_an_opponent_fails(
     """Wherever in a step it fails, also after other games have begun their next episodes."""
 
     def begin(first: Agent) -> SingleAgentBatch:
-        others = [make("greedy"), Recorder("random"), make("random")]
+        others = [make("greedy"), CountingAgent("random"), make("random")]
         versus = SingleAgentBatch(9, [first, *others], board=short)
         versus.reset(0)
         return versus
@@ -438,7 +447,7 @@ def test_step__restores_all_games_if_an_opponent_fails(
     for calls in range(3, 23):
         versus, rng = begin(Breaking(wrong, calls)), np.random.default_rng(0)
         for expected in told:
-            actions, before = random_legal(versus.masks(), rng), contents(versus)
+            actions, before = random_legal_actions(versus.masks(), rng), contents(versus)
             ended, failure = attempt(versus, actions)
             if failure is not None:
                 assert isinstance(failure, error)
@@ -496,7 +505,7 @@ def test_restore__continues_identically(kind: str, other: str, autoreset: bool) 
         for _ in range(200):
             if versus.done.any():
                 versus.reset(games=np.flatnonzero(versus.done))
-            ended = versus.step(random_legal(versus.masks(), rng))
+            ended = versus.step(random_legal_actions(versus.masks(), rng))
             told.append((plain(ended), facts(versus)))
         return told
 
@@ -515,8 +524,8 @@ def test_restore__continues_identically(kind: str, other: str, autoreset: bool) 
         told.append(go_on(each))
     assert told[0] == told[1] == told[2] == told[3]
     assert any(ended[0] for ended, _ in told[0])
-    asked = sum(getattr(agent, "asked", 0) for agent in each.opponents)
-    assert (asked > 0) == (other != "in the kernel")
+    decisions = sum(getattr(agent, "decisions", 0) for agent in each.opponents)
+    assert (decisions > 0) == (other != "in the kernel")
 
 
 # Beginning

@@ -200,7 +200,7 @@ def test_text_agent__refuses_unprepared_boards() -> None:
 
 
 def test_text_agent__works_as_a_python_spec() -> None:
-    told, guesses = (make(f"python:outsiders:ByText,legal={legal}") for legal in LEGAL_FORMS)
+    told, guesses = (make(f"python:custom_agents:ByText,legal={legal}") for legal in LEGAL_FORMS)
     assert 0 <= play_match(told, make("random"), 2, 1).score <= 1
     with pytest.raises(AgentFailed, match=r"ByText,legal=unlisted.*TextError: "):
         play_match(guesses, make("random"), 2, 1)

@@ -168,9 +168,9 @@ def edited(path: Path, old: str, new: str) -> None:
 
 def headed(path: Path, header: dict[str, Any]) -> None:
     """Write a safetensors file that consists of a header."""
-    import spoil
+    import damaged_arrays
 
-    path.write_bytes(spoil.tensors(header, b""))
+    path.write_bytes(damaged_arrays.safetensors_bytes(header, b""))
 
 
 def json_file(path: Path, name: str, **changes: Any) -> None:

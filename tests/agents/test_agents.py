@@ -89,7 +89,9 @@ def test_judge__returns_values_of_player_0(policy_file: Path, arrays: Arrays) ->
         ({"keys": 7}, "keys: expected an array of uint64, of shape (n,), got int 7"),
     ],
 )
-@pytest.mark.parametrize("spec", ["random", "mcts:sims=9", "champion", "python:outsiders:Highest"])
+@pytest.mark.parametrize(
+    "spec", ["random", "mcts:sims=9", "champion", "python:custom_agents:Highest"]
+)
 def test_agents__name_a_wrong_argument(
     spec: str, change: Arrays, message: str, arrays: Arrays
 ) -> None:

@@ -231,7 +231,7 @@ def test_exploiter__is_remade_from_its_spec(tmp_path: Path) -> None:
         ("exploiter:mcts:sims=9", "victim: expected an agent that does not search: random"),
         ("exploiter:champion:sims=9", "got 'champion:sims=9'"),
         ("exploiter:exploiter:greedy", "got 'exploiter:greedy,sims=400'"),
-        ("exploiter:python:outsiders:Dice", "got 'python:outsiders:Dice'"),
+        ("exploiter:python:custom_agents:Dice", "got 'python:custom_agents:Dice'"),
     ],
 )
 def test_exploiter__refuses_other_victims(spec: str, message: str) -> None:
@@ -252,7 +252,7 @@ def test_check_spec_in_file__checks_the_victim_too(
     assert check_spec_in_file(spec, "x", folder) == spec
     spec = check_spec_in_file("exploiter:sims=9,victim=policy:p", "x", folder)
     assert spec == f"exploiter:policy:{folder}/p,sims=9"
-    for victim in ("python:outsiders:Dice", "policy:../mine", f"policy:{tmp_path}/mine"):
+    for victim in ("python:custom_agents:Dice", "policy:../mine", f"policy:{tmp_path}/mine"):
         for spec in (f"exploiter:{victim}", f"exploiter:exploiter:{victim}"):
             with pytest.raises(AgentError, match=r"^x: '.*': a file may n"):
                 check_spec_in_file(spec, "x", folder)

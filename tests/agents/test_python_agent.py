@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from outsiders import Dice, Highest, Settings
+from custom_agents import Dice, Highest, Settings
 from positions import shikoku_data, write_board
 
 from tokaido_env import Game
@@ -46,7 +46,7 @@ def recorded(games: int = 2) -> Recorder:
 
 
 def test_choose__plays_the_same_games_as_act() -> None:
-    one, many = make("python:outsiders:Highest"), make("python:outsiders:HighestAtOnce")
+    one, many = make("python:custom_agents:Highest"), make("python:custom_agents:HighestAtOnce")
     assert isinstance(one, PerGameAdapter)
     assert isinstance(many, AgentAdapter)
     assert many.games_at_once == 6
@@ -107,7 +107,7 @@ def test_choose__gets_a_game_to_copy_and_try() -> None:
 
 def test_per_game_adapter__plays_on_a_custom_board(tmp_path: Path) -> None:
     path = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 7})
-    agent = make("python:outsiders:Dice")
+    agent = make("python:custom_agents:Dice")
     match = play_match(agent, make("random"), 4, 0, path, executor=SerialExecutor())
     assert match.games["rounds"].max() <= 7
     batch = Batch(1, path)
@@ -130,7 +130,7 @@ def test_per_game_adapter__plays_on_several_boards_at_once(tmp_path: Path) -> No
 
 
 def test_make__passes_parameters_as_literals_or_text() -> None:
-    spec = "python:outsiders:Settings,depth=3,rate=0.5,quick=True,name=tortoise,path=a/b.c,key="
+    spec = "python:custom_agents:Settings,depth=3,rate=0.5,quick=True,name=tortoise,path=a/b.c,key="
     agent = make(spec)
     assert agent.spec == spec
     assert isinstance(agent, PerGameAdapter)
@@ -145,18 +145,24 @@ def test_make__passes_parameters_as_literals_or_text() -> None:
     ("spec", "message"),
     [
         ("python", "expected python:MODULE:CLASS"),
-        ("python:outsiders", "expected python:MODULE:CLASS, for example python:my_bots:Careful"),
-        ("python:outsiders:", "expected python:MODULE:CLASS"),
+        (
+            "python:custom_agents",
+            "expected python:MODULE:CLASS, for example python:my_bots:Careful",
+        ),
+        ("python:custom_agents:", "expected python:MODULE:CLASS"),
         ("python::Dice", "expected python:MODULE:CLASS"),
         ("python:no_bots:Dice", "no module 'no_bots': expected no_bots.py in "),
         ("python:no.bots:Dice", "no module 'no.bots': expected no/bots.py in "),
-        ("python:outsiders:Card", "no class 'Card' in module 'outsiders': its classes are Highest"),
-        ("python:outsiders:np", "no class 'np'"),
-        ("python:outsiders:Neither", "Neither has neither choose(game, rng) nor act(boards, "),
-        ("python:outsiders:Dice,pace=2", "Dice cannot be made: TypeError: "),
-        ("python:outsiders:Dice,pace=1,pace=2", "pace: expected once, got it twice"),
-        ("python:outsiders:Dice,fast", "cannot read 'fast': expected python:MODULE:CLASS"),
-        ("python:outsiders:Dice,1=2", "cannot read '1=2'"),
+        (
+            "python:custom_agents:Card",
+            "no class 'Card' in module 'custom_agents': its classes are Highest",
+        ),
+        ("python:custom_agents:np", "no class 'np'"),
+        ("python:custom_agents:Neither", "Neither has neither choose(game, rng) nor act(boards, "),
+        ("python:custom_agents:Dice,pace=2", "Dice cannot be made: TypeError: "),
+        ("python:custom_agents:Dice,pace=1,pace=2", "pace: expected once, got it twice"),
+        ("python:custom_agents:Dice,fast", "cannot read 'fast': expected python:MODULE:CLASS"),
+        ("python:custom_agents:Dice,1=2", "cannot read '1=2'"),
     ],
 )
 def test_make__refuses_a_wrong_module_or_class(spec: str, message: str) -> None:

@@ -91,11 +91,11 @@ def test_illegal_move__names_agent_game_and_legal_actions(order: int) -> None:
     [
         ("illegal", "serial", "illegal action 48 (discard:fan): legal are "),
         ("illegal", "processes:1", "illegal action 48 (discard:fan): legal are "),
-        ("raises", "serial", "RuntimeError: cannot decide (outsiders.py, line "),
+        ("raises", "serial", "RuntimeError: cannot decide (custom_agents.py, line "),
     ],
 )
 def test_failure__names_the_place_under_every_executor(how: str, executor: str, error: str) -> None:
-    spec = f"python:outsiders:Fails,how={how}"
+    spec = f"python:custom_agents:Fails,how={how}"
     _, _, message = play_until_stopped(spec, executor=executor)
     assert error in message
     found = re.match(
@@ -140,9 +140,9 @@ def test_failure__of_an_answer_that_holds_no_actions(answer: Any) -> None:
 
 
 def test_failure__of_an_agent_that_calls_exit() -> None:
-    _, _, message = play_until_stopped("python:outsiders:Dies")
-    assert "agent 'python:outsiders:Dies': game 1 of 12, " in message
-    assert "SystemExit: 3 (outsiders.py, line " in message
+    _, _, message = play_until_stopped("python:custom_agents:Dies")
+    assert "agent 'python:custom_agents:Dies': game 1 of 12, " in message
+    assert "SystemExit: 3 (custom_agents.py, line " in message
 
 
 def test_failure__of_an_agent_that_other_processes_cannot_make() -> None:
@@ -159,10 +159,10 @@ def test_failure__of_an_agent_that_other_processes_cannot_make() -> None:
 
 @pytest.mark.parametrize("agent", ["Fails,how=raises,late=42", "Interrupts,at=500"])
 def test_stop__keeps_finished_games_and_the_rest_can_be_played_later(agent: str) -> None:
-    match_state, numbers, _ = play_until_stopped(f"python:outsiders:{agent}", games=20)
+    match_state, numbers, _ = play_until_stopped(f"python:custom_agents:{agent}", games=20)
     assert numbers == np.flatnonzero(match_state.finished).tolist()
     assert 0 < len(numbers) < 20
-    dice, random = make("python:outsiders:Dice"), make("random")
+    dice, random = make("python:custom_agents:Dice"), make("random")
     whole = play_match(dice, random, 20, 0, executor=SerialExecutor())
     pairs = match_state.finished.reshape(-1, 2).all(axis=1)
     assert (match_state.to_match().games == whole.games[pairs]).all()

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from cases import rest_slow
 from matches import ResultModel, decided_by_luck, decided_by_skill, independent, with_draws
+from slow_cases import slow_except_first
 
 from tokaido_env.arena.intervals import (
     adjusted_score,
@@ -31,7 +31,7 @@ Counts = npt.NDArray[np.int64]
 @pytest.mark.parametrize("pairs", [20, 100, 500])
 @pytest.mark.parametrize(
     ("results_of", "p"),
-    rest_slow(
+    slow_except_first(
         [
             *((decided_by_luck, p) for p in (0.7, 0.5)),
             *((independent, p) for p in (0.5, 0.7, 0.95)),
@@ -140,7 +140,7 @@ def coverage(boards: int, pairs: int, spread: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize(
     ("boards", "pairs", "spread"),
-    rest_slow(
+    slow_except_first(
         [(20, 10, 0.1), (10, 40, 0.1), (100, 1, 0.1)]
         + [(100, 40, spread) for spread in (0.1, 0.0, 0.03)]
     ),

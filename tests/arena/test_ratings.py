@@ -9,7 +9,6 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 import pytest
-from cases import rest_slow
 from matches import (
     RESULT_MODELS,
     Floats,
@@ -19,6 +18,7 @@ from matches import (
     match_of_results,
     with_draws,
 )
+from slow_cases import slow_except_first
 
 from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import (
@@ -219,7 +219,7 @@ def test_rate_matches__adds_drawn_pairs_between_separable_groups_only() -> None:
 @both_models
 @pytest.mark.parametrize(
     ("pairs", "results_of"),
-    rest_slow((pairs, results_of) for pairs in (30, 200) for results_of in RESULT_MODELS),
+    slow_except_first((pairs, results_of) for pairs in (30, 200) for results_of in RESULT_MODELS),
 )
 def test_rate_matches__covers_the_true_ratings_95_of_100_times(
     results_of: ResultModel, pairs: int, model: str
@@ -236,7 +236,9 @@ def test_rate_matches__covers_the_true_ratings_95_of_100_times(
 
 @pytest.mark.parametrize(
     ("pairs", "results_of"),
-    rest_slow((pairs, one) for pairs in (20, 100) for one in (decided_by_skill, independent)),
+    slow_except_first(
+        (pairs, one) for pairs in (20, 100) for one in (decided_by_skill, independent)
+    ),
 )
 def test_rate_matches__covers_the_true_rating_at_a_score_of_99_percent(
     results_of: ResultModel, pairs: int
@@ -322,7 +324,7 @@ def test_rate_against__makes_the_expected_points_those_scored() -> None:
     assert expected == pytest.approx(matches[0].points + 72 - matches[1].points, abs=1e-6)
 
 
-@pytest.mark.parametrize("results_of", rest_slow([decided_by_skill, independent]))
+@pytest.mark.parametrize("results_of", slow_except_first([decided_by_skill, independent]))
 def test_rate_against__covers_the_true_rating_95_of_100_times(results_of: ResultModel) -> None:
     rng = np.random.default_rng(0)
     elo, covered = 200.0, []
@@ -454,7 +456,7 @@ def test_rate_differences__agrees_with_ratings_and_adjacent_differences() -> Non
 
 
 @both_models
-@pytest.mark.parametrize("results_of", rest_slow(RESULT_MODELS))
+@pytest.mark.parametrize("results_of", slow_except_first(RESULT_MODELS))
 def test_goodness_of_fit__rejects_the_true_model_5_of_100_times(
     results_of: ResultModel, model: str
 ) -> None:

@@ -43,7 +43,7 @@ def played(
     agent: str, *, executor: str = "serial", limits: Limits = LIMITS, games: int = 4
 ) -> tuple[Match, Forfeits]:
     """Play against `random`, who is agent b; return the match, and what was forfeited."""
-    own = make_sandboxed(f"python:outsiders:{agent}", limits)
+    own = make_sandboxed(f"python:custom_agents:{agent}", limits)
     assert isinstance(own, SandboxedAgent)
     match_state = MatchState(own.spec, "random", games, 1, BOARD)
     with open_executor(executor) as who:
@@ -58,7 +58,7 @@ def played(
 )
 def test_who_does_not_fail_plays_as_in_this_process(agent: str, executor: str) -> None:
     match, forfeits = played(agent, executor=executor, games=6)
-    here = play_match(make(f"python:outsiders:{agent}"), make("random"), 6, 1, BOARD)
+    here = play_match(make(f"python:custom_agents:{agent}"), make("random"), 6, 1, BOARD)
     assert (match.games == here.games).all()
     assert (match.actions == here.actions).all()
     assert not forfeits
@@ -67,11 +67,11 @@ def test_who_does_not_fail_plays_as_in_this_process(agent: str, executor: str) -
 @pytest.mark.parametrize(
     ("agent", "reason", "detail"),
     [
-        ("Fails,how=raises", "crash", "RuntimeError: cannot decide (outsiders.py, line "),
+        ("Fails,how=raises", "crash", "RuntimeError: cannot decide (custom_agents.py, line "),
         ("Fails,how=illegal", "illegal", "illegal action 48 (discard:fan): legal are "),
         ("Fails,how=label", "illegal", "choose: expected the id or the label of an action, got "),
         ("Fails,how=none", "illegal", "choose: expected the id or the label of an action, got N"),
-        ("Dies", "exit", "it tried to end the command: SystemExit: 3 (outsiders.py, line "),
+        ("Dies", "exit", "it tried to end the command: SystemExit: 3 (custom_agents.py, line "),
         ("DiesAtOnce", "exit", "its process ended with status 3"),
         ("Eats", "memory", "it needs more than 256 MiB"),
         ("Interrupts,at=9", "crash", "KeyboardInterrupt: "),
@@ -105,7 +105,9 @@ def test_an_agent_for_many_games_loses_only_those_in_which_it_fails() -> None:
 
 
 def test_a_match_of_two_who_fail_is_played_to_its_end() -> None:
-    agents = [SandboxedAgent(f"python:outsiders:{name}", LIMITS) for name in ("Dies", "DiesAtOnce")]
+    agents = [
+        SandboxedAgent(f"python:custom_agents:{name}", LIMITS) for name in ("Dies", "DiesAtOnce")
+    ]
     match_state = MatchState("A", "B", 6, 0, BOARD)
     play_remaining(match_state, *agents)
     assert sorted(match_state.forfeits) == list(range(6))
@@ -118,11 +120,14 @@ def test_a_match_of_two_who_fail_is_played_to_its_end() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("python:outsiders:Nobody", "agent 'python:outsiders:Nobody': no class 'Nobody' in"),
+        (
+            "python:custom_agents:Nobody",
+            "agent 'python:custom_agents:Nobody': no class 'Nobody' in",
+        ),
         ("python:nowhere:Nobody", "agent 'python:nowhere:Nobody': no module 'nowhere'"),
         (
-            "python:outsiders:Unmade",
-            "'python:outsiders:Unmade': Unmade cannot be made: MemoryError",
+            "python:custom_agents:Unmade",
+            "'python:custom_agents:Unmade': Unmade cannot be made: MemoryError",
         ),
     ],
 )
@@ -133,7 +138,7 @@ def test_who_cannot_be_made_is_told_of_before_a_game(spec: str, message: str) ->
 
 def test_who_cannot_be_made_any_more_loses_and_is_told_why() -> None:
     """It could when the match began: each game says what is wrong, not what follows from it."""
-    agent = SandboxedAgent("python:outsiders:Unmade", LIMITS)
+    agent = SandboxedAgent("python:custom_agents:Unmade", LIMITS)
     match_state = MatchState("A", "random", 4, 1, BOARD)
     play_remaining(match_state, agent, make("random"), executor=SerialExecutor())
     assert match_state.finished.all()
@@ -168,7 +173,8 @@ from tokaido_env.agents import make
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.arena.tournament import play_match
 if __name__ == "__main__":
-    play_match(SandboxedAgent("python:outsiders:Holds,path={path}", Limits()), make("random"), 2, 0)
+    holds = SandboxedAgent("python:custom_agents:Holds,path={path}", Limits())
+    play_match(holds, make("random"), 2, 0)
 """
         (tmp_path / "script.py").write_text(script)
         where = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
@@ -192,7 +198,7 @@ def test_agents_of_this_package_play_here() -> None:
 
 
 def test_an_agent_that_was_closed_or_killed_between_two_matches_begins_again() -> None:
-    with SandboxedAgent("python:outsiders:Highest", LIMITS) as agent:
+    with SandboxedAgent("python:custom_agents:Highest", LIMITS) as agent:
         first = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
         agent.close()
         second = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
@@ -207,7 +213,7 @@ def test_act_raises_what_decide_tells() -> None:
     batch = Batch(2)
     batch.reset(0)
     games = batch.boards, batch.states, batch.legal, batch.keys(np.arange(2))
-    with SandboxedAgent("python:outsiders:DiesAtOnce", LIMITS) as agent:
+    with SandboxedAgent("python:custom_agents:DiesAtOnce", LIMITS) as agent:
         assert [type(one) for one in agent.decide(*games)] == [SandboxFailure, SandboxFailure]
         with pytest.raises(SandboxFailure, match="exit: its process ended with status 3"):
             agent.act(*games)
@@ -230,7 +236,7 @@ def test_limits_under_which_nobody_plays_are_refused(
 def forfeited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A record file of a match of which every second game is forfeited."""
     path = tmp_path_factory.mktemp("forfeited") / "games.jsonl"
-    with SandboxedAgent("python:outsiders:Fails,how=raises", LIMITS) as agent:
+    with SandboxedAgent("python:custom_agents:Fails,how=raises", LIMITS) as agent:
         match_state = new_sheet()
         records = RecordFile(path, [match_state])
         play_recorded(records, match_state, agent, make("random"))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from matches import match_of_results, play_single_game, played_match, same_games
 from positions import shikoku_data, write_board
-from twice import Twice
+from repeating_executor import RepeatingExecutor
 
 from tokaido_env import BoardError, SeedError
 from tokaido_env.agents import Agent, make
@@ -158,7 +158,7 @@ def test_match_to_dict__agrees_with_hand_computed_values() -> None:
 
 def test_executors__give_the_same_games() -> None:
     """With an agent that plays one game at a time, and with batched agents."""
-    agents = make("python:outsiders:Dice"), make("greedy")
+    agents = make("python:custom_agents:Dice"), make("greedy")
     serial = play_match(*agents, 12, seed=7, executor=SerialExecutor())
     assert len(np.unique(serial.actions[..., 0])) > 1
     a, b = make("random"), make("greedy")
@@ -174,9 +174,11 @@ def test_executors__give_the_same_games() -> None:
     assert (match_state.to_match().games == play_match(a, b, 30, 0).games).all()
 
 
-@pytest.mark.parametrize("executor", [SerialExecutor(), Twice()])
+@pytest.mark.parametrize("executor", [SerialExecutor(), RepeatingExecutor()])
 def test_executors__give_the_same_games_on_a_pool_in_small_batches(
-    family_match: MatchState, executor: SerialExecutor | Twice, monkeypatch: pytest.MonkeyPatch
+    family_match: MatchState,
+    executor: SerialExecutor | RepeatingExecutor,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tokaido_env.arena.tournament.BATCH_SIZE", 6)
     match_state = MatchState("greedy", "random", 40, 3, FAMILY)
@@ -189,7 +191,7 @@ def test_executors__send_boards_that_other_processes_cannot_load() -> None:
     pool = BoardPool("ours", boards, drawn=True)
     serial, sent = (
         play_match(make("greedy"), make("random"), 24, 0, pool, executor=executor)
-        for executor in (None, Twice())
+        for executor in (None, RepeatingExecutor())
     )
     assert (serial.games == sent.games).all()
     assert (serial.actions == sent.actions).all()
@@ -200,7 +202,7 @@ def test_executor_for__starts_processes_for_agents_of_one_game(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tokaido_env.arena.executors.processes.cpus", lambda: 5)
-    one, many = make("python:outsiders:Dice"), make("python:outsiders:HighestAtOnce")
+    one, many = make("python:custom_agents:Dice"), make("python:custom_agents:HighestAtOnce")
     for a, b, workers in ((many, make("greedy"), 1), (one, many, 5), (many, one, 5)):
         with executor_for(a, b) as executor:
             assert executor.workers == workers

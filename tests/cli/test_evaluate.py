@@ -106,7 +106,7 @@ def test_evaluate__prints_many_matches_only_on_request(capsys: Output) -> None:
 
 # Records, stop and resume
 
-DICE = ["python:outsiders:Dice", "random", "greedy"]
+DICE = ["python:custom_agents:Dice", "random", "greedy"]
 QUICK = ["--games", "8", "--seed", "2", "--executor", "serial"]
 
 
@@ -134,7 +134,14 @@ def test_evaluate__saves_the_games_before_a_stop(
     tmp_path: Path, capsys: Output, agent: str, status: int
 ) -> None:
     files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "g.jsonl")]
-    command = ["greedy", "random", f"python:outsiders:{agent}", "--on-failure=stop", *QUICK, *files]
+    command = [
+        "greedy",
+        "random",
+        f"python:custom_agents:{agent}",
+        "--on-failure=stop",
+        *QUICK,
+        *files,
+    ]
     assert main(command) == status
     printed = capsys.readouterr()
     played = len(load(tmp_path / "g.jsonl"))
@@ -166,7 +173,7 @@ def start(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 SOURCES = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-LONG_MATCH = ["python:outsiders:Dice", "greedy", "--games", "24"]
+LONG_MATCH = ["python:custom_agents:Dice", "greedy", "--games", "24"]
 GENERALISE = [
     "generalise",
     *LONG_MATCH[:1],
@@ -319,7 +326,7 @@ def test_luck_adjusted__adds_adjusted_scores(tmp_path: Path, capsys: Output) -> 
 def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) -> None:
     ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "10"]
     assert main(["ladder", "greedy", "random", *ladder]) == 0
-    rate = ["rate", "python:outsiders:HighestAtOnce", *ladder]
+    rate = ["rate", "python:custom_agents:HighestAtOnce", *ladder]
     written = results(tmp_path / "r.json", *rate)
     assert [rating["agent"] for rating in written["ratings"]] == [rate[1]]
     assert {(match["a"], match["b"]) for match in written["matches"]} == {

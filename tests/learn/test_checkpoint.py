@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from checkpoint_files import write_state
 from fuzz_runs import resealed
 from networks import SMALL
 from safetensors.torch import load_file, save_file
@@ -25,7 +26,6 @@ from short_run import (
     newest_checkpoint,
     resume,
 )
-from signed import write_state
 from torch.optim import Adam
 
 from tokaido_env.agents.network_inputs import N_AFTERSTATE, N_INPUTS

@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from cases import rest_slow
 from networks import inputs_of
 from positions import shikoku_data, write_board
 from safetensors.numpy import load_file
 from short_run import VALUES, contents, metrics
+from slow_cases import slow_except_first
 from stable_baselines3.common.callbacks import BaseCallback
 
 from tokaido_env import Game
@@ -163,7 +163,7 @@ def test_returns__bootstrap_from_the_learners_next_decision() -> None:
         assert targets[:-1] == pytest.approx(values[1:], abs=1e-5)
 
 
-@pytest.mark.parametrize("gae_lambda", rest_slow([0.9, 0.0, 1.0]))
+@pytest.mark.parametrize("gae_lambda", slow_except_first([0.9, 0.0, 1.0]))
 def test_returns__at_the_round_cap_are_0(tmp_path: Path, gae_lambda: float) -> None:
     """R10.1: no winner. By hand: no reward, and a value of 0 after the end."""
     board = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2})

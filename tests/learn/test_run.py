@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import rest_slow
+from checkpoint_files import write_state
 from networks import random_policy
 from processes import run_script
 from safetensors.numpy import load_file
@@ -34,7 +34,7 @@ from short_run import (
     options_of,
     resume,
 )
-from signed import write_state
+from slow_cases import slow_except_first
 
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.policy import LayerSizes
@@ -334,7 +334,9 @@ def test_resume__with_more_steps_equals_a_longer_run(
     assert same_but_for_older_checkpoints(tmp_path / "run", tmp_path / "whole")
 
 
-@pytest.mark.parametrize("full_at", rest_slow(["games.npz", "SHA256SUMS", "rename", "last"]))
+@pytest.mark.parametrize(
+    "full_at", slow_except_first(["games.npz", "SHA256SUMS", "rename", "last"])
+)
 def test_resume__after_a_full_disk_makes_the_same_bytes(
     full_at: str,
     finished_run: Finished,

@@ -104,9 +104,11 @@ def test_read_config__refuses_an_invalid_file(tmp_path: Path, text: str, message
 
 
 def test_read_config__ignores_settings_of_the_command_line(tmp_path: Path) -> None:
-    config = config_file(tmp_path / "my.toml", agents="python:outsiders:Dice")
+    config = config_file(tmp_path / "my.toml", agents="python:custom_agents:Dice")
     assert "agents" not in read_config(config, ignored=["agents"]).settings
-    with pytest.raises(AgentError, match=r"my\.toml: agents: 'python:outsiders:Dice': a file may"):
+    with pytest.raises(
+        AgentError, match=r"my\.toml: agents: 'python:custom_agents:Dice': a file may"
+    ):
         read_config(config)
 
 
@@ -131,13 +133,13 @@ def test_make__does_not_call_a_class_that_is_no_agent(name: str, tmp_path: Path)
 def test_resume__needs_custom_agents_named_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run, agents = tmp_path / "run", "greedy python:outsiders:HighestAtOnce"
+    run, agents = tmp_path / "run", "greedy python:custom_agents:HighestAtOnce"
     settings = PpoSettings(**VALUES | {"agents": agents})
     assert train(["--run", str(run), *options_of(settings)]) == 0
     capsys.readouterr()
     assert resume(run, "--steps", "512") == 1
     assert "name this agent on the command line (train: --agents, " in error_line(capsys)
-    assert resume(run, "--steps", "512", "--agents", "greedy python:outsiders:Highest") == 1
+    assert resume(run, "--steps", "512", "--agents", "greedy python:custom_agents:Highest") == 1
     assert "cannot resume with other settings" in error_line(capsys)
     assert resume(run, "--steps", "512", "--agents", agents) == 0
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from twice import Twice
+from repeating_executor import RepeatingExecutor
 
 from tokaido_env import Game
 from tokaido_env.agent import Agent
@@ -159,9 +159,9 @@ def test_swap_tiles__has_no_effect_on_an_agent_without_tiles() -> None:
 
 
 def test_study_boards__makes_each_board_a_cluster() -> None:
-    boards, executor = [Board.generate(seed) for seed in range(3)], Twice()
+    boards, executor = [Board.generate(seed) for seed in range(3)], RepeatingExecutor()
     study = study_boards(make("greedy"), boards, 4, 2, seed=0, executor=executor)
-    assert executor.units == [
+    assert executor.tasks == [
         f"4 games of 'greedy' on board {repr_short(b.name)}" for b in boards[::-1]
     ]
     assert list(study.clusters) == [0] * 4 + [1] * 4 + [2] * 4
@@ -174,13 +174,13 @@ def test_study_boards__makes_each_board_a_cluster() -> None:
 
 
 def test_study_board__is_the_same_with_every_executor(greedy_study: Study) -> None:
-    executor = Twice()
+    executor = RepeatingExecutor()
     again = study_board(make("greedy"), Board.load(), 24, 12, seed=5, executor=executor)
     for name in ("games", "rounds", "swaps"):
         assert getattr(again, name).tobytes() == getattr(greedy_study, name).tobytes()
-    assert len(executor.units) == 24 + 2 * 24
-    assert executor.units[23].startswith("game 1 of 24 and 0 more")
-    assert re.search(r"game 1 of \d+ and \d+ more", executor.units[-1])
+    assert len(executor.tasks) == 24 + 2 * 24
+    assert executor.tasks[23].startswith("game 1 of 24 and 0 more")
+    assert re.search(r"game 1 of \d+ and \d+ more", executor.tasks[-1])
 
 
 def test_study_board__refuses_more_swaps_than_games() -> None:
@@ -214,21 +214,21 @@ def test_command__writes_the_same_bytes_for_a_seed(
 def test_command__as_a_script_sends_tasks_of_an_importable_module(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    executor = Twice()
+    executor = RepeatingExecutor()
     words = "--agent greedy --games 2 --swaps 0 --boards shikoku --family 2 --seed 3"
     monkeypatch.setattr(sys, "argv", ["analysis", *words.split()])
     monkeypatch.setattr(analysis, "open_executor", lambda text: nullcontext(executor))
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("tokaido_env.study.analysis", run_name="__main__")
     assert ended.value.code == 0
-    assert sum("of 'greedy' on board" in unit for unit in executor.units) == 2
+    assert sum("of 'greedy' on board" in unit for unit in executor.tasks) == 2
 
 
 @pytest.mark.parametrize(
     "words",
     [
         *("--boards honshu", "--games 0", "--family -1", "--executor nobody"),
-        "--agent python:outsiders:Fails,how=raise --games 2",
+        "--agent python:custom_agents:Fails,how=raise --games 2",
     ],
 )
 def test_command__refuses_bad_options_in_one_line(

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from repeating_executor import RepeatingExecutor
 from test_review import CHAMPION, golden
-from twice import Twice
 
 from tokaido_env.agents import make
 from tokaido_env.arena.game_runner import AgentFailed
@@ -20,9 +20,9 @@ def singles() -> list[Review]:
     return [review(golden(seed), JUDGE, CHAMPION, 4, 3) for seed in SEEDS]
 
 
-@pytest.mark.parametrize("executor", [None, Twice()])
+@pytest.mark.parametrize("executor", [None, RepeatingExecutor()])
 def test_review_games__gives_single_reviews_in_order(
-    executor: Twice | None, singles: list[Review]
+    executor: RepeatingExecutor | None, singles: list[Review]
 ) -> None:
     found: list[Review] = []
     review_games((golden(seed) for seed in SEEDS), CONFIG, found.append, executor)
@@ -32,7 +32,7 @@ def test_review_games__gives_single_reviews_in_order(
 def test_review_games__refuses_a_judge_without_values() -> None:
     config = CONFIG._replace(judge=make("greedy"))
     with pytest.raises(ValueError, match="got 'greedy'") as refused:
-        review_games([golden()], config, lambda found: None, Twice())
+        review_games([golden()], config, lambda found: None, RepeatingExecutor())
     assert not isinstance(refused.value, AgentFailed)
 
 

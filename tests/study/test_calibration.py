@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import rest_slow
-from twice import Twice
+from repeating_executor import RepeatingExecutor
+from slow_cases import slow_except_first
 
 from tokaido_env import Batch, Board, Game
 from tokaido_env.agent import Agent
@@ -266,17 +266,17 @@ def test_command__writes_the_same_bytes_for_a_seed(tmp_path: Path) -> None:
     assert found["hash"] == BOARD.hash
 
 
-@pytest.mark.parametrize("spec", rest_slow(["champion", "mcts:sims=4"]))
+@pytest.mark.parametrize("spec", slow_except_first(["champion", "mcts:sims=4"]))
 def test_calibrate__is_the_same_with_every_executor(spec: str) -> None:
     config, counts, executor = (
         CalibrationConfig(games=4, positions=5, rollouts=3, seed=1),
         list[int](),
-        Twice(),
+        RepeatingExecutor(),
     )
     found = calibrate(make(spec), BOARD, config, counts.append, executor)
     assert found == calibrate(make(spec), BOARD, config)
     assert sum(counts) == config.total
-    assert any(unit.startswith(f"values of '{spec}' after ") for unit in executor.units)
+    assert any(unit.startswith(f"values of '{spec}' after ") for unit in executor.tasks)
 
 
 def test_command__without_rollouts_prints_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from processes import ROOT
 from regrets import drawn_sums, small_set, truth_of
-from twice import Twice
+from repeating_executor import RepeatingExecutor
 
 from tokaido_env import IllegalMove
 from tokaido_env.agent import Agent
@@ -125,12 +125,12 @@ def test_summarize__has_the_means_of_an_agents_losses() -> None:
 
 def test_choose_actions__is_the_same_with_every_executor() -> None:
     for spec in ("greedy", "mcts:sims=4", "random"):
-        executor = Twice()
+        executor = RepeatingExecutor()
         found = choose_actions(make(spec), SET, executor)
         assert (found.choices == choose_actions(make(spec), SET).choices).all()
         assert found.seconds > 0
-        assert len(executor.units) > executor.workers
-        assert executor.units[-1].startswith(f"actions of '{spec}' in ")
+        assert len(executor.tasks) > executor.workers
+        assert executor.tasks[-1].startswith(f"actions of '{spec}' in ")
 
 
 def test_regret_difference__is_paired() -> None:
@@ -182,8 +182,10 @@ def fail() -> int:
     raise KeyError("no idea")
 
 
-@pytest.mark.parametrize("executor", [None, Twice()])
-def test_choose_actions__names_the_position_of_a_failure(executor: Twice | None) -> None:
+@pytest.mark.parametrize("executor", [None, RepeatingExecutor()])
+def test_choose_actions__names_the_position_of_a_failure(
+    executor: RepeatingExecutor | None,
+) -> None:
     where = r"'wrong': position 7 of \d+ of the set: "
     with pytest.raises(AgentFailed, match=f"{where}KeyError"):
         choose_actions(Wrong(7, fail), SET, executor)

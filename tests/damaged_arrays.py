@@ -1,4 +1,4 @@
-"""Damage of arrays, and of the .npz and .safetensors files that hold them."""
+"""Random damage to arrays and to .npz and .safetensors files."""
 
 import io
 import json
@@ -25,8 +25,8 @@ LENGTHS = (0, 1, 2, 7, 8, 10**8, 10**8 + 1, 2**31, 2**63, 2**64 - 1)
 # Arrays
 
 
-def array(rng: random.Random, right: Any) -> Any:
-    """The same array with other bytes, of another shape or of another dtype."""
+def damaged_array(rng: random.Random, right: Any) -> Any:
+    """Return an array with other bytes, another shape or another dtype."""
     return rng.choice((_bits, _bits, _filled, _reshaped, _retyped))(rng, right)
 
 
@@ -36,7 +36,7 @@ def _bits(rng: random.Random, right: Any) -> Any:
 
 
 def flipped(rng: random.Random, data: bytes, bits: int) -> bytes:
-    """The same bytes with some bits flipped."""
+    """Return bytes with some bits flipped."""
     raw = bytearray(data)
     for _ in range(bits if raw else 0):
         raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
@@ -62,15 +62,15 @@ def _retyped(rng: random.Random, right: Any) -> Any:
 # Archives of arrays
 
 
-def npz(arrays: dict[str, Any]) -> bytes:
-    """An .npz file of arrays."""
+def npz_bytes(arrays: dict[str, Any]) -> bytes:
+    """Return an .npz file of arrays."""
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()
 
 
 def damaged_npz(rng: random.Random, data: bytes) -> bytes:
-    """Damage of an array, of its header, of its file in the archive, or of the archive."""
+    """Return an .npz file with damage to an array, its header, its file or the archive."""
     if rng.random() < 0.15:
         return mutants.mutated_bytes(rng, data)
     with np.load(io.BytesIO(data)) as arrays:
@@ -78,11 +78,11 @@ def damaged_npz(rng: random.Random, data: bytes) -> bytes:
     for _ in range(rng.randint(1, 2) if columns else 0):
         name = rng.choice(list(columns))
         if columns[name].dtype != object:
-            columns[name] = array(rng, columns[name])
+            columns[name] = damaged_array(rng, columns[name])
         if rng.random() < 0.1:
             columns[rng.choice((name + "s", "", "../x"))] = columns.pop(name)
     if rng.random() < 0.7:
-        return npz(columns)
+        return npz_bytes(columns)
     file = io.BytesIO()
     compression = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
     with zipfile.ZipFile(file, "w", compression) as zipped:
@@ -107,24 +107,24 @@ def _damaged_npy(rng: random.Random, right: Any) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line + data[128:]
 
 
-# Files of tensors: the length of a header of JSON, the header, and numbers of four bytes each
+# .safetensors files: the length of a JSON header, the header, and float32 data
 
 
-def parts_of(file: bytes) -> tuple[dict[str, Any], bytes]:
-    """The header and the numbers of a .safetensors file."""
+def safetensors_parts(file: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the header and the data of a .safetensors file."""
     end = 8 + int.from_bytes(file[:8], "little")
     return json.loads(file[8:end]), file[end:]
 
 
-def tensors(header: Any, numbers: bytes) -> bytes:
-    """A .safetensors file of a header and numbers."""
+def safetensors_bytes(header: Any, numbers: bytes) -> bytes:
+    """Return a .safetensors file of a header and data."""
     line = header if isinstance(header, bytes) else mutants.json_bytes(header)
     return len(line).to_bytes(8, "little") + line + numbers
 
 
-def damaged_tensors(rng: random.Random, file: bytes) -> bytes:
-    """Damage of the header as text or as a tree, of a tensor's entry, or of the numbers."""
-    header, numbers = parts_of(file)
+def damaged_safetensors(rng: random.Random, file: bytes) -> bytes:
+    """Return a .safetensors file with damage to its header, an entry or its data."""
+    header, numbers = safetensors_parts(file)
     kind = rng.randrange(5)
     if kind == 0:
         changed: Any = mutants.mutated_bytes(rng, mutants.json_bytes(header))
@@ -134,7 +134,7 @@ def damaged_tensors(rng: random.Random, file: bytes) -> bytes:
         changed = header
         damage = (_entries_changed, _numbers_changed, _bits_changed)[kind - 2]
         numbers = damage(rng, header, numbers)
-    damaged = tensors(changed, numbers)
+    damaged = safetensors_bytes(changed, numbers)
     if rng.random() < (0.2 if kind == 0 else 0.03):
         length = int.from_bytes(file[:8], "little") if kind == 0 else rng.choice(LENGTHS)
         damaged = length.to_bytes(8, "little") + damaged[8:]
@@ -142,7 +142,7 @@ def damaged_tensors(rng: random.Random, file: bytes) -> bytes:
 
 
 def _entries_changed(rng: random.Random, header: dict[str, Any], numbers: bytes) -> bytes:
-    """Give tensors another dtype, shape or place, or damage all numbers."""
+    """Change the dtype, shape or offsets of tensors, or damage the data."""
     for _ in range(rng.randint(1, 2)):
         entry = header[rng.choice(_names(header))]
         shape, offsets = entry["shape"], entry["data_offsets"]
@@ -163,7 +163,7 @@ def _entries_changed(rng: random.Random, header: dict[str, Any], numbers: bytes)
 
 
 def _numbers_changed(rng: random.Random, header: dict[str, Any], numbers: bytes) -> bytes:
-    """Put numbers at the ends of what there is, in some tensors, or make all numbers larger."""
+    """Write extreme numbers into some tensors, or scale all numbers."""
     data = np.frombuffer(numbers, "<f4").copy()
     if rng.random() < 0.3:
         data *= np.float32(rng.choice((-1, 1)) * 10.0 ** rng.randint(-20, 12))

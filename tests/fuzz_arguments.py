@@ -1,4 +1,4 @@
-"""Arguments for the fuzz of objects: right ones, what looks like them, and wrong ones."""
+"""Valid, similar and invalid arguments for fuzz tests of objects."""
 
 import random
 from collections.abc import Callable
@@ -18,7 +18,7 @@ SEED = 2**53 - 1 - N
 
 
 class Give:
-    """Hands out arguments: the right one, one that looks like it, or a wrong one."""
+    """Returns a valid argument, a similar one or an invalid one."""
 
     def __init__(self, rng: random.Random, wrong: float) -> None:
         self.rng = rng
@@ -35,7 +35,7 @@ class Give:
 
 
 def alike(rng: random.Random, right: Any) -> Any:
-    """The same in another form, or nearly the same."""
+    """Return the value in another form, or a similar value."""
     if isinstance(right, np.ndarray) and right.dtype.names is None:
         return _other_array(rng, right)
     if isinstance(right, dict):
@@ -63,7 +63,7 @@ DTYPES = ("i1", "u1", ">i8", "<i4", "u8", "f4", "f8", "?", "O", "U")
 
 
 def _other_array(rng: random.Random, right: np.ndarray[Any, Any]) -> Any:
-    """Of another shape, dtype, order or type; with a number that is none; the right one as list."""
+    """Return the array with another shape, dtype, order or type, or with an invalid item."""
     spoilt = right.astype(object)
     if spoilt.size:
         spoilt.reshape(-1)[rng.randrange(spoilt.size)] = mutants.wrong_value(rng)
@@ -98,7 +98,7 @@ def _read_only(right: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def spoilt(give: Give, snapshot: dict[str, Any]) -> Any:
-    """A snapshot of which an array is changed, or exchanged for something else."""
+    """Return a snapshot with one array changed or replaced."""
     if give.rng.random() >= give.wrong:
         return snapshot
     rng, name = give.rng, give.rng.choice(sorted(snapshot))
@@ -127,7 +127,7 @@ def _with_other_bytes(rng: random.Random, array: np.ndarray[Any, Any]) -> np.nda
 
 
 class Player:
-    """An opponent that decides as it is told, right or wrong."""
+    """An opponent with valid or invalid actions."""
 
     def __init__(self, give: Give) -> None:
         self.give = give
@@ -137,7 +137,7 @@ class Player:
 
 
 def some(give: Give) -> Any:
-    """Some games."""
+    """Return indices of some games."""
     games = np.array(give.rng.sample(range(N), give.rng.randint(1, N)))
     return give(games)
 
@@ -153,12 +153,12 @@ def size(games: Any) -> int:
 
 
 def start(give: Give) -> Any:
-    """A position on the default board, or none."""
+    """Return a position on the default board, or None."""
     return give(give.rng.choice((POSITIONS[0], None, None)))
 
 
 def starts(batch: Batch, give: Give) -> Any:
-    """A position for each game of a batch, one for all, or none."""
+    """Return a position per game of a batch, one for all, or None."""
     if len(batch.boards) == 1:
         several = [give.rng.choice(POSITIONS) for _ in range(N)]
         return give(give.rng.choice((POSITIONS[0], several, batch.states.copy(), None)))
@@ -166,7 +166,7 @@ def starts(batch: Batch, give: Give) -> Any:
 
 
 def begins(give: Give) -> Any:
-    """Options of a reset."""
+    """Return options of a reset."""
     if give.rng.random() < 0.8:
         return {"state": start(give)}
     return give({"state": POSITIONS[0]})

@@ -1,4 +1,4 @@
-"""Agents from outside, as a user writes them: `python:outsiders:CLASS`."""
+"""Custom agents as a user writes them: `python:custom_agents:CLASS`."""
 
 import contextlib
 import ctypes
@@ -16,14 +16,14 @@ from tokaido_env.text import TextAgent, TextFormat, TextPlayer
 
 
 class Highest:
-    """The highest legal action."""
+    """Plays the highest legal action."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> int:
         return game.legal_actions()[-1]
 
 
 class HighestAtOnce:
-    """The same for many games at once."""
+    """Plays the highest legal action in many games at once."""
 
     games_at_once = 6
 
@@ -32,18 +32,18 @@ class HighestAtOnce:
 
 
 class ByText(TextAgent):
-    """Answers with the first action that it is told of, if it is told."""
+    """Answers with the first legal action of the prompt, if it lists them."""
 
     def __init__(self, legal: str = "listed") -> None:
         super().__init__(TextPlayer(self.respond, TextFormat(legal=legal), "by-text"))
 
     def respond(self, prompt: str) -> str:
-        told = prompt.rpartition("Legal actions: ")[2]
-        return f'First comes {{"action": "{told.partition(", ")[0]}"}}'
+        labels = prompt.rpartition("Legal actions: ")[2]
+        return f'First comes {{"action": "{labels.partition(", ")[0]}"}}'
 
 
 class Dice:
-    """Any legal action, by label; slow where the environment says so."""
+    """Plays a random legal action by label, after SECONDS_A_DECISION."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
         time.sleep(float(os.environ.get("SECONDS_A_DECISION", "0")))
@@ -52,7 +52,7 @@ class Dice:
 
 
 class Settings:
-    """Notes what it was made with."""
+    """Stores its settings."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = settings
@@ -62,7 +62,7 @@ class Settings:
 
 
 class Fails(Dice):
-    """Fails in one seat from some round on."""
+    """Raises an error or plays an illegal move in seat 1 from round `late` on."""
 
     def __init__(self, how: str, late: int = 15) -> None:
         self.how = how
@@ -77,7 +77,7 @@ class Fails(Dice):
 
 
 class Interrupts(Dice):
-    """Presses Ctrl-C at one of its decisions."""
+    """Raises KeyboardInterrupt at its decision number `at`."""
 
     def __init__(self, at: int) -> None:
         self.left = at
@@ -90,21 +90,21 @@ class Interrupts(Dice):
 
 
 class Dies(Dice):
-    """Ends its process."""
+    """Raises SystemExit."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
         raise SystemExit(3)
 
 
 class DiesAtOnce(Dice):
-    """Ends its process without a word."""
+    """Ends its process immediately."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
         os._exit(3)
 
 
 class Sleeps(Dice):
-    """Thinks for an hour, in one seat from some round on."""
+    """Sleeps for an hour in seat 1 from round 2 on."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
         time.sleep(3600 * (game.player == 1 and game.rounds >= 2))
@@ -112,17 +112,17 @@ class Sleeps(Dice):
 
 
 class Eats(Dice):
-    """Needs ever more memory, in one seat from some round on."""
+    """Allocates memory without end in seat 1 from round 2 on."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
-        eaten = []
+        blocks = []
         while game.player == 1 and game.rounds >= 2:
-            eaten.append(bytearray(1 << 24))
+            blocks.append(bytearray(1 << 24))
         return super().choose(game, rng)
 
 
 class Talks(Dice):
-    """Writes to whoever asks, past its answer."""
+    """Writes invalid data to the sockets of its process."""
 
     def __init__(self, how: str) -> None:
         self.words = {"nested": b"[" * 100_000 + b"\n", "list": b"[1]\n"}.get(how, b"x" * 65_536)
@@ -138,7 +138,7 @@ class Talks(Dice):
 
 
 class Holds(Dice):
-    """Begins a process, leaves the numbers of both, and holds Python's lock for an hour."""
+    """Forks, writes both process ids to a file, and holds the GIL for an hour."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
@@ -151,7 +151,7 @@ class Holds(Dice):
 
 
 class FailsAtOnce(HighestAtOnce):
-    """Cannot decide about games that have come to some round."""
+    """Raises an error for games from round 4 on."""
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         if (states["round"] >= 4).any():
@@ -160,23 +160,23 @@ class FailsAtOnce(HighestAtOnce):
 
 
 class Unmade(Dice):
-    """Cannot be made: needs more memory than there is."""
+    """Allocates more memory in its constructor than there is."""
 
     def __init__(self) -> None:
-        self.eaten = [bytearray(1 << 24) for _ in range(1 << 20)]
+        self.blocks = [bytearray(1 << 24) for _ in range(1 << 20)]
 
 
 class Neither:
-    """Plays nothing."""
+    """Has neither `choose` nor `act`."""
 
 
 class Trace(Dice):
-    """Leaves a file when it is made."""
+    """Creates a file in its constructor."""
 
     def __init__(self, path: str) -> None:
         Path(path).touch()
 
 
 def factory() -> Dice:
-    """Makes an agent, but is no class."""
+    """Return an agent; this is a function, not a class."""
     return Dice()

@@ -1,4 +1,4 @@
-"""Games played alone: what environments of one learner against opponents are compared with."""
+"""Reference games of one learner against an opponent, played with `Game`."""
 
 from collections import Counter
 from typing import Any
@@ -19,13 +19,13 @@ from tokaido_env.core.rng import agent_keys
 Ints = npt.NDArray[np.int64]
 
 
-class Alone:
-    """One game played with `Game`: the learner's actions, and the opponent's answers to each.
+class LearnerGame:
+    """One game played with `Game`: the learner's actions, each followed by the opponent's.
 
     Attributes:
-        decisions: how many the game has seen; `length` of them were the learner's.
-        moments: how often "learner" or "opponent" decided "again", right after a decision of its
-            own, or had to return a ware ("returns") inside the pick of the other.
+        decisions: number of decisions in the game; `length` of them were the learner's.
+        moments: counts of "learner again" and "opponent again" (a second decision in a row), and
+            of "learner returns" and "opponent returns" (a ware, inside the other's pick).
     """
 
     def __init__(
@@ -44,20 +44,22 @@ class Alone:
         self.decisions = self.length = 0
         self.moments: Counter[str] = Counter()
         self._last: int | None = None
-        self._answer()
+        self._play_opponent()
 
     def play(self, action: int) -> None:
         assert self.game.player == self.seat
         self.length += 1
         self._decide(action)
-        self._answer()
+        self._play_opponent()
 
     def observation(self) -> list[float]:
-        seen: list[float] = seen_by(self.game.boards, self.game.states, self.seat)
-        return seen
+        observation: list[float] = expected_observation(
+            self.game.boards, self.game.states, self.seat
+        )
+        return observation
 
     def reward(self, kind: str = "win") -> float:
-        """What the game has brought the learner, 0 while it runs."""
+        """Return the learner's reward, 0 before the end."""
         if self.game.end != "triggers":
             return 0.0
         if kind == "margin":
@@ -65,7 +67,7 @@ class Alone:
             return max(-1.0, min(1.0, (totals[self.seat] - totals[1 - self.seat]) / 100))
         return {None: 0.0, self.seat: 1.0}.get(self.game.winner(), -1.0)
 
-    def _answer(self) -> None:
+    def _play_opponent(self) -> None:
         key = np.empty(1, np.uint64)
         while self.game.player == 1 - self.seat:
             seats, numbers = np.array([1 - self.seat], np.int8), np.array([self.decisions])
@@ -75,63 +77,66 @@ class Alone:
             self._decide(int(actions[0]))
 
     def _decide(self, action: int) -> None:
-        who = "learner" if self.game.player == self.seat else "opponent"
-        self.moments[f"{who} again"] += self._last == self.game.player
+        role = "learner" if self.game.player == self.seat else "opponent"
+        self.moments[f"{role} again"] += self._last == self.game.player
         if self.game.phase == Phase.DISCARD:
-            self.moments[f"{who} returns"] += picker(self.game) != self.game.player
+            self.moments[f"{role} returns"] += picker(self.game) != self.game.player
         self._last = self.game.player
         self.decisions += 1
         self.game.play(action)
 
 
-class Recorder:
-    """Plays like another agent, never inside the kernel; counts decisions and calls for them."""
+class CountingAgent:
+    """Plays like another agent, but never inside the kernel; counts decisions and calls."""
 
     spec = "recorder"
 
     def __init__(self, agent: str = "random") -> None:
         self.agent = make(agent)
-        self.asked = self.calls = 0
+        self.decisions = self.calls = 0
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Ints:
-        self.asked += len(states)
+        self.decisions += len(states)
         self.calls += 1
         return self.agent.act(boards, states, legal, keys)
 
 
-class Scripted:
-    """Plays the first of some actions that is legal, else the lowest one; notes what it played."""
+class ScriptedAgent:
+    """Plays the first legal action of a list, else the lowest; records its actions."""
 
     spec = "scripted"
 
     def __init__(self, *labels: str) -> None:
-        self.wishes = [IDS[label] for label in labels]
+        self.preferences = [IDS[label] for label in labels]
         self.played: list[int] = []
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Ints:
         choices = [actions_of(int(mask)) for mask in legal]
-        chosen = [next((a for a in self.wishes if a in mine), mine[0]) for mine in choices]
+        chosen = [
+            next((a for a in self.preferences if a in legal_ids), legal_ids[0])
+            for legal_ids in choices
+        ]
         self.played += chosen
         return np.array(chosen)
 
 
 def picker(game: Game) -> int:
-    """Whose pick it is: of three dice the roller takes the first and the last (R2.1)."""
+    """Return the seat that picks: the roller takes the first and the last of three dice (R2.1)."""
     position = game.to_dict()
     dice = len(position["dice_left"]) + (position["die"] is not None)
     return int(position["lead"]) ^ (dice == 2)
 
 
-def random_legal(masks: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
-    """A legal action for each mask (one, or rows of them); action 0 where there is none."""
+def random_legal_actions(masks: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
+    """Return a random legal action per mask (one mask or rows), 0 if nothing is legal."""
     chosen: Ints = np.where(masks, rng.random(masks.shape), -1.0).argmax(axis=-1)
     return chosen
 
 
-def seen_by(
+def expected_observation(
     boards: Any, states: Any, seat: int, observation: str = "float32", see_board: bool = False
 ) -> Any:
-    """What a seat of one game should see, from the encoders of one: `BOARD` (1,), `STATE` (1,)."""
+    """Return the expected observation of a seat of one game: `BOARD` (1,), `STATE` (1,)."""
     flat = np.empty(N_FEATURES, np.float32)
     if observation == "entities":
         (row,) = board_entities(boards)
@@ -144,8 +149,8 @@ def seen_by(
     return [*flat.tolist(), *block]
 
 
-def as_lists(seen: Any) -> Any:
-    """An observation that `==` compares whole."""
-    if isinstance(seen, dict):
-        return {name: array.tolist() for name, array in seen.items()}
-    return seen.tolist()
+def as_lists(observation: Any) -> Any:
+    """Return an observation as lists, which `==` compares as a whole."""
+    if isinstance(observation, dict):
+        return {name: array.tolist() for name, array in observation.items()}
+    return observation.tolist()

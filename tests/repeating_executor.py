@@ -1,4 +1,4 @@
-"""An executor for tests: no outcome may rest on the order of tasks, nor on results coming once."""
+"""An executor for tests of independence from task order and repeated results."""
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,20 +8,20 @@ from tokaido_env.arena.executors import AgentCache, Executor, Task
 from tokaido_env.arena.executors.base import TaskResult
 
 
-class Twice(Executor):
-    """Runs tasks backwards, each as sent to elsewhere and two times, as after a lost worker."""
+class RepeatingExecutor(Executor):
+    """Runs pickled tasks in reverse order, each twice, as after the loss of a worker."""
 
     workers = 3
 
     def __init__(self) -> None:
-        self.units: list[str] = []
+        self.tasks: list[str] = []
 
     def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
-        known = AgentCache(agents)
-        sent = [pickle.dumps(unit) for unit in tasks]
+        cache = AgentCache(agents)
+        sent = [pickle.dumps(task) for task in tasks]
         for number in reversed(range(len(sent))):
             for _ in range(2):
-                unit: Task = pickle.loads(sent[number])
-                for part in unit.run(known):
+                task: Task = pickle.loads(sent[number])
+                for part in task.run(cache):
                     yield number, part
-            self.units.append(str(unit))
+            self.tasks.append(str(task))

@@ -1,11 +1,11 @@
-"""Checkpoints that somebody else has made: their sums agree with what was changed."""
+"""Changes of checkpoint files with matching SHA-256 sums."""
 
 import hashlib
 from pathlib import Path
 
 
 def write_state(checkpoint: Path, text: str) -> None:
-    """Replace the counters of a checkpoint."""
+    """Replace `state.json` of a checkpoint and update its sums."""
     (checkpoint / "state.json").write_text(text, encoding="utf-8")
     names = ("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json")
     sums = [hashlib.sha256((checkpoint / name).read_bytes()).hexdigest() for name in names]
