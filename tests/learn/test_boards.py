@@ -1,13 +1,12 @@
 """Training on pools of boards: board features, and the summary in policy headers."""
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from networks import SMALL, decisions, inputs_of, random_policy
-from short_run import VALUES, contents, options_of
+from short_run import VALUES, contents
 
 from tokaido_env.agents import Policy
 from tokaido_env.boards.board_pool import BoardPool
@@ -16,7 +15,6 @@ from tokaido_env.learn import run as runs
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.rollouts import moves_of
 from tokaido_env.learn.settings import PpoSettings
-from tokaido_env.learn.settings_schema import RunError
 
 SPEC = "family:train/6"
 POOL = BoardPool.load(SPEC)
@@ -98,43 +96,3 @@ def test_start_from__adds_board_features_with_zero_weights(
     first = Policy.load(tmp_path / "run" / "policies" / "000000000")
     assert not first.tensors["board.weight"].any()
     assert all((first.tensors[name] == tensor).all() for name, tensor in old.tensors.items())
-
-
-def test_start_from__refuses_board_features_in_a_run_without_them(
-    finished: Path, tmp_path: Path, capsys: Output
-) -> None:
-    start = [*options_of(PpoSettings(**VALUES)), f"--start-from={finished}"]
-    assert train(["--run", str(tmp_path / "run"), *start]) == 1
-    assert capsys.readouterr().err == (
-        "train: start_from: expected a policy without board features, got one with them: set "
-        "see_board = yes, or choose another policy\n"
-    )
-    assert not (tmp_path / "run").exists()
-    assert train(["--run", str(tmp_path / "run"), *start, "--see-board=yes"]) == 0
-
-
-def test_run_on_a_pool__refuses_a_changed_pool(finished: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    runs.begin(run, PpoSettings(**ON_POOL))
-    config = run / "config.toml"
-    text = config.read_text(encoding="utf-8").replace(POOL.hash, "0123456789abcdef")
-    config.write_text(text, encoding="utf-8")
-    with pytest.raises(RunError, match=f"'0123456789abcdef', but {SPEC} now has {POOL.hash}"):
-        runs.train(run)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--board=family:test/101"], "family:test/101: expected 1 to 100 boards of test"),
-        (["--board=family:2147483648"], "0 to 2147483647, got 2147483648"),
-    ],
-)
-def test_train__refuses_an_invalid_pool_in_one_line(
-    tmp_path: Path, capsys: Output, words: list[str], message: str
-) -> None:
-    assert train(["--run", str(tmp_path / "run"), *words]) == 1
-    error = capsys.readouterr().err
-    assert re.search(message, error)
-    assert error.count("\n") == 1
-    assert not (tmp_path / "run").exists()

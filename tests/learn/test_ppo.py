@@ -3,26 +3,25 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from networks import inputs_of
 from positions import shikoku_data, write_board
 from safetensors.numpy import load_file
 from short_run import VALUES, contents, metrics
 from slow_cases import slow_except_first
 from stable_baselines3.common.callbacks import BaseCallback
+from test_ppo_policy import learner_of, network_of
 
 from tokaido_env import Game
 from tokaido_env.agents.network_inputs import N_INPUTS
 from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.learn import ppo, run as runs
-from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.opponent_pool import LATEST
-from tokaido_env.learn.ppo import learning_rate, make_model
+from tokaido_env.learn.ppo import learning_rate
 from tokaido_env.learn.ppo_policy import (
     SELF_PLAY,
     LearnerEnv,
@@ -31,17 +30,6 @@ from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.value_calibration import calibrate_value
 
 LAST = ("policies/000000000", "last")
-
-
-def learner_of(env: LearnerEnv, settings: PpoSettings) -> Any:
-    """Stable-Baselines3's learner of a new network."""
-    torch.manual_seed(0)
-    network = PolicyNetwork(settings.sizes, settings.network_boards, against_others=True)
-    return make_model(env, settings, network)
-
-
-def network_of(model: Any) -> PolicyNetwork:
-    return cast(PolicyNetwork, model.policy.mlp_extractor.network)
 
 
 def test_learning_rate__falls_linearly(finished_run: Callable[[str], Path]) -> None:

@@ -6,9 +6,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
 import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -263,36 +260,6 @@ def test_resume__after_every_update_makes_the_same_bytes(
     while not runs.train(run, stop):
         times += 1
     assert times == len(metrics(run))
-    assert same_but_for_older_checkpoints(run, finished_run(method))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
-def test_resume__of_a_stopped_process_makes_the_same_bytes(
-    finished_run: Finished, method: str, signum: signal.Signals, tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    process = subprocess.Popen(
-        [sys.executable, "train.py", "--run", str(run), *options_of(SHORT[method])],
-        cwd=ROOT,
-        env=os.environ | {"COLUMNS": "300"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    while process.poll() is None:
-        file = run / "metrics.jsonl"
-        if file.is_file() and file.read_text(encoding="utf-8").count("\n") >= 1:
-            break
-        time.sleep(0.01)
-    process.send_signal(signum)
-    output, _ = process.communicate(timeout=300)
-    if signum == signal.SIGINT:
-        assert process.returncode == 130, output
-        assert f"Continue with: python train.py --resume {run}" in output
-    assert resume(run) == 0
     assert same_but_for_older_checkpoints(run, finished_run(method))
 
 

@@ -5,22 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from test_rollouts import network_of
 
 from tokaido_env.agents.policy import LayerSizes, PolicyAgent
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.rollouts import play_games
 from tokaido_env.learn.settings import SelfPlaySettings
 from tokaido_env.learn.update import minibatches, targets_of, update
 
-SMALL = LayerSizes(16, 8, 4, 16, 8)
 TINY = SelfPlaySettings(seed=3, updates=1, games=16, minibatch_size=256, width=8, snapshot_every=3)
-
-
-def network_of(pool: BoardPool, sizes: LayerSizes = SMALL) -> PolicyNetwork:
-    torch.manual_seed(0)
-    return PolicyNetwork(sizes, pool.records if len(pool) > 1 else None)
 
 
 def test_targets__are_for_the_viewer_of_each_node() -> None:

@@ -13,7 +13,6 @@ for each round, its training shards in order with their SHA-256, and the SHA-256
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -61,10 +60,9 @@ class AlphaZeroTrainer(Trainer):
 
     def advance(self, stopping: Callable[[], bool]) -> Figures | None:
         """Play the shards of a round, train on them, and play the promotion match."""
-        number, began = self.done + 1, time.perf_counter()
+        number = self.done + 1
         if not self._play(number, stopping):
             return None
-        playing = time.perf_counter() - began
         files = [self._shard(*key) for key in self._replay_keys(number)]
         figures = self._learn(number, files)
         path = self.run.snapshot(number)
@@ -74,8 +72,7 @@ class AlphaZeroTrainer(Trainer):
         promotion = self._promotion_match(number)
         self.incumbents.append(number if promotion["promoted"] else self.incumbents[-1])
         self.done = number
-        times = {"playing": playing, "round": time.perf_counter() - began}
-        return figures | promotion | {f"time/{name}": value for name, value in times.items()}
+        return figures | promotion
 
     def policy(self) -> Policy:
         """Return the incumbent."""

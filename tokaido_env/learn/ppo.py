@@ -5,7 +5,6 @@ An update plays `n_steps` decisions in each of the learner's games; then Maskabl
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -71,7 +70,7 @@ class PpoTrainer(Trainer):
 
     def advance(self, stopping: Callable[[], bool]) -> Figures:
         """Collect a rollout, train on it, and update the opponents."""
-        model, settings, before, began = self.model, self.settings, self.done, time.perf_counter()
+        model, settings, before = self.model, self.settings, self.done
         model.collect_rollouts(self.env, self._callback, model.rollout_buffer, model.n_steps)
         model._update_current_progress_remaining(self.done, settings.steps)
         model.train()
@@ -81,7 +80,7 @@ class PpoTrainer(Trainer):
             self.pool.resample(self.rng)
         self._assign()
         self._observe()
-        return self._figures((self.done - before) / (time.perf_counter() - began))
+        return self._figures()
 
     def policy(self) -> Policy:
         """Return the learner's current policy."""
@@ -168,7 +167,7 @@ class PpoTrainer(Trainer):
         """Give SB3 observations that mark self-play by the new opponents."""
         self.model._last_obs = self.env.observe()
 
-    def _figures(self, speed: float) -> Figures:
+    def _figures(self) -> Figures:
         """Return and clear the metrics of an update."""
         logger = self.model.logger
         figures: Figures = {
@@ -181,7 +180,7 @@ class PpoTrainer(Trainer):
         if self._lengths:
             figures["games/decisions"] = float(np.mean(self._lengths))
         self._lengths = []
-        return figures | {"time/steps_per_second": speed}
+        return figures
 
 
 class _CountGames(BaseCallback):

@@ -8,6 +8,7 @@ times, and repeat the updates that a resume repeats after a power cut.
 from __future__ import annotations
 
 import signal
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator
 from contextlib import closing, contextmanager
@@ -38,7 +39,7 @@ from tokaido_env.learn.checkpoint import (
     write_checkpoint,
 )
 from tokaido_env.learn.checkpoint_rating import rate_learner
-from tokaido_env.learn.metrics import Logs, hide_writer_errors
+from tokaido_env.learn.metrics import TIME, Logs, hide_writer_errors
 from tokaido_env.learn.network import (
     PolicyNetwork,
     deterministic,
@@ -354,8 +355,9 @@ def _train(run: Run, trainer: Trainer, logs: Logs, report: Callable[[Progress], 
 
 
 def _advance(run: Run, trainer: Trainer, stopping: Callable[[], bool]) -> Figures | None:
+    began = time.perf_counter()
     try:
-        return trainer.advance(stopping)
+        figures = trainer.advance(stopping)
     except FloatingPointError as error:
         kept = checkpoints(run.folder)
         newest = f"the newest checkpoint is {kept[-1]}" if kept else "there is no checkpoint"
@@ -363,6 +365,7 @@ def _advance(run: Run, trainer: Trainer, stopping: Callable[[], bool]) -> Figure
             f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: {newest}; a "
             "lower learning_rate may help"
         ) from None
+    return figures and figures | {TIME + "seconds": time.perf_counter() - began}
 
 
 def reached_multiple(before: int, done: int, every: int) -> bool:

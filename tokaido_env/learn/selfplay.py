@@ -5,7 +5,6 @@ An update depends only on the weights before it and on its number.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, cast
@@ -53,10 +52,9 @@ class SelfPlayTrainer(Trainer):
 
     def advance(self, stopping: Callable[[], bool]) -> Figures:
         """Play games, update the network with them, and save a snapshot if one is due."""
-        settings, began = self.settings, time.perf_counter()
+        settings = self.settings
         self._set_learning_rate()
         rollout = self._play()
-        played = time.perf_counter()
         generator = torch.Generator()
         generator.manual_seed(self._seed(_ORDER))
         losses = update(self.network, self.optimizer, rollout, settings, generator)
@@ -65,15 +63,7 @@ class SelfPlayTrainer(Trainer):
         self.decisions += len(rollout.decisions.game)
         if self.done % settings.snapshot_every == 0:
             self.policy().save(self.run.snapshot(self.done))
-        seconds = time.perf_counter() - began
-        times = {"playing": played - began, "learning": seconds - (played - began)}
-        times["steps_per_second"] = len(rollout.decisions.game) / seconds
-        return {
-            "decisions": self.decisions,
-            **losses._asdict(),
-            **_summary(rollout),
-            **{f"time/{name}": value for name, value in times.items()},
-        }
+        return {"decisions": self.decisions, **losses._asdict(), **_summary(rollout)}
 
     def policy(self) -> Policy:
         """Return the network with averaged weights."""
