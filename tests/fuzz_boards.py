@@ -1,4 +1,4 @@
-"""Board files: played, drawn and recorded, or refused."""
+"""Fuzz of board files: valid ones are played, drawn and recorded; others are refused."""
 
 import json
 import random
@@ -39,22 +39,24 @@ MOST_IN_BYTES = 255  # rounds
 
 
 class Boards(Cases):
-    """The boards of the package, some like them, and boards that are as odd as they may be."""
+    """Built-in boards, mutants of them, and unusual valid boards."""
 
     def set_up(self) -> None:
-        self.numbers = count()  # a board is read once for each name, size and time
+        self.numbers = count()  # unique file names, as loaded boards are cached
         paths = sorted(BOARDS_FOLDER.glob("*.toml"))
         self.texts = [path.read_text(encoding="utf-8") for path in paths]
         self.texts += [self._drawn(number) for number in range(4)]
-        self.tables = [_plain(tomllib.loads(text)) for text in self.texts] + [other_board_data()]
+        self.tables = [_without_notes(tomllib.loads(text)) for text in self.texts] + [
+            other_board_data()
+        ]
 
     def check_valid(self) -> None:
         for text in self.texts:
-            assert self._try(text.encode(), random.Random(0))
+            assert self._load_or_refuse(text.encode(), random.Random(0))
         check(Batch(1))  # compiled
         for seed in range(30):
-            path = write_board(self._path(), self._odd(random.Random(seed)))
-            self._check_taken(path, random.Random(seed))
+            path = write_board(self._path(), self._unusual(random.Random(seed)))
+            self._check_playable(path, random.Random(seed))
         _draw(Game(path, seed=0), random.Random(0))
         assert not self._run(SHIKOKU)
 
@@ -63,11 +65,11 @@ class Boards(Cases):
         if how < 0.03:
             return _spec(rng)
         if how < 0.25:
-            return self._try(mutants.mutated_text(rng, rng.choice(self.texts), 2), rng)
-        table = self._odd(rng) if rng.random() < 0.4 else rng.choice(self.tables)
+            return self._load_or_refuse(mutants.mutated_text(rng, rng.choice(self.texts), 2), rng)
+        table = self._unusual(rng) if rng.random() < 0.4 else rng.choice(self.tables)
         if rng.random() < 0.2:
-            return _given(rng, table)
-        return self._try(mutants.mutated_toml(rng, table), rng)
+            return _from_data(rng, table)
+        return self._load_or_refuse(mutants.mutated_toml(rng, table), rng)
 
     def _drawn(self, number: int) -> str:
         path = self._path()
@@ -77,7 +79,7 @@ class Boards(Cases):
     def _path(self) -> Path:
         return self.folder / f"{next(self.numbers)}.toml"
 
-    def _try(self, line: bytes, rng: random.Random) -> bool:
+    def _load_or_refuse(self, line: bytes, rng: random.Random) -> bool:
         path = self._path()
         path.write_bytes(line)
         with allow_refusal(BoardError, names=path) as messages:
@@ -85,14 +87,14 @@ class Boards(Cases):
         if messages:
             assert "expected" in messages[0] or "not a TOML file: " in messages[0], messages
         else:
-            self._check_taken(path, rng)
+            self._check_playable(path, rng)
         if rng.random() < 0.02:
             assert self._run(path) or not messages
         path.unlink()
         return not messages
 
-    def _check_taken(self, path: Path, rng: random.Random) -> None:
-        """What is taken can be played to the end, seen, drawn, recorded and read again."""
+    def _check_playable(self, path: Path, rng: random.Random) -> None:
+        """Check that a valid board can be played, observed, drawn, recorded and read again."""
         board = Board.load(path)
         self._play_many(board, rng)
         if rng.random() < 0.08:
@@ -110,8 +112,8 @@ class Boards(Cases):
             turn = batch.play("random")
         if rng.random() < 0.1 and kind == "float32":
             check(batch)
-        _check_seen(turn.observation)
-        _check_seen(batch.finish(rng.choice(("random", "greedy"))).observation)
+        _check_observation(turn.observation)
+        _check_observation(batch.finish(rng.choice(("random", "greedy"))).observation)
         assert batch.over.all()
 
     def _play_one(self, board: Board, path: Path, rng: random.Random) -> None:
@@ -129,28 +131,28 @@ class Boards(Cases):
         records.unlink()
 
     def _run(self, path: Path) -> str:
-        """Let a command say that the board is none, or not that of the games."""
+        """Run a command that refuses the board or finds that the games have another one."""
         wrong = run_command(command, ["replay", GOLDEN, "--quiet", "--board", path])
         assert not wrong or str(path) in wrong or "board_hash" in wrong
         return wrong
 
-    def _odd(self, rng: random.Random) -> dict[str, Any]:
-        """A board that breaks no rule, and some."""
+    def _unusual(self, rng: random.Random) -> dict[str, Any]:
+        """Return a valid board with unusual values."""
         table: dict[str, Any] = json.loads(json.dumps(rng.choice(self.tables)))
-        parts = _odd_parts(rng, table)
+        parts = _unusual_parts(rng, table)
         for where in rng.sample(sorted(parts), rng.randint(1, len(parts))):
             entry, _, key = where.partition(".")
             if key:
                 table[entry] = table[entry] | {key: parts[where]}
             else:
                 table[entry] = parts[where]
-        while not _has_room(table):
+        while not _starts_apart(table):
             table["starts"] = table["starts"] | _starts(rng, len(table["ring"]["stations"]))
         return table
 
 
-def _given(rng: random.Random, table: dict[str, Any]) -> bool:
-    """Data of JSON, or of strangers, and not a file: what is taken says the same again."""
+def _from_data(rng: random.Random, table: dict[str, Any]) -> bool:
+    """Load a board from damaged data; a valid one survives a round trip."""
     damage = rng.choice((mutants.mutated_tree, mutants.with_lookalikes))
     with allow_refusal(BoardError, names="the board: ") as messages:
         board = Board.from_dict(damage(rng, table))
@@ -160,20 +162,20 @@ def _given(rng: random.Random, table: dict[str, Any]) -> bool:
     return not messages
 
 
-def _check_seen(observation: Any) -> None:
+def _check_observation(observation: Any) -> None:
     most = SCALES if observation.dtype == np.uint8 else 1
     assert (observation >= 0).all()
     assert (observation <= most).all()
 
 
-def _odd_parts(rng: random.Random, table: dict[str, Any]) -> dict[str, Any]:
+def _unusual_parts(rng: random.Random, table: dict[str, Any]) -> dict[str, Any]:
     label = {"provenance": "reconstruction"}
     return {
         "name": rng.choice([text for text in mutants.TEXTS if 0 < len(text) < 1000][:-1]),
         "max_rounds": rng.choice((1, 2, 3, 20, 200, 255, 256, MAX_ROUNDS)),
-        "dice": {who: {"faces": _faces(rng), **label} for who in CHARACTERS},
+        "dice": {name: {"faces": _faces(rng), **label} for name in CHARACTERS},
         "ring.stations": _ring(rng),
-        "routes.pairs": _turned(rng, table["routes"]["pairs"]),
+        "routes.pairs": _relabelled(rng, table["routes"]["pairs"]),
         "mountains.numbers": {f"M{i}": rng.randint(2, 4) for i in range(1, 5)},
         "areas.icons": dict(zip(AREAS, rng.choices(ICONS[: rng.randint(1, 4)], k=8), strict=True)),
         "boutiques.tokens": [[rng.choice(sorted(WARES)), rng.randint(2, 4)] for _ in range(8)],
@@ -189,7 +191,7 @@ def _faces(rng: random.Random) -> list[int]:
 
 
 def _ring(rng: random.Random) -> list[str]:
-    """Towns may be neighbours, and the rest all of a kind."""
+    """Return a ring on which towns may be neighbours and stations may be of one kind."""
     kinds = rng.sample(STATIONS[1:], rng.randint(1, len(STATIONS) - 1))
     others = rng.choices(kinds, k=rng.randint(*RING_SIZES) - len(COASTAL_TOWNS))
     ring = [None] * len(others) + list(COASTAL_TOWNS)
@@ -199,8 +201,8 @@ def _ring(rng: random.Random) -> list[str]:
     return [next(towns if town else rest) for town in ring]
 
 
-def _turned(rng: random.Random, pairs: list[list[str]]) -> list[list[str]]:
-    """The same routes from other towns; what did not cross does not."""
+def _relabelled(rng: random.Random, pairs: list[list[str]]) -> list[list[str]]:
+    """Return the same routes with other town names, without new crossings."""
     turn, hills = rng.randrange(8), rng.sample(TOWNS[8:], 4)
     names = {town: COASTAL_TOWNS[(i + turn) % 8] for i, town in enumerate(COASTAL_TOWNS)}
     names |= dict(zip(TOWNS[8:], hills, strict=True))
@@ -218,8 +220,8 @@ def _starts(rng: random.Random, ring: int) -> dict[str, Any]:
     }
 
 
-def _has_room(table: dict[str, Any]) -> bool:
-    """No two characters stand on one station."""
+def _starts_apart(table: dict[str, Any]) -> bool:
+    """Return whether all characters start on different stations."""
     ring = table["ring"]["stations"]
     starts = [table["starts"][f"player_{seat}"] for seat in range(2)]
     spaces = [start["pilgrim"] for start in starts]
@@ -233,7 +235,7 @@ def _numbers(rng: random.Random, length: int) -> list[int]:
 
 
 def _draw(game: Game, rng: random.Random) -> None:
-    """Draw a picture, which is XML whatever the board is called; text, which takes seconds."""
+    """Draw the SVG, which must be XML, and rarely the text, which takes seconds."""
     ElementTree.fromstring(svg.draw(game.scene()))
     if rng.random() < 0.1:
         lines = ansi.draw(game.scene(), color=False).split("\n")
@@ -241,8 +243,8 @@ def _draw(game: Game, rng: random.Random) -> None:
 
 
 def _spec(rng: random.Random) -> bool:
-    """A board is a name, a path or a `Board`: anything else is refused."""
-    spec = rng.choice((mutants.wrong_value, mutants.foreign_value, _word))(rng)
+    """Refuse a value that is no name, path or `Board`."""
+    spec = rng.choice((mutants.wrong_value, mutants.foreign_value, _path_like))(rng)
     if isinstance(spec, str) and spec == "shikoku":
         return True
     with allow_refusal(BoardError) as messages:
@@ -251,14 +253,14 @@ def _spec(rng: random.Random) -> bool:
     return False
 
 
-def _word(rng: random.Random) -> str:
+def _path_like(rng: random.Random) -> str:
     return rng.choice(mutants.TEXTS) + rng.choice((".toml", "/", ".TOML", "\n.toml", "/x.toml"))
 
 
-def _plain(table: dict[str, Any]) -> dict[str, Any]:
-    """A board file without notes, which take most of the time to read."""
+def _without_notes(table: dict[str, Any]) -> dict[str, Any]:
+    """Return a board file without notes, which take most of the time to read."""
     return {
-        key: _plain(item) if isinstance(item, dict) else item
+        key: _without_notes(item) if isinstance(item, dict) else item
         for key, item in table.items()
         if key != "note"
     }

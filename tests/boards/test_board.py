@@ -57,14 +57,6 @@ def test_default_board__is_built_in(shikoku: Board) -> None:
     assert Board.load("shikoku") == Board.load(SHIKOKU) == shikoku
 
 
-def test_default_board__has_a_provenance_for_every_table(shikoku: Board) -> None:
-    dice = {"dice.pilgrim", "dice.merchant", "dice.artist"}
-    entries = {"ring", "routes", "mountains", "areas", "starts", "boutiques"}
-    tables = {"commerce", "culture", "temple", "garden"}
-    named = {name for name in shikoku.provenance if name not in shikoku.values()}
-    assert named == dice | entries | tables
-
-
 @pytest.mark.parametrize("area", AREAS)
 def test_default_board__has_the_areas_of_the_rules(shikoku: Board, area: str) -> None:
     index = AREAS.index(area)
@@ -102,7 +94,6 @@ MISTAKES = [
     # the ring
     ("ring.stations", RING[:24] + RING[25:], "the 8 coastal towns C1 to C8"),
     ("ring.stations", [*RING, "C1"], "the 8 coastal towns C1 to C8"),
-    ("ring.stations", [*RING, "C9"], "one of C1"),
     ("ring.stations", ["C2", *RING[1:3], "C1", *RING[4:]], "in this order"),
     ("ring.stations", ["temple", *RING], "C1 first"),
     ("ring.stations", [*RING, "shrine"], "temple, garden, hot spring, seashore"),
@@ -113,13 +104,10 @@ MISTAKES = [
     ("mountains.numbers", {"M1": 3, "M2": 2, "M3": 4}, "the 4 mountain towns M1 to M4"),
     ("mountains.numbers", NUMBERS | {"M5": 3}, "the 4 mountain towns M1 to M4"),
     ("mountains.numbers.M2", 5, "from 2 to 4"),
-    ("mountains.numbers", [3, 2, 4, 3], "the 4 mountain towns M1 to M4"),
     # routes
     ("routes.pairs", with_routes("M4-C9", instead="M4-C5"), "a route between C1 to C8 and M1"),
-    ("routes.pairs", with_routes("M4-A5", instead="M4-C5"), "a route between C1 to C8 and M1"),
     ("routes.pairs", with_routes("M4", instead="M4-C5"), "two different towns in each route"),
     ("routes.pairs", with_routes("M4-M4"), "two different towns in each route"),
-    ("routes.pairs", with_routes(instead="M4-C5"), "every town reachable from C1"),
     ("routes.pairs", with_routes("M1-M2", instead="M3-M4"), "no route to C4, C5, M4"),
     ("routes.pairs", with_routes("M1-M3"), "11 routes, a tree on 12 towns, got 12"),
     ("routes.pairs", with_routes("M3-C2", "M2-C3", instead="M2-C2 M3-C3"), "routes cross"),
@@ -138,7 +126,6 @@ MISTAKES = [
     # areas
     ("areas.icons.A3", "sun", "one of moon, waterfall, mountain, bamboo"),
     ("areas.icons", shikoku_data()["areas"]["icons"] | {"A9": "moon"}, "the 8 areas A1 to A8"),
-    ("areas.icons", {"A1": "moon"}, "the 8 areas A1 to A8"),
     # starts
     ("starts.player_0.pilgrim", "M1", "a coastal town or a ring index from 0 to 27"),
     ("starts.player_0.pilgrim", 28, "a coastal town or a ring index from 0 to 27, got 28"),
@@ -152,7 +139,6 @@ MISTAKES = [
     ("boutiques.tokens", [["fan"], *TOKENS[1:]], "[ware, price]"),
     # points
     ("commerce.points", [0, 5, 11, 18, 26, 35], "7 numbers, got 6"),
-    ("garden.numbers", [*range(5)], "6 numbers, got 5"),
     ("garden.numbers", [1, 2, 3, 4, 5, 4], "a list that never decreases"),
     ("garden.numbers", [1, 2, 3, 4, 5, 256], "from 0 to 255, got 256"),
     ("garden.numbers", {"1": 1}, "6 numbers"),
@@ -162,7 +148,6 @@ MISTAKES = [
     ("name", "", "text of 1 to 1000 characters"),
     ("name", 7, "text of 1 to 1000 characters"),
     ("max_rounds", 401, "from 1 to 400, got 401"),
-    ("max_rounds", "200", "from 1 to 400, got 200"),
     ("ring.provenance", "grandmother", "one of rulebook, public source"),
 ]
 

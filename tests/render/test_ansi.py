@@ -1,7 +1,6 @@
 """Tests of render/ansi.py and render/ansi_map.py: contents and layout of text pictures."""
 
 import itertools
-import json
 import math
 import random
 import re
@@ -152,10 +151,6 @@ IN_FULL = """
 │ waves      robust                             │  │ waves      tranquil, inspired                 │
 ╰───────────────────────────────────────────────╯  ╰───────────────────────────────────────────────╯
 """
-
-
-def test_draw__differs_for_different_positions(seen: list[Position], drawings: list[str]) -> None:
-    assert len(set(drawings)) == len({json.dumps(one) for one in seen})
 
 
 def test_draw__shows_each_value(board: Board, seen: list[Position], drawings: list[str]) -> None:

@@ -21,10 +21,10 @@ def sentence_of(game: Game, event: str) -> str:
 def at(character: str, changes: Data | None = None, /, **mine: Any) -> Data:
     """Return the arguments of `game_at` for Ann's choice of an effect; `mine` are her values."""
     left = [one for one in ("pilgrim", "merchant", "artist") if one != character]
-    plain: Data = {"phase": "EFFECT", "die": character, "left": left, "mine": mine}
+    position: Data = {"phase": "EFFECT", "die": character, "left": left, "mine": mine}
     if character == "artist":
-        plain["origin"] = "A8"
-    return plain | (changes or {})
+        position["origin"] = "A8"
+    return position | (changes or {})
 
 
 HASTY, CRAFTY, ROBUST, PROFICIENT = (

@@ -110,14 +110,14 @@ def test_gif__has_a_frame_for_each_move(
         assert image.size == (1000, 668)
         assert image.n_frames == frames  # type: ignore[attr-defined]
         assert image.info["loop"] == 0
-        shown, times = [], []
+        pictures, times = [], []
         for number in range(frames):
             image.seek(number)
-            shown.append(np.asarray(image.convert("RGB")).astype(int))
+            pictures.append(np.asarray(image.convert("RGB")).astype(int))
             times.append(image.info["duration"])
     assert len(set(times[:-1])) == 1
     assert times[-1] > times[0]
-    for scene, pixels in zip(scenes_of_moves(game), shown, strict=True):
+    for scene, pixels in zip(scenes_of_moves(game), pictures, strict=True):
         exact = rasterise(draw(scene, "light"), 1000)
         assert (pixels == exact).all(axis=2).mean() > 0.9  # the rest: soft edges
         assert abs(pixels - exact).mean() < 1

@@ -307,14 +307,14 @@ def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
         snapshot = until_turn(live_game)
     snapshot = live_game.command("review", {})
     assert (snapshot["requested"], snapshot["task_agent"]) == ("review", "champion")
-    shown = reviewed(live_game)["review"]
+    found = reviewed(live_game)["review"]
     champion = make("champion")
     expected = review(live_game.session.game.trajectory(), champion, champion)
-    assert shown["win_probabilities"] == pytest.approx(expected.values.tolist(), abs=1e-4)
-    assert shown["totals"][0] == ["choices", *(str(one["choices"]) for one in expected.totals())]
+    assert found["win_probabilities"] == pytest.approx(expected.values.tolist(), abs=1e-4)
+    assert found["totals"][0] == ["choices", *(str(one["choices"]) for one in expected.totals())]
     marked = [row for row in expected.choices().tolist() if expected.mark(row)]
-    assert sorted(shown["remarks"]) == sorted(map(str, marked))
-    json.dumps(shown)
+    assert sorted(found["remarks"]) == sorted(map(str, marked))
+    json.dumps(found)
     assert live_game.command("undo", {})["review"] is None
 
 

@@ -92,12 +92,12 @@ def test_moves__has_a_sentence_for_every_event(golden: list[Record]) -> None:
 
 
 def test_packed__keeps_the_games_in_less_space(golden: list[Record]) -> None:
-    plain, packed = (replay_page(golden[1:3], packed=packed) for packed in (False, True))
-    assert len(packed) < len(plain) / 5
+    unpacked, packed = (replay_page(golden[1:3], packed=packed) for packed in (False, True))
+    assert len(packed) < len(unpacked) / 5
     assert packed == replay_page(golden[1:3], packed=True)
     scripts = Reader(packed).of("script")[:-1]
     data = [json.loads(gzip.decompress(base64.b64decode(script))) for script in scripts]
-    assert data == games_of(plain)
+    assert data == games_of(unpacked)
 
 
 # The data of the page
@@ -105,14 +105,14 @@ def test_packed__keeps_the_games_in_less_space(golden: list[Record]) -> None:
 
 def panels_at(game_data: Data, move: int) -> dict[str, dict[str, str]]:
     """Return the parts of each panel at a move, found naively."""
-    shown: dict[str, dict[str, str]] = {}
+    parts_of: dict[str, dict[str, str]] = {}
     for panel, parts in game_data["panels"].items():
-        shown[panel] = {}
+        parts_of[panel] = {}
         for part, changes in parts:
             pairs = [changes[i : i + 2] for i in range(0, len(changes), 2)]
             newest = [index for first, index in pairs if first <= move][-1:]
-            shown[panel][part] = game_data["markup"][newest[0]] if newest else ""
-    return shown
+            parts_of[panel][part] = game_data["markup"][newest[0]] if newest else ""
+    return parts_of
 
 
 def nonempty_parts(panels: dict[str, dict[str, str]]) -> dict[str, list[tuple[str, str]]]:
@@ -260,16 +260,18 @@ def test_page__loads_nothing_and_runs_only_its_script(golden: list[Record]) -> N
 def test_page__shows_a_hostile_name_as_text(name: str) -> None:
     game = played(20)
     page = replay_page([game.record([name, "Bob"]), game.record(["plain", "Bob"])])
-    plain = replay_page([game.record(["plain", "Bob"])] * 2)
-    assert [tag for tag, _ in Reader(page).elements] == [tag for tag, _ in Reader(plain).elements]
-    shown = display_names((name, "Bob"))[0]
+    harmless = replay_page([game.record(["plain", "Bob"])] * 2)
+    assert [tag for tag, _ in Reader(page).elements] == [
+        tag for tag, _ in Reader(harmless).elements
+    ]
+    displayed = display_names((name, "Bob"))[0]
     reader = Reader(page)
-    assert reader.of("title")[0] == f"{shown} against Bob"
-    assert f"1. {shown} against Bob: unfinished" in reader.of("option")[0]
+    assert reader.of("title")[0] == f"{displayed} against Bob"
+    assert f"1. {displayed} against Bob: unfinished" in reader.of("option")[0]
     game_data = games_of(page)[0]
-    assert game_data["names"] == [shown, "Bob"]
+    assert game_data["names"] == [displayed, "Bob"]
     markup = "".join(game_data["markup"])
-    assert html.escape(shown) in markup
+    assert html.escape(displayed) in markup
     drawn = {tag for tag, _ in Reader(markup).elements}
     assert drawn <= {"g", "title", "text", "path", "rect", "circle", "line", "svg"}
 
@@ -277,12 +279,12 @@ def test_page__shows_a_hostile_name_as_text(name: str) -> None:
 def test_scrubber__is_the_page_in_a_sandboxed_frame(tmp_path: Path) -> None:
     path = write_board(tmp_path / "other.toml", other_board_data())
     game = Game(path, seed=1)
-    shown = scrubber(game)
-    (around, _), (tag, attributes) = Reader(shown._repr_html_()).elements
+    frame = scrubber(game)
+    (around, _), (tag, attributes) = Reader(frame._repr_html_()).elements
     assert (around, tag) == ("div", "iframe")
-    assert attributes["srcdoc"] == shown.page == replay_page([game.record()], path)
+    assert attributes["srcdoc"] == frame.page == replay_page([game.record()], path)
     assert attributes["sandbox"] == "allow-scripts"
-    assert scrubber(game.record(), path).page == shown.page
+    assert scrubber(game.record(), path).page == frame.page
     message = "^board: expected None, as the game has its board 'other', got 'greedy'; "
     with pytest.raises(ValueError, match=message):
         scrubber(game, "greedy")

@@ -65,8 +65,8 @@ def opened(browser: Browser, page: Path) -> Iterator[Browser]:
 
 
 def page_content(browser: Browser) -> dict[str, Any]:
-    shown: dict[str, Any] = browser.execute_script(PAGE_CONTENT)
-    return shown
+    content: dict[str, Any] = browser.execute_script(PAGE_CONTENT)
+    return content
 
 
 def texts_of(markup: str) -> list[str]:
@@ -77,25 +77,25 @@ def texts_of(markup: str) -> list[str]:
 
 def check(browser: Browser, data: dict[str, Any], move: int) -> None:
     """Check that the page shows the data of a move, which test_replay_page.py tests."""
-    shown, last = page_content(browser), len(data["moves"])
+    content, last = page_content(browser), len(data["moves"])
     for panel, parts in data["panels"].items():
         expected = []
         for _, changes in parts:
             newest = [i for at, i in zip(changes[::2], changes[1::2], strict=True) if at <= move]
             expected += texts_of(data["markup"][newest[-1]]) if newest else []
-        assert shown["panels"][panel] == expected
+        assert content["panels"][panel] == expected
     sentence = data["moves"][move - 1][2] if move else "Start"
-    assert shown["sentence"] == sentence
-    assert shown["current"] == [sentence]
-    assert shown["position"] == f"move {move} of {last}"
-    assert int(shown["slider"]) == move
-    assert int(shown["round"]) == max(first for _, first in data["rounds"] if first <= move)
-    assert shown["cells"] == [str(cell) for cell in data["cells"][move]]
-    assert shown["markers"] == [pytest.approx(100 * move / last, abs=0.01)] * 2
-    assert shown["title"] == f"{data['title']}, Tokaido Duo"
-    assert shown["names"] == data["names"]
-    assert shown["moves"] == ["Start", *(text for _, _, text in data["moves"])]
-    assert shown["images"] == 0  # a hostile name stays text
+    assert content["sentence"] == sentence
+    assert content["current"] == [sentence]
+    assert content["position"] == f"move {move} of {last}"
+    assert int(content["slider"]) == move
+    assert int(content["round"]) == max(first for _, first in data["rounds"] if first <= move)
+    assert content["cells"] == [str(cell) for cell in data["cells"][move]]
+    assert content["markers"] == [pytest.approx(100 * move / last, abs=0.01)] * 2
+    assert content["title"] == f"{data['title']}, Tokaido Duo"
+    assert content["names"] == data["names"]
+    assert content["moves"] == ["Start", *(text for _, _, text in data["moves"])]
+    assert content["images"] == 0  # a hostile name stays text
 
 
 def press(browser: Browser, *keys: str) -> None:
@@ -289,8 +289,8 @@ def test_theme__follows_the_system_and_the_button(opened: Browser) -> None:
 def test_notebook_frames__are_independent(
     browser: Browser, records: list[Record], tmp_path: Path
 ) -> None:
-    shown = [*records, played(0).record()]  # the last has not begun
-    frames = [scrubber(record)._repr_html_() for record in shown]
+    games = [*records, played(0).record()]  # the last has not begun
+    frames = [scrubber(record)._repr_html_() for record in games]
     path = tmp_path / "notebook.html"
     path.write_text(f"<!DOCTYPE html><title>n</title><p>{'<p>'.join(frames)}", encoding="utf-8")
     positions = []

@@ -7,7 +7,7 @@ import { element, svgOf } from "./form.js";
 
 const SLOW = 2000; // milliseconds after which the page explains that an agent compiles
 
-const percent = (probability) => `${Math.round(100 * probability)} %`;
+const percent = (probability) => `${Math.round(100 * probability)}\u00a0%`;
 const panel = (name, width, height) =>
   `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido" role="graphics-document document"></svg>`;
 
