@@ -81,34 +81,25 @@ def check_rows(rows: list[Row], expected: list[Row]) -> None:
         assert row == right
 
 
+STEP_ARRAYS = {"step": "steps", "observation": "observations", "mask": "action_masks"}
+STEP_ARRAYS |= {"action": "actions", "reward": "rewards", "return": "returns"}
+STEP_ARRAYS |= {"terminated": "terminations", "truncated": "truncations"}
+STEP_ARRAYS |= {"next_player": "next_players"}
+EPISODE_COLUMNS = ("game", "seed", "seat", "player", "board")
+
+
 def rows_of_npz(path: Path) -> list[Row]:
     """Return the rows of an npz file by column, in the order of decisions."""
-    with np.load(path) as arrays:
-        a = dict(arrays)
+    a = arrays_of(path)
     rows = []
     for episode, first in enumerate(a["episode_starts"][:-1]):
+        shared = {name: a[f"episode_{name}s"][episode] for name in EPISODE_COLUMNS}
+        shared["board_hash"] = a["episode_board_hashes"][episode]
         for i in range(first, a["episode_starts"][episode + 1]):
             labels = a["chance"][a["chance_starts"][i] : a["chance_starts"][i + 1]]
-            rows.append(
-                {
-                    "game": a["episode_games"][episode],
-                    "seed": a["episode_seeds"][episode],
-                    "step": a["steps"][i],
-                    "seat": a["episode_seats"][episode],
-                    "player": a["episode_players"][episode],
-                    "board": a["episode_boards"][episode],
-                    "board_hash": a["episode_board_hashes"][episode],
-                    "observation": a["observations"][i],
-                    "mask": a["action_masks"][i],
-                    "action": a["actions"][i],
-                    "reward": a["rewards"][i],
-                    "return": a["returns"][i],
-                    "terminated": a["terminations"][i],
-                    "truncated": a["truncations"][i],
-                    "chance": [str(a["chance_labels"][label]) for label in labels],
-                    "next_player": a["next_players"][i],
-                }
-            )
+            row = {name: a[array][i] for name, array in STEP_ARRAYS.items()}
+            chance = [str(a["chance_labels"][label]) for label in labels]
+            rows.append(shared | row | {"chance": chance})
     return sorted(rows, key=lambda row: (row["game"], row["step"]))
 
 

@@ -85,6 +85,12 @@ class CommandParser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
 
+    def add_record_file(self) -> None:
+        """Add the arguments of a record file, and of the board of its games."""
+        self.add_argument("file", type=Path, help="record file, JSON Lines")
+        board = "board file of the games (default: the built-in or procedural board that they name)"
+        self.add_argument("--board", help=board)
+
     def error(self, message: str) -> NoReturn:
         """Print an error in one line and exit with status 2."""
         self.exit(2, f"{self._command}: {self._reworded(message)}\n")

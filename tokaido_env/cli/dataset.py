@@ -55,7 +55,7 @@ from tokaido_env.cli.tabular_io import (
     TEXT,
     TEXTS,
     Kind,
-    check_format,
+    check_export,
     npz_archive,
     npz_member,
     table_file,
@@ -66,7 +66,7 @@ from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, quotient_table
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
-from tokaido_env.files import atomic_write, check_outputs
+from tokaido_env.files import atomic_write
 from tokaido_env.observers import observe
 from tokaido_env.record import Record, read_unverified, read_verified
 from tokaido_env.trajectory import Trajectory
@@ -114,9 +114,7 @@ def export(
         OSError: if a file cannot be read or written.
         ModuleNotFoundError: if pyarrow is missing, for a parquet file.
     """
-    source, target = Path(records), Path(out)
-    check_format(target)
-    check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
+    source, target = check_export(records, out, board)
     rows = count_decisions(source)
     lengths: list[int] = []
 

@@ -17,10 +17,8 @@ from tokaido_env.cli.minari_dataset import PREFIX
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the dataset; return the exit status."""
     parser = CommandParser("export", __doc__)
-    parser.add_argument("file", help="record file, JSON Lines")
+    parser.add_record_file()
     parser.add_argument("out", help="dataset to write: .parquet, .npz, or minari:NAME-v0")
-    board = "board file of the games (default: the built-in or procedural board that they name)"
-    parser.add_argument("--board", help=board)
     parser.add_argument(
         "--rows",
         choices=("decisions", "games"),

@@ -31,10 +31,9 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.cli.tabular_io import TEXT, check_format, table_file
+from tokaido_env.cli.tabular_io import TEXT, check_export, table_file
 from tokaido_env.core.constants import TRIGGER_LEVELS
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import check_outputs
 from tokaido_env.record import Record, read_verified
 from tokaido_env.trajectory import Trajectory
 
@@ -73,9 +72,7 @@ def export(records: str | Path, out: str | Path, board: Boards | None = None) ->
     Raises:
         RecordError, ValueError, OSError, ModuleNotFoundError: as `dataset.export`.
     """
-    source, target = Path(records), Path(out)
-    check_format(target)
-    check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
+    source, target = check_export(records, out, board)
     rows = list(read(source, board))
     if not rows:
         raise ValueError(f"{source}: expected games, found none")

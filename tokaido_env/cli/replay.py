@@ -45,9 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser("replay", __doc__)
     add = parser.add_argument
-    add("file", help="record file, JSON Lines")
-    board = "board file of the games (default: the built-in or procedural board that they name)"
-    add("--board", help=board)
+    parser.add_record_file()
     some = parser.add_mutually_exclusive_group()
     game = "replay only the game on this line, from 1 (default: all)"
     some.add_argument("--game", type=int, help=game)

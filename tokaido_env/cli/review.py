@@ -65,10 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser("review", __doc__)
     add = parser.add_argument
-    add("file", type=Path, help="record file, JSON Lines")
+    parser.add_record_file()
     add("--game", type=int, help="review only the game on this line, from 1 (default: all)")
-    board = "board file of the games (default: the built-in or procedural board that they name)"
-    add("--board", help=board)
     judge = "agent that judges decisions"
     add("--judge", default="champion:sims=400", metavar="SPEC", help=judge)
     value = "agent that values positions before and after rolls and draws"

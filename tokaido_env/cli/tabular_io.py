@@ -12,8 +12,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.optional_deps import require_extra
-from tokaido_env.files import atomic_write
+from tokaido_env.files import atomic_write, check_outputs
 
 SUFFIXES = (".parquet", ".npz")
 GROUP = 1 << 14  # rows of a Parquet row group
@@ -48,6 +49,18 @@ def check_format(out: Path) -> None:
         raise ValueError(f"{out}: expected a name that ends in .parquet or .npz")
     if out.suffix == ".parquet":
         require_extra("parquet files need", "data", "pyarrow")
+
+
+def check_export(records: str | Path, out: str | Path, board: Boards | None) -> tuple[Path, Path]:
+    """Check that a table of recorded games can be written; return both paths.
+
+    Raises:
+        ValueError, ModuleNotFoundError: as `check_format` and `check_outputs`.
+    """
+    source, target = Path(records), Path(out)
+    check_format(target)
+    check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
+    return source, target
 
 
 @contextmanager
