@@ -1,4 +1,4 @@
-"""Batches: each game is its seed and its moves, whatever is played beside it and wherever."""
+"""Tests of `Batch`: each game depends on its seed and its moves only."""
 
 import copy
 import os
@@ -42,24 +42,24 @@ Ints = npt.NDArray[np.int64]
 
 FEW = 3 if INTERPRETED else 12
 MANY = PARALLEL_FROM + 200
-ANOTHER = 2**40  # the id of no move
+UNKNOWN_MOVE = 2**40
 
 needs_threads = pytest.mark.skipif(
-    INTERPRETED or numba.config.NUMBA_NUM_THREADS < 2, reason="nothing runs in threads"
+    INTERPRETED or numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads"
 )
 
 
-# Single games, which a batch has to agree with
+# Reference: single games
 
 
-class Singles:
-    """Games played one by one; what they tell is the `TimeStep` that a batch of them has to tell.
+class SingleGames:
+    """Single games that produce the `TimeStep` expected of a batch of them.
 
     Args:
-        games: they stand where the batch begins.
-        seeds: of their first episodes.
+        games: the games in their initial positions.
+        seeds: seeds of their first episodes.
         autoreset: as for `Batch`.
-        margin: whether the reward is that of the margin.
+        margin: whether the reward is the score margin.
     """
 
     def __init__(
@@ -73,20 +73,20 @@ class Singles:
         self.seeds, self.autoreset, self.margin = seeds, autoreset, margin
         self.episodes = [0] * len(self.games)
 
-    def begun(self) -> TimeStep:
-        return self.turn([self.nothing_played(game) for game in self.games])
+    def first(self) -> TimeStep:
+        return self.timestep([self.no_move(game) for game in self.games])
 
     def step(self, moves: Iterable[int]) -> TimeStep:
-        return self.turn([self.played(i, int(move)) for i, move in enumerate(moves)])
+        return self.timestep([self.play(i, int(move)) for i, move in enumerate(moves)])
 
-    def played(self, i: int, move: int) -> dict[str, Any]:
-        """What comes of a move of game `i`; none is played where it is over."""
+    def play(self, i: int, move: int) -> dict[str, Any]:
+        """Play a move of game `i`, if it is not over, and return the results of the step."""
         game = self.games[i]
         if game.is_over:
-            return self.nothing_played(game)
+            return self.no_move(game)
         player = seat(game)
         game.play(move)
-        told = {
+        results = {
             "reward": reward_of(game, self.margin),
             "terminated": game.end == "triggers",
             "truncated": game.end == "cap",
@@ -97,77 +97,77 @@ class Singles:
             self.episodes[i] += 1
             seed = episode_seed(self.seeds[i], self.episodes[i])
             self.games[i] = Game(game.board, seed=seed, chance=game.chance)
-        return told
+        return results
 
-    def nothing_played(self, game: Game) -> dict[str, Any]:
-        nothing = {"reward": (0, 0), "terminated": False, "truncated": False}
-        return nothing | {"player": -1, "next_player": seat(game)}
+    def no_move(self, game: Game) -> dict[str, Any]:
+        results = {"reward": (0, 0), "terminated": False, "truncated": False}
+        return results | {"player": -1, "next_player": seat(game)}
 
-    def turn(self, told: Sequence[dict[str, Any]]) -> TimeStep:
+    def timestep(self, results: Sequence[dict[str, Any]]) -> TimeStep:
         games = self.games
         masks = [[game.legal_mask >> action & 1 for action in range(N_ACTIONS)] for game in games]
         return TimeStep(
-            observation=np.array([seen(game, max(seat(game), 0)) for game in games]),
+            observation=np.array([observation_of(game, max(seat(game), 0)) for game in games]),
             mask=np.array(masks, np.int8),
             legal=np.array([game.legal_mask for game in games], np.uint64),
             mover=np.array([seat(game) for game in games], np.int8),
-            reward=np.array([each["reward"] for each in told], np.float32),
-            terminated=np.array([each["terminated"] for each in told]),
-            truncated=np.array([each["truncated"] for each in told]),
-            player=np.array([each["player"] for each in told], np.int8),
-            next_player=np.array([each["next_player"] for each in told], np.int8),
+            reward=np.array([each["reward"] for each in results], np.float32),
+            terminated=np.array([each["terminated"] for each in results]),
+            truncated=np.array([each["truncated"] for each in results]),
+            player=np.array([each["player"] for each in results], np.int8),
+            next_player=np.array([each["next_player"] for each in results], np.int8),
         )
 
 
-def of_seeds(seeds: Sequence[int], board: Any = "shikoku", **options: Any) -> Singles:
-    return Singles((Game(board, seed=seed) for seed in seeds), seeds, **options)
+def single_games(seeds: Sequence[int], board: Any = "shikoku", **options: Any) -> SingleGames:
+    return SingleGames((Game(board, seed=seed) for seed in seeds), seeds, **options)
 
 
 def seat(game: Game) -> int:
     return -1 if game.player is None else game.player
 
 
-def seen(game: Game, by: int) -> npt.NDArray[np.float32]:
+def observation_of(game: Game, by: int) -> npt.NDArray[np.float32]:
     out = np.empty(N_FEATURES, np.float32)
     encode_game(game.boards, game.states, 0, by, out)
     return out
 
 
 def reward_of(game: Game, margin: bool = False) -> tuple[float, float]:
-    """What both seats get for where a game stands."""
+    """Return the rewards of both seats in the current position."""
     if game.end != "triggers":
         return 0.0, 0.0
     if margin:
         points = [score["total"] for score in game.scores()]
-        mine = min(max((points[0] - points[1]) / 100, -1.0), 1.0)
+        own = min(max((points[0] - points[1]) / 100, -1.0), 1.0)
     else:
-        mine = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
-    return mine, -mine
+        own = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
+    return own, -own
 
 
-def assert_same(turn: TimeStep, expected: TimeStep) -> None:
-    for name, told, right in zip(TimeStep._fields, turn, expected, strict=True):
-        assert told.dtype == right.dtype, name
-        assert np.array_equal(told, right), name
+def assert_same(timestep: TimeStep, expected: TimeStep) -> None:
+    for name, actual, wanted in zip(TimeStep._fields, timestep, expected, strict=True):
+        assert actual.dtype == wanted.dtype, name
+        assert np.array_equal(actual, wanted), name
 
 
-# Moves that are chosen outside, and all that a batch holds
+# Moves and contents of a batch
 
 
-def some_actions(rng: random.Random, turn: TimeStep) -> Ints:
-    return np.array([rng.choice(actions_of(int(mask))) for mask in turn.legal])
+def random_legal_actions(rng: random.Random, timestep: TimeStep) -> Ints:
+    return np.array([rng.choice(actions_of(int(mask))) for mask in timestep.legal])
 
 
-def some_moves(rng: random.Random, batch: Batch, turn: TimeStep) -> Ints:
-    """An action or, at chance, an outcome for each game; -1 where it is over."""
+def random_moves(rng: random.Random, batch: Batch, timestep: TimeStep) -> Ints:
+    """Return an action or, at chance, an outcome per game; -1 for finished games."""
     weights = batch.outcome_weights()
-    possible = [actions_of(int(mask)) for mask in turn.legal]
+    possible = [actions_of(int(mask)) for mask in timestep.legal]
     each = zip(possible, weights, strict=True)
     return np.array([rng.choice(p or np.flatnonzero(w).tolist() or [-1]) for p, w in each])
 
 
-def own_actions(batch: Batch, games: Ints) -> Ints:
-    """A random action of each of the given games, which depends on the game alone."""
+def keyed_actions(batch: Batch, games: Ints) -> Ints:
+    """Return a random action for each of the argument games, from the game's own keys."""
     actions = np.empty(len(games), np.int64)
     random_actions(batch.legal[games], batch.keys(games), actions)
     return actions
@@ -193,67 +193,71 @@ def short_board(folder: Path, rounds: int = 1) -> Path:
 
 
 def boards_of(folder: Path, kind: str) -> list[Any]:
-    return {"shikoku": ["shikoku"], "short": [short_board(folder)], "three": three_boards(folder)}[
-        kind
-    ]
+    if kind == "three":
+        return three_boards(folder)
+    return [short_board(folder) if kind == "short" else "shikoku"]
 
 
-WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "sampled": ("shikoku", {}),
     "margin": ("shikoku", {"reward": "margin"}),
-    "waiting at the end": ("shikoku", {"autoreset": False, "check": False}),
+    "no autoreset": ("shikoku", {"autoreset": False, "check": False}),
     "cap": ("short", {"reward": "margin"}),
     "boards": ("three", {}),
     "explicit": ("shikoku", {"chance": "explicit"}),
     "explicit boards": ("three", {"chance": "explicit"}),
-    "as bytes": ("shikoku", {"observation": "uint8"}),
+    "uint8": ("shikoku", {"observation": "uint8"}),
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_batch__equals_single_games_and_their_next_episodes(way: str, tmp_path: Path) -> None:
-    kind, options = WAYS[way]
+@pytest.mark.parametrize("case", OPTIONS)
+def test_batch__equals_single_games_and_their_next_episodes(case: str, tmp_path: Path) -> None:
+    kind, options = OPTIONS[case]
     boards, chance = boards_of(tmp_path, kind), options.get("chance", "sampled")
     autoreset, margin = options.get("autoreset", True), options.get("reward") == "margin"
     batch, rng = Batch(FEW, boards, **options), random.Random(0)
     seeds = range(7, 7 + FEW)
     games = (Game(boards[i % len(boards)], seed=s, chance=chance) for i, s in enumerate(seeds))
-    alone = Singles(games, seeds, autoreset=autoreset, margin=margin)
-    turn, expected = batch.reset(seed=7), alone.begun()
-    facts: Counter[str] = Counter()
+    reference = SingleGames(games, seeds, autoreset=autoreset, margin=margin)
+    timestep, expected = batch.reset(seed=7), reference.first()
+    counts: Counter[str] = Counter()
     for _ in range(50 if INTERPRETED else 600):
-        if turn.observation.dtype == np.uint8:
-            turn = turn._replace(observation=(turn.observation / SCALES).astype(np.float32))
-        assert_same(turn, expected)
-        assert batch.states.tobytes() == b"".join(game.states.tobytes() for game in alone.games)
-        assert batch.episode_info["episode"].tolist() == alone.episodes
-        paid = np.array([reward_of(game, margin) for game in alone.games], np.float32)
-        assert np.array_equal(batch.rewards(all_of(batch)), paid)
-        for game, weights in zip(alone.games, batch.outcome_weights(), strict=True):
+        if timestep.observation.dtype == np.uint8:
+            timestep = timestep._replace(
+                observation=(timestep.observation / SCALES).astype(np.float32)
+            )
+        assert_same(timestep, expected)
+        assert batch.states.tobytes() == b"".join(game.states.tobytes() for game in reference.games)
+        assert batch.episode_info["episode"].tolist() == reference.episodes
+        rewards = np.array([reward_of(game, margin) for game in reference.games], np.float32)
+        assert np.array_equal(batch.rewards(all_of(batch)), rewards)
+        for game, weights in zip(reference.games, batch.outcome_weights(), strict=True):
             odds = weights[weights > 0] / max(weights.sum(), 1)
             assert odds.tolist() == pytest.approx([p for _, p in game.outcomes()])
-        facts["triggers"] += turn.terminated.sum()
-        facts["cap"] += turn.truncated.sum()
-        facts["twice"] += ((turn.next_player == turn.player) & (turn.player != -1)).sum()
-        facts["in turn"] += (turn.next_player == 1 - turn.player).sum()
-        facts["mixed"] += len(set(turn.mover == -1)) == 2
-        facts["whole points"] += (np.abs(turn.reward[turn.terminated]) == 1).sum()
-        moves = some_moves(rng, batch, turn)
-        turn, expected = batch.step(moves), alone.step(moves)
+        counts["triggers"] += timestep.terminated.sum()
+        counts["cap"] += timestep.truncated.sum()
+        counts["twice"] += (
+            (timestep.next_player == timestep.player) & (timestep.player != -1)
+        ).sum()
+        counts["in timestep"] += (timestep.next_player == 1 - timestep.player).sum()
+        counts["mixed"] += len(set(timestep.mover == -1)) == 2
+        counts["whole points"] += (np.abs(timestep.reward[timestep.terminated]) == 1).sum()
+        moves = random_moves(rng, batch, timestep)
+        timestep, expected = batch.step(moves), reference.step(moves)
     assert [batch.boards_of(np.array([i])).tobytes() for i in range(FEW)] == [
-        game.boards.tobytes() for game in alone.games
+        game.boards.tobytes() for game in reference.games
     ]
-    assert facts["in turn"] > 20
-    assert INTERPRETED or bool(facts["mixed"]) == (chance == "explicit" or not autoreset)
-    assert INTERPRETED or facts["cap" if kind == "short" else "triggers"] > 2
-    assert INTERPRETED or bool(facts["whole points"]) == (not margin)
+    assert counts["in timestep"] > 20
+    assert INTERPRETED or bool(counts["mixed"]) == (chance == "explicit" or not autoreset)
+    assert INTERPRETED or counts["cap" if kind == "short" else "triggers"] > 2
+    assert INTERPRETED or bool(counts["whole points"]) == (not margin)
 
 
 LAST_SIDES = {"pilgrim": "hasty", "merchant": "robust", "artist": "inspired"}
 
 
 def about_to_take_robust(taker: int, hot_spring: int | None) -> Position:
-    """The taker's pilgrim stands before the seashore; the owner of robust holds six wares."""
+    """Return a position with the taker's pilgrim before the seashore and six wares of the other."""
     players = [{"wares": {"fan": 6}}, {"wares": {"fan": 6}}]
     players[taker] = {"pilgrim": 3}
     return position(
@@ -267,29 +271,33 @@ def about_to_take_robust(taker: int, hot_spring: int | None) -> Position:
 
 
 def test_step__lets_the_opponent_discard_inside_the_pick() -> None:
-    """Who takes robust from a full hand makes its owner return a ware (R7.4)."""
+    """Taking robust from a player with six wares makes that player return one (R7.4)."""
     n = 60 if INTERPRETED else 240
     places = [about_to_take_robust(i % 2, (None, i % 2)[i // 2 % 2]) for i in range(n)]
     games = (Game.from_dict(place, seed=i) for i, place in enumerate(places))
-    batch, alone, rng = Batch(n), Singles(games, range(n)), random.Random(0)
-    turn, expected = batch.reset(0, places), alone.begun()
-    facts: Counter[str] = Counter()
+    batch, reference, rng = Batch(n), SingleGames(games, range(n)), random.Random(0)
+    timestep, expected = batch.reset(0, places), reference.first()
+    counts: Counter[str] = Counter()
     returns = np.zeros(n, bool)
     for _ in range(12):
-        assert_same(turn, expected)
-        facts["returned, the taker goes on"] += (returns & (turn.next_player != turn.player)).sum()
-        facts["returned, picks next"] += (returns & (turn.next_player == turn.player)).sum()
-        now = np.array([game.phase == Phase.DISCARD for game in alone.games])
-        returns = now & (turn.player != -1) & (turn.next_player != turn.player)
-        moves = some_actions(rng, expected)
-        turn, expected = batch.step(moves), alone.step(moves)
-    assert min(facts["returned, the taker goes on"], facts["returned, picks next"]) > 0
-    assert INTERPRETED or facts.total() > 20
+        assert_same(timestep, expected)
+        counts["returned, taker continues"] += (
+            returns & (timestep.next_player != timestep.player)
+        ).sum()
+        counts["returned, owner picks next"] += (
+            returns & (timestep.next_player == timestep.player)
+        ).sum()
+        now = np.array([game.phase == Phase.DISCARD for game in reference.games])
+        returns = now & (timestep.player != -1) & (timestep.next_player != timestep.player)
+        moves = random_legal_actions(rng, expected)
+        timestep, expected = batch.step(moves), reference.step(moves)
+    assert min(counts["returned, taker continues"], counts["returned, owner picks next"]) > 0
+    assert INTERPRETED or counts.total() > 20
 
 
 def test_step__accepts_any_integer_arrays() -> None:
     batch, other = Batch(3), Batch(3)
-    actions = own_actions(batch, all_of(batch)) if batch.reset(seed=0) else None
+    actions = keyed_actions(batch, all_of(batch)) if batch.reset(seed=0) else None
     assert actions is not None
     expected = batch.step(actions)
     for moves in (actions.tolist(), actions.astype(np.uint8), np.repeat(actions, 2)[::2]):
@@ -303,17 +311,17 @@ def test_step__accepts_any_integer_arrays() -> None:
 def test_reset__takes_one_seed_per_game() -> None:
     seeds = [7, 0, MAX_SEED, 7]
     batch = Batch(4)
-    for given in (seeds, np.array(seeds), np.array(seeds, np.uint64)):
-        assert_same(batch.reset(seed=given), of_seeds(seeds).begun())
+    for argument in (seeds, np.array(seeds), np.array(seeds, np.uint64)):
+        assert_same(batch.reset(seed=argument), single_games(seeds).first())
         assert batch.episode_info["seed"].tolist() == seeds
     for episode in range(1, 6):
         if episode == 3:
             batch.finish("random")  # begins it itself
             continue
         now = [episode_seed(seed, episode) for seed in seeds]
-        assert_same(batch.reset(), of_seeds(now).begun())
+        assert_same(batch.reset(), single_games(now).first())
         assert batch.episode_info["seed"].tolist() == now
-    assert_same(batch.reset(seed=seeds), of_seeds(seeds).begun())
+    assert_same(batch.reset(seed=seeds), single_games(seeds).first())
     assert batch.episode_info["episode"].tolist() == [0] * 4
 
 
@@ -321,9 +329,9 @@ def test_reset__without_a_seed_draws_one() -> None:
     seeds = []
     for _ in range(2):
         batch = Batch(3)
-        turn = batch.reset()
+        timestep = batch.reset()
         now = batch.episode_info["seed"].tolist()
-        assert_same(turn, of_seeds(now).begun())
+        assert_same(timestep, single_games(now).first())
         assert len(set(now)) == 3
         seeds.append(now)
     assert seeds[0] != seeds[1]
@@ -343,8 +351,9 @@ def test_begin__starts_some_games() -> None:
     assert batch.states[[0, 3]].tobytes() == others
     batch.begin(np.array([2, 3]))
     assert batch.episode_info["seed"].tolist() == [1, 88, episode_seed(77, 1), episode_seed(4, 1)]
-    batch.begin(np.array([3, 0]), 10)
+    batch.begin(np.array([3, 0]), 10, [position(round=7), position(round=9)])
     assert batch.episode_info["seed"].tolist() == [10, 88, episode_seed(77, 1), 13]
+    assert batch.states["round"][[3, 0]].tolist() == [7, 9]
 
 
 def test_initialize__plays_no_chance() -> None:
@@ -376,12 +385,12 @@ def test_keys__differ_by_game_seat_and_decision() -> None:
 
 
 def test_games__do_not_depend_on_batch_size_and_order() -> None:
-    alone = {}
+    reference = {}
     for seed in range(FEW):
         batch = Batch(1, autoreset=False)
         batch.reset(seed=seed)
         batch.finish("random")
-        alone[seed] = batch.states.tobytes()
+        reference[seed] = batch.states.tobytes()
     rng = np.random.default_rng(0)
     for size in (2, FEW):
         seeds = rng.permutation(FEW)[:size]
@@ -389,36 +398,36 @@ def test_games__do_not_depend_on_batch_size_and_order() -> None:
         batch.reset(seeds)
         while len(moved := running(batch)):
             some = rng.permutation(moved)[: rng.integers(1, len(moved) + 1)]
-            batch.advance(some, own_actions(batch, some))
-        assert [state.tobytes() for state in batch.states] == [alone[int(s)] for s in seeds]
+            batch.advance(some, keyed_actions(batch, some))
+        assert [state.tobytes() for state in batch.states] == [reference[int(s)] for s in seeds]
 
 
 def played(n: int, decisions: int, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
-    """All that a batch of n games tells: of `decisions` steps of each kind, and of whole games."""
+    """Return all outputs of a batch of n games over `decisions` steps of each kind."""
     batch = Batch(n)
     every = np.arange(n)
-    turns = {"reset": batch.reset(seed)}
+    timesteps = {"reset": batch.reset(seed)}
     for _ in range(decisions):
-        turns["step"] = batch.step(own_actions(batch, every))
+        timesteps["step"] = batch.step(keyed_actions(batch, every))
     for bot in BOTS:
         for _ in range(decisions // 5):
-            turns[bot] = batch.play(bot)
+            timesteps[bot] = batch.play(bot)
     seats = (every % 2).astype(np.int8)
-    told = {"seen": batch.observe(every, seats), "keys": batch.keys(every)}
-    turns["finish"] = batch.finish("random")
+    outputs = {"seen": batch.observe(every, seats), "keys": batch.keys(every)}
+    timesteps["finish"] = batch.finish("random")
     batch.begin(every[::3].copy())
     explicit = Batch(n, chance="explicit", observation="uint8")
     explicit.reset(seed)
     for _ in range(decisions):
-        turns["chance"] = explicit.play("random")
-    told |= {"weights": explicit.outcome_weights(), "outcomes": explicit.sample_outcomes()}
+        timesteps["chance"] = explicit.play("random")
+    outputs |= {"weights": explicit.outcome_weights(), "outcomes": explicit.sample_outcomes()}
     for batched in (batch, explicit):
-        told |= {f"{batched is batch} {name}": x for name, x in batched.snapshot().items()}
-        told[f"{batched is batch} masks"] = batched.masks(every)
-        told[f"{batched is batch} rewards"] = batched.rewards(every)
-    for kind, turn in turns.items():
-        told |= {f"{kind} {name}": x for name, x in zip(TimeStep._fields, turn, strict=True)}
-    return told
+        outputs |= {f"{batched is batch} {name}": x for name, x in batched.snapshot().items()}
+        outputs[f"{batched is batch} masks"] = batched.masks(every)
+        outputs[f"{batched is batch} rewards"] = batched.rewards(every)
+    for kind, timestep in timesteps.items():
+        outputs |= {f"{kind} {name}": x for name, x in zip(TimeStep._fields, timestep, strict=True)}
+    return outputs
 
 
 def assert_equal(one: dict[str, npt.NDArray[Any]], other: dict[str, npt.NDArray[Any]]) -> None:
@@ -440,11 +449,11 @@ def test_threads__give_the_same_bytes() -> None:
     assert_equal(few, {name: array[:9] for name, array in parallel.items()})
 
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parent
 
 
 def digest() -> str:
-    """A line for each array of some games."""
+    """Return a line with the hash of each output of some games."""
     sums = {name: sha256(array.tobytes()).hexdigest() for name, array in played(4, 60).items()}
     return "".join(f"{name} {of}\n" for name, of in sums.items())
 
@@ -452,7 +461,7 @@ def digest() -> str:
 def test_interpreter__gives_the_same_bytes() -> None:
     script = "from test_batch import digest; print(digest(), end='')"
     assert len(digest().splitlines()) == 6 * len(TimeStep._fields) + 4 + 2 * 7
-    assert digest() == run_script(script, HERE, NUMBA_DISABLE_JIT="0" if INTERPRETED else "1")
+    assert digest() == run_script(script, TESTS, NUMBA_DISABLE_JIT="0" if INTERPRETED else "1")
 
 
 FORK = f"""
@@ -471,9 +480,9 @@ print("child:", os.waitstatus_to_exitcode(os.wait()[1]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.skipif(INTERPRETED, reason="nothing runs in threads")
+@pytest.mark.skipif(INTERPRETED, reason="interpreted kernels use no threads")
 def test_fork__works_after_a_parallel_kernel() -> None:
-    assert run_script(FORK, HERE) == "child: 0\n"
+    assert run_script(FORK, TESTS) == "child: 0\n"
 
 
 TWO_THREADS = f"""
@@ -489,33 +498,33 @@ def played_together(seed):
 
 with ThreadPoolExecutor(2) as pool:
     at_once = list(pool.map(played_together, range(2)))
-for seed, told in enumerate(at_once):
-    assert_equal(told, played({MANY}, 15, seed))
+for seed, outputs in enumerate(at_once):
+    assert_equal(outputs, played({MANY}, 15, seed))
 print("the same")
 """
 
 
 @needs_threads
 def test_python_threads__use_separate_batches() -> None:
-    layer = {"NUMBA_THREADING_LAYER": "workqueue"}  # does not bear two of them at once
-    assert run_script(TWO_THREADS, HERE, **layer) == "the same\n"
+    layer = {"NUMBA_THREADING_LAYER": "workqueue"}  # not safe for two threads at once
+    assert run_script(TWO_THREADS, TESTS, **layer) == "the same\n"
 
 
-# Bots in the kernel
+# Compiled bots
 
 
 @pytest.mark.parametrize("bot", BOTS)
 def test_play__equals_the_agent_of_the_same_name(bot: str, tmp_path: Path) -> None:
     boards = ["shikoku", write_board(tmp_path / "other.toml", other_board_data())]
     inside, outside, agent = Batch(FEW, boards), Batch(FEW, boards), make(bot)
-    turn, expected = inside.reset(seed=2), outside.reset(seed=2)
+    timestep, expected = inside.reset(seed=2), outside.reset(seed=2)
     every, ended = all_of(outside), 0
     for _ in range(10 if INTERPRETED else 400):
-        assert_same(turn, expected)
+        assert_same(timestep, expected)
         keys = outside.keys(every)
         actions = agent.act(outside.boards_of(every), outside.states, expected.legal, keys)
-        turn, expected = inside.play(bot), outside.step(actions)
-        ended += turn.terminated.sum()
+        timestep, expected = inside.play(bot), outside.step(actions)
+        ended += timestep.terminated.sum()
     assert contents(inside) == contents(outside)
     assert INTERPRETED or ended > 0
 
@@ -526,15 +535,15 @@ def test_finish__equals_repeated_play(bot: str, reward: Any) -> None:
     at_once = Batch(FEW, autoreset=False, reward=reward)
     by_hand = Batch(FEW, autoreset=False, reward=reward)
     assert_same(at_once.reset(seed=4), by_hand.reset(seed=4))
-    paid = np.zeros((FEW, 2), np.float32)
+    rewards = np.zeros((FEW, 2), np.float32)
     while not by_hand.over.all():
-        turn = by_hand.play(bot)
-        paid += turn.reward
-    told = at_once.finish(bot)
-    assert np.array_equal(told.reward, paid)
-    assert told.terminated.all()
-    assert (told.next_player == -1).all()
-    assert (told.mover == -1).all()
+        timestep = by_hand.play(bot)
+        rewards += timestep.reward
+    final = at_once.finish(bot)
+    assert np.array_equal(final.reward, rewards)
+    assert final.terminated.all()
+    assert (final.next_player == -1).all()
+    assert (final.mover == -1).all()
     assert at_once.states.tobytes() == by_hand.states.tobytes()
     again = at_once.finish(bot)
     assert not again.terminated.any()
@@ -543,32 +552,32 @@ def test_finish__equals_repeated_play(bot: str, reward: Any) -> None:
 
 
 def test_finish__starts_the_next_episodes() -> None:
-    batch, apart = Batch(FEW), Batch(FEW, autoreset=False)
-    for each in (batch, apart):
+    batch, waiting = Batch(FEW), Batch(FEW, autoreset=False)
+    for each in (batch, waiting):
         each.reset(seed=4)
         for _ in range(50):
             each.play("random")
-    turn, ended = batch.finish("greedy"), apart.finish("greedy")
-    for told, right in zip(turn[4:7], ended[4:7], strict=True):
-        assert np.array_equal(told, right)
-    assert (turn.next_player == -1).all()
-    following = of_seeds([episode_seed(4 + i, 1) for i in range(FEW)]).begun()
+    timestep, ended = batch.finish("greedy"), waiting.finish("greedy")
+    for actual, right in zip(timestep[4:7], ended[4:7], strict=True):
+        assert np.array_equal(actual, right)
+    assert (timestep.next_player == -1).all()
+    following = single_games([episode_seed(4 + i, 1) for i in range(FEW)]).first()
     later = dict(zip(TimeStep._fields[4:], following[4:], strict=True))
-    assert_same(turn._replace(**later), following)
+    assert_same(timestep._replace(**later), following)
 
 
-def answers(batch: Batch, bots: Ints) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-    """Let agents decide wherever a seat is theirs; return what the games pay, and which ended."""
-    paid, ended = np.zeros((len(batch), 2), np.float32), np.zeros(len(batch), bool)
+def play_agents(batch: Batch, bots: Ints) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    """Play the agents' seats; return rewards (n, 2) and which games ended (n,)."""
+    rewards, ended = np.zeros((len(batch), 2), np.float32), np.zeros(len(batch), bool)
     agents = {RANDOM: make("random"), GREEDY: make("greedy")}
     while len(games := np.flatnonzero(bots[all_of(batch), batch.states["player"]] != NO_BOT)):
         for bot, agent in agents.items():
-            theirs = games[bots[games, batch.states["player"][games]] == bot]
-            if len(theirs):
-                batch.decide(agent, theirs)
-                paid[theirs] += batch.episode_info["reward"][theirs]
-                ended[theirs] |= batch.episode_info["terminated"][theirs] != 0
-    return paid, ended
+            due = games[bots[games, batch.states["player"][games]] == bot]
+            if len(due):
+                batch.decide(agent, due)
+                rewards[due] += batch.episode_info["reward"][due]
+                ended[due] |= batch.episode_info["terminated"][due] != 0
+    return rewards, ended
 
 
 def test_set_bots__plays_within_the_step() -> None:
@@ -577,22 +586,24 @@ def test_set_bots__plays_within_the_step() -> None:
     bots = np.resize(np.array(kinds), (n, 2))
     inside, outside, rng = Batch(n), Batch(n), random.Random(0)
     inside.set_bots(all_of(inside), bots)
-    turn, _ = inside.reset(seed=0), outside.reset(seed=0)
-    answers(outside, bots)
+    timestep, _ = inside.reset(seed=0), outside.reset(seed=0)
+    play_agents(outside, bots)
     for _ in range(20 if INTERPRETED else 300):
         assert inside.states.tobytes() == outside.states.tobytes()
         assert inside.luck.tobytes() == outside.luck.tobytes()
-        assert np.array_equal(turn.mover, outside.states["player"].copy())
-        assert (bots[all_of(inside), turn.mover] == NO_BOT).all()
-        actions, players = some_actions(rng, turn), outside.states["player"].copy()
+        assert np.array_equal(timestep.mover, outside.states["player"].copy())
+        assert (bots[all_of(inside), timestep.mover] == NO_BOT).all()
+        actions, players = random_legal_actions(rng, timestep), outside.states["player"].copy()
         direct = outside.step(actions)
-        paid, ended = answers(outside, bots)
-        turn = inside.step(actions)
-        assert np.array_equal(turn.reward, direct.reward + paid)
-        assert np.array_equal(turn.terminated, direct.terminated | ended)
-        assert np.array_equal(turn.player, players)
-        assert np.array_equal(turn.next_player, np.where(turn.terminated, -1, turn.mover))
-        ends += turn.terminated.sum()
+        rewards, ended = play_agents(outside, bots)
+        timestep = inside.step(actions)
+        assert np.array_equal(timestep.reward, direct.reward + rewards)
+        assert np.array_equal(timestep.terminated, direct.terminated | ended)
+        assert np.array_equal(timestep.player, players)
+        assert np.array_equal(
+            timestep.next_player, np.where(timestep.terminated, -1, timestep.mover)
+        )
+        ends += timestep.terminated.sum()
     assert INTERPRETED or ends > FEW
 
 
@@ -602,14 +613,14 @@ def test_set_bots__applies_to_some_games() -> None:
     batch.set_bots(np.array([2]), np.array([[NO_BOT, RANDOM]]))
     for _ in range(30):
         for each in (batch, plain):
-            each.step(own_actions(each, all_of(each)))
+            each.step(keyed_actions(each, all_of(each)))
     same = batch.states == plain.states
     assert same.tolist() == [True, True, False, True]
     batch.set_bots(np.array([2]), np.array([[NO_BOT, NO_BOT]]))
     batch.reset(seed=0), plain.reset(seed=0)
     for each in (batch, plain):
         for _ in range(30):
-            each.step(own_actions(each, all_of(each)))
+            each.step(keyed_actions(each, all_of(each)))
     assert contents(batch) == contents(plain)
 
 
@@ -627,7 +638,7 @@ def test_sample_outcomes__equals_sampled_chance() -> None:
         decided = running(batch)[~at_chance[running(batch)]]
         for i in decided:
             assert batch.states[i].tobytes() == games[i].states.tobytes()
-        moves[decided] = own_actions(batch, decided)
+        moves[decided] = keyed_actions(batch, decided)
         for i in decided:
             games[i].play(int(moves[i]))
         batch.advance(running(batch), moves[running(batch)])
@@ -642,8 +653,8 @@ def test_finish__gives_the_same_games_with_explicit_chance(bot: str) -> None:
     for chance in ("sampled", "explicit"):
         batch = Batch(FEW, chance=chance, autoreset=False)
         batch.reset(seed=0)
-        turn = batch.finish(bot)
-        ends.append([batch.states.tobytes(), *(each.tobytes() for each in turn[:7])])
+        timestep = batch.finish(bot)
+        ends.append([batch.states.tobytes(), *(each.tobytes() for each in timestep[:7])])
     assert ends[0] == ends[1]
 
 
@@ -655,21 +666,21 @@ LAST_TILE: dict[str, Any] = {
 
 @pytest.mark.parametrize("autoreset", [False, True])
 def test_step__ends_a_game_by_an_outcome(autoreset: bool) -> None:
-    """The last tile of the last pick; nobody has decided in the step that ends the game."""
+    """The last tile of the last pick ends the game without a deciding player."""
     mine = LAST_TILE["mine"] | {"temple": 9, "garden": 2}
     places = [position(**LAST_TILE | {"mine": mine}), position(**LAST_TILE, round=200), position()]
     batch = Batch(3, chance="explicit", autoreset=autoreset)
     games = [Game.from_dict(place, chance="explicit") for place in places]
-    alone = Singles(games, range(3), autoreset=autoreset)
-    assert_same(batch.reset(0, places), alone.begun())
+    reference = SingleGames(games, range(3), autoreset=autoreset)
+    assert_same(batch.reset(0, places), reference.first())
     moves = batch.sample_outcomes()
     moves[2] = Game.from_dict(places[2]).legal_actions()[0]
-    turn = batch.step(moves)
-    assert_same(turn, alone.step(moves))
-    assert turn.terminated.tolist() == [True, False, False]
-    assert turn.truncated.tolist() == [False, True, False]
-    assert turn.reward.tolist() == [[1, -1], [0, 0], [0, 0]]
-    assert turn.player.tolist() == [-1, -1, 0]
+    timestep = batch.step(moves)
+    assert_same(timestep, reference.step(moves))
+    assert timestep.terminated.tolist() == [True, False, False]
+    assert timestep.truncated.tolist() == [False, True, False]
+    assert timestep.reward.tolist() == [[1, -1], [0, 0], [0, 0]]
+    assert timestep.player.tolist() == [-1, -1, 0]
 
 
 CHANCE = [Phase.SETUP, Phase.ROLL, Phase.DRAW, Phase.REVEAL]
@@ -689,63 +700,55 @@ def test_step__names_an_impossible_outcome(phase: Phase) -> None:
         np.flatnonzero(batch.outcome_weights()[1])[0],
         np.flatnonzero(batch.outcome_weights()[1] == 0)[-1],
     )
-    for outcome in (int(zero), -1, 216, ANOTHER):
+    for outcome in (int(zero), -1, 216, UNKNOWN_MOVE):
         with pytest.raises(IllegalMove) as error:
             batch.step([0, outcome])
-        told = f"game 1: no outcome {outcome} at {phase.name}: possible are {possible} ({first})"
-        assert str(error.value).startswith(told)
+        message = f"game 1: no outcome {outcome} at {phase.name}: possible are {possible} ({first})"
+        assert str(error.value).startswith(message)
         assert contents(batch) == before
 
 
 # Positions
 
 
-def assert_stands(
-    batch: Batch, turn: TimeStep, games: Sequence[Game], seeds: Sequence[int]
+def assert_continues_like(
+    batch: Batch, timestep: TimeStep, games: Sequence[Game], seeds: Sequence[int]
 ) -> None:
-    """Assert that a batch stands where games do, and goes on as they do."""
-    alone, rng = Singles(games, seeds), random.Random(0)
-    expected = alone.begun()
+    """Assert that a batch plays on like single games."""
+    reference, rng = SingleGames(games, seeds), random.Random(0)
+    expected = reference.first()
     for _ in range(20):
-        assert_same(turn, expected)
-        moves = some_moves(rng, batch, turn)
-        turn, expected = batch.step(moves), alone.step(moves)
-    assert_same(turn, expected)
+        assert_same(timestep, expected)
+        moves = random_moves(rng, batch, timestep)
+        timestep, expected = batch.step(moves), reference.step(moves)
+    assert_same(timestep, expected)
 
 
 @pytest.mark.parametrize("chance", ["sampled", "explicit"])
-@pytest.mark.parametrize("given", ["positions", "one position", "states", "one state"])
-def test_reset__starts_from_positions_and_states(chance: Any, given: str) -> None:
-    walks = [random_walk(8 + seed, 40 + seed) for seed in range(1 if "one" in given else 4)]
+@pytest.mark.parametrize("argument", ["positions", "one position", "states", "one state"])
+def test_reset__starts_from_positions_and_states(chance: Any, argument: str) -> None:
+    walks = [random_walk(8 + seed, 40 + seed) for seed in range(1 if "one" in argument else 4)]
     places: Any = [walk.to_dict() for walk in walks]
-    if "state" in given:
+    if "state" in argument:
         places = np.concatenate([walk.state for walk in walks])
     games = [
         Game.from_dict(walks[i % len(walks)].to_dict(), seed=5 + i, chance=chance) for i in range(4)
     ]
     batch = Batch(4, chance=chance)
-    turn = batch.reset(5, places[0] if given == "one position" else places)
-    assert_stands(batch, turn, games, range(5, 9))
+    timestep = batch.reset(5, places[0] if argument == "one position" else places)
+    assert_continues_like(batch, timestep, games, range(5, 9))
 
 
 def test_reset__starts_the_next_episode_from_the_set_up() -> None:
     batch = Batch(2)
     batch.reset(0, position(left=["pilgrim"], round=200))
-    turn = batch.finish("random")
-    assert turn.truncated.all()
+    timestep = batch.finish("random")
+    assert timestep.truncated.all()
     seeds = [episode_seed(seed, 1) for seed in range(2)]
     assert batch.states.tobytes() == b"".join(Game(seed=s).states.tobytes() for s in seeds)
     batch.reset(positions=position())
     assert batch.episode_info["episode"].tolist() == [2, 2]
     assert batch.states.tobytes() == 2 * Game.from_dict(position()).states.tobytes()
-
-
-def test_begin__starts_some_games_from_positions() -> None:
-    batch = Batch(3)
-    batch.reset(seed=0)
-    batch.begin(np.array([2, 0]), 5, [position(round=7), position(round=9)])
-    assert batch.states["round"].tolist() == [9, 1, 7]
-    assert batch.episode_info["seed"].tolist() == [5, 1, 7]
 
 
 STATES = Game().state
@@ -791,7 +794,7 @@ def test_begin__refuses_a_position_on_another_board(tmp_path: Path) -> None:
         batch.begin(np.array([1, 3]), 0, there.to_dict())
 
 
-# What turns hand out
+# Buffers and observations
 
 
 @pytest.mark.parametrize("observation", ["float32", None])
@@ -799,11 +802,11 @@ def test_copy_false__returns_the_same_buffers(observation: Any) -> None:
     batch, copied = Batch(4, copy=False, observation=observation), Batch(4, observation=observation)
     first, before = batch.reset(seed=0), copied.reset(seed=0)
     for _ in range(400):
-        moves = own_actions(batch, all_of(batch))
-        turn, expected = batch.step(moves), copied.step(moves)
-        for told, right, old in zip(turn, expected, first, strict=True):
-            assert told is old
-            assert np.array_equal(told, right)
+        moves = keyed_actions(batch, all_of(batch))
+        timestep, expected = batch.step(moves), copied.step(moves)
+        for actual, right, old in zip(timestep, expected, first, strict=True):
+            assert actual is old
+            assert np.array_equal(actual, right)
     assert not np.array_equal(first.legal, before.legal)
     assert copied.episode_info["episode"].any()
 
@@ -815,15 +818,15 @@ def test_observe__shows_any_seat() -> None:
     some = np.array([2, 0])
     for _ in range(40):
         for seats in ([0, 0], [1, 0], [1, 1]):
-            told = batch.observe(some, np.array(seats, np.int8))
-            expected = [seen(games[i], by) for i, by in zip(some, seats, strict=True)]
-            assert np.array_equal(told, expected)
+            observations = batch.observe(some, np.array(seats, np.int8))
+            expected = [observation_of(games[i], by) for i, by in zip(some, seats, strict=True)]
+            assert np.array_equal(observations, expected)
         masks = batch.masks(some)
         assert masks.dtype == bool
         assert [np.flatnonzero(m).tolist() for m in masks] == [
             games[i].legal_actions() for i in some
         ]
-        for game, action in zip(games, own_actions(batch, all_of(batch)), strict=True):
+        for game, action in zip(games, keyed_actions(batch, all_of(batch)), strict=True):
             game.play(int(action))
         batch.play("random")
 
@@ -846,8 +849,8 @@ def test_restore__continues_identically() -> None:
     for each in (batch, batch, other):
         each.restore(snapshot)
         assert contents(each) == held
-        turns = [each.play("random") for _ in range(300)]
-        ends.append((contents(each), [[x.tobytes() for x in turn] for turn in turns]))
+        timesteps = [each.play("random") for _ in range(300)]
+        ends.append((contents(each), [[x.tobytes() for x in timestep] for timestep in timesteps]))
     assert ends[0] == ends[1] == ends[2]
     assert {name: array.tobytes() for name, array in snapshot.items()} == held
 
@@ -857,19 +860,15 @@ def test_restore__puts_some_games_into_others() -> None:
     some, into = np.array([4, 1, 2]), np.array([0, 4, 3])
     other.restore(batch.snapshot(some), into)
     kept = in_the_middle(5, seed=100, decisions=7)
-    turn, expected = other.play("random"), batch.play("random")
-    alone = kept.play("random")
-    for told, right, own in zip(turn, expected, alone, strict=True):
-        assert np.array_equal(told[into], right[some])
-        assert np.array_equal(told[[1, 2]], own[[1, 2]])
+    timestep, expected = other.play("random"), batch.play("random")
+    reference = kept.play("random")
+    for actual, right, own in zip(timestep, expected, reference, strict=True):
+        assert np.array_equal(actual[into], right[some])
+        assert np.array_equal(actual[[1, 2]], own[[1, 2]])
     assert other.episode_info["seed"].tolist() == [4, 101, 102, 2, 1]
-
-
-def test_restore__keeps_the_seed_of_the_next_episode() -> None:
-    batch, source = in_the_middle(2), in_the_middle(2, seed=50)
-    batch.restore(source.snapshot(np.array([1])), np.array([0]))
-    batch.finish("random")
-    assert batch.episode_info["seed"].tolist() == [episode_seed(51, 1), episode_seed(1, 1)]
+    other.finish("random")
+    following = [episode_seed(seed, 1) for seed in (4, 101, 102, 2, 1)]
+    assert other.episode_info["seed"].tolist() == following
 
 
 def test_restore__keeps_bots() -> None:
@@ -878,8 +877,8 @@ def test_restore__keeps_bots() -> None:
     batch.reset(seed=0)
     plain.restore(batch.snapshot())
     for _ in range(20):
-        turn = plain.step(own_actions(plain, all_of(plain)))
-        assert (turn.mover == 0).all()
+        timestep = plain.step(keyed_actions(plain, all_of(plain)))
+        assert (timestep.mover == 0).all()
 
 
 def test_restore__finds_the_same_board_at_another_index(tmp_path: Path) -> None:
@@ -888,8 +887,8 @@ def test_restore__finds_the_same_board_at_another_index(tmp_path: Path) -> None:
     other = in_the_middle(3, seed=9, decisions=3, board=boards[::-1])
     other.restore(batch.snapshot(), np.array([2, 1, 0]))
     for _ in range(20):
-        turn, expected = other.play("random"), batch.play("random")
-        assert_same(TimeStep(*(each[::-1] for each in turn)), expected)
+        timestep, expected = other.play("random"), batch.play("random")
+        assert_same(TimeStep(*(each[::-1] for each in timestep)), expected)
 
 
 def test_restore__refuses_a_snapshot_of_another_board(tmp_path: Path) -> None:
@@ -906,7 +905,7 @@ def test_restore__refuses_a_snapshot_of_another_board(tmp_path: Path) -> None:
 def test_restore__leaves_other_games_to_begin() -> None:
     batch = Batch(3)
     batch.restore(in_the_middle(1).snapshot(), np.array([0, 2]))
-    batch.advance(np.array([0, 2]), own_actions(batch, np.array([0, 2])))
+    batch.advance(np.array([0, 2]), keyed_actions(batch, np.array([0, 2])))
     with pytest.raises(RuntimeError, match="game 1 has not begun"):
         batch.play("random")
 
@@ -917,12 +916,12 @@ def test_copies__continue_independently(how: Callable[[Batch], Batch]) -> None:
     batch.set_bots(np.array([1]), np.array([[NO_BOT, RANDOM]]))
     again = how(batch)
     before = contents(batch)
-    turns = [again.play("random") for _ in range(10)]
+    timesteps = [again.play("random") for _ in range(10)]
     assert contents(batch) == before
     for _ in range(10):
-        turn = batch.play("random")
+        timestep = batch.play("random")
     assert contents(batch) == contents(again)
-    assert_same(turns[0], turn)  # the copy's own buffers
+    assert_same(timesteps[0], timestep)  # the copy's own buffers
 
 
 # Errors
@@ -931,19 +930,19 @@ def test_copies__continue_independently(how: Callable[[Batch], Batch]) -> None:
 def test_illegal_move__names_game_action_and_legal_actions() -> None:
     batch = Batch(6)
     batch.reset(seed=0)
-    game, moves = Game(seed=2), own_actions(batch, all_of(batch))
+    game, moves = Game(seed=2), keyed_actions(batch, all_of(batch))
     legal = ", ".join(
         f"{label} ({action})"
         for label, action in zip(game.legal_labels(), game.legal_actions(), strict=True)
     )
-    for action, name in ((48, " (discard:fan)"), (49, ""), (-1, ""), (64, ""), (ANOTHER, "")):
+    for action, name in ((48, " (discard:fan)"), (49, ""), (-1, ""), (64, ""), (UNKNOWN_MOVE, "")):
         moves[2] = action
         before = contents(batch)
         with pytest.raises(IllegalMove) as error:
             batch.step(moves)
-        who = f"player {game.player} at MOVE"
-        told = f"game 2: illegal action {action}{name}: legal are {legal} for {who}"
-        assert str(error.value) == told
+        player = f"player {game.player} at MOVE"
+        message = f"game 2: illegal action {action}{name}: legal are {legal} for {player}"
+        assert str(error.value) == message
         assert contents(batch) == before
     moves[2] = game.legal_actions()[0]
     other = Batch(6)
@@ -953,18 +952,18 @@ def test_illegal_move__names_game_action_and_legal_actions() -> None:
 
 @pytest.mark.parametrize("wrong", [1, 2, 3, 13])
 def test_illegal_move__names_as_many_games_as_fit(wrong: int) -> None:
-    """As many as an error of 500 characters has room for."""
+    """An error has at most 500 characters."""
     batch = Batch(20)
     batch.reset(seed=0)
-    moves = own_actions(batch, all_of(batch))
+    moves = keyed_actions(batch, all_of(batch))
     moves[5 : 5 + wrong] = 99
     with pytest.raises(IllegalMove) as error:
         batch.step(moves)
-    told = str(error.value).split("; ")
-    named = [part.partition(":")[0] for part in told if part.startswith("game")]
+    parts = str(error.value).split("; ")
+    named = [part.partition(":")[0] for part in parts if part.startswith("game")]
     assert named == [f"game {5 + i}" for i in range(len(named))]
     rest = [f"and {wrong - len(named)} more games"] if wrong > len(named) else []
-    assert told[len(named) :] == rest
+    assert parts[len(named) :] == rest
     assert len(named) == wrong or len(str(error.value)) > 250
     assert len(str(error.value)) <= 500
 
@@ -1024,12 +1023,12 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("verb", "given", "message"), WRONG, ids=str)
-def test_methods__refuse_wrong_arguments(verb: str, given: Any, message: str) -> None:
+@pytest.mark.parametrize(("verb", "argument", "message"), WRONG, ids=str)
+def test_methods__refuse_wrong_arguments(verb: str, argument: Any, message: str) -> None:
     batch = in_the_middle(3)
     before = contents(batch)
     with pytest.raises(ValueError, match=message) as error:
-        getattr(batch, verb)(given)
+        getattr(batch, verb)(argument)
     assert isinstance(error.value, SeedError) == (SEED in message)
     assert contents(batch) == before
 
@@ -1045,24 +1044,24 @@ def test_set_bots__refuses_wrong_bots() -> None:
     assert (batch.episode_info["bot"] == NO_BOT).all()
 
 
-class Chooses:
-    """An agent that chooses what it is told to, legal or not."""
+class FixedActions:
+    """An agent with fixed actions, legal or not."""
 
-    spec = "chooses"
+    spec = "fixed"
 
     def __init__(self, actions: Any) -> None:
         self.actions = actions
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
-        states["phase"] = 99  # its own copy
+        states["phase"] = 99  # a copy, so this has no effect
         return self.actions
 
 
 def test_decide__plays_some_games() -> None:
     batch, other = in_the_middle(6, autoreset=False), in_the_middle(6, autoreset=False)
     some = np.array([5, 0, 3])
-    actions = own_actions(batch, some)
-    batch.decide(Chooses(actions.tolist()), some)
+    actions = keyed_actions(batch, some)
+    batch.decide(FixedActions(actions.tolist()), some)
     other.advance(some, actions)
     assert contents(batch) == contents(other)
 
@@ -1073,10 +1072,10 @@ def test_decide__plays_some_games() -> None:
         (
             [48, 48],
             IllegalMove,
-            r"agent 'chooses': game 2: illegal action 48 \(discard:fan\): legal",
+            r"agent 'fixed': game 2: illegal action 48 \(discard:fan\): legal",
         ),
-        ([0], ValueError, r"agent 'chooses': moves: expected integers of shape \(2,\)"),
-        ([0.0, 0.0], ValueError, r"agent 'chooses': moves: expected integers of .* got float64"),
+        ([0], ValueError, r"agent 'fixed': moves: expected integers of shape \(2,\)"),
+        ([0.0, 0.0], ValueError, r"agent 'fixed': moves: expected integers of .* got float64"),
     ],
 )
 def test_decide__names_an_agent_with_illegal_actions(
@@ -1085,5 +1084,5 @@ def test_decide__names_an_agent_with_illegal_actions(
     batch = in_the_middle(3, decisions=0)
     before = contents(batch)
     with pytest.raises(error, match=message):
-        batch.decide(Chooses(actions), np.array([2, 1]))
+        batch.decide(FixedActions(actions), np.array([2, 1]))
     assert contents(batch) == before
