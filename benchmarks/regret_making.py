@@ -41,12 +41,12 @@ SOURCES = ("champion", "heuristic")
 """Agents that play the games of the positions."""
 
 JUDGES = ("mcts:sims=4000", "champion:sims=400")
-"""Searches whose preferred actions get all blocks."""
+"""Searches; their preferred actions get all blocks."""
 
 REFERENCES = (
     *("greedy", "heuristic", "expectimax:depth=2", "mcts:sims=100", "mcts:sims=400", "champion"),
 )  # fmt: skip
-"""Agents whose actions get all blocks too."""
+"""More agents; their actions get all blocks too."""
 
 POLICIES = ("champion", "heuristic")
 """Agents that play the rollouts."""

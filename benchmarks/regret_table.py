@@ -290,7 +290,7 @@ def policies_table(policies: Sequence[str], found: Sequence[JsonDict]) -> Table:
         (one["agent"], *(with_interval(one[f"by_{policy}"]) for policy in policies))
         for one in in_order(found)
     ]
-    return Table("by whose rollouts", ("agent", *policies), rows)
+    return Table("by policy of the rollouts", ("agent", *policies), rows)
 
 
 def write_plot(title: str, found: Sequence[JsonDict], folder: Path) -> list[Path]:

@@ -4,8 +4,8 @@
     python tests/fuzz.py --only KIND --case K      run one case again, with its traceback
 
 Each kind of `KINDS` gets N cases, half of them with bounds checks in the kernels
-(NUMBA_BOUNDSCHECK=1). A refusal is a declared error whose message is one line of at most 500
-characters and names the file. Everything else is a defect: another error (stacks), the end of a
+(NUMBA_BOUNDSCHECK=1). A refusal is a declared error: its message is one line of at most 500
+characters that names the file. Everything else is a defect: another error (stacks), the end of a
 process (crashes), a case of more than a minute (hangs), or more than 1 GiB of memory.
 """
 

@@ -204,9 +204,9 @@ def _canonical(given: Any) -> str:
 
 
 def _start_record(board: Board, given: Any) -> None:
-    plain = Game(board, seed=1).record().__dict__ | {"start": given, "events": (), "seed": None}
+    fields = Game(board, seed=1).record().__dict__ | {"start": given, "events": (), "seed": None}
     try:
-        replay(Record(**plain), board)
+        replay(Record(**fields), board)
     except RecordError as error:
         if str(error).startswith("start: "):
             raise PositionError(str(error)) from None

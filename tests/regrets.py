@@ -75,6 +75,6 @@ def drawn_sums(
     odds = (1 + truth[:, None, None]) / 2
     sums = (2 * rng.binomial(BLOCK, odds, regret_set.sums.shape) - BLOCK).astype(np.int8)
     if few:
-        late = np.arange(len(truth)) - regret_set.starts[regret_set.action_positions] >= 2
-        sums[late, :, few:] = NOT_ROLLED
+        others = np.arange(len(truth)) - regret_set.starts[regret_set.action_positions] >= 2
+        sums[others, :, few:] = NOT_ROLLED
     return sums

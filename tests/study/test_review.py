@@ -90,8 +90,8 @@ def test_loss__is_that_of_solved_positions() -> None:
 def decided_late() -> Iterator[Game]:
     """Last picks of even games, with actions of different values."""
     for played, _ in played_match("greedy", "greedy", 150):
-        late = played.states["end_triggered"] & (np.bitwise_count(played.legal) > 1)
-        for row in np.flatnonzero(late)[::-1].tolist():
+        choices = played.states["end_triggered"] & (np.bitwise_count(played.legal) > 1)
+        for row in np.flatnonzero(choices)[::-1].tolist():
             game = Game.from_dict(played.position(row), chance="explicit")
             if len(game.to_dict()["dice_left"]) > 1 or not is_small(game):
                 break
