@@ -53,7 +53,7 @@ def drawings(board: Board, seen: list[Position]) -> list[str]:
 
 
 def drawn(board: Board, one: Position, like: Position | None = None, *, color: bool = False) -> str:
-    """Draw a position; if no game can reach it, with the points of one `like` it."""
+    """Draw a position; an impossible one with the points of a similar one, `like`."""
     scene = Game.from_dict(like or one, board=board, seed=0, chance="explicit").scene()
     return draw(replace(scene, position=one), color=color)
 

@@ -93,13 +93,13 @@ def opened(browser: Browser, served: Served) -> Iterator[Browser]:
     browser.get("about:blank")
 
 
-def wait_for(browser: Browser, what: str) -> Any:
-    return until(browser, lambda b: b.find_elements(By.CSS_SELECTOR, what))[0]
+def wait_for(browser: Browser, selector: str) -> Any:
+    return until(browser, lambda b: b.find_elements(By.CSS_SELECTOR, selector))[0]
 
 
 def text(browser: Browser, name: str) -> str:
-    said: str = browser.find_element(By.CLASS_NAME, name).text
-    return said
+    found: str = browser.find_element(By.CLASS_NAME, name).text
+    return found
 
 
 def click(browser: Browser, name: str) -> None:
@@ -180,10 +180,10 @@ def test_keys__undo_and_get_advice(opened: Browser, served: Served) -> None:
 
 def test_tabs__show_the_same_game(opened: Browser, served: Served) -> None:
     play_first(opened, served)
-    said = text(opened, "log")
+    log = text(opened, "log")
     opened.refresh()
     wait_for(opened, ".choices button")
-    assert text(opened, "log") == said
+    assert text(opened, "log") == log
     first = opened.current_window_handle
     opened.switch_to.new_window("tab")
     opened.get(served.page)
@@ -328,9 +328,9 @@ def test_text__has_enough_contrast(opened: Browser, served: Served, tone: str) -
 def test_controls__have_accessible_names(opened: Browser) -> None:
     """Screen readers find a name for each control and section."""
     names = opened.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    asked = ("button", "textbox", "combobox", "checkbox", "spinbutton", "region", "img")
+    roles = ("button", "textbox", "combobox", "checkbox", "spinbutton", "region", "img")
     for node in names:
-        if node.get("role", {}).get("value") in asked and not node.get("ignored"):
+        if node.get("role", {}).get("value") in roles and not node.get("ignored"):
             assert node["name"]["value"].strip(), node
     live = opened.find_elements(By.CSS_SELECTOR, "[aria-live=polite], [role=alert]")
     assert len(live) >= 4

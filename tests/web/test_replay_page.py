@@ -188,7 +188,7 @@ class TempleAgent:
     spec = "temple"
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
-        raise AssertionError("asked to act")
+        raise AssertionError("unexpected call")
 
     def judge(self, boards: Any, states: Any, legal: Any, keys: Any) -> tuple[Any, Any]:
         actions = np.arange(len(IDS), dtype=np.uint64)

@@ -111,11 +111,11 @@ def choose(browser: Browser, select: str, index: int) -> None:
     put(browser, select, "selectedIndex", index, "change")
 
 
-def put(browser: Browser, name: str, what: str, value: int, event: str) -> None:
+def put(browser: Browser, name: str, property_name: str, value: int, event: str) -> None:
     browser.execute_script(
-        "const [name, what, value, event] = arguments, s = document.getElementById(name);"
-        "s[what] = value; s.dispatchEvent(new Event(event, {bubbles: true}));",
-        *(name, what, value, event),
+        "const [name, property, value, event] = arguments, s = document.getElementById(name);"
+        "s[property] = value; s.dispatchEvent(new Event(event, {bubbles: true}));",
+        *(name, property_name, value, event),
     )
 
 

@@ -157,8 +157,8 @@ def test_command__serves_until_ctrl_c(tmp_path: Path) -> None:
 
     def ask(path: str, body: dict[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(address + path, data, {"X-Token": token})
-        with urllib.request.urlopen(asked, timeout=20) as answer:
+        request = urllib.request.Request(address + path, data, {"X-Token": token})
+        with urllib.request.urlopen(request, timeout=20) as answer:
             return json.loads(answer.read())
 
     try:

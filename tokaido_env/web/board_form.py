@@ -113,7 +113,7 @@ def _without_outdated_provenance(first: Board, data: Any) -> Any:
 
 
 def _groups(board: Board) -> list[Group]:
-    name = {"key": "name", "label": "name", "kind": "word", "max": MAX_NAME_CHARS}
+    name = {"key": "name", "label": "name", "kind": "text", "max": MAX_NAME_CHARS}
     routes = {"key": "routes.pairs", "label": "routes", "kind": "routes", "towns": list(TOWNS)}
     stations = [*COASTAL_TOWNS, *STATIONS[1:]]
     ring = choice("ring.stations", "station", stations, kind="list", most=RING_SIZES[1])

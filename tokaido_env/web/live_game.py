@@ -315,7 +315,8 @@ class LiveGame:
                     self._changed.wait(self._pace)
                 if not self._has_task():
                     continue
-                version, agent, (accept, compute) = self.version, self._task_agent(), self._work()
+                version, agent, task = self.version, self._task_agent(), self._task()
+                compute = self._function_of(task)
             try:
                 result, error = compute(), ""
             except Exception as raised:  # by an agent: the page shows it
@@ -327,7 +328,7 @@ class LiveGame:
                     if error:
                         self._agents_running, self._requested = False, ""
                     else:
-                        accept(result)
+                        self._accept(task, result)
                     self._publish()
 
     def _agent_decides(self) -> bool:
@@ -345,27 +346,28 @@ class LiveGame:
         player = self.session.game.player
         return self._advisor if self._task() or player is None else self.session.names[player]
 
-    def _work(self) -> tuple[Callable[[Any], None], Callable[[], Any]]:
-        """Return two functions: one accepts the result of the next task, one computes it."""
-        task = self._task()
+    def _function_of(self, task: Task) -> Callable[[], Any]:
+        """Return a function that computes the result of a task without reading the session."""
         if task == "advise":
-            return self._set_advice, self.session.advice_task(self._agent(self._advisor))
+            return self.session.advice_task(self._agent(self._advisor))
         if task == "review":
             played = replay(self.session.record(), self.session.game.board)
             judge, chance_judge = self._agent(self._advisor), self._agent(_CHANCE_JUDGE)
-            return self._set_review, lambda: review(played, judge, chance_judge)
-        return self.session.apply, self.session.agent_task()
+            return lambda: review(played, judge, chance_judge)
+        return self.session.agent_task()
+
+    def _accept(self, task: Task, result: Any) -> None:
+        if task == "advise":
+            self._advice, self._requested = result, ""
+        elif task == "review":
+            self._review, self._requested = result, ""
+        else:
+            self.session.apply(result)
 
     def _agent(self, spec: str) -> Agent:
         if spec not in self._agents:
             self._agents[spec] = as_agent(spec)
         return self._agents[spec]
-
-    def _set_advice(self, advice: Advice) -> None:
-        self._advice, self._requested = advice, ""
-
-    def _set_review(self, found: Review) -> None:
-        self._review, self._requested = found, ""
 
     # The snapshot
 

@@ -48,7 +48,7 @@ const kinds = {
     input.addEventListener("input", () => changed(read()));
     return input;
   },
-  word(field, value, changed) {
+  text(field, value, changed) {
     const input = element("input", "", { maxlength: field.max, "aria-label": field.label });
     input.value = value;
     input.addEventListener("input", () => changed(input.value));
