@@ -7,8 +7,8 @@
 
 Each row runs a short command in a temporary folder once without kills. Then it runs the command
 again and again, kills it with all its processes (SIGKILL) and resumes it, until the number of kills
-is reached. The files must then equal those of the first run, with no others; only TensorBoard's
-logs, which contain times, are not compared.
+is reached. The files must then equal those of the first run, with no others. TensorBoard's logs
+contain times, so that the comparison leaves them out.
 
 A kill comes at a random moment, after a random number of changes of the folder, or when the folder
 has an unfinished file. The moment is within the start-up and an eighth of the remaining time, so

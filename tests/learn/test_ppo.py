@@ -1,4 +1,4 @@
-"""`ppo`: what it learns from, self-play values and calibration at the end."""
+"""`ppo`: returns, self-play values and calibration at the end."""
 
 import shutil
 from collections.abc import Callable

@@ -61,13 +61,13 @@ def walk(env: TokaidoVecEnv, steps: int) -> Iterator[Any]:
 def test_learner_env__observes_the_networks_inputs(settings: PpoSettings) -> None:
     env, pool = LearnerEnv(settings, ["random", "greedy"]), settings.pool
     env.reset()
-    plain = TokaidoVecEnv(env.num_envs, ["random", "greedy"], settings.seed, pool)
-    plain.reset()
+    game_env = TokaidoVecEnv(env.num_envs, ["random", "greedy"], settings.seed, pool)
+    game_env.reset()
     ended, boards = 0, set[int]()
-    for step, plain_step in zip(walk(env, 200), walk(plain, 200), strict=True):
+    for step, game_step in zip(walk(env, 200), walk(game_env, 200), strict=True):
         (observation, rewards, dones, infos), (seen, other_rewards, other_dones, _) = (
             step,
-            plain_step,
+            game_step,
         )
         batch, masks = env.games.batch, env.action_masks()
         board = observation[:, BOARD].astype(int)

@@ -41,11 +41,11 @@ def test_targets__weigh_late_rounds_more_with_mean_1() -> None:
     weights = targets_of(
         rollout, replace(TINY, late_round_weight=3.0, late_round_from=10)
     ).weights.numpy()
-    late = np.concatenate(
+    round_of_node = np.concatenate(
         [rollout.decisions.round, rollout.decisions.round[rollout.chances.decision]]
     )
     assert weights.mean() == pytest.approx(1.0)
-    assert weights[late >= 10] == pytest.approx(3 * weights[late < 10].max())
+    assert weights[round_of_node >= 10] == pytest.approx(3 * weights[round_of_node < 10].max())
 
 
 def test_minibatches__have_each_row_once() -> None:

@@ -66,6 +66,7 @@ class CommandParser(argparse.ArgumentParser):
         description: a module's or function's docstring; the calls of `tokaido COMMAND` in it become
             calls as this process was started.
         parents: parsers with more options of the command.
+        add_help: whether to add the option --help; a parent has none.
     """
 
     def __init__(
@@ -73,6 +74,8 @@ class CommandParser(argparse.ArgumentParser):
         command: str,
         description: str | None,
         parents: Sequence[argparse.ArgumentParser] = (),
+        *,
+        add_help: bool = True,
     ) -> None:
         self._command = command.partition(" ")[0]
         super().__init__(
@@ -83,6 +86,7 @@ class CommandParser(argparse.ArgumentParser):
             formatter_class=_HelpFormatter,
             parents=parents,
             allow_abbrev=False,
+            add_help=add_help,
         )
 
     def add_record_file(self) -> None:

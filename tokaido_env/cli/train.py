@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _methods() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = CommandParser("train", None, add_help=False)
     parser.add_argument(
         "--method",
         choices=METHODS,

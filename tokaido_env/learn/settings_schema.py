@@ -18,7 +18,7 @@ MAX_TEXT = 4000  # characters of a setting
 
 
 class RunError(ValueError):
-    """A run folder or a setting is invalid; the message names it and what was expected."""
+    """A run folder or a setting is invalid; the message names it and the expected value."""
 
 
 def setting(default: Any, allowed: Parameter, help_text: str) -> Any:

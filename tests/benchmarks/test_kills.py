@@ -11,7 +11,7 @@ import pytest
 
 from tokaido_env.cli.evaluate import main
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import kills  # noqa: E402
