@@ -270,11 +270,7 @@ def test_records__contain_forfeits_and_load_them(forfeited: Path) -> None:
     [
         ({"forfeit": {"seat": 0}}, "player_0 cannot forfeit after the last event: it was player_1"),
         ({"forfeit": {"seat": 2}}, "forfeit.seat: expected an integer <= 1, got 2"),
-        ({"forfeit": {"seat": True}}, "forfeit.seat: expected an integer, got True"),
         ({"forfeit": {"reason": "luck"}}, r"forfeit.reason: expected .*crash\|illegal\|exit\|time"),
-        ({"forfeit": {"reason": []}}, "forfeit.reason: expected a text, got"),
-        ({"forfeit": {"detail": "x" * 301}}, "forfeit.detail: expected a text of length <= 300"),
-        ({"forfeit": {"more": 1}}, "forfeit: expected no key more, got"),
         ({"winner": 1}, "winner: expected 0 after the last event"),
         ({"end": "triggers"}, "end: expected 'forfeit' after the last event"),
     ],
