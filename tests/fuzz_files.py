@@ -27,7 +27,7 @@ from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placement import rate_on_ladder
 from tokaido_env.arena.rating_models import RatingError
-from tokaido_env.arena.ratings import rate_adjacent
+from tokaido_env.arena.ratings import rate_differences
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.suite import Submission, SubmissionError, Suite, file_sha256
 from tokaido_env.arena.tournament import play_remaining
@@ -249,7 +249,7 @@ class Ladders(Cases):
         for one in ladder.agents:
             assert cost_of(one.agent) >= 0
         with allow_refusal(LadderError, RatingError):
-            rate_adjacent(ladder.matches, seed=ladder.seed, resamples=10)
+            rate_differences(ladder.matches, seed=ladder.seed, resamples=10)
             rated = rate_on_ladder(
                 *("heuristic", ladder), play=_fake_match, opponents=rng.randint(1, 3), resamples=10
             )

@@ -26,7 +26,6 @@ from tokaido_env.arena.ratings import (
     anchor_of,
     expected_score,
     goodness_of_fit,
-    rate_adjacent,
     rate_against,
     rate_differences,
     rate_matches,
@@ -402,21 +401,19 @@ def test_rate_matches__returns_the_best_first_with_their_games() -> None:
     assert [(r.agent, r.games) for r in ratings] == [("y", 8), ("x", 18), ("random", 10)]
 
 
-def test_rate_adjacent__is_free_of_the_uncertainty_of_the_anchor() -> None:
+def test_rate_differences__are_free_of_the_uncertainty_of_the_anchor() -> None:
     rng = np.random.default_rng(3)
     few = counts_of("low", "random", independent(rng, 20, 0.75))
     many = counts_of("high", "low", independent(rng, 4000, 0.6))
     ratings = {rating.agent: rating for rating in rate_matches([few, many])}
-    high, low = rate_adjacent([few, many])
-    assert [high.agent, low.agent] == ["high", "low"]
-    assert high.elo == pytest.approx(ratings["high"].elo - ratings["low"].elo)
-    assert low.elo == pytest.approx(ratings["low"].elo)
+    high = rate_differences([few, many]).adjacent()["high"]
+    assert high.value == pytest.approx(ratings["high"].elo - ratings["low"].elo)
     alone = next(r for r in rate_matches([many], anchor="low") if r.agent == "high")
     assert high.ci95 == pytest.approx(alone.ci95, abs=3)
-    assert width_of(high) < width_of(ratings["high"]) / 5
+    assert high.ci95[1] - high.ci95[0] < width_of(ratings["high"]) / 5
 
 
-def test_rate_differences__agrees_with_ratings_and_adjacent_differences() -> None:
+def test_rate_differences__agree_with_ratings() -> None:
     matches = round_robin(np.random.default_rng(3), STRENGTHS, 100)
     found = rate_differences(matches)
     ratings = rate_matches(matches)
@@ -425,9 +422,6 @@ def test_rate_differences__agrees_with_ratings_and_adjacent_differences() -> Non
     assert found.elo == pytest.approx(np.subtract.outer(elo, elo))
     assert found.low == pytest.approx(-found.high.T)
     assert found.above + found.above.T == pytest.approx(np.ones((4, 4)))
-    for i, step in enumerate(rate_adjacent(matches)):
-        difference = (found.elo[i, i + 1], found.low[i, i + 1], found.high[i, i + 1])
-        assert difference == pytest.approx((step.elo, *step.ci95))
     last = found.agents.index("random")
     for i, rating in enumerate(ratings):  # differences to the anchor are ratings
         assert (found.low[i, last], found.high[i, last]) == pytest.approx(rating.ci95)

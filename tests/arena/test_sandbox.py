@@ -114,7 +114,9 @@ def test_failure__of_a_batched_agent_forfeits_only_the_games_in_which_it_fails()
 
 
 def test_failure__of_both_agents_forfeits_the_game_of_the_first() -> None:
-    agents = [SandboxedAgent(f"python:custom_agents:{name}", LIMITS) for name in ("Dies", "DiesAtOnce")]
+    agents = [
+        SandboxedAgent(f"python:custom_agents:{name}", LIMITS) for name in ("Dies", "DiesAtOnce")
+    ]
     match_state = MatchState("A", "B", 6, 0, BOARD)
     play_remaining(match_state, *agents)
     assert sorted(match_state.forfeits) == list(range(6))
@@ -126,9 +128,15 @@ def test_failure__of_both_agents_forfeits_the_game_of_the_first() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("python:custom_agents:Nobody", "agent 'python:custom_agents:Nobody': no class 'Nobody' in"),
+        (
+            "python:custom_agents:Nobody",
+            "agent 'python:custom_agents:Nobody': no class 'Nobody' in",
+        ),
         ("python:nowhere:Nobody", "agent 'python:nowhere:Nobody': no module 'nowhere'"),
-        ("python:custom_agents:Unmade", "'python:custom_agents:Unmade': Unmade cannot be made: MemoryErr"),
+        (
+            "python:custom_agents:Unmade",
+            "'python:custom_agents:Unmade': Unmade cannot be made: MemoryErr",
+        ),
     ],
 )
 def test_make_sandboxed__refuses_an_agent_that_cannot_be_made(spec: str, message: str) -> None:
@@ -271,6 +279,7 @@ def test_records__contain_forfeits_and_load_them(forfeited: Path) -> None:
         ({"forfeit": {"seat": 0}}, "player_0 cannot forfeit after the last event: it was player_1"),
         ({"forfeit": {"seat": 2}}, "forfeit.seat: expected an integer <= 1, got 2"),
         ({"forfeit": {"reason": "luck"}}, r"forfeit.reason: expected .*crash\|illegal\|exit\|time"),
+        ({"forfeit": {"detail": "x" * 301}}, "forfeit.detail: expected a text of length <= 300"),
         ({"winner": 1}, "winner: expected 0 after the last event"),
         ({"end": "triggers"}, "end: expected 'forfeit' after the last event"),
     ],

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from msgspec import Meta
 from msgspec.structs import replace
 
-from tokaido_env.arena.intervals import chi2_sf, percentile_interval
+from tokaido_env.arena.intervals import Estimate, chi2_sf, percentile_interval
 from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.paired_games import PairedMatch, Pairs
 from tokaido_env.arena.rating_models import (
@@ -110,6 +110,13 @@ class RatingDifferences(NamedTuple):
         some = (matrix[np.ix_(chosen, chosen)] for matrix in self[1:])
         return RatingDifferences(tuple(self.agents[i] for i in chosen), *some)
 
+    def adjacent(self) -> dict[str, Estimate]:
+        """Return the difference of each agent but the last to the next one below."""
+        return {
+            agent: Estimate(float(self.elo[i, i + 1]), (self.low[i, i + 1], self.high[i, i + 1]))
+            for i, agent in enumerate(self.agents[:-1])
+        }
+
     def to_dict(self) -> list[dict[str, Any]]:
         """Return every two agents once, the better first, as plain JSON types."""
         return [
@@ -159,25 +166,6 @@ def rate_matches(
     return [_rating(agent, elo[:, i], games[i]) for i, agent in enumerate(agents)]
 
 
-def rate_adjacent(
-    matches: Sequence[PairedMatch],
-    *,
-    model: str = DEFAULT_MODEL,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-) -> list[Rating]:
-    """Return the difference of each agent to the next one below, best first, without the last.
-
-    The intervals do not contain the uncertainty of the anchor, which all ratings share: they show
-    whether neighbours differ. Arguments and errors as for `rate_matches`.
-    """
-    agents, games, elo = _bootstrap(matches, model, None, seed, resamples)
-    return [
-        _rating(agents[i], elo[:, i] - elo[:, below], games[i])
-        for i, below in pairwise(range(len(agents)))
-    ]
-
-
 def rate_differences(
     matches: Sequence[PairedMatch],
     *,
@@ -185,9 +173,10 @@ def rate_differences(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> RatingDifferences:
-    """Return the differences between the ratings of every two agents, independent of an anchor.
+    """Return the differences between the ratings of every two agents.
 
-    Arguments and errors as for `rate_matches`.
+    The intervals do not contain the uncertainty of the anchor, which all ratings share. Arguments
+    and errors as for `rate_matches`.
     """
     agents, _, elo = _bootstrap(matches, model, None, seed, resamples)
     differences = elo[:, :, None] - elo[:, None, :]

@@ -25,7 +25,6 @@ from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.ratings import (
     ANCHORS,
     goodness_of_fit,
-    rate_adjacent,
     rate_differences,
     rate_matches,
 )
@@ -57,13 +56,12 @@ def print_ladder(ladder: Ladder, json_file: Path | None, markdown_file: Path | N
     rated = [r for r in ladder.agents if baselines is None or not is_epsilon_baseline(r.agent)]
     fitted = goodness_of_fit(ladder.matches, model=model)
     differences = rate_differences(ladder.matches, model=model, seed=seed)
-    differences = differences.among([rating.agent for rating in rated])
+    listed_differences = differences.among([rating.agent for rating in rated])
     title = f"Ladder {ladder.hash}, board {ladder.board}, {tables.scale_of(model, ladder.anchor)}"
-    steps = rate_adjacent(ladder.matches, model=model, seed=seed)
     printed = [
-        (tables.steps_table(title, rated, steps), f"All matches: {tables.fit_line(fitted)}"),
+        (tables.steps_table(title, rated, differences), f"All matches: {tables.fit_line(fitted)}"),
         *([] if baselines is None else [baselines.printed]),
-        *((table, "") for table in tables.differences_tables(differences)),
+        *((table, "") for table in tables.differences_tables(listed_differences)),
     ]
     for table, line in printed:
         tables.print_table(table)
@@ -71,7 +69,7 @@ def print_ladder(ladder: Ladder, json_file: Path | None, markdown_file: Path | N
             print(line)
     data = {"version": VERSION, "ladder": ladder.hash, "board": ladder.board, "link": model}
     data |= {"anchor": ladder.anchor, "fit": fitted.to_dict()}
-    data |= {"differences": differences.to_dict()}
+    data |= {"differences": listed_differences.to_dict()}
     data |= {"rungs": None if baselines is None else baselines.data}
     write_json(json_file, data)
     if markdown_file is not None:
@@ -103,7 +101,8 @@ def _rate_baselines(ladder: Ladder) -> _Baselines | None:
     ratings = rate_matches(matches, anchor=anchor, model=model, seed=seed)
     fitted = goodness_of_fit(matches, model=model)
     title = f"Epsilon baselines, a separate scale: {tables.scale_of(model, anchor)}"
-    table = tables.steps_table(title, ratings, rate_adjacent(matches, model=model, seed=seed))
+    differences = rate_differences(matches, model=model, seed=seed)
+    table = tables.steps_table(title, ratings, differences)
     agents = [rating.to_dict() for rating in ratings]
     return _Baselines(
         (table, f"Matches between baselines: {tables.fit_line(fitted)}"),

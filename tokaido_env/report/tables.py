@@ -93,7 +93,9 @@ def standings_table(rows: Sequence[Standing], title: str) -> Table:
     for row in rows:
         line = [str(row.rank), row.agent, f"{row.games:,}", f"{row.score:.1%}"]
         if rated:
-            line += ("–", "–") if row.rating is None else _elo_cells(row.rating)
+            line += (
+                ("–", "–") if row.rating is None else _elo_cells(row.rating.elo, row.rating.ci95)
+            )
         line += [f"{row.points:.1f}", *(f"{score:.1%}" for score in row.seats)]
         line += [f"{row.forfeits:,}"] if forfeits else []
         cells.append(tuple(line))
@@ -132,7 +134,7 @@ def ratings_table(ratings: Sequence[Rating], scale: str = "") -> Table:
         ratings: of the agents.
         scale: as from `scale_of`.
     """
-    rows = [(rating.agent, *_elo_cells(rating), str(rating.games)) for rating in ratings]
+    rows = [(r.agent, *_elo_cells(r.elo, r.ci95), str(r.games)) for r in ratings]
     title = f"Ratings: {scale}" if scale else "Ratings"
     return Table(title, ("agent", "Elo", "95 % interval", "games"), rows)
 
@@ -151,20 +153,21 @@ def fit_line(fit: GoodnessOfFit) -> str:
     return f"χ² {fit.chi2:.1f} on {fit.df} degrees of freedom ({each}), p {chance}"
 
 
-def steps_table(title: str, ratings: Sequence[Rating], steps: Sequence[Rating]) -> Table:
+def steps_table(title: str, ratings: Sequence[Rating], differences: RatingDifferences) -> Table:
     """Return ratings with the difference of each agent to the next.
 
     Args:
         title: of the table.
         ratings: of the agents in the table, best first.
-        steps: as from `ratings.rate_steps`.
+        differences: of the agents, perhaps among others.
     """
-    above = {step.agent: step for step in steps}
+    above = differences.adjacent()
     headers = ("agent", "Elo", "95 % interval", "above the next", "95 % interval", "games")
     rows = []
     for rating in ratings:
         step = None if rating is ratings[-1] else above.get(rating.agent)
-        cells = [*_elo_cells(rating), *(("", "") if step is None else _elo_cells(step))]
+        step_cells = ("", "") if step is None else _elo_cells(step.value, step.ci95)
+        cells = [*_elo_cells(rating.elo, rating.ci95), *step_cells]
         rows.append((rating.agent, *cells, str(rating.games)))
     return Table(title, headers, rows)
 
@@ -276,9 +279,9 @@ def _percentages(low: float, high: float) -> str:
     return f"{low:.1%} – {high:.1%}"
 
 
-def _elo_cells(rating: Rating) -> tuple[str, str]:
-    low, high = rating.ci95
-    return whole(rating.elo), f"{whole(low)} – {whole(high)}"
+def _elo_cells(elo: float, ci95: tuple[float, float]) -> tuple[str, str]:
+    low, high = ci95
+    return whole(elo), f"{whole(low)} – {whole(high)}"
 
 
 def whole(value: float) -> str:
