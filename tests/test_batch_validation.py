@@ -154,7 +154,7 @@ class Lowest:
 WRONG_GAMES: list[tuple[Any, type[Exception], str]] = [
     *[
         (np.array([0, wrong]), IndexError, f"games: expected 0 to 3, got {wrong}$")
-        for wrong in (-1, N, 10**6, -(2**63), 2**63 - 1)
+        for wrong in (-1, N, 2**63 - 1)
     ],
     *[
         (wrong, ValueError, r"games: expected integers of shape \(k,\), got .* of sh")
@@ -197,13 +197,10 @@ def as_bytes(expected: Any) -> Any:
     ("seats", "message"),
     [
         ([0, 2], "seats: expected -1 to 1, got 2"),
-        ([127, 0], "seats: expected -1 to 1, got 127"),
         ([0, -2], "seats: expected -1 to 1, got -2"),
         ([2**40, 0], f"seats: expected -1 to 1, got {2**40}"),
         ([0], "seats: expected 2, one for each game, got 1"),
-        ([0, 1, 0], "seats: expected 2, one for each game, got 3"),
         ([0.0, 1.0], r"seats: expected integers of shape \(k,\), got float64 of shape \(2,\)"),
-        ([True, False], r"seats: expected integers of shape \(k,\), got bool of shape \(2,\)"),
         ([[0, 1]], r"seats: expected integers of shape \(k,\), got int.* of shape \(1, 2\)"),
         (np.array([2**64 - 1, 0], np.uint64), "seats: expected -1 to 1, got 9223372036854775807"),
     ],
@@ -224,19 +221,16 @@ def test_seats__takes_any_memory_layout(kind: Any) -> None:
     right = batch.observe(games, np.array([0, 1, 1, 0], kind))
     strided, kept = np.array([0, 9, 1, 9, 1, 9, 0, 9], kind)[::2], np.array([0, 1, 1, 0], kind)
     kept.flags.writeable = False
-    compiled = (
-        len(batch_kernels.observe.signatures) if hasattr(batch_kernels.observe, "signatures") else 0
-    )
+    compiled = len(getattr(batch_kernels.observe, "signatures", []))
     for same in (strided, kept, np.array([0, 1, 1, 0], np.dtype(kind).newbyteorder(">"))):
         assert np.array_equal(batch.observe(games, same), right)
-    if compiled:
-        assert len(batch_kernels.observe.signatures) == compiled
+    assert len(getattr(batch_kernels.observe, "signatures", [])) == compiled
     nobody, first = np.full(N, -1, kind), np.zeros(N, kind)
     assert np.array_equal(batch.observe(games, nobody), batch.observe(games, first))
 
 
 @pytest.mark.parametrize(
-    "make", [Batch, lambda n: SingleAgentBatch(n, "random")], ids=["Batch", "Versus"]
+    "make", [Batch, lambda n: SingleAgentBatch(n, "random")], ids=["Batch", "SingleAgentBatch"]
 )
 def test_n__refuses_wrong_numbers_of_games(make: Any) -> None:
     for wrong in (0, -1, 10**12, 2**24 + 1, True, 2.0, "3", None, [3], np.array(3)):
@@ -512,7 +506,7 @@ def test_restore__refuses_a_wrong_array(name: str) -> None:
         batch.restore(snapshot)
 
 
-SLOTS = {
+WRONG_EPISODE_INFO = {
     **{"base_seed": (-2, 2**53), "seed": (-1, 2**53), "episode": (-1,), "decisions": (-1,)},
     **{"player": (-2, 2, 127), "next_player": (-2, 2, 127)},
     **{"terminated": (-1, 2), "truncated": (-1, 2)},
@@ -520,10 +514,10 @@ SLOTS = {
 }
 
 
-@pytest.mark.parametrize("name", SLOTS)
-def test_restore__refuses_wrong_slot_values(name: str) -> None:
+@pytest.mark.parametrize("name", WRONG_EPISODE_INFO)
+def test_restore__refuses_wrong_episode_info(name: str) -> None:
     batch = running_batch()
-    for value in SLOTS[name]:
+    for value in WRONG_EPISODE_INFO[name]:
         for seat in range(batch.episode_info[name].ndim):  # of each player, or of both
             snapshot = batch.snapshot()
             snapshot["episode_info"][name].reshape(N, -1)[1, seat] = value
@@ -573,7 +567,6 @@ def test_restore__ignores_the_board_index_of_a_snapshot() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("seats", np.full(N, 127, np.int8), "snapshot: seats: expected 0 to 1, got 127"),
         ("seats", np.full(N, -1, np.int8), "snapshot: seats: expected 0 to 1, got -1"),
         ("seats", np.zeros(N), "snapshot: seats: expected .*, got float64"),
         ("player", np.full(N, 5, np.int8), "snapshot: player: expected -1 to 1, got 5"),
