@@ -86,7 +86,7 @@ def _roll_each(
     for w in range(first, last):
         workspace = Workspace(
             workspaces.copy[w],
-            workspaces.scratch[w, 0],
+            workspaces.scratch[w],
             workspaces.layers[w],
             workspaces.afterstates[w],
             workspaces.units[w],
@@ -148,7 +148,7 @@ def _chosen(network: Any, position: PositionRow, s: Row, mask: Mask, workspace: 
     if mask & (mask - np.uint64(1)) == np.uint64(0):
         return lowest_action(mask)
     if network is None:
-        return best_action(position.board, position.tables, s, mask, workspace.scratch)
+        return best_action(position.board, position.tables, s, mask, workspace.scratch[0])
     now = PositionRow(position.board, position.tables, s, mask, position.bias_row)
     forward(network, now, workspace, workspace.logits)
     best = lowest_action(mask)

@@ -163,8 +163,9 @@ def choose_by_network(
                 *(games.boards[k], eval_tables[k], games.states[i], games.masks[i], rows[k])
             )
             workspace = Workspace(
-                *(0, workspaces.scratch[w], workspaces.layers[w], workspaces.afterstates[w]),
-                *(workspaces.units[w], workspaces.values[w], workspaces.logits[w]),
+                *(0, workspaces.scratch[w : w + 1], workspaces.layers[w]),
+                *(workspaces.afterstates[w], workspaces.units[w]),
+                *(workspaces.values[w], workspaces.logits[w]),
             )
             values[i] = forward(network, position, workspace, logits[i])
             key = decision_key(games.states[i], games.episode_info[i])

@@ -97,7 +97,7 @@ class Workspace(NamedTuple):
     """Memory for a forward pass of one thread; for several threads with one more axis, first."""
 
     copy: Any  # int, the copy of the network that the thread reads
-    scratch: Any  # a row of SCRATCH
+    scratch: Any  # SCRATCH (1,): compiled functions cannot return a row
     layers: Floats  # the inputs, the layers of the trunk, the heads, the layer of a move
     afterstates: Floats  # (MAX_LEGAL or more, N_AFTERSTATE)
     units: npt.NDArray[np.int64]  # the indices of a layer's units that are not 0
@@ -215,6 +215,20 @@ def _make_workspaces(
 
 
 @kernel
+def workspace_at(workspaces: Workspace, thread: int) -> Workspace:
+    """Return the workspace of one thread; callers must not count references (`jit.kernel`)."""
+    return Workspace(
+        workspaces.copy[thread],
+        workspaces.scratch[thread],
+        workspaces.layers[thread],
+        workspaces.afterstates[thread],
+        workspaces.units[thread],
+        workspaces.values[thread],
+        workspaces.logits[thread],
+    )
+
+
+@kernel
 def forward(network: Any, position: PositionRow, workspace: Workspace, logits: Any) -> np.float32:
     """Write the logits of the legal actions; return the value for the player to decide.
 
@@ -272,7 +286,7 @@ def _encode(net: Any, position: PositionRow, workspace: Workspace, inputs: Any) 
         position.tables,
         position.state,
         position.legal,
-        workspace.scratch,
+        workspace.scratch[0],
         inputs,
         workspace.afterstates,
     )
@@ -433,18 +447,9 @@ def _evaluate_each(
     workspaces: Workspace,
     taken: Any,
 ) -> None:
-    """Evaluate n positions, each thread in its net workspace."""
+    """Evaluate n positions, each thread in its own workspace."""
     for w in prange(len(workspaces.units)):
-        workspace = Workspace(
-            workspaces.copy[w],
-            workspaces.scratch[w, 0],
-            workspaces.layers[w],
-            workspaces.afterstates[w],
-            workspaces.units[w],
-            workspaces.values[w],
-            workspaces.logits[w],
-        )
-        _evaluate_share(values, logits, network, positions, workspace, taken)
+        _evaluate_share(values, logits, network, positions, workspaces, w, taken)
 
 
 # With a pool of Python threads instead, 64 positions took 1.4 times as long, 1,024 1.05 times.
@@ -457,10 +462,12 @@ def _evaluate_share(
     logits: Any,
     network: Any,
     positions: PositionBatch,
-    workspace: Workspace,
+    workspaces: Workspace,
+    thread: int,
     taken: Any,
 ) -> None:
     """Evaluate chunks of positions until the threads have taken all."""
+    workspace = workspace_at(workspaces, thread)
     step = min(_CHUNK, 1 + len(values) // _CHUNK)
     first = fetch_add(taken, step)
     while first < len(values):

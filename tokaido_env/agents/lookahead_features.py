@@ -1,7 +1,7 @@
 """Look-ahead features: the reach of the pieces with each die, and the next steps of the tracks.
 
-The observation has the positions of the pieces; their meaning depends on the board. These features
-are what a player would look up on the board:
+The observation has the positions of the pieces; their meaning depends on the board. A player
+would look these features up on the board:
 
 - the stations ahead of the pilgrim;
 - the sales, draws and icons in reach of merchant and artist with each die;

@@ -16,7 +16,6 @@ contain nothing hidden from the other.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,6 @@ N_AFTERSTATE = N_TERMS + N_REACH
 MIN_AFTERSTATE_VALUE = np.float32(-0.5)
 """The least afterstate value; worse actions, by more than half a win, are alike."""
 
-_TERMS_AT = N_FEATURES
 _MIN_SCALE = 0.02  # so that the network can read terms of little weight in the evaluation too
 
 # A point of each term in log-odds: the network reads terms scaled by their weight.
@@ -75,9 +73,9 @@ MAX_INPUT = max(1.0, float(MAX_LOOKAHEAD), 2.0**16 * float(TERM_SCALES.max()))
 """The upper bound of all inputs: terms are 16-bit integers, and all but terms and look-ahead
 features lies in [-1, 1]."""
 
-_TERMS_HASH = hashlib.sha256(
-    repr((LAYOUT_HASH, TERMS, load_weights().tolist(), float(MIN_AFTERSTATE_VALUE))).encode()
-).hexdigest()[:16]
+_TERMS_HASH = layout_hash(
+    (LAYOUT_HASH, TERMS, load_weights().tolist(), float(MIN_AFTERSTATE_VALUE))
+)
 
 INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH))
 """A hash of the observation's layout, the terms and their weights, and `LOOKAHEAD`."""
@@ -105,8 +103,8 @@ def encode_position(
     terms = scratch["terms"]
     count_terms(board, tables, quiescent(board, s, scratch), terms)
     for k in range(N_TERMS):
-        inputs[_TERMS_AT + k] = np.float32(terms[seat, k]) * TERM_SCALES[k]
-        inputs[_TERMS_AT + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_SCALES[k]
+        inputs[N_FEATURES + k] = np.float32(terms[seat, k]) * TERM_SCALES[k]
+        inputs[N_FEATURES + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_SCALES[k]
     values = inputs[AFTERSTATE_VALUES:_LOOKAHEAD_AT]
     values[:] = 0.0
     best = np.float32(-2.0)

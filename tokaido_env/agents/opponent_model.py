@@ -23,6 +23,7 @@ from tokaido_env.agents.inference import (
     Workspace,
     cached_workspaces,
     forward,
+    workspace_at,
 )
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.search_tree import Tree, edge_mask
@@ -76,7 +77,7 @@ class OpponentRow(NamedTuple):
 
     network: Any  # Weights, or None
     bias_row: int
-    workspace: Workspace  # of one thread, the scratch an array
+    workspace: Workspace  # of one thread
     temperature: float
     bot: int
     epsilon: float
@@ -100,19 +101,10 @@ def opponent_at(opponents: Any, thread: int, i: int) -> Any:
     """Return the opponent of position `i` for one thread, None without an opponent model."""
     if opponents is None:
         return None
-    memory = opponents.workspaces
     return OpponentRow(
         opponents.network,
         opponents.bias_rows[i if len(opponents.bias_rows) > 1 else 0],
-        Workspace(
-            memory.copy[thread],
-            memory.scratch[thread],  # not a row: compiled functions cannot return one
-            memory.layers[thread],
-            memory.afterstates[thread],
-            memory.units[thread],
-            memory.values[thread],
-            memory.logits[thread],
-        ),
+        workspace_at(opponents.workspaces, thread),
         opponents.temperature,
         opponents.bot,
         opponents.epsilon,
@@ -143,11 +135,8 @@ def _write_reply(network: Any, opponent: Any, row: PositionRow, tree: Tree, node
     if row.legal & (row.legal - np.uint64(1)) == np.uint64(0):
         _write_even_odds(tree, node, row.legal, 0.0)
         return
-    own = opponent.workspace
-    logits = own.logits
-    scratch, layers, afterstates = own.scratch[0], own.layers, own.afterstates
-    workspace = Workspace(own.copy, scratch, layers, afterstates, own.units, own.values, logits)
-    forward(network, row, workspace, logits)
+    logits = opponent.workspace.logits
+    forward(network, row, opponent.workspace, logits)
     if opponent.temperature > 0:
         write_priors(tree, node, logits, opponent.temperature)
     else:

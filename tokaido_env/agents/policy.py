@@ -141,7 +141,7 @@ class Policy:
         return Network(one, _transposed(t[BOARD_TENSOR]) if self.uses_board_features else None)
 
     def evaluate(self, boards: BoardRows, states: States, legal: Legal) -> tuple[Floats, Floats]:
-        """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
+        """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) of the mover.
 
         Args:
             boards: `BOARD` (1,) for all positions, or (n,).

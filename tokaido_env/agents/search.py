@@ -36,6 +36,7 @@ from tokaido_env.agents.inference import (
     cached_workspaces,
     forward,
     value_at_chance,
+    workspace_at,
 )
 from tokaido_env.agents.network_inputs import active_seat
 from tokaido_env.agents.opponent_model import (
@@ -293,17 +294,8 @@ def _search_each(
             trees.states[w],
             trees.path[w],
         )
-        workspace = Workspace(
-            workspaces.copy[w],
-            workspaces.scratch[w, 0],
-            workspaces.layers[w],
-            workspaces.afterstates[w],
-            workspaces.units[w],
-            workspaces.values[w],
-            workspaces.logits[w],
-        )
         _search_until_done(
-            *(keys, positions, found, network, config, tree, workspace, opponents, w, taken),
+            *(keys, positions, found, network, config, tree, workspaces, opponents, w, taken),
         )
 
 
@@ -315,12 +307,13 @@ def _search_until_done(
     network: Any,
     config: SearchConfig,
     tree: Tree,
-    workspace: Workspace,
+    workspaces: Workspace,
     opponents: Any,
     thread: int,
     taken: Any,
 ) -> None:
     """Search one position after another until the threads have taken all."""
+    workspace = workspace_at(workspaces, thread)
     i = fetch_add(taken, 1)
     while i < len(keys):
         which = i if len(positions.boards) > 1 else 0
@@ -391,7 +384,7 @@ def _evaluate_leaf(
     """Return the value of a node for player_0; with a network, write the priors of its edges."""
     s = tree.states[at]
     if network is None:
-        return evaluate(position.board, position.tables, s, workspace.scratch)
+        return evaluate(position.board, position.tables, s, workspace.scratch[0])
     node = tree.nodes[at]
     if int(node["over"]):
         return final_result(position.board, s)
@@ -412,8 +405,9 @@ def _rollout(
 ) -> np.float32:
     """Return the evaluation for player_0 after `rollout` rounds of random play from a node."""
     board = position.board
-    s = workspace.scratch["states"][0]
-    workspace.scratch["states"][0] = tree.states[at]
+    scratch = workspace.scratch[0]
+    s = scratch["states"][0]
+    scratch["states"][0] = tree.states[at]
     luck = tree.luck
     init_luck(luck, bits)
     last = int64(s["round"]) + rollout
@@ -425,7 +419,7 @@ def _rollout(
         action = random_action(mask, hash_bits(bits, _ROLLOUT_ACTION, 0, number))
         mask = resolve_chance(board, s, luck, apply(board, s, action))
         number += 1
-    return evaluate(board, position.tables, s, workspace.scratch)
+    return evaluate(board, position.tables, s, scratch)
 
 
 @kernel
