@@ -1,10 +1,11 @@
-"""The evaluation's tables against walks on the board, and its weights file."""
+"""The evaluation's tables against the reference's board, and its weights file."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from reference import Board as NaiveBoard
 
 from tokaido_env.agents.eval_tables import (
     ANY_DIE,
@@ -17,59 +18,36 @@ from tokaido_env.agents.eval_tables import (
 )
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.constants import ARTIST, ICONS, MERCHANT, MOUNTAIN_TOWNS, TOWNS, WARES
-
-
-def distances(board: Board) -> dict[tuple[str, str], int]:
-    """Return the number of steps between any two towns, by walking the routes."""
-    found = {(town, town): 0 for town in TOWNS}
-    for steps in range(len(TOWNS)):
-        at = [pair for pair, distance in found.items() if distance == steps]
-        for (start, town), (a, b) in [(pair, route) for pair in at for route in board.routes]:
-            if town in (a, b):
-                found.setdefault((start, b if town == a else a), steps + 1)
-    return found
-
-
-def walks(board: Board, start: int, steps: int) -> list[list[int]]:
-    """Return all walks through areas that enter no area twice."""
-    paths = [[start]]
-    for _ in range(steps):
-        paths = [[*p, a] for p in paths for a in board.neighbours[p[-1]] if a not in p]
-    return paths
-
-
-def faces(board: Board, character: int) -> dict[int, int]:
-    return {value: board.faces[character].count(value) for value in range(1, 7)}
+from tokaido_env.core.constants import AREAS, ICONS, MOUNTAIN_TOWNS, TOWNS, WARES
 
 
 @pytest.mark.parametrize("name", [*built_in_boards()[:2], "family:0", "family:31"])
-def test_eval_tables__agree_with_walks_on_the_board(name: str) -> None:
+def test_eval_tables__agree_with_the_reference(name: str, tmp_path: Path) -> None:
     board = Board.load(name)
+    board.save(tmp_path / "board.toml")
+    naive = NaiveBoard(tmp_path / "board.toml")
     others = BoardPool.load("family:train/40").records[5:9]
     tables: Any = eval_tables_of(np.concatenate([others, board.record]))[-1]
-    far, dice = distances(board), faces(board, MERCHANT)
     for place, town in enumerate(TOWNS):
         drawn = dict.fromkeys(range(6), 0)
         for die in range(1, 7):
-            reached = [m for m in MOUNTAIN_TOWNS if far[town, m] == die]
-            numbers = [board.mountain_numbers[MOUNTAIN_TOWNS.index(m)] for m in reached]
-            most = max(numbers, default=0)
+            ends = {path[-1] for path in naive.paths(town, die)}
+            most = max((naive.mountains[m] for m in MOUNTAIN_TOWNS if m in ends), default=0)
             assert tables["most_drawn"][die, place] == most
-            drawn = {room: drawn[room] + dice[die] * min(room, most) for room in drawn}
+            count = naive.faces["merchant"].count(die)
+            drawn = {room: drawn[room] + count * min(room, most) for room in drawn}
         assert tables["draw_faces"][:, place].tolist() == list(drawn.values())
-    dice = faces(board, ARTIST)
-    for area in range(8):
+    for place, area in enumerate(AREAS):
         sums = np.zeros((2, len(ICONS)), int)
         for die in range(1, 7):
-            paths = walks(board, area, die)
-            for side, places in enumerate(([p[-1:] for p in paths], paths)):
-                icons = {board.area_icons[a] for path in places for a in path}
+            paths = naive.paths(area, die)
+            for side, touched in enumerate(([p[-1:] for p in paths], paths)):
+                icons = {naive.icons[a] for path in touched for a in path}
                 in_reach = np.array([icon in icons for icon in ICONS])
-                assert (tables["gift_faces"][side, die, area] == 6 * in_reach).all()
-                sums[side] += dice[die] * in_reach
-        assert (tables["gift_faces"][:, ANY_DIE, area] == sums).all()
-    best = [max(price for own, price in board.boutiques if own == ware) for ware in WARES]
+                assert (tables["gift_faces"][side, die, place] == 6 * in_reach).all()
+                sums[side] += naive.faces["artist"].count(die) * in_reach
+        assert (tables["gift_faces"][:, ANY_DIE, place] == sums).all()
+    best = [max(price for own, price in naive.tokens if own == ware) for ware in WARES]
     assert tables["best_price"].tolist() == best
 
 

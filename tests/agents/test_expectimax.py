@@ -12,7 +12,6 @@ from networks import decisions
 from positions import game_at, play, random_position
 
 from tokaido_env import Game, Phase
-from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.expectimax import _SAMPLED, ExpectimaxAgent
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.constants import ICONS, WARES
@@ -249,16 +248,6 @@ def test_search__does_not_depend_on_its_parts() -> None:
     together = agent.act(boards, states, legal, keys)
     agent.games_at_once = 5
     assert (agent.act(boards, states, legal, keys) == together).all()
-
-
-def test_make__takes_depths_1_to_4() -> None:
-    for depth in (1, 2, 3, 4):
-        agent = make(f"expectimax:depth={depth}")
-        assert isinstance(agent, ExpectimaxAgent)
-        assert (agent.spec, agent.depth) == (f"expectimax:depth={depth}", depth)
-    for wrong in ("0", "5", "deep"):
-        with pytest.raises(AgentError, match="depth: expected an integer from 1 to 4"):
-            make(f"expectimax:depth={wrong}")
 
 
 def test_depths_3_and_4__equal_depth_2_at_the_last_two_picks() -> None:

@@ -6,18 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from evaluated import BOARD, swapped, terms_of, value_of
-from positions import random_move
+from evaluated import swapped, terms_of, value_of
+from naive_reach import KINDS, NaiveReach
+from positions import SHIKOKU, random_move
+from reference import Board as NaiveBoard
 
 from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.agents.eval_tables import TERMS, load_weights
 from tokaido_env.agents.heuristic import MAX_GAME_PHASE
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.core.constants import WARES
+from tokaido_env.core.constants import ICONS, WARES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 
 NAMES = [name for name, _ in TERMS]
+NAIVE_BOARD = NaiveBoard(SHIKOKU)
 
 
 def positions(games: int = 12) -> Iterator[Game]:
@@ -43,135 +46,65 @@ def test_count_terms__agrees_with_a_slow_count() -> None:
 
 
 def slow_terms(game: Game, seat: int) -> dict[str, int]:
-    """Return `TERMS` of a seat from `Game.to_dict` and the board file."""
+    """Return `TERMS` of a seat from `Game.to_dict` and the reference's board."""
     position = game.to_dict()
-    mine, theirs = (position["players"][who] for who in (seat, 1 - seat))
+    naive = NaiveReach(NAIVE_BOARD, position, seat)
+    mine, dice, left = naive.mine, position["dice"], position["dice_left"]
     terms = dict.fromkeys(NAMES, 0)
     terms |= {key: game.scores()[seat][key] for key in ("faith", "commerce", "culture")}
     terms |= {key: mine[key] for key in ("temple", "garden", "gold", "gifted", "coins")}
-    held = sum(mine["wares"].values())
-    best = {ware: max(price for w, price in BOARD.boutiques if w == ware) for ware in WARES}
+    held, easel = sum(mine["wares"].values()), mine["easel"]
+    best = {ware: max(price for w, price in NAIVE_BOARD.tokens if w == ware) for ware in WARES}
     terms["wares"] = sum(best[ware] * number for ware, number in mine["wares"].items())
-    terms["held"] = held
-    terms["easel"] = len(mine["easel"])
-    terms["hot_spring"] = int(position["hot_spring"] == seat)
+    terms |= {"held": held, "easel": len(easel), "hot_spring": position["hot_spring"] == seat}
     for wave in position["waves"].values():
         terms[wave["side"]] = int(wave["owner"] == seat)
-    dice = len(position["dice_left"])
     leads = position["lead"] == seat
-    picks = {3: 2 if leads else 1, 2: 1, 1: int(leads), 0: 0}[dice]
+    picks = {3: 2 if leads else 1, 2: 1, 1: int(leads), 0: 0}[len(left)]
     terms["picks"] = (2 if leads else 1) if position["phase"] == "ROLL" else picks
-    share = 0 if position["phase"] == "ROLL" or not dice else 6 * picks // dice
+    share = 0 if position["phase"] == "ROLL" or not left else 6 * picks // len(left)
     if position["phase"] == "DRAW" and picker(position) == seat:
         terms["drawing"] = min(position["pending"], 6 - held)
     if position["phase"] == "REVEAL" and picker(position) == seat:
         terms["revealing"] = position["pending"]
-    _count_pilgrim(position, mine, share, terms)
-    _count_merchant(position, mine, theirs, share, terms)
-    _count_artist(position, mine, share, terms)
+    if "pilgrim" in left:
+        kind = KINDS[naive.station(dice["pilgrim"])[0]]
+        terms["temple_now"] = share * mine["garden"] * (kind == "temple" and mine["temple"] < 9)
+        terms["garden_now"] = share * mine["temple"] * (kind == "garden" and mine["garden"] < 6)
+        terms["seashore_now"] = share * (kind == "seashore")
+        terms["spring_now"] = share * (kind == "hot spring")
+    room = max(5 - held, 0)
+    if "merchant" in left:
+        *_, sale, draw = naive.market(dice["merchant"])
+        terms |= {"sale_now": share * sale, "draw_now": share * min(draw, room)}
+    else:
+        faces = NAIVE_BOARD.faces["merchant"]
+        terms["draw_next"] = sum(min(naive.market(die)[-1], room) for die in faces)
+    return terms | artist_terms(naive, share)
+
+
+def artist_terms(naive: NaiveReach, share: int) -> dict[str, int]:
+    """Return the terms of the artist."""
+    mine, easel, terms = naive.mine, naive.mine["easel"], {}
+    culture, gifted = NAIVE_BOARD.culture, mine["gifted"]
+    points = culture[gifted + 1] - culture[gifted] if easel else 0
+    faces = NAIVE_BOARD.faces["artist"]
+    in_reach = [[naive.areas(die)[ICONS.index(icon)] for die in range(1, 7)] for icon in easel]
+    by_faces = [points * sum(reached[die - 1] for die in faces) for reached in in_reach]
+    if len(easel) > 1:
+        terms["second_next"] = by_faces[1]
+    if "artist" in naive.position["dice_left"]:
+        die = naive.position["dice"]["artist"]
+        terms["gift_now"] = share * points * in_reach[0][die - 1] if easel else 0
+        terms["paint_now"] = share * min(naive.areas(die)[-1], sum(mine["hidden"].values()))
+    elif easel:
+        terms["gift_next"] = by_faces[0]
     return terms
 
 
 def picker(position: dict[str, Any]) -> int:
     taken = 3 - len(position["dice_left"]) - (position["die"] is not None)
     return int(position["lead"]) ^ int(taken == 1)
-
-
-def _count_pilgrim(
-    position: dict[str, Any], mine: dict[str, Any], share: int, terms: dict[str, int]
-) -> None:
-    if "pilgrim" not in position["dice_left"]:
-        return
-    ring = BOARD.stations
-    station = ring[(mine["pilgrim"] + position["dice"]["pilgrim"]) % len(ring)]
-    if station == "temple" and mine["temple"] < 9:
-        terms["temple_now"] = share * mine["garden"]
-    if station == "garden" and mine["garden"] < 6:
-        terms["garden_now"] = share * mine["temple"]
-    terms["seashore_now"] = share * (station == "seashore")
-    terms["spring_now"] = share * (station == "hot spring")
-
-
-def _count_merchant(
-    position: dict[str, Any],
-    mine: dict[str, Any],
-    theirs: dict[str, Any],
-    share: int,
-    terms: dict[str, int],
-) -> None:
-    links: dict[str, list[str]] = {}
-    for a, b in BOARD.routes:
-        links.setdefault(a, []).append(b)
-        links.setdefault(b, []).append(a)
-    room = max(5 - sum(mine["wares"].values()), 0)
-
-    def most_drawn(die: int) -> int:
-        ends = {path[-1] for path in paths(links, mine["merchant"], die)}
-        mountains = [BOARD.mountain_numbers[int(town[1]) - 1] for town in ends if town[0] == "M"]
-        return min(max(mountains, default=0), room)
-
-    if "merchant" not in position["dice_left"]:
-        terms["draw_next"] = sum(most_drawn(die) for die in BOARD.faces[1])
-        return
-    die = position["dice"]["merchant"]
-    closed = {BOARD.stations[player["pilgrim"]] for player in position["players"]}
-    closed.add(theirs["merchant"])
-    ends = {path[-1] for path in paths(links, mine["merchant"], die)} - closed
-    sales = [position["boutiques"][town] for town in ends if town[0] == "C"]
-    terms["sale_now"] = share * max((mine["wares"][w] * price for w, price in sales), default=0)
-    terms["draw_now"] = share * most_drawn(die)
-
-
-def _count_artist(
-    position: dict[str, Any], mine: dict[str, Any], share: int, terms: dict[str, int]
-) -> None:
-    areas = {f"A{i + 1}": [f"A{j + 1}" for j in near] for i, near in enumerate(BOARD.neighbours)}
-    icons = {f"A{i + 1}": icon for i, icon in enumerate(BOARD.area_icons)}
-    inspired = position["waves"]["artist"]["side"] == "inspired" and bool(terms["inspired"])
-
-    def reached(icon: str, die: int) -> bool:
-        walks = paths(areas, mine["artist"], die)
-        return any(icon in {icons[a] for a in (w if inspired else w[-1:])} for w in walks)
-
-    easel = mine["easel"]
-    points = BOARD.culture[mine["gifted"] + 1] - BOARD.culture[mine["gifted"]] if easel else 0
-    if len(easel) > 1:
-        terms["second_next"] = points * sum(reached(easel[1], die) for die in BOARD.faces[2])
-    if "artist" in position["dice_left"]:
-        die = position["dice"]["artist"]
-        terms["gift_now"] = share * points * (bool(easel) and reached(easel[0], die))
-        ends = {walk[-1] for walk in paths(areas, mine["artist"], die)}
-        most = max(neighbours_of(position, area) for area in ends)
-        terms["paint_now"] = share * min(most, sum(mine["hidden"].values()))
-    elif easel:
-        terms["gift_next"] = points * sum(reached(easel[0], die) for die in BOARD.faces[2])
-
-
-def neighbours_of(position: dict[str, Any], area: str) -> int:
-    """Return the number of characters in and around an area."""
-    number = int(area[1])
-    coasts = (f"C{number}", f"C{number % 8 + 1}")
-    ring = BOARD.stations
-    first, last = ring.index(coasts[0]), ring.index(coasts[1])
-    stations = {first, last}
-    at = first
-    while at != last:
-        stations.add(at)
-        at = (at + 1) % len(ring)
-    count = 0
-    for player in position["players"]:
-        count += player["pilgrim"] in stations
-        count += player["merchant"] in BOARD.borders[number - 1]
-        count += player["artist"] == area
-    return count
-
-
-def paths(links: dict[str, list[str]], start: str, steps: int) -> list[list[str]]:
-    """Return all simple paths of so many steps."""
-    found = [[start]]
-    for _ in range(steps):
-        found = [[*path, to] for path in found for to in links[path[-1]] if to not in path]
-    return found
 
 
 def test_evaluate__is_the_weighted_sum_as_an_expected_result() -> None:

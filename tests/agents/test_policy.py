@@ -165,9 +165,9 @@ WRONG_HEADERS = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG_HEADERS)
-def test_load__refuses_a_wrong_header(policy_file: Path, what: str) -> None:
-    change, message = WRONG_HEADERS[what]
+@pytest.mark.parametrize("case", WRONG_HEADERS)
+def test_load__refuses_a_wrong_header(policy_file: Path, case: str) -> None:
+    change, message = WRONG_HEADERS[case]
     rewrite(policy_file, header=lambda header: header | change)
     assert message in refusal(policy_file)
 
@@ -226,9 +226,9 @@ WRONG_TENSORS: dict[str, tuple[Callable[[Tensors], dict[str, Any]], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG_TENSORS)
-def test_load__refuses_wrong_tensors(policy_file: Path, what: str) -> None:
-    change, message = WRONG_TENSORS[what]
+@pytest.mark.parametrize("case", WRONG_TENSORS)
+def test_load__refuses_wrong_tensors(policy_file: Path, case: str) -> None:
+    change, message = WRONG_TENSORS[case]
     rewrite(policy_file, tensors=change)
     assert message in refusal(policy_file)
 
