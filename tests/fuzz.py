@@ -29,6 +29,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, ClassVar
 
+import mutants
+
 TESTS = Path(__file__).resolve().parent
 KINDS = {
     "records": "fuzz_files:Records",
@@ -103,6 +105,14 @@ class Cases:
             path.symlink_to(rng.choice(("fifo", path.name, "/dev/zero", "missing", ".")))
         else:
             path.write_bytes(data)
+
+    def put_json(
+        self, rng: random.Random, data: Any, odds: float, path: Path | None = None
+    ) -> None:
+        """Write JSON by `put`, in a tenth of the cases with damaged bytes."""
+        line = mutants.json_bytes(data)
+        damaged = line if rng.random() < 0.9 else mutants.mutated_bytes(rng, line)
+        self.put(rng, damaged, odds, path)
 
 
 # Helpers of cases

@@ -230,8 +230,7 @@ class Ladders(Cases):
         data = mutants.mutated_tree(rng, data, 2)
         if rng.random() < 0.9 and isinstance(data, dict):
             data = with_hash(data)
-        line = mutants.json_bytes(data)
-        self.put(rng, line if rng.random() < 0.9 else mutants.mutated_bytes(rng, line), odds=0.01)
+        self.put_json(rng, data, odds=0.01)
 
     def check(self, rng: random.Random) -> None:
         board = rng.choice((None, self.board))
@@ -318,17 +317,14 @@ class Suites(Cases):
         suite = mutants.mutated_tree(rng, self.whole, 2)
         if rng.random() < 0.9 and isinstance(suite, dict):
             suite = with_hash(suite)
-        data = mutants.json_bytes(suite)
-        data = data if rng.random() < 0.9 else mutants.mutated_bytes(rng, data)
-        self.put(rng, data, 0.02, self.suite)
+        self.put_json(rng, suite, 0.02, self.suite)
         loaded = Suite.load(self.suite)
         assert loaded.to_dict() == json.loads(self.suite.read_bytes())
         loaded.match_states("greedy")
 
     def _case_of_submission(self, rng: random.Random) -> None:
         self._write_valid()
-        data = mutants.json_bytes(mutants.mutated_tree(rng, self.valid, 2))
-        self.put(rng, data if rng.random() < 0.9 else mutants.mutated_bytes(rng, data), 0.02)
+        self.put_json(rng, mutants.mutated_tree(rng, self.valid, 2), 0.02)
         suite = Suite.load(self.suite)
         Submission.load(self.path, suite)
         verify(self.path, suite, make, share=rng.choice((0.0, 0.3)))

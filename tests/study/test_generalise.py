@@ -167,7 +167,7 @@ def test_result__on_train_has_no_gap() -> None:
             {"train": 8},
             "train: expected 'family:train/9', .* got family:train/8: leave it out",
         ),
-        ("family:train/0", {}, "empty pool"),
+        ("family:train/0", {}, "expected 1 to 100,000 boards of train"),
         ("shikoku", {"boards": 1}, "boards: expected 2 to 100, as many as family:test has, got 1"),
         ("shikoku", {"boards": 101, "split": "valid"}, "boards: expected 2 to 100, .*valid has"),
         ("shikoku", {"pairs": 0}, "pairs: expected 1 to 2,500,000 on each of 2 boards, got 0"),
