@@ -328,8 +328,8 @@ def test_restore__refuses_invalid_tensors(
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("whole", np.ones(3, bool), "snapshot: whole: expected 8, got 3"),
-        ("whole", np.ones((8, 8), bool), r"snapshot: whole: expected 8, got shape \(8, 8\)"),
+        ("same_opponent", np.ones(3, bool), "snapshot: same_opponent: expected 8, got 3"),
+        ("same_opponent", np.ones((8, 8), bool), r"same_opponent: expected 8, got shape \(8, 8\)"),
         ("episode_starts", np.zeros(8), "episode_starts: expected the dtype of a snapshot"),
         ("episode_starts", None, "episode_starts: expected an array, got NoneType"),
     ],

@@ -90,7 +90,7 @@ class PpoTrainer(Trainer):
         """Return the state that `restore` takes."""
         games = self.env.snapshot() | {
             "episode_starts": self.model._last_episode_starts,
-            "whole": self.pool.same_opponent,
+            "same_opponent": self.pool.same_opponent,
         }
         counters = {
             "updates": self.model._n_updates,
@@ -104,15 +104,14 @@ class PpoTrainer(Trainer):
         """Restore a checkpoint: see `Trainer.restore`."""
         restore_learner(self.network, self.model.policy.optimizer, checkpoint)
         games, counters = dict(checkpoint.games), checkpoint.counters
-        starts, whole = (games.pop(name, None) for name in ("episode_starts", "whole"))
-        flags = {"episode_starts": starts, "whole": whole}
+        flags = {name: games.pop(name, None) for name in ("episode_starts", "same_opponent")}
         checked_arrays(flags, dict.fromkeys(flags, self.pool.same_opponent), self.env.num_envs)
         self.model.num_timesteps = checkpoint.done
         self.model._n_updates = _checked_count(counters["updates"])
-        self.model._last_episode_starts = np.resize(starts, self.env.num_envs)
+        self.model._last_episode_starts = np.resize(flags["episode_starts"], self.env.num_envs)
         self.env.restore(games)
         self.pool.restore(counters["pool"])
-        self.pool.same_opponent[:] = whole
+        self.pool.same_opponent[:] = flags["same_opponent"]
         self.rng.bit_generator.state = counters["rng"]
         self._assign()
         self._observe()
@@ -151,7 +150,6 @@ class PpoTrainer(Trainer):
         names = dict.fromkeys(name for name in self.pool.slot_opponents if name != LATEST)
         self._agents = {name: self._agents.get(name) or self._opponent(name) for name in names}
         latest = PolicyAgent.from_policy(self.policy(), LATEST, OPPONENT_TEMPERATURE)
-        opponents = self.pool.slot_opponents
         opponents = self.pool.slot_opponents
         self.env.set_opponents([self._agents.get(name, latest) for name in opponents])
         is_latest = np.array([name == LATEST for name in opponents])

@@ -22,7 +22,7 @@ from tokaido_env.learn.update import update
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _GAMES, _ORDER = 1, 2  # purposes of seeds
-_EMA = "mean."  # prefix of the averaged weights in a checkpoint
+_EMA = "ema."  # prefix of the averaged weights in a checkpoint
 
 
 class SelfPlayTrainer(Trainer):
