@@ -23,19 +23,8 @@ NUMBERS: tuple[Any, ...] = (
 )
 TEXTS = (
     *("", " ", "x", "a" * 9999, "\x1b[31m", "[/x]", "<script>", "\u202e\u2028", "é日", "%s{}"),
-    *(
-        "\x00",
-        "\ud800",
-        "../../etc/passwd",
-        "/dev/zero",
-        ".",
-        "~",
-        "C:\\",
-        "a.b",
-        "a,b=c",
-        '"',
-        "'",
-    ),
+    *("\x00", "\ud800", "../../etc/passwd", "/dev/zero", ".", "~", "C:\\", "a.b", "a,b=c", '"'),
+    "'",
     *("python:subprocess:Popen,args=echo", "policy:/dev/zero", "mcts:sims=999999999", "null", "1"),
     *("shikoku", "random", "greedy", "nan", "-1", "1e400", "True", "０", "١"),
 )
@@ -283,27 +272,9 @@ def _insert(rng: random.Random, data: bytes, at: int, length: int) -> bytes:
 BYTE_CHANGES = (_flip, _overwrite, _cut, _end, _again, _insert)
 TOKENS = (
     *(b"[", b"]", b"{", b"}", b'"', b"'", b",", b":", b"=", b".", b"\n", b"\r", b"\\", b"\x00"),
-    *(
-        b"\\u0000",
-        b"\\ud800",
-        b"#",
-        b"-",
-        b"e",
-        b"9" * 5000,
-        b"[" * 2000,
-        b'{"":' * 2000,
-        b"a." * 500,
-    ),
-    *(
-        b"\xff",
-        b"\xef\xbb\xbf",
-        b"\xe2\x80\xa8",
-        b"null",
-        b"NaN",
-        b"Infinity",
-        b"1e999",
-        b"\x1b[2J",
-    ),
+    *(b"\\u0000", b"\\ud800", b"#", b"-", b"e", b"9" * 5000, b"[" * 2000, b'{"":' * 2000),
+    *(b"a." * 500, b"\xff", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"null", b"NaN", b"Infinity"),
+    *(b"1e999", b"\x1b[2J"),
 )
 
 

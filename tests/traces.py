@@ -231,24 +231,13 @@ def submission_file(path: Path, agent: str = "greedy", **changes: Any) -> None:
 
 TINY: dict[str, dict[str, Any]] = {
     "ppo": {
-        **{
-            "games": 8,
-            "n_steps": 32,
-            "minibatch_size": 128,
-            "opponent_slots": 4,
-            "agents": "greedy",
-        },
-        **{"steps": 256, "snapshot_every": 256, "rate_every": 0, "calibration_games": 0},
+        **{"games": 8, "n_steps": 32, "minibatch_size": 128, "opponent_slots": 4},
+        **{"agents": "greedy", "steps": 256, "snapshot_every": 256},
+        **{"rate_every": 0, "calibration_games": 0},
     },
     "alphazero": {
-        **{
-            "rounds": 1,
-            "shards": 1,
-            "games": 2,
-            "first_sims": 2,
-            "minibatch_size": 64,
-            "samples_per_position": 0.1,
-        },
+        **{"rounds": 1, "shards": 1, "games": 2, "first_sims": 2, "minibatch_size": 64},
+        "samples_per_position": 0.1,
     },
 }
 

@@ -57,12 +57,12 @@ EPISODE_INFO = np.dtype(
 # Options of a step, for all games of a batch.
 STEP_OPTIONS = np.dtype(
     [
-        ("sampled", "i1"),  # chance resolves itself
+        ("sampled", "i1"),  # outcomes of chance are sampled, not chosen by the caller
         ("autoreset", "i1"),
-        ("margin", "i1"),  # rewards by score margin
+        ("margin", "i1"),  # rewards are score margins
         ("bot", "i1"),  # chooses the moves; NO_BOT: the caller does
         ("to_end", "i1"),  # the bot plays each game to its end
-        ("bots", "i1"),  # some infos have bots, or `to_end`
+        ("bots", "i1"),  # bots may move after the first move: a seat has one, or `to_end`
         ("pool", "<i4"),  # number of boards to draw from for each episode; 0: keep the board
     ]
 )
