@@ -74,7 +74,7 @@ def test_run__writes_exactly_the_documented_files(finished_run: Finished, method
     }
     assert len(list((finished / "tb").iterdir())) == 1
     config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
-    assert config["run"] == {"method": method, "version": 2}
+    assert config["run"] == {"method": method, "version": 3}
     assert type(settings)(**config["settings"]) == settings == load_settings(finished)
     assert set(config["layout"]) == {"rules", "actions", "inputs"}
     assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
@@ -367,8 +367,8 @@ def test_resume__refuses_other_settings(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("version = 2", "version = 1", "run.version: expected 2, got 1: begin a new run"),
-        ("[run]", "[runs]", "run.version: expected 2, got None"),
+        ("version = 3", "version = 2", "run.version: expected 3, got 2: begin a new run"),
+        ("[run]", "[runs]", "run.version: expected 3, got None"),
         ('method = "ppo"', 'method = "zero"', "run.method: expected ppo, selfplay, alphazero, got"),
         ("rules = 1", "rules = 2", "layout.rules: expected 1, got 2"),
         ("actions = 1", "actions = 2", "layout.actions: expected 1, got 2"),

@@ -38,7 +38,7 @@ from tokaido_env.learn.settings import METHODS, PpoSettings, RunSettings, join_s
 from tokaido_env.learn.settings_schema import RunError
 
 CONFIG, METRICS = "config.toml", "metrics.jsonl"
-VERSION = 2  # of run folders
+VERSION = 3  # of run folders
 
 _TABLES = ("run", "settings", "layout", "versions")  # of config.toml
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
