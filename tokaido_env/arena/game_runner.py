@@ -98,7 +98,7 @@ def mark_forfeits(games: npt.NDArray[np.void], numbers: Numbers, forfeits: Forfe
 
 
 def pad_columns(rows: npt.NDArray[Any], columns: int) -> npt.NDArray[Any]:
-    """Return rows with at least so many columns; new columns hold -1."""
+    """Return rows with at least `columns` columns; new columns hold -1."""
     more = max(columns - rows.shape[1], 0)
     return np.pad(rows, ((0, 0), (0, more)), constant_values=-1) if more else rows
 

@@ -41,7 +41,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ResultsError(ValueError):
-    """A file is not a file of such results: the message says what was expected."""
+    """A file cannot be read as results: the message names the expected content."""
 
 
 class BoardScores(Struct, frozen=True):

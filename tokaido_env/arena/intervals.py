@@ -37,7 +37,8 @@ class AdjustedScore(NamedTuple):
     Attributes:
         score: of `a`, within [0, 1].
         interval: of 95 %.
-        factor: the unadjusted score needs so many times as many pairs for such an interval.
+        factor: variance of the unadjusted over that of the adjusted score: by this factor the
+            unadjusted score needs more pairs for the same interval.
     """
 
     score: float

@@ -248,7 +248,7 @@ def load_boards(
 ) -> BoardPool:
     """Return the boards of a file, by default those that it names.
 
-    A name in a file may neither be a path nor name so many boards that loading takes long.
+    A name in a file may neither be a path nor name more than `MAX_BOARDS` boards.
 
     Args:
         source: the file, for errors.

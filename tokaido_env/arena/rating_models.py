@@ -106,7 +106,7 @@ RATING_MODELS = {
 
 
 class RatingError(ValueError):
-    """Matches that determine no ratings: the message says what is missing."""
+    """Matches determine no ratings: the message gives the reason and a remedy."""
 
 
 def maximum_likelihood(

@@ -259,7 +259,7 @@ def choose_anchor(agents: Sequence[str], anchor: str | None = None) -> str:
 
 
 def expected_score(difference: float, model: str = DEFAULT_MODEL) -> float:
-    """Return the expected score of an agent that is so many Elo points above the other."""
+    """Return the expected score of an agent at a rating difference in Elo points."""
     rating_model = model_named(model)
     return float(rating_model.expected_score(np.array([difference / rating_model.elo_per_unit]))[0])
 

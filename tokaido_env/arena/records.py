@@ -45,8 +45,8 @@ class RecordFile:
         path: the file; created if it does not exist.
         match_states: the matches. Games of the file are stored in them; games that are played
             later come with their events.
-        players: the file may hold games of players who are not among these, which stay; None: it
-            may not.
+        players: games of other players than these may be in the file and stay there; None: other
+            games are an error.
 
     Attributes:
         loaded: number of games of these matches that the file held.

@@ -45,7 +45,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class SubmissionError(ValueError):
-    """A suite or a submission cannot be used: the message says what was expected."""
+    """A suite or a submission cannot be used: the message names the expected content."""
 
 
 class SuitePart(Struct, frozen=True, dict=True):

@@ -218,7 +218,7 @@ def play_remaining(
         match_state: the match.
         a: the agent `match_state.a`.
         b: the agent `match_state.b`.
-        games: play only the first so many games of the match.
+        games: play only this number of games from the start of the match.
         progress: see `OnProgress`.
         executor: runs the games; all executors give the same games. None: this process, or one
             process for each processor if an agent plays one game at a time, which batches do not
