@@ -25,8 +25,7 @@ from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
 from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
-from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.match import unplayed_games
+from tokaido_env.arena.match import match_seed, unplayed_games
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import repr_short

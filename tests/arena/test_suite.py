@@ -12,8 +12,8 @@ import pytest
 from matches import match_of_results
 
 from tokaido_env.agents import make
-from tokaido_env.arena.ladder import LADDER, Ladder, content_hash, match_seed
-from tokaido_env.arena.match import Match
+from tokaido_env.arena.ladder import LADDER, Ladder, content_hash
+from tokaido_env.arena.match import Match, match_seed
 from tokaido_env.arena.rating_models import model_named
 from tokaido_env.arena.suite import SubmissionError, Suite, SuitePart, strengths_by_board
 from tokaido_env.arena.tournament import play_remaining

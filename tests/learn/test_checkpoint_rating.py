@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tokaido_env.agents import make
-from tokaido_env.arena.ladder import LADDER, Ladder, match_seed
+from tokaido_env.arena.ladder import LADDER, Ladder
+from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.placement import PLACING
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.learn import checkpoint_rating

@@ -15,7 +15,7 @@ from tokaido_env import Board, BoardError, SeedError
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
-from tokaido_env.arena.ladder import match_seed
+from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.study.generalise import GeneralisationTest, generalisation_test, trained_on

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from tokaido_env.arena.intervals import (
+    BoardEstimate,
     Estimate,
     bootstrap_boards,
     interquartile_mean,
@@ -30,7 +31,6 @@ from tokaido_env.arena.intervals import (
     wilson_interval,
 )
 from tokaido_env.arena.match import MAX_GAMES, Match
-from tokaido_env.arena.protocol import BoardEstimate, pentanomials_by_board
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import family_numbers, is_family
 from tokaido_env.decoding import Name, Seed, Source, Struct
@@ -146,7 +146,7 @@ def scores_on_boards(
     """
     results = match.results.reshape(len(pool), -1, 2)
     boards, pairs, _ = results.shape
-    draws = bootstrap_boards(pentanomials_by_board(match, boards), [seed, kind], drawn=drawn)
+    draws = bootstrap_boards(match.pentanomials(boards), [seed, kind], drawn=drawn)
     means = results.mean(axis=(1, 2))
 
     def estimate(of: Callable[[Floats], Floats], independent: int) -> Estimate:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.decoding import Number, Struct
+from tokaido_env.decoding import Name, Number, Struct
 
 Z95 = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
 
@@ -29,6 +29,12 @@ class Estimate(Struct, frozen=True):
     def within(self, lowest: float, highest: float) -> bool:
         """Return whether value and interval lie within bounds."""
         return all(lowest <= x <= highest for x in (self.value, *self.ci95))
+
+
+class BoardEstimate(Estimate, frozen=True):
+    """The score or strength of an agent on one board."""
+
+    board: Name
 
 
 class AdjustedScore(NamedTuple):

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from tokaido_env.agents.registry import check_spec_in_file, cost_of
 from tokaido_env.arena.intervals import PAIR_SCORES, score_interval
-from tokaido_env.arena.match import MAX_GAMES, Match
+from tokaido_env.arena.match import MAX_GAMES, Match, match_seed
 from tokaido_env.arena.rating_models import RATING_MODELS, model_named
 from tokaido_env.arena.ratings import (
     DEFAULT_MODEL,
@@ -373,16 +373,6 @@ def epsilon_baselines(ladder: Ladder) -> tuple[tuple[LadderMatch, ...], str] | N
     matches = tuple(m for m in ladder.matches if {m.a, m.b} <= baselines | {base})
     met = {name for match in matches for name in (match.a, match.b)}
     return (matches, base) if base in met and len(met) > 2 else None
-
-
-def match_seed(seed: int, *names: str) -> int:
-    """Return the seed of a match, derived from the seed of a set of matches and from names.
-
-    With one seed for all matches, an agent with favourable dice would have them against every
-    opponent, and more opponents would not make its rating more certain.
-    """
-    text = json.dumps([seed, *names])
-    return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16)  # 52 bits
 
 
 def ladder_schedule(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +84,12 @@ class Match:
         half_points = np.rint(2 * self.results.sum(axis=1)).astype(np.int64)
         return np.bincount(half_points, minlength=5)
 
+    def pentanomials(self, boards: int) -> npt.NDArray[np.int64]:
+        """Return the pentanomial of each board, (boards, 5), for games board after board."""
+        by_board = self.results.reshape(boards, -1, 2)
+        half_points = np.rint(2 * by_board.sum(axis=2)).astype(np.int64)
+        return np.asarray((half_points[:, :, None] == np.arange(5)).sum(axis=1))
+
     def mean_points(self, agent: int) -> dict[str, float]:
         """Return the mean points of `a` (0) or `b` (1) by character, and their total."""
         means = [float(x) for x in self.games["points"][:, :, agent].mean(axis=(0, 1))]
@@ -104,6 +112,16 @@ class Match:
                 for i, name in enumerate("ab")
             },
         }
+
+
+def match_seed(seed: int, *names: str) -> int:
+    """Return the seed of a match, derived from the seed of a set of matches and from names.
+
+    With one seed for all matches, an agent with favourable dice would have them against every
+    opponent, and more opponents would not make its rating more certain.
+    """
+    text = json.dumps([seed, *names])
+    return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16)  # 52 bits
 
 
 def unplayed_games(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokaido_env.agents.registry import cost_of
-from tokaido_env.arena.ladder import Ladder, LadderError, PlayMatch, match_seed
-from tokaido_env.arena.match import Match
+from tokaido_env.arena.ladder import Ladder, LadderError, PlayMatch
+from tokaido_env.arena.match import Match, match_seed
 from tokaido_env.arena.ratings import RESAMPLES, Rating, expected_score, rate_against
 from tokaido_env.core.arguments import check_seed
 

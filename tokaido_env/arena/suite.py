@@ -23,11 +23,15 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from tokaido_env.agents.registry import check_spec_in_file
-from tokaido_env.arena.intervals import Estimate, interquartile_mean, percentile_interval
+from tokaido_env.arena.intervals import (
+    BoardEstimate,
+    Estimate,
+    interquartile_mean,
+    percentile_interval,
+)
 from tokaido_env.arena.ladder import HashedStruct, load_boards
 from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.paired_games import Pairs
-from tokaido_env.arena.protocol import BoardEstimate, pentanomials_by_board, protocol_match
 from tokaido_env.arena.rating_models import PROBIT, maximum_likelihood, model_named
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
@@ -126,7 +130,9 @@ class Suite(HashedStruct, frozen=True):
         on a board has its own seeds, the same for all agents.
         """
         return [
-            protocol_match(agent, opponent, part.pool, part.pairs, self.seed, self.name, opponent)
+            MatchState.for_boards(
+                agent, opponent, part.pool, part.pairs, self.seed, self.name, opponent
+            )
             for part in (self.default, self.test)
             for opponent in self.opponents
         ]
@@ -180,7 +186,7 @@ def strengths_by_board(
         rng: of the resamples.
         resamples: number of resamples.
     """
-    counts = np.stack([pentanomials_by_board(match, len(part.pool)) for match in matches])
+    counts = np.stack([match.pentanomials(len(part.pool)) for match in matches])
     model = model_named(PROBIT)
     one_column = np.ones((len(matches), 1))
     strengths = []

@@ -30,7 +30,7 @@ from tokaido_env.arena.game_runner import (
     pad_columns,
     play_games,
 )
-from tokaido_env.arena.match import MAX_GAMES, Match, unplayed_games
+from tokaido_env.arena.match import MAX_GAMES, Match, match_seed, unplayed_games
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.arguments import check_seed
@@ -146,18 +146,22 @@ class MatchState:
 
     @classmethod
     def for_boards(
-        cls, a: str, b: str, pool: BoardPool, pairs: int, seed_of: Callable[[str], int]
+        cls, a: str, b: str, pool: BoardPool, pairs: int, seed: int, *names: str
     ) -> MatchState:
         """Return a match with the same number of pairs on each board, board after board.
+
+        The seeds on a board do not depend on the other boards: more boards only add games.
 
         Args:
             a: spec of one agent.
             b: spec of the other.
             pool: the boards.
             pairs: on each board.
-            seed_of: returns the seed of the games on a board, by its name.
+            seed: from which, with `names` and the board, the seeds are derived.
+            names: of the suite or measurement.
         """
-        seeds = [pair_seeds(seed_of(name), pairs) for name in pool.names.tolist()]
+        boards = pool.names.tolist()
+        seeds = [pair_seeds(match_seed(seed, *names, board), pairs) for board in boards]
         board_index = np.repeat(np.arange(len(pool)), pairs)
         return cls.from_pairs(a, b, pool, np.concatenate(seeds), board_index)
 

@@ -26,7 +26,7 @@ from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
-from tokaido_env.arena.ladder import match_seed
+from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.suite import file_sha256
 from tokaido_env.arena.tournament import MatchState

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import cost_of, make
-from tokaido_env.arena.ladder import Ladder, match_seed
-from tokaido_env.arena.match import Match
+from tokaido_env.arena.ladder import Ladder
+from tokaido_env.arena.match import Match, match_seed
 from tokaido_env.arena.placement import rate_on_ladder
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.arena.tournament import play_match

@@ -31,8 +31,7 @@ from tokaido_env.agents.inference import Floats
 from tokaido_env.agents.network_inputs import encode_positions
 from tokaido_env.agents.policy import BOARD_TENSOR, Policy, PolicyAgent
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.match import MAX_GAMES
+from tokaido_env.arena.match import MAX_GAMES, match_seed
 from tokaido_env.arena.tournament import pair_seeds, play_selfplay
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards

@@ -25,8 +25,7 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import Executor, SerialExecutor
-from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.match import MAX_GAMES
+from tokaido_env.arena.match import MAX_GAMES, match_seed
 from tokaido_env.arena.tournament import pair_seeds, play_selfplay, rollout_positions
 from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import check_seed

@@ -20,7 +20,6 @@ from tokaido_env.arena.generalisation import (
     scores_on_boards,
 )
 from tokaido_env.arena.match import MAX_GAMES
-from tokaido_env.arena.protocol import protocol_match
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import PREFIX, SPLITS, family_numbers, is_family
@@ -63,7 +62,7 @@ class GeneralisationTest:
         """Return the match on `test` and, if there are boards of the training, that on `train`."""
         parts = (self.test, self.pairs), (self.train, self.train_pairs)
         return [
-            protocol_match(self.agent, self.opponent, pool, pairs, self.seed, "generalise")
+            MatchState.for_boards(self.agent, self.opponent, pool, pairs, self.seed, "generalise")
             for pool, pairs in parts
             if pool is not None
         ]

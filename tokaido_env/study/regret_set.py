@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from tokaido_env.arena.ladder import match_seed
+from tokaido_env.arena.match import match_seed
 from tokaido_env.batch import Batch
 from tokaido_env.batch_validation import check_states
 from tokaido_env.boards.board import Board
