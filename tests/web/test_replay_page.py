@@ -22,7 +22,7 @@ from tokaido_env.core.actions import IDS
 from tokaido_env.record import load, save
 from tokaido_env.render.narration import display_names
 from tokaido_env.render.svg import panels_of
-from tokaido_env.web.replay_page import MAX_GAMES, replay_page, scrubber
+from tokaido_env.web.replay_page import MAX_GAMES, replay_frame, replay_page
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -276,18 +276,18 @@ def test_page__shows_a_hostile_name_as_text(name: str) -> None:
     assert drawn <= {"g", "title", "text", "path", "rect", "circle", "line", "svg"}
 
 
-def test_scrubber__is_the_page_in_a_sandboxed_frame(tmp_path: Path) -> None:
+def test_replay_frame__is_the_page_in_a_sandboxed_frame(tmp_path: Path) -> None:
     path = write_board(tmp_path / "other.toml", other_board_data())
     game = Game(path, seed=1)
-    frame = scrubber(game)
+    frame = replay_frame(game)
     (around, _), (tag, attributes) = Reader(frame._repr_html_()).elements
     assert (around, tag) == ("div", "iframe")
     assert attributes["srcdoc"] == frame.page == replay_page([game.record()], path)
     assert attributes["sandbox"] == "allow-scripts"
-    assert scrubber(game.record(), path).page == frame.page
+    assert replay_frame(game.record(), path).page == frame.page
     message = "^board: expected None, as the game has its board 'other', got 'greedy'; "
     with pytest.raises(ValueError, match=message):
-        scrubber(game, "greedy")
+        replay_frame(game, "greedy")
 
 
 # The command

@@ -11,7 +11,7 @@ from test_replay_page import HOSTILE, Reader, TempleAgent, games_of, played
 
 from tokaido_env.record import Record
 from tokaido_env.render.svg import PANELS
-from tokaido_env.web.replay_page import replay_page, scrubber
+from tokaido_env.web.replay_page import replay_frame, replay_page
 
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.keys import Keys
@@ -290,7 +290,7 @@ def test_notebook_frames__are_independent(
     browser: Browser, records: list[Record], tmp_path: Path
 ) -> None:
     games = [*records, played(0).record()]  # the last has not begun
-    frames = [scrubber(record)._repr_html_() for record in games]
+    frames = [replay_frame(record)._repr_html_() for record in games]
     path = tmp_path / "notebook.html"
     path.write_text(f"<!DOCTYPE html><title>n</title><p>{'<p>'.join(frames)}", encoding="utf-8")
     positions = []
@@ -313,7 +313,7 @@ def test_notebook_frame__has_the_height_of_its_page(
     browser: Browser, tmp_path: Path, width: int
 ) -> None:
     notebook = tmp_path / "notebook.html"
-    body = f'<!doctype html><body style="margin:0">{scrubber(played(60))._repr_html_()}</body>'
+    body = f'<!doctype html><body style="margin:0">{replay_frame(played(60))._repr_html_()}</body>'
     notebook.write_text(body, encoding="utf-8")
     screen(browser, width, 1200)
     try:

@@ -1,7 +1,7 @@
 """HTML page that steps through recorded games, in one file that loads nothing.
 
     Path("games.html").write_text(replay_page(load("games.jsonl")))
-    scrubber(game)  # the same page inside a notebook
+    replay_frame(game)  # the same page inside a notebook
 
 Python draws all pictures. The page holds each distinct markup of each part once, with the moves at
 which the part changes; the script only puts markup in place.
@@ -99,7 +99,7 @@ def replay_page(
 
 
 @dataclass(frozen=True)
-class Scrubber:
+class ReplayFrame:
     """A replay page that notebooks show in a frame.
 
     Attributes:
@@ -117,12 +117,12 @@ class Scrubber:
         )
 
 
-def scrubber(
+def replay_frame(
     game: Game | Record,
     board: Boards | None = None,
     *,
     agent: str | Agent | None = None,
-) -> Scrubber:
+) -> ReplayFrame:
     """Return a replay page of one game for a notebook.
 
     Args:
@@ -138,10 +138,10 @@ def scrubber(
         if board is not None:
             raise ValueError(
                 f"board: expected None, as the game has its board {repr_short(game.board.name)}, "
-                f"got {repr_short(board)}; name an agent by keyword: scrubber(game, agent='greedy')"
+                f"got {repr_short(board)}; name an agent by keyword: replay_frame(game, agent='greedy')"
             )
         game, board = game.record(), game.board
-    return Scrubber(replay_page([game], board, agent=agent))
+    return ReplayFrame(replay_page([game], board, agent=agent))
 
 
 # A game as data
