@@ -138,7 +138,7 @@ def replay_frame(
         if board is not None:
             raise ValueError(
                 f"board: expected None, as the game has its board {repr_short(game.board.name)}, "
-                f"got {repr_short(board)}; name an agent by keyword: replay_frame(game, agent='greedy')"
+                f"got {repr_short(board)}; name an agent by keyword, as in agent='greedy'"
             )
         game, board = game.record(), game.board
     return ReplayFrame(replay_page([game], board, agent=agent))
