@@ -67,14 +67,14 @@ DERIVED = (
         ("tokaido_env/agents/champion.safetensors",),
         "",
         "2½ hours on one core",
-        "docs/champion.md",
+        "docs/benchmarks/champion.md",
     ),
     DerivedFiles(
         "generalist",
         ("tokaido_env/agents/generalist.safetensors",),
         "",
         "80 minutes on one core",
-        "docs/generalist.md",
+        "docs/benchmarks/generalist.md",
     ),
     DerivedFiles(
         "ladder", ("tokaido_env/arena/ladder.json",), LADDER, "an hour on two cores", "README.md"
@@ -84,71 +84,73 @@ DERIVED = (
         ("tokaido_env/arena/ladder-family.json",),
         FAMILY,
         "not measured",
-        "docs/evaluation.md",
+        "docs/how-to/evaluate.md",
     ),
     DerivedFiles(
         "suite",
         ("tokaido_env/arena/tokaido-bench-1.json",),
         "python benchmarks/tokaido_bench_1.py --constants",
         "not measured",
-        "docs/tokaido-bench-1.md",
+        "docs/benchmarks/tokaido-bench-1.md",
     ),
     DerivedFiles(
         "bench-1",
-        ("docs/tokaido-bench-1.md",),
+        ("docs/benchmarks/tokaido-bench-1.md",),
         "python benchmarks/tokaido_bench_1.py --docs",
         "not measured",
-        "docs/tokaido-bench-1.md",
+        "docs/benchmarks/tokaido-bench-1.md",
     ),
     DerivedFiles(
         "tokaido-100",
-        ("docs/tokaido-100.md", "docs/pictures/tokaido-100.svg"),
+        ("docs/benchmarks/tokaido-100.md", "docs/pictures/tokaido-100.svg"),
         "python benchmarks/tokaido_100.py --docs",
         "some hours on two cores",
-        "docs/tokaido-100.md",
+        "docs/benchmarks/tokaido-100.md",
     ),
     DerivedFiles(
         "regret-set",
         ("tokaido_env/study/regret.npz",),
         "python benchmarks/regret_set.py",
         "an hour on two cores",
-        "docs/regret.md",
+        "docs/benchmarks/regret.md",
     ),
     DerivedFiles(
         "regret-table",
-        ("docs/regret.md", "docs/pictures/regret.svg"),
+        ("docs/benchmarks/regret.md", "docs/pictures/regret.svg"),
         "python benchmarks/regret_table.py --docs",
         "a quarter of an hour on two cores",
-        "docs/regret.md",
+        "docs/benchmarks/regret.md",
     ),
     DerivedFiles(
         "review-table",
-        ("docs/review.md",),
+        ("docs/how-to/review.md",),
         "python benchmarks/review_ladder.py --docs",
         "half an hour on one core",
-        "docs/review.md",
+        "docs/how-to/review.md",
     ),
     DerivedFiles(
         "analysis",
         ("benchmarks/analysis.json",),
         ANALYSIS,
         "an hour on two cores",
-        "docs/game.md",
+        "docs/benchmarks/game-statistics.md",
     ),
-    DerivedFiles("actions", ("docs/actions.md",), "python benchmarks/golden.py --actions", QUICK),
+    DerivedFiles(
+        "actions", ("docs/reference/actions.md",), "python benchmarks/golden.py --actions", QUICK
+    ),
     DerivedFiles(
         "drawings",
         ("docs/pictures/*-light.svg", "docs/pictures/*-dark.svg", "docs/pictures/family.svg"),
         "python docs/make_pictures.py drawings",
         QUICK,
-        "docs/pictures.md",
+        "docs/how-to/draw-pictures.md",
     ),
     DerivedFiles(
         "photographs",
         ("docs/pictures/*.png",),
         "python docs/make_pictures.py",
         "some minutes, with Chromium",
-        "docs/pictures.md",
+        "docs/how-to/draw-pictures.md",
     ),
     DerivedFiles(
         "speeds", ("benchmarks/README.md",), "", "a quarter of an hour", "benchmarks/README.md"
@@ -158,7 +160,7 @@ DERIVED = (
         ("croissant.json",),
         "python benchmarks/croissant.py",
         QUICK,
-        "docs/datasets.md",
+        "docs/how-to/export-data.md",
     ),
 )
 
@@ -212,7 +214,7 @@ def write_actions() -> None:
 
     from tokaido_env.__main__ import main as command
 
-    page, text = ROOT / "docs" / "actions.md", StringIO()
+    page, text = ROOT / "docs" / "reference" / "actions.md", StringIO()
     with redirect_stdout(text):
         command(["actions"])
     head, _, *rest = page.read_text(encoding="utf-8").split("```\n")
@@ -226,7 +228,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--list", action="store_true", help="only print the table")
     add("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     add("--docs", action="store_true", help="put the table into docs/releasing.md")
-    add("--actions", action="store_true", help="put the list of actions into docs/actions.md")
+    add(
+        "--actions",
+        action="store_true",
+        help="put the list of actions into docs/reference/actions.md",
+    )
     options = parser.parse_args(arguments)
     if options.docs:
         write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), table()))

@@ -5,7 +5,7 @@
 
 A stopped run resumes from the folder `--work`. The same options give the same set, byte for byte.
 The last step writes the set and prints the agreement of the policies that play the rollouts.
-`docs/regret.md` describes the set.
+`docs/benchmarks/regret.md` describes the set.
 """
 
 from __future__ import annotations

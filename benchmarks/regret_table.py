@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "regret.md"
+PAGE = ROOT / "docs" / "benchmarks" / "regret.md"
 FIGURE = ROOT / "docs" / "pictures" / "regret.svg"
 CAPTION = "Regret against core seconds a decision"
 _HEIGHT = 6.0  # inches, of the figure

@@ -36,7 +36,7 @@ from tokaido_env.study.estimates import JsonDict, clustered_mean
 from tokaido_env.study.review import CHANCE_SAMPLES, OPEN
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "review.md"
+PAGE = ROOT / "docs" / "how-to" / "review.md"
 
 AGENTS = (
     *("random", "greedy:epsilon=0.4", "greedy", "heuristic", "mcts:sims=100"),

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "tokaido-100.md"
+PAGE = ROOT / "docs" / "benchmarks" / "tokaido-100.md"
 FIGURE = ROOT / "docs" / "pictures" / "tokaido-100.svg"
 CAPTION = "Score and gap against the number of training boards"
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from tokaido_100 import filled
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "tokaido-bench-1.md"
+PAGE = ROOT / "docs" / "benchmarks" / "tokaido-bench-1.md"
 SUITE = ROOT / "tokaido_env" / "arena" / "tokaido-bench-1.json"
 LADDER = ROOT / "tokaido_env" / "arena" / "ladder.json"
 GAMES = 2000  # per pair of opponents on the test boards

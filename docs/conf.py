@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
@@ -26,7 +27,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["_build", "recipes", "Thumbs.db"]
+exclude_patterns = ["_build", "dev", "recipes", "Thumbs.db"]
 highlight_language = "none"  # only blocks marked as Python are highlighted
 nitpicky = True
 # Names of other libraries are not linked, since building needs no network. Ours must resolve.
@@ -68,8 +69,8 @@ html_theme_options = {
 
 def copy_notebooks() -> None:
     """Copy changed notebooks to the folder that Sphinx reads."""
-    target = HERE / "tutorials"
-    target.mkdir(exist_ok=True)
+    target = HERE / "get-started" / "notebooks"
+    target.mkdir(parents=True, exist_ok=True)
     for notebook in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
         copy = target / notebook.name
         if not copy.exists() or copy.read_bytes() != notebook.read_bytes():
@@ -77,8 +78,15 @@ def copy_notebooks() -> None:
 
 
 def link_to_repository(app: Any, name: str, source: list[str]) -> None:
-    """Turn links to repository files that are not pages into links to the forge."""
-    source[0] = re.sub(r"\]\(\.\./(?!tutorials)", f"]({REPOSITORY}/blob/main/", source[0])
+    """Turn links to repository files that are not pages of the site into links to the forge."""
+    folder = HERE.joinpath(name).parent
+
+    def link(match: re.Match[str]) -> str:
+        path = Path(os.path.normpath(folder / match[1])).relative_to(HERE.parent)
+        on_site = path.parts[0] == "docs" and path.parts[1] not in ("dev", "recipes")
+        return match[0] if on_site else f"]({REPOSITORY}/blob/main/{path.as_posix()}"
+
+    source[0] = re.sub(r"\]\((?![a-z]+:|#|<)([^)#\s]+)", link, source[0])
 
 
 def convert_markdown(

@@ -16,7 +16,7 @@ PAGES = sorted(
     [
         *ROOT.glob("*.md"),
         *ROOT.glob(".github/*.md"),
-        *(page for page in DOCS.rglob("*.md") if "_build" not in page.parts),
+        *(page for page in DOCS.rglob("*.md") if not {"_build", "notebooks"} & set(page.parts)),
         ROOT / "benchmarks" / "README.md",
     ]
 )
@@ -85,10 +85,11 @@ def test_pages__are_all_in_a_table_of_contents() -> None:
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_adapters__are_on_an_api_page(name: str) -> None:
-    text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+    pages = (DOCS / "reference" / "api").glob("*.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert re.search(rf"automodule:: tokaido_env\.{name}\b", text)
 
 
 def test_api_index__names_all_public_objects() -> None:
-    text = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "api" / "index.md").read_text(encoding="utf-8")
     assert set(tokaido_env.__all__) <= set(re.findall(r"`(\w+)`", text))

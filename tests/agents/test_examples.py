@@ -1,4 +1,4 @@
-"""The examples of agents/, run by the commands of their README, and sizes in docs/agents.md."""
+"""The examples of agents/, run by the commands of their README, and sizes in the docs."""
 
 import json
 import os
@@ -126,7 +126,7 @@ def test_language_model__plays_by_http(folder: Path, server: HTTPServer) -> None
 
 
 def test_agents_page__has_the_sizes_of_arrays() -> None:
-    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "write-an-agent.md").read_text(encoding="utf-8")
     for name, array in (("observation", Game(seed=0).observation()), ("mask", Game(seed=0).mask())):
         pattern = rf"`game\.{name}\(\)` \| {array.dtype} \({len(array)},\)"
         assert re.search(pattern, page), name

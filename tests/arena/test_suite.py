@@ -43,7 +43,7 @@ def test_tokaido_bench_1__is_the_suite_of_its_page() -> None:
         low, high = ladder[spec].ci95
         assert low <= elo <= high
     assert suite.default.elo[3] == suite.test.elo[3] == 0.0
-    page = Path(__file__).parents[2] / "docs" / "tokaido-bench-1.md"
+    page = Path(__file__).parents[2] / "docs" / "benchmarks" / "tokaido-bench-1.md"
     assert f"`{suite.hash}`" in page.read_text(encoding="utf-8")
 
 

@@ -118,7 +118,7 @@ def test_golden__reports_changes_failures_and_missing_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert golden.main(["--only", "champion"]) == 2
-    assert "docs/champion.md" in capfd.readouterr().err
+    assert "docs/benchmarks/champion.md" in capfd.readouterr().err
     monkeypatch.setattr(golden, "ROOT", tmp_path)
     (tmp_path / "a.txt").write_text("1")
     (tmp_path / "b.txt").write_text("1")

@@ -15,6 +15,7 @@ from tokaido_env.cli.games_table import COLUMNS
 from tokaido_env.core.actions import IDS
 from tokaido_env.record import load
 
+DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
 RULEBOOK = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
 
@@ -108,7 +109,7 @@ def test_games_table__refuses_wrong_files(
 
 
 def test_docs__list_all_columns_of_games() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "file-formats.md").read_text(encoding="utf-8")
     for name in COLUMNS:
         root, _, seat = name.rpartition("_")
         assert f"`{name}`" in page or (seat == "1" and f"`{root}_0`" in page)

@@ -58,7 +58,7 @@ def test_features__prints_the_layouts(capsys: Output) -> None:
 
 def test_docs__contain_the_table_of_actions(capsys: Output) -> None:
     assert main(["actions"]) == 0
-    page = (ROOT / "docs" / "actions.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "actions.md").read_text(encoding="utf-8")
     assert page.split("```\n")[1] == capsys.readouterr().out
 
 

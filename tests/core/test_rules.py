@@ -1,4 +1,4 @@
-"""Worked examples of the rules of `docs/rules.md`, named by rule number.
+"""Worked examples of the rules of `docs/reference/rules.md`, named by rule number.
 
 `test_reference.py` covers the remaining cases. Player 0 has the first pick unless a test says
 otherwise; `mine` holds the entries of player 0. Spaces of the ring: 0 C1, 1 temple, 2 garden, 3 C2,

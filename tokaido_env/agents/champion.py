@@ -1,6 +1,6 @@
 """The shipped networks: the champion for the default board, the generalist for any board.
 
-`docs/champion.md` and `docs/generalist.md` are their model cards.
+`docs/benchmarks/champion.md` and `docs/benchmarks/generalist.md` are their model cards.
 """
 
 from __future__ import annotations

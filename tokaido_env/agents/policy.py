@@ -279,7 +279,10 @@ def _read_file(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats
     except (SafetensorError, TypeError, ValueError) as error:
         reason = escape_text(str(error), 200)
         if path.suffix in _OTHER_MODELS:
-            reason = "a model of another library plays as python:MODULE:CLASS, see docs/agents.md"
+            reason = (
+                "a model of another library plays as python:MODULE:CLASS, see "
+                "docs/how-to/write-an-agent.md"
+            )
         raise PolicyError(f"{where}: not a policy file: {reason}") from None
 
 

@@ -1,6 +1,6 @@
 """Print the tables of actions and of chance outcomes.
 
-A row has the id, the label and the meaning, with the number of its rule in docs/rules.md.
+A row has the id, the label and the meaning, with the number of its rule in docs/reference/rules.md.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--rows",
         choices=("decisions", "games"),
         default="decisions",
-        help="content of a row; docs/records.md lists the columns",
+        help="content of a row; docs/reference/file-formats.md lists the columns",
     )
     parser.add_argument("--uint8", action="store_true", help="write observations as raw values")
     options = parser.parse_args(arguments)

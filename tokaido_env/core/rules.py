@@ -9,7 +9,7 @@
 that change it return the new legal mask. The verbs check nothing: the state must be possible
 (`state_validation`), the action legal, and the outcome's weight above 0 (`outcome_weight`).
 Otherwise they read and write out of bounds. Only drivers sample (`rng`, and through it `Game` and
-`Batch`). R-numbers refer to `docs/rules.md`.
+`Batch`). R-numbers refer to `docs/reference/rules.md`.
 
 Kernels read small fields through `int`, so that interpreted kernels do not overflow. They pass
 values on as `int64`, because Numba compiles a function for each type of argument.
