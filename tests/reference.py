@@ -1,10 +1,10 @@
 """A slow reference implementation of Tokaido Duo, independent of the engine on purpose.
 
 It follows the numbered rules of `docs/reference/rules.md` (the R-numbers below) and imports only
-the standard library. It shares no code and no table with the package, reads board files itself, and
-computes everything again at each step. Its only state is a position in the JSON format of `Game.to_dict`,
-so it starts from any position. Tests play it in step with the engine and compare legal actions,
-probabilities of outcomes and whole states.
+the standard library. It shares no code and no table with the package, reads board files itself,
+and computes everything again at each step. Its only state is a position in the JSON format of
+`Game.to_dict`, so it starts from any position. Tests play it in step with the engine and compare
+legal actions, probabilities of outcomes and whole states.
 """
 
 import copy
