@@ -104,14 +104,14 @@ def test_record_file__resumes_to_the_same_bytes_after_a_cut_anywhere(
 ) -> None:
     text = file.read_bytes()
     ends = [i + 1 for i, byte in enumerate(text) if byte == ord("\n")]
-    cuts = {0, 1, 10, ends[0] - 1, ends[0], ends[0] + 1, ends[2] + 1000, ends[-1] - 1, len(text)}
-    for cut in sorted(cuts):
-        file.write_bytes(text[:cut])
+    lengths = {0, 1, 10, ends[0] - 1, ends[0], ends[0] + 1, ends[2] + 1000, ends[-1] - 1, len(text)}
+    for length in sorted(lengths):
+        file.write_bytes(text[:length])
         again = unplayed()
         records = RecordFile(file, [again])
-        whole = max((end for end in ends if end <= cut), default=0)
-        assert (records.dropped_bytes, file.stat().st_size) == (cut - whole, whole)
-        assert again.finished.sum() == records.loaded == text[:cut].count(b"\n")
+        whole = max((end for end in ends if end <= length), default=0)
+        assert (records.dropped_bytes, file.stat().st_size) == (length - whole, whole)
+        assert again.finished.sum() == records.loaded == text[:length].count(b"\n")
         play_recorded(records, again, make("greedy"), make("random"))
         assert same_games(again, match)
         assert file.read_bytes() == text

@@ -309,10 +309,10 @@ def test_records__refuse_a_forfeit_of_a_finished_game(forfeited: Path, tmp_path:
 def test_read_records__refuses_an_unfinished_game(forfeited: Path, tmp_path: Path) -> None:
     game = load(forfeited)[0]
     decisions = [event for event in game.events if event in IDS]
-    cut = game.events[: game.events.index(decisions[20], 60)]
-    result = result_of(BOARD.record, replay_labels(BOARD, cut).ends)
+    begun = game.events[: game.events.index(decisions[20], 60)]
+    result = result_of(BOARD.record, replay_labels(BOARD, begun).ends)
     path = tmp_path / "cut.jsonl"
-    path.write_text(replace(game, events=cut, **result).to_json() + "\n", encoding="utf-8")
+    path.write_text(replace(game, events=begun, **result).to_json() + "\n", encoding="utf-8")
     assert load(path)[0].end is None  # a valid record, but of no match
     with pytest.raises(RecordError, match="expected a game that is over, got an unfinished one"):
         read_records(path, [new_match()])

@@ -112,7 +112,7 @@ def test_interim_looks__grow_by_a_quarter_and_end_with_the_last_pair(pairs: int)
     n = list(interim_looks(pairs))
     assert n[-1] == pairs
     assert n == sorted(set(n))
-    assert all(look % 10 == 0 for look in n[:-1])
+    assert all(pairs % 10 == 0 for pairs in n[:-1])
     assert all(0.25 * a - 1 <= b - a <= 0.25 * a + 10 for a, b in pairwise(n[:-1]))
     assert set(n[:-1]) <= set(interim_looks(10 * pairs))
     assert len(n) < 40

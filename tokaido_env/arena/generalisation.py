@@ -90,8 +90,8 @@ class Generalisation(Struct, frozen=True):
         agent: its spec.
         opponent: spec of its opponent.
         seed: of the games.
-        trained_on: name of the board or pool that the agent was trained on, None if unknown: then
-            the boards of `train` are as unseen as those of `test`.
+        trained_on: name of the board or pool that the agent was trained on. None if unknown: the
+            boards of `train` are then as unseen as those of `test`.
         test: its scores on unseen boards.
         train: its scores on boards of its training; None if these are the test boards.
         gap: the mean on `test` minus that on `train`, or None.

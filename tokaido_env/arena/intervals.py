@@ -128,9 +128,9 @@ def adjusted_score(
 ) -> AdjustedScore | None:
     """Return the mean of paired results with luck as a control variate.
 
-    The coefficient of the luck is estimated from the same pairs, so that luck which correlates
-    little with the results is subtracted little (Lavenberg and Welch 1981, "A Perspective on the
-    Use of Control Variables to Increase the Efficiency of Monte Carlo Simulations").
+    The coefficient of the luck is estimated from the same pairs: uncorrelated luck gets a
+    coefficient near 0. Source: Lavenberg and Welch 1981, "A Perspective on the Use of Control
+    Variables to Increase the Efficiency of Monte Carlo Simulations".
 
     Args:
         results: float64 (pairs, 2), within [0, 1].
@@ -171,8 +171,8 @@ def bootstrap_boards(
 
     The mean score on a board varies by the board and by the chance outcomes of its pairs. Plain
     resampling of both would count the second twice. So the board means are first shrunk towards
-    their mean, such that the resampled variance is that of scores on new boards (Davison and
-    Hinkley 1997, "Bootstrap Methods and their Application", section 3.8).
+    their mean: the resampled variance is then that of scores on new boards. Source: Davison and
+    Hinkley 1997, "Bootstrap Methods and their Application", section 3.8.
 
     Args:
         counts: int64 (boards, 5), the number of pairs on each board with 0, 0.5, 1, 1.5 and 2
@@ -218,9 +218,9 @@ def percentile_interval(
 
     Args:
         draws: float64 (resamples,).
-        boards: number of resampled boards: the fewer there are, the further out are the
-            percentiles, by Student's t distribution (Hesterberg 2015, "What Teachers Should Know
-            About the Bootstrap"). None: boards were not resampled.
+        boards: number of resampled boards; None: boards were not resampled. Few boards take
+            percentiles further out, by Student's t distribution. Source: Hesterberg 2015, "What
+            Teachers Should Know About the Bootstrap".
     """
     tail = 0.025 if boards is None else erfc(student_t_quantile(boards - 1) / sqrt(2)) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])

@@ -60,8 +60,8 @@ class LadderError(ValueError):
 def ladder_for(pool: BoardPool) -> Path:
     """Return this project's ladder for agents that play on some boards.
 
-    The family has one ladder, on boards of the split `valid`: every agent is rated on these,
-    `Ladder.pool`, whichever boards of the family it was trained on.
+    The family has one ladder, on boards of the split `valid`. Every agent of the family is rated
+    on these boards, `Ladder.pool`.
     """
     return FAMILY_LADDER if is_family(pool.name) else LADDER
 
@@ -289,11 +289,10 @@ def make_ladder(
 ) -> Ladder:
     """Play a round robin between agents, and write their ratings to a file.
 
-    Every match is saved when it has ended. If the file exists, its matches are kept, and only
-    missing matches or those with another number of games are played: to resume after a stop, to add
-    an agent, or to rate the same games by another model or anchor. The file does not depend on
-    stops. An agent is identified by its spec alone: delete the file after a change of, for example,
-    a policy file.
+    Every match is saved when it has ended. If the file exists, its matches are kept; only missing
+    matches and those with another number of games are played. So a stopped run can be resumed, an
+    agent added, and the same games rated by another model or anchor. The file does not depend on
+    stops. An agent is identified by its spec alone: delete the file when a policy file has changed.
 
     Args:
         agents: their specs, each once.
@@ -356,8 +355,8 @@ def is_epsilon_baseline(spec: str) -> bool:
 def epsilon_baselines(ladder: Ladder) -> tuple[tuple[LadderMatch, ...], str] | None:
     """Return the matches between epsilon baselines, and the agent from which these are derived.
 
-    The matches include those with that agent, the anchor of a separate scale: the baselines measure
-    the effect of a share of random moves, not a way to play.
+    The matches include those with that agent, which is the anchor of a separate scale. The
+    baselines measure the effect of a share of random moves.
 
     Returns:
         None if there are fewer than two such agents, or no match with the agent of epsilon 0.

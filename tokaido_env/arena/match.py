@@ -117,8 +117,8 @@ class Match:
 def match_seed(seed: int, *names: str) -> int:
     """Return the seed of a match, derived from the seed of a set of matches and from names.
 
-    With one seed for all matches, an agent with favourable dice would have them against every
-    opponent, and more opponents would not make its rating more certain.
+    With one seed for all matches, an agent would have the same dice against every opponent. More
+    opponents would then not make its rating more certain.
     """
     text = json.dumps([seed, *names])
     return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16)  # 52 bits

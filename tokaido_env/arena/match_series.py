@@ -47,8 +47,8 @@ def play_series(
         executor: as for `tournament.play_remaining`.
 
     Returns:
-        The results of all matches with a whole pair of games, and the reason why the series has
-        stopped: a `KeyboardInterrupt`, `IllegalMove` or `AgentFailed`; None at its end.
+        The results of all matches with a whole pair of games, and the error that has stopped the
+        series, None if it was played to its end.
     """
     results: list[MatchResult] = []
     stopped: BaseException | None = None

@@ -108,9 +108,9 @@ class Pairs:
 
         The Bayesian bootstrap (Rubin 1981): every pair gets a weight from the exponential
         distribution, pairs of one seed the same. Unlike draws of whole pairs it never loses a rare
-        outcome of a pair, so that every resample has finite ratings. One more pair is added, with
-        the distribution of two independent games of the score of the match: it gives the interval
-        a positive width where all pairs are equal. The weights are gamma variates a little smaller
+        outcome of a pair, so that every resample has finite ratings. One more pair is added, which
+        has the distribution of two independent games. It gives the interval a positive width where
+        all pairs are equal. The weights are gamma variates a little smaller
         than exponential ones, such that the variance of a mean is that of the pairs over their
         number.
         """

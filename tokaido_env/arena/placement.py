@@ -65,8 +65,8 @@ def rate_on_ladder(
 
     The first opponent is in the middle of the fast agents. Each next one is the opponent with the
     greatest expected information: the number of games times p (1 - p), with p the expected score.
-    The numbers of games are those of `games_between`: they follow from the specs, not from a
-    clock, so that the result is the same on every machine.
+    The numbers of games, `games_between`, follow from the specs and not from a clock: the result
+    is the same on every machine.
 
     Args:
         agent: its spec; if it is on the ladder, it does not meet itself.

@@ -188,10 +188,10 @@ def rate_differences(
 def goodness_of_fit(matches: Sequence[PairedMatch], *, model: str = DEFAULT_MODEL) -> GoodnessOfFit:
     """Test matches against a rating model at the ratings of maximum likelihood.
 
-    A match adds the square of its score minus the expected score p, over the variance of a score:
-    p (1 - p) over the effective number of games, which the two games of a pair with shared chance
-    outcomes require. Where fewer than about five wins are expected, the statistic is only roughly
-    distributed as chi-squared. Arguments and errors as for `rate_matches`.
+    A match adds the square of its score minus the expected score p, over the variance of a score.
+    The variance is p (1 - p) over the effective number of games, since the two games of a pair
+    share chance outcomes. Where fewer than about five wins are expected, the statistic is only
+    roughly distributed as chi-squared. Arguments and errors as for `rate_matches`.
     """
     arrays, rating_model = _MatchArrays.of(matches, None), model_named(model)
     pairs, pairings = arrays.pairs, arrays.pairings
@@ -216,7 +216,7 @@ def rate_against(
 ) -> Rating:
     """Rate one agent against others; these keep the ratings of their own matches.
 
-    The interval contains the uncertainty of the agent's results and of the others' ratings: each
+    The interval contains the uncertainty of the agent's results and of the others' ratings. Each
     resample rates the others from a resample of their matches, and then the agent against those.
     If the agent won or lost every game, each of its matches counts with one more pair, drawn.
 
@@ -340,8 +340,8 @@ def _separable(
 ) -> npt.NDArray[np.bool_]:
     """Return the matches between groups of agents of which one won every game.
 
-    The likelihood has its maximum at finite ratings if and only if chains of "took a point from"
-    connect every two agents in both directions (Ford 1957).
+    The likelihood has its maximum at finite ratings if and only if every two agents are connected
+    in both directions by chains of "took a point from" (Ford 1957).
     """
     scored = np.eye(len(agents), dtype=bool)
     won, lost = pairs.points > 0, pairs.points < pairs.played

@@ -354,8 +354,8 @@ def merge_records(
 ) -> MergedMatches:
     """Read the matches of record files: shards of one run, several seeds, games of other machines.
 
-    Every game is replayed. The pairs of two agents form one match, in the order of the seeds, so
-    that the order of the files does not change the results.
+    Every game is replayed. The pairs of two agents form one match, in the order of the seeds: the
+    order of the files does not change the results.
 
     Args:
         files: one or more; no game may come twice.

@@ -233,7 +233,7 @@ class SandboxedAgent(Agent):
             raise self._failure("exit", f"its process ended with status {status}") from None
         except (ValueError, RecursionError):
             raise self._failure("exit", _BAD_ANSWER) from None
-        except BaseException:  # or the next question would get this answer
+        except BaseException:  # else the next question would get this answer
             self.close()
             raise
         if "answer" in answer:
@@ -254,7 +254,7 @@ def interrupts_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # or `multiprocessing` starts it in the block, and unblocks
+    resource_tracker.ensure_running()  # which else unblocks SIGINT when it starts in the block
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

@@ -113,8 +113,8 @@ def _value_rolls(
 ) -> None:
     """Store the value of each roll for player_0, after the best decision.
 
-    The effect of a die does not depend on the other two, and each of these has its own terms in
-    the value: so each action is valued once for each face of its die, not for every roll.
+    The effect of a die does not depend on the other two dice, and these have separate terms in the
+    value. Therefore each action is valued once for each face of its die, not for every roll.
     """
     first = 0
     while odds[first] == 0:

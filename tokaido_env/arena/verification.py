@@ -195,8 +195,8 @@ def repeat_decisions(
 ) -> RepeatedDecisions:
     """Let an agent decide again in all its positions of some finished games.
 
-    An agent gets only the position and the key of the decision, which is derived from the seed of
-    the game: its decisions must be the same.
+    An agent gets only the position and the key of the decision, which the seed of the game
+    determines: its decisions must be the same.
 
     Args:
         match_state: the match.

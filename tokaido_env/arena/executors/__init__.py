@@ -53,9 +53,9 @@ def open_executor(text: str) -> Executor:
     """Return the executor that the text of `--executor` names.
 
     Args:
-        text: "serial"; "processes", one for each processor, or "processes:4"; "ray", a new cluster
-            on this machine unless the variable RAY_ADDRESS names one; or "ray:ADDRESS", such as
-            "ray:auto" or "ray:10.0.0.1:6379".
+        text: "serial"; "processes", one for each processor; "processes:4"; "ray"; or
+            "ray:ADDRESS", such as "ray:auto" or "ray:10.0.0.1:6379". "ray" starts a cluster on
+            this machine, unless the variable RAY_ADDRESS names one.
 
     Raises:
         ValueError: if the text names no executor, or Ray is not installed.
