@@ -123,7 +123,7 @@ def test_play__with_chance_events_is_complete_or_has_no_effect() -> None:
 def test_play__growing_the_history_is_complete_or_has_no_effect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(game_module, "_ROOM", 80)
+    monkeypatch.setattr(game_module, "_INITIAL_CAPACITY", 80)
     moves = next(m for m in range(200) if len(game_after(m)._history) > 80) - 1
     _, was_done = interrupt_everywhere(lambda: game_after(moves), play_last, contents_of)
     assert any(was_done)
