@@ -110,15 +110,14 @@ def likely_game(seed: int, decisions: int) -> Game:
 # Against the naive search
 
 
-@pytest.mark.parametrize("seed", range(4 if INTERPRETED else 40))
-def test_depth_1__agrees_with_a_naive_search(seed: int) -> None:
-    check_against_naive(likely_game(seed, 3 * seed), 1)
-
-
-@pytest.mark.parametrize("seed", range(2 if INTERPRETED else 12))
-def test_depth_2__agrees_with_a_naive_search(seed: int) -> None:
-    """Some replies come after the roll of a new round."""
-    check_against_naive(likely_game(seed, 5 * seed), 2)
+@pytest.mark.parametrize(
+    ("depth", "seed", "decisions"),
+    [(1, seed, 3 * seed) for seed in range(4 if INTERPRETED else 40)]
+    + [(2, seed, 5 * seed) for seed in range(2 if INTERPRETED else 12)],
+)
+def test_search__agrees_with_a_naive_search(depth: int, seed: int, decisions: int) -> None:
+    """Some replies at depth 2 come after the roll of a new round."""
+    check_against_naive(likely_game(seed, decisions), depth)
 
 
 @pytest.mark.parametrize("depth", [1, 2])

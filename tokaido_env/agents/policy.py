@@ -314,14 +314,14 @@ def check_tensors(where: str, tensors: dict[str, Floats], uses_board_features: b
     Raises:
         PolicyError: if a tensor is wrong.
     """
+    wrong = set(tensors) ^ set(tensor_shapes(LayerSizes(), uses_board_features))
+    if wrong:
+        names = escape_text(", ".join(sorted(wrong)), 200)
+        raise PolicyError(f"{where}: tensors missing or unknown: {names}")
     sizes = _sizes_of(tensors)
-    expected = tensor_shapes(sizes, uses_board_features)
-    if sorted(tensors) != sorted(expected):
-        wrong = ", ".join(sorted(set(tensors) ^ set(expected)))
-        raise PolicyError(f"{where}: tensors missing or unknown: {escape_text(wrong, 200)}")
     if min(sizes) < 1:
         raise PolicyError(f"{where}: expected layers of one unit or more, got {tuple(sizes)}")
-    for name, shape in expected.items():
+    for name, shape in tensor_shapes(sizes, uses_board_features).items():
         tensor = tensors[name]
         if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():
             got = f"{tensor.dtype} of shape {tensor.shape}, "
@@ -354,23 +354,15 @@ def _activation_bound(tensors: dict[str, Floats]) -> float:
 
 
 def _sizes_of(tensors: dict[str, Floats]) -> LayerSizes:
-    """Return the sizes by the tensors' shapes, the default sizes where tensors are missing."""
-
-    def length(name: str, default: int) -> int:
-        known = name in tensors and tensors[name].ndim == 1
-        return int(tensors[name].shape[0]) if known else default
-
-    default = LayerSizes()
-    weight = tensors.get("value.0.weight")
-    known = weight is not None and weight.ndim == 2
-    value_first = int(weight.shape[1]) if weight is not None and known else default.value_first
-    units = length("trunk.0.bias", default.first + default.value_first)
+    """Return the sizes by the lengths of biases, which may not fit the other tensors."""
+    value_second = tensors["value.0.bias"].size
+    value_first = tensors["value.0.weight"].size // max(value_second, 1)
     return LayerSizes(
-        first=units - value_first,
-        second=length("trunk.1.bias", default.second),
-        move=length("move.weight", default.move),
+        first=tensors["trunk.0.bias"].size - value_first,
+        second=tensors["trunk.1.bias"].size,
+        move=tensors["move.weight"].size,
         value_first=value_first,
-        value_second=length("value.0.bias", default.value_second),
+        value_second=value_second,
     )
 
 
