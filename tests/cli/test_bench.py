@@ -108,7 +108,7 @@ def test_bench__prints_and_writes_real_rows(tmp_path: Path, capsys: Output) -> N
 
 
 class Counter:
-    """Counts calls of an interface by wrapping it."""
+    """Counter of an interface's calls, which it wraps."""
 
     def __init__(self) -> None:
         self.count = 0

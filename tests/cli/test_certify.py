@@ -27,7 +27,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def run_checks(capsys: Output, *checks: Check, status: int = 0) -> list[str]:
-    """Run checks; return the lines of the table and the sum below it."""
+    """Run checks; return the lines of the table and of the totals."""
     assert certify.main([], checks) == status
     return capsys.readouterr().out.splitlines()[1:]
 

@@ -293,7 +293,7 @@ def test_export__refuses_wrong_files_in_one_line(
 
 
 def test_export__refuses_a_name_of_a_megabyte(tmp_path: Path) -> None:
-    """Each row of a table of names would be as long: 11 GiB for 1,400 games."""
+    """Otherwise each row of a table would contain it: 11 GiB for 1,400 games."""
     record = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[0])
     record["players"][1] = "x" * 10**6
     (tmp_path / "games.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")

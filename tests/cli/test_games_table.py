@@ -21,7 +21,7 @@ RULEBOOK = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
 
 
 def trigger_of(record: Any) -> tuple[str, int, int]:
-    """Play a game again and look at the positions as a person would."""
+    """Return the end trigger of a replayed game, by the rulebook's conditions."""
     game = Game(record.board, record.seed)
     for event in (event for event in record.events if event in IDS):
         game.play(event)

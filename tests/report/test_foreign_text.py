@@ -34,7 +34,7 @@ def board(tmp_path: Path) -> str:
 
 @pytest.fixture
 def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The spec of a policy in the current folder."""
+    """Save a policy in the current folder; return its spec."""
     monkeypatch.chdir(tmp_path)
     name = HOSTILE.replace("/", "").replace("\x00", "")
     random_policy().save(name)

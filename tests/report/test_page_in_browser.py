@@ -13,8 +13,8 @@ from tokaido_env.report import page
 SCRIPT = "<script>document.title = 'gone'</script>"
 IMAGE = "<img src=x onerror=\"document.title='gone'\">"
 
-# What is drawn: colours of a table's dots, sizes of figures, the ground of the page, its title.
-LOOK = """
+# Colours of a table's dots, sizes of figures, background and title of the page.
+APPEARANCE = """
 const style = (e) => getComputedStyle(e);
 return {
   dots: [...document.querySelectorAll("table i")].map((e) => style(e).backgroundColor),
@@ -30,7 +30,7 @@ def opened(browser: Browser, path: Path) -> dict[str, Any]:
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(path.as_uri())
-    displayed: dict[str, Any] = browser.execute_script(LOOK)
+    displayed: dict[str, Any] = browser.execute_script(APPEARANCE)
     return displayed
 
 
@@ -59,7 +59,7 @@ def test_report__policy_blocks_injected_markup(
     report: Path,
     markup: str,
 ) -> None:
-    """As if a name had not been escaped; without the policy, which it is tested by, it runs."""
+    """As if a name were not escaped. Without the policy the markup runs, so the test detects it."""
     text = report.read_text(encoding="utf-8").replace("<dl>", f"{markup}<dl>")
     report.write_text(text, encoding="utf-8")
     assert opened(browser, report)["title"] == SCRIPT + IMAGE
@@ -103,7 +103,7 @@ def phone(browser: Browser) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_report__fits_a_phone_with_contrast(phone: Browser, tournament: Path, scheme: str) -> None:
-    """Nothing is wider than the screen, folded or not, and what is read stands out."""
+    """Nothing is wider than the screen, folded or not; the text has enough contrast."""
     feature = {"name": "prefers-color-scheme", "value": scheme}
     phone.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
     opened(phone, tournament)
@@ -144,7 +144,7 @@ return [...document.querySelectorAll(".matrix td a")].map((e) => {
 
 
 def test_report__matrix_links_matches_and_games(browser: Browser, tournament: Path) -> None:
-    """By mouse, though everything is folded; the names of rows and columns stay in sight."""
+    """Clicks open folded parts; the names of rows and columns stay visible."""
     opened(browser, tournament)
     assert browser.execute_script("return document.querySelectorAll('details[open]').length") == 0
     browser.find_element("css selector", "#all-pairs summary").click()
@@ -154,7 +154,7 @@ def test_report__matrix_links_matches_and_games(browser: Browser, tournament: Pa
         ".matrix tbody tr:nth-child(20) td:nth-of-type(19) a",
     )
     browser.execute_script("document.querySelector('.matrix').scrollTo(9999, 9999)")
-    seen = browser.execute_script(IN_SIGHT)
+    seen = browser.execute_script(VISIBLE)
     assert seen == {"column": True, "row": True}
     number = cell.get_attribute("href").rpartition("-")[2]
     cell.click()
@@ -165,7 +165,7 @@ def test_report__matrix_links_matches_and_games(browser: Browser, tournament: Pa
     assert browser.current_url.endswith(f"game.html#game={number}")
 
 
-IN_SIGHT = """
+VISIBLE = """
 const box = document.querySelector(".matrix").getBoundingClientRect();
 const inside = (e) => {
   const { left, top } = e.getBoundingClientRect();

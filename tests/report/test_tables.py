@@ -26,7 +26,7 @@ def test_plain_table__aligns_columns() -> None:
 def test_print_table__prints_markup_as_text(
     installed: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rich would take `[/x]` for the end of a style, and fail after all games were played."""
+    """Rich would read `[/x]` as the end of a style, and fail after all games."""
     if not installed:
         monkeypatch.setattr(tables, "find_spec", lambda name: None)
         monkeypatch.setitem(sys.modules, "rich", None)
