@@ -62,7 +62,7 @@ def test_regret_set__is_made_and_resumed(
         rolled_out.unlink()
     assert make("one", "--executor", "processes:2") == (0, out)
     assert RegretSet.load(out).hash == loaded.hash
-    with pytest.raises(ValueError, match="made for"):
+    with pytest.raises(ValueError, match="expected a plan for"):
         make("one", "--seed", "1")
 
 

@@ -83,7 +83,7 @@ def test_review_ladder__plays_once_and_fills_the_page(
     def never(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(review_ladder, "play", never)
+    monkeypatch.setattr(review_ladder, "play_remaining", never)
     monkeypatch.setattr(review_ladder, "review_games", never)
     assert review_ladder.main([*options, "--docs"]) == 0
     assert page.read_text(encoding="utf-8") == text
