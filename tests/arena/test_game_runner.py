@@ -194,7 +194,7 @@ def test_games__are_played_once_and_replayed_only_for_events_or_luck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: bool, luck: bool
 ) -> None:
     moves, replayed = 0, 0
-    advance, play_all = Batch.advance, trajectory._play_all
+    advance, replay_games = Batch.advance, trajectory._replay_games
 
     def count_moves(self: Batch, games: Any, chosen: Any, **options: Any) -> None:
         nonlocal moves
@@ -203,12 +203,12 @@ def test_games__are_played_once_and_replayed_only_for_events_or_luck(
 
     def count_games(offsets: Any, first: int, *rest: Any) -> int:
         nonlocal replayed
-        last = play_all(offsets, first, *rest)
+        last = replay_games(offsets, first, *rest)
         replayed += last - first
         return last
 
     monkeypatch.setattr(Batch, "advance", count_moves)
-    monkeypatch.setattr(trajectory, "_play_all", count_games)
+    monkeypatch.setattr(trajectory, "_replay_games", count_games)
     match_state = MatchState("greedy", "random", GAMES, 3, "shikoku")
     match_state.with_luck = luck
     if recorded:
