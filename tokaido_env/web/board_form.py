@@ -38,7 +38,7 @@ MATCHES, DIFFERS = "matches", "differs"
 """The results of comparing a table; a table without one was not checked."""
 
 _PRICES = (2, 3, 4)
-_MOST_POINTS = 255
+_MAX_POINTS = 255
 
 
 def board_form(board: Board) -> JsonDict:
@@ -194,6 +194,6 @@ def _tokens() -> list[Field]:
 
 def _track(board: Board, table: str, key: str = "points", first: int = 0) -> list[Field]:
     return [
-        number(f"{table}.{key}.{at}", str(at + first), 0, _MOST_POINTS)
+        number(f"{table}.{key}.{at}", str(at + first), 0, _MAX_POINTS)
         for at in range(len(getattr(board, table)))
     ]

@@ -7,6 +7,8 @@ error messages), a "label" and a "kind":
     number  a whole number from "min" to "max"
     flags   a list of any of "options"
     list    an ordered list of at most "most" of "options"
+    text    at most "max" characters
+    routes  pairs of "towns"
 
 `position_from_form` computes the values that follow from others (the bag, paintings given, whether
 the end is triggered). `Game.from_dict` checks whether a game can reach the position.
