@@ -307,7 +307,7 @@ def _series(spec: str) -> str:
 
 
 def _draw(title: str, found: Sequence[JsonDict]) -> Figure:
-    figure = new_figure(_HEIGHT, "What a decision loses, and what it takes", "")
+    figure = new_figure(_HEIGHT, "Regret of a decision, and its time", "")
     axes = new_axes(figure, 0.95, 0.95, 0.3, 0.2)
     kinds: dict[str, list[JsonDict]] = {}
     for one in found:

@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="ladder of the ratings (default: the shipped one)",
     )
-    add("--executor", default="serial", help="what runs games and reviews (default: serial)")
+    add("--executor", default="serial", help="executor of games and reviews (default: serial)")
     add("--docs", action="store_true", help="put the tables into the docs")
     return parser
 

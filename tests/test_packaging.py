@@ -120,7 +120,7 @@ def test_evaluate__runs_without_extras(installed: Path, required: Path, tmp_path
     command = ("-m", "tokaido_env", "evaluate")
     done = run((installed, required), tmp_path, *command, "random", "greedy", "--games", "100")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "100 games a pair, seats swapped, seed 0, board shikoku" in done.stdout
+    assert "100 games per pair of agents, seats swapped, seed 0, board shikoku" in done.stdout
     rate = ("rate", "greedy", "--games", "10", "--opponents", "2")
     done = run((installed, required), tmp_path, *command, *rate)
     assert (done.returncode, done.stderr) == (0, "")

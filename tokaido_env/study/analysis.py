@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, States
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import (
     EXECUTORS,
@@ -73,7 +73,6 @@ SWAP = np.dtype(
 )
 
 Seeds = npt.NDArray[np.int64]
-States = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True)
@@ -441,9 +440,9 @@ def _summary(row: JsonDict) -> str:
     """Return the main statistics of a study in one line."""
     triggers = ", ".join(f"{name} {each['mean']:.0%}" for name, each in row["triggers"].items())
     score, points = row["player_0"]["score"], row["points"]["total"]["mean"]
-    who = f"{escape_text(row['board'])}, {escape_text(row['agent'])}"
+    title = f"{escape_text(row['board'])}, {escape_text(row['agent'])}"
     return (
-        f"{who}, {row['games']} games: {row['rounds']['mean']:.1f} rounds, {points:.1f} points; "
+        f"{title}, {row['games']} games: {row['rounds']['mean']:.1f} rounds, {points:.1f} points; "
         f"ends {triggers}; player_0 scores {score['mean']:.3f} "
         f"({score['ci95'][0]:.3f} to {score['ci95'][1]:.3f})"
     )

@@ -23,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, States
 from tokaido_env.arena.executors import Executor, SerialExecutor
+from tokaido_env.arena.game_runner import Numbers
 from tokaido_env.arena.match import MAX_GAMES, match_seed
 from tokaido_env.arena.tournament import pair_seeds, play_selfplay, rollout_positions
 from tokaido_env.boards.board import Board
@@ -32,6 +33,7 @@ from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.state import SETUP, copy_rows
 from tokaido_env.learn.value_calibration import ROUNDS
 from tokaido_env.study.agent_values import (
+    Values,
     check_has_values,
     values_after_chance,
     values_at_decisions,
@@ -49,9 +51,6 @@ BINS = 10  # of values, the usual number for the expected calibration error
 
 _MAX_ROLLOUTS = 10_000_000  # in all
 
-Numbers = npt.NDArray[np.int64]
-Values = npt.NDArray[np.float64]
-States = npt.NDArray[np.void]
 Progress = Callable[[int], None]
 
 

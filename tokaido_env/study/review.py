@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, States
 from tokaido_env.arena.executors import chunked
 from tokaido_env.arena.game_runner import Numbers, naming_agent
 from tokaido_env.arena.intervals import student_t_quantile
@@ -35,7 +35,6 @@ from tokaido_env.study.regret import BLUNDER, ERROR
 from tokaido_env.trajectory import Trajectory
 
 Floats = npt.NDArray[np.float64]
-States = npt.NDArray[np.void]
 
 CHANCE_SAMPLES = 8
 """Samples of chance after each of two compared actions; not tuned."""
