@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_text(options.results / "tables.md", text)
     if options.docs:
         shutil.copyfile(options.results / "regret.svg", FIGURE)
-        picture = f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
+        picture = f"\n![{CAPTION}]({Path(os.path.relpath(FIGURE, PAGE.parent)).as_posix()})\n"
         page = PAGE.read_text(encoding="utf-8")
         write_text(PAGE, filled(page, f"\n{card_of(regret_set)}\n{text}{picture}\n"))
     return 0

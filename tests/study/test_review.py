@@ -36,7 +36,7 @@ class Solver(Agent):
         for i in range(len(states)):
             game = Game(chance="explicit")
             game.states[:] = states[i : i + 1]
-            game._note_turn()
+            game._update_legal()
             in_last_round = bool(states["end_triggered"][i])
             of_action = solve(game) if in_last_round else dict.fromkeys(game.legal_actions(), 0.0)
             values[i] = best(game, of_action)
