@@ -168,7 +168,7 @@ def build_ladder(arguments: list[str]) -> int:
     add("--ladder", type=Path, required=True, metavar="FILE", help="ladder file to write")
     distance = "play only agents up to this many places apart"
     add("--max-distance", type=int, default=1000, metavar="N", help=distance)
-    anchor = f"agent whose rating is 0 (default: {' or '.join(ANCHORS)})"
+    anchor = f"agent with the rating 0 (default: {' or '.join(ANCHORS)})"
     add("--anchor", metavar="AGENT", help=anchor)
     add_shared(parser, "--markdown", "--rating-model")
     options, board = _parse(parser, arguments)

@@ -220,7 +220,7 @@ def verify_submission(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     submission = "file that suite --json wrote, with its records in the same folder"
     add("file", type=Path, metavar="FILE", help=submission)
-    share = "share of the games whose decisions are repeated"
+    share = "share of games in which decisions are repeated"
     add("--share", type=float, default=SHARE, help=share)
     add_shared(parser, "--seed")
     agent = "repeat the decisions of this agent too (default: only of its opponents)"

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     written.add_argument("--gif", metavar="OUT", help=gif)
     html = "write a page to step through instead of text (default: none)"
     written.add_argument("--html", metavar="OUT", help=html)
-    agent = "agent whose estimates the page shows (default: none)"
+    agent = "agent that estimates the positions of the page (default: none)"
     add("--agent", metavar="SPEC", help=agent)
     return parser
 
