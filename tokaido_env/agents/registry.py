@@ -162,7 +162,7 @@ KINDS = {
         "Runs tree search of N simulations a decision (default: 400) with the network of a policy "
         "file or of a run's best policy. Logits divided by T (default: 1.5) give the priors. Dice "
         "are stratified, or drawn as in a game. The network evaluates a new chance node, or with "
-        "chance=sampled the decision after a sample.",
+        "chance=sampled the decision after a sample. 400 simulations take about 15 ms.",
         {"path": Parameter(str), **_NETWORK_SEARCH},
         required=True,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
@@ -172,7 +172,8 @@ KINDS = {
         "ExploiterAgent",
         "exploiter:VICTIM[,sims=N]",
         "Searches for a best response to the agent VICTIM, with N simulations a decision "
-        "(default: 400). VICTIM is random, greedy, heuristic, champion, generalist or policy:PATH.",
+        "(default: 400, about 30 ms). VICTIM is random, greedy, heuristic, champion, generalist or "
+        "policy:PATH.",
         {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMS)},
         required=True,
         cost=lambda parameters: RESPONSE_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
