@@ -1,14 +1,12 @@
 """Tests of arena/tournament.py and match.py: paired games, equal under every executor."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from matches import match_of_results, play_single_game, played_match, same_games
-from positions import shikoku_data, write_board
 from repeating_executor import RepeatingExecutor
 
 from tokaido_env import BoardError, SeedError
@@ -111,13 +109,6 @@ def test_play_match__does_not_depend_on_the_order_of_the_agents() -> None:
 def test_arena_seeds__differ_from_the_seeds_of_training() -> None:
     trained = {int(episode_seed(s, e)) for s in range(100) for e in range(100)}
     assert not trained & {int(arena_seed(seed, pair)) for seed in range(10) for pair in range(1000)}
-
-
-def test_play_match__counts_the_cap_as_a_draw(tmp_path: Path) -> None:
-    board = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
-    match = play_match(make("greedy"), make("random"), 10, 0, board)
-    assert match.to_dict()["draws"] == 10
-    assert match.score == 0.5
 
 
 def test_play_match__reports_progress_of_every_game() -> None:

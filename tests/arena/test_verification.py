@@ -173,10 +173,3 @@ def test_verify__refuses_forfeits_since_failures_cannot_be_verified(
     change_records(path, forfeit_game)
     with pytest.raises(SubmissionError, match=r"game 3 of 4 against 'random' .* was forfeited"):
         verify(path, suite, make)
-
-
-def test_submission__loads_what_it_saves(
-    path: Path, suite: Suite, match_states: list[MatchState]
-) -> None:
-    entry = RecordsEntry.of(path.parent / "games.jsonl", 24)
-    assert Submission.load(path, suite) == Submission.of(suite.result(match_states), entry)
