@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -203,23 +202,19 @@ def test_to_dict__has_keys_for_each_kind_of_event() -> None:
             assert one["best"] != one["event"] or one["loss"] == one["error"] == 0
 
 
-@pytest.mark.parametrize(
-    ("loss", "error", "mark"),
-    [
+def test_mark__needs_a_significant_loss() -> None:
+    found: Review = review(golden(), make("mcts:sims=10"), CHAMPION)
+    row = int(found.choices()[0])
+    for loss, error, mark in (
         (0.09, 0.05, "blunder"),
         (0.09, 0.10, None),
         (0.05, 0.01, "mistake"),
         (0.025, 0.01, "inaccuracy"),
         (0.01, 0.0, None),
         (-0.1, 0.0, None),
-    ],
-)
-def test_mark__needs_a_significant_loss(loss: float, error: float, mark: str | None) -> None:
-    found: Review = review(golden(), make("mcts:sims=10"), CHAMPION)
-    row = int(found.choices()[0])
-    losses, errors = found.loss.copy(), found.error.copy()
-    losses[row], errors[row] = loss, error
-    assert replace(found, loss=losses, error=errors).mark(row) == mark
+    ):
+        found.loss[row], found.error[row] = loss, error
+        assert found.mark(row) == mark, (loss, error)
 
 
 def test_review__refuses_few_samples_and_agents_without_values() -> None:
