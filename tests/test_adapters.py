@@ -1,4 +1,4 @@
-"""One game, whatever it is played through: same seed and same actions, same positions and ends.
+"""The same games through every adapter: same seed and actions, same positions and ends.
 
 What several adapters refuse alike is here too; what only one does, in the tests of that one.
 """
@@ -33,7 +33,7 @@ GAMES: list[tuple[int, str, Any, str, bool]] = [
 
 
 class Script:
-    """A game that was played alone at random: who chose what where, and how it ended."""
+    """A random game: players, actions and positions of each decision, and the end."""
 
     def __init__(self, seed: int, board: str, reward: Any, observation: str, see_board: bool):
         rng = random.Random(seed)
@@ -56,7 +56,7 @@ class Script:
         return [(action, states) for player, action, states in self.moments if player == seat]
 
     def options(self, *observations: str) -> dict[str, Any]:
-        """Options of an adapter that has these observations, of others the vector."""
+        """Return options of an adapter, with the vector for observations that it lacks."""
         known = self.observation if self.observation in observations else "float32"
         return {"reward": self.reward, "observation": known, "see_board": self.see_board}
 
@@ -66,7 +66,7 @@ class Script:
 
 
 class Replayer:
-    """Plays what a seat played in a script, and after it what is lowest."""
+    """Plays the actions of a script, then the lowest legal action."""
 
     def __init__(self, script: Script, seat: int) -> None:
         self.rest = iter([action for action, _ in script.of(seat)])
@@ -100,9 +100,9 @@ def test_pettingzoo__plays_the_scripts(script: Script, make: Any) -> None:
         assert e.agent_selection == f"player_{player}"
         assert e.game.states.tobytes() == states.tobytes()
         for seat, agent in enumerate(e.possible_agents):
-            told = e.observe(agent)
-            assert as_lists(told["observation"]) == script.seen(states, seat, options)
-            assert told["action_mask"].any() == (seat == player)
+            observation = e.observe(agent)
+            assert as_lists(observation["observation"]) == script.seen(states, seat, options)
+            assert observation["action_mask"].any() == (seat == player)
         assert e.state().tolist() == script.seen(states, 0, whole)
         e.step(action)
     assert e.game == script.game
@@ -189,7 +189,7 @@ def test_openspiel__plays_the_scripts(script: Script) -> None:
     assert state.returns() == approx(script.rewards)
 
 
-# What several refuse alike
+# Common errors
 
 MAKERS: dict[str, Any] = {
     "pettingzoo": env,

@@ -1,4 +1,4 @@
-"""The PettingZoo environment: PettingZoo's own tests, its usual stack in lock step, contracts."""
+"""Tests of `tokaido_env.aec`: PettingZoo's tests, its usual wrappers as reference, contracts."""
 
 import copy
 import pickle
@@ -36,13 +36,13 @@ CALLED_AFTER_RESET: dict[str, Callable[[Any], Any]] = {
 
 
 def stack(**options: Any) -> Any:
-    """PettingZoo's usual stack of wrappers."""
+    """Return the environment in PettingZoo's usual wrappers."""
     terminating = TerminateIllegalWrapper(raw_env(**options), illegal_reward=-1)
     return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(terminating))
 
 
 def plain(value: Any) -> Any:
-    """Arrays as values that `==` compares whole."""
+    """Return arrays as lists, which `==` compares as a whole."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -51,7 +51,7 @@ def plain(value: Any) -> Any:
 
 
 def facts(e: Any) -> dict[str, Any]:
-    """All that can be read of an environment."""
+    """Return all readable attributes of an environment."""
     read = {name: plain(getattr(e, name)) for name in READ_AFTER_RESET}
     seen = {agent: plain(e.observe(agent)) for agent in AGENTS}
     return copy.deepcopy(read) | seen | {"state": plain(e.state())}
@@ -66,7 +66,7 @@ def raised(call: Callable[..., Any], *arguments: Any) -> type[Exception] | None:
 
 
 def some_action(e: Any, rng: random.Random) -> Any:
-    """Mostly what is right, now and then something that is not."""
+    """Return a legal action, or sometimes a wrong one."""
     if not e.agents:
         return rng.choice([None, 0])
     legal = e.unwrapped.game.legal_actions()
@@ -136,7 +136,7 @@ def test_env__passes_the_seed_test(observation: Any) -> None:
     seed_test(lambda: env(observation=observation), num_cycles=500)
 
 
-# One fused layer, equal to the usual stack
+# Equality to the usual wrappers
 
 
 @pytest.mark.parametrize("reward", ["win", "margin"])
@@ -201,7 +201,7 @@ def test_agent_iter__stops_after_max_iter() -> None:
         assert len(seen) == 3
 
 
-# Who is told what
+# Infos
 
 
 def test_infos__have_player_and_next_player() -> None:
@@ -213,9 +213,9 @@ def test_infos__have_player_and_next_player() -> None:
         while e.game.legal_mask:
             mover = e.game.player
             e.step(rng.choice(e.game.legal_actions()))
-            told = e.infos["player_1"]
+            info = e.infos["player_1"]
             decides = -1 if e.game.player is None else e.game.player
-            assert (told["player"], told["next_player"]) == (mover, decides)
+            assert (info["player"], info["next_player"]) == (mover, decides)
             twice += mover == e.game.player
             paid = {agent: paid[agent] + e.rewards[agent] for agent in AGENTS}
         assert twice > 20
@@ -240,7 +240,7 @@ def test_step__raises_for_illegal_actions_if_requested() -> None:
 
 
 def test_action_space__contains_playable_actions_only() -> None:
-    """What `action_space` contains is taken, an array of one action of no shape too."""
+    """Any element of the action space can be played, also a 0-d array."""
     for kind in (int, np.int8, np.int64, np.array):
         e = env()
         e.reset(seed=0)
@@ -261,7 +261,7 @@ def test_observe__has_an_empty_mask_for_the_other_player() -> None:
     assert not other["action_mask"].any()
     seen = {f.name: other["observation"][f.slice].tolist() for f in FEATURES}
     assert seen["seat"] == [1.0]
-    assert seen["decides"] == [0.0, 1.0]  # theirs
+    assert seen["decides"] == [0.0, 1.0]  # the other player's mask
 
 
 def test_state__is_the_observation_of_player_0() -> None:
@@ -333,17 +333,17 @@ def test_deepcopy__continues_identically_and_independently(
     before = facts(e)
     other = copied(e)
     assert facts(other) == before
-    told = []
+    history = []
     for each in (other, e):
         assert facts(each) == before
         rng = random.Random(3)
         while each.agents:
             each.step(rng.choice(each.game.legal_actions() or [None]))
-            told.append(facts(each))
+            history.append(facts(each))
         each.reset()  # the next episode too
-        told.append(facts(each))
-    half = len(told) // 2
-    assert told[:half] == told[half:]
+        history.append(facts(each))
+    half = len(history) // 2
+    assert history[:half] == history[half:]
 
 
 def test_deepcopy__before_reset_needs_a_reset() -> None:

@@ -1,4 +1,4 @@
-"""What an agent declares, and what becomes an agent."""
+"""Tests of `tokaido_env.agent`: attributes of agents, `as_agent`, `choose` and `judge`."""
 
 from typing import Any
 
@@ -17,21 +17,21 @@ from tokaido_env.single_agent import SingleAgentBatch
 
 
 class Lowest:
-    """Has `act` and nothing else."""
+    """An object with `act` only."""
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
         return np.array([actions_of(int(mask))[0] for mask in legal], np.int64)
 
 
 def asked(agent: Agent, what: str = "act") -> Any:
-    """What an agent says in the first position of a game."""
+    """Return an agent's judgement of the first position of a game."""
     game = Game(seed=7)
     legal, keys = np.array([game.legal_mask], np.uint64), np.array([3], np.uint64)
     return getattr(agent, what)(game.boards, game.state, legal, keys)
 
 
 def test_choose__returns_a_legal_action_of_one_game() -> None:
-    """What it chooses is what it does among many games, with the luck of the seed."""
+    """The choice equals that of `act` for many games, with keys from the seed."""
     game = Game(seed=7)
     legal = np.array([game.legal_mask], np.uint64)
     for name in ("random", "greedy"):
@@ -106,7 +106,7 @@ def test_as_agent__refuses_objects_without_act(wrong: object) -> None:
 
 
 def test_make_vec__accepts_an_object_with_act_as_opponent() -> None:
-    """The same games as against an agent that says so."""
+    """The games equal those against an `AgentAdapter`."""
     first, second = (
         SingleAgentBatch(8, one, seat=0, observation="uint8")
         for one in (Lowest(), AgentAdapter(Lowest()))
@@ -133,7 +133,7 @@ def test_bot__is_set_for_compiled_bots_only() -> None:
     assert {spec: make(spec).bot for spec in bots} == bots
 
 
-# What a decision costs
+# Costs
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_cost__counts_a_network_simulation_as_sixteen() -> None:
 
 
 def test_cost__of_deep_expectimax_is_high() -> None:
-    """Of depth 4 it searches tens of seconds a decision: it meets few agents in few games."""
+    """Depth 4 takes tens of seconds per decision, so such agents get few games."""
     costs = [cost_of(f"expectimax:depth={depth}") for depth in (1, 2, 3, 4)]
     assert costs == sorted(set(costs))
     assert games_against("expectimax:depth=1") == games_against("greedy")

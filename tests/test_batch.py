@@ -167,7 +167,7 @@ def random_moves(rng: random.Random, batch: Batch, timestep: TimeStep) -> Ints:
 
 
 def keyed_actions(batch: Batch, games: Ints) -> Ints:
-    """Return a random action for each of the argument games, from the game's own keys."""
+    """Return a random action for each of the given games, from the game's own keys."""
     actions = np.empty(len(games), np.int64)
     random_actions(batch.legal[games], batch.keys(games), actions)
     return actions

@@ -1,4 +1,4 @@
-"""What other libraries take of a batch: turns, observations and masks by hand, memory as it is."""
+"""Tests of observation buffers: alignment, sharing with other libraries, reuse of memory."""
 
 import copy
 import functools
@@ -19,7 +19,7 @@ from tokaido_env.position import PositionError
 
 
 def played(board: str = "shikoku", n: int = 40, **options: Any) -> Batch:
-    """Games at different depths, some at their end."""
+    """Return games at different depths, some of them finished."""
     batch = Batch(n, board, autoreset=False, **options)
     batch.reset(seed=3)
     for depth in range(60):
@@ -74,7 +74,7 @@ def test_observe__refuses_wrong_arguments(change: Any, error: str) -> None:
         observe(*change(batch.boards, batch.states))
     broken = np.zeros(2, STATE)
     broken["pilgrim"] = 99
-    with pytest.raises(PositionError, match="number 0 of 2"):
+    with pytest.raises(PositionError, match=r"^states\[0\]: expected a state that a game can reach"):
         observe(batch.boards, broken)
     with pytest.raises(ValueError, match="seats: expected"):
         observe(batch.boards, batch.states, [0, 1, 2])
@@ -85,15 +85,15 @@ def test_observe__refuses_wrong_arguments(change: Any, error: str) -> None:
 @pytest.mark.parametrize("copied", [True, False])
 def test_timestep__is_readable_after_begin(copied: bool) -> None:
     batch, other = Batch(6, copy=copied), Batch(6)
-    told = other.reset(seed=4)
+    outputs = other.reset(seed=4)
     batch.begin(batch.all_games, 4)
-    for one, same in zip(batch.timestep(), told, strict=True):
+    for one, same in zip(batch.timestep(), outputs, strict=True):
         assert np.array_equal(one, same)
     some = np.array([1, 4])
     batch.begin(some)
     turn = batch.timestep()
     assert np.array_equal(turn.mask.astype(bool), batch.masks(batch.all_games))
-    assert (turn.observation[some] != told.observation[some]).any()
+    assert (turn.observation[some] != outputs.observation[some]).any()
 
 
 @pytest.mark.parametrize("observation", ["float32", "uint8"])
@@ -114,7 +114,7 @@ def test_buffers__are_aligned_and_contiguous(observation: Any) -> None:
 
 
 def address_of(array: Any) -> int:
-    """Where the memory of another library's array begins."""
+    """Return the memory address of another library's array."""
     found: int = array.data_ptr() if hasattr(array, "data_ptr") else array.unsafe_buffer_pointer()
     return found
 
@@ -130,20 +130,20 @@ def test_buffers__are_shared_with_other_libraries_without_a_copy(library: str) -
     batch = Batch(64, copy=False)
     turn = batch.reset(seed=1)
     kept = turn.observation, batch.padded_mask, *((turn.mask,) if library == "torch" else ())
-    taken = [take(one) for one in kept]  # a view of rows is what JAX does not take
+    taken = [take(one) for one in kept]  # JAX refuses views of rows
     for one, other in zip(kept, taken, strict=True):
         assert address_of(other) == one.ctypes.data
         assert np.array_equal(np.asarray(other), one)
-    if library == "torch":  # what JAX has may not change
+    if library == "torch":  # JAX arrays are immutable
         batch.step(turn.mask.argmax(axis=1))
         assert np.array_equal(taken[0].numpy(), turn.observation)
 
 
-# Memory that is used again
+# Reuse of memory
 
 
 def pickled(array: Any) -> Any:
-    """What unpickles to the array itself, whose memory stands outside of the pickle."""
+    """Pickles an array with its memory out of band."""
     outside: list[pickle.PickleBuffer] = []
     data = pickle.dumps(array, protocol=5, buffer_callback=outside.append)
     return pickle.loads(data, buffers=outside)
@@ -192,7 +192,7 @@ def test_buffer_pool__reuses_memory_from_any_thread() -> None:
     dropping.start()
     dropping.join()
     assert {array.ctypes.data for array in [pool.take() for _ in range(4)]} <= addresses
-    assert len(pool._ring) == 4  # of fifty no more were kept
+    assert len(pool._ring) == 4  # the pool keeps four of fifty buffers
 
 
 FORMS: list[dict[str, Any]] = [
@@ -203,19 +203,19 @@ FORMS: list[dict[str, Any]] = [
 ]
 
 
-def arrays(told: Any) -> list[Any]:
-    """All arrays in what an environment returned, however deep."""
-    if isinstance(told, np.ndarray) and told.dtype != object:
-        return [told]
-    if isinstance(told, dict):
-        told = list(told.values())
-    if isinstance(told, (tuple, list, np.ndarray)):
-        return [array for each in told for array in arrays(each)]
+def arrays(outputs: Any) -> list[Any]:
+    """Return all arrays in nested results of an environment."""
+    if isinstance(outputs, np.ndarray) and outputs.dtype != object:
+        return [outputs]
+    if isinstance(outputs, dict):
+        outputs = list(outputs.values())
+    if isinstance(outputs, (tuple, list, np.ndarray)):
+        return [array for each in outputs for array in arrays(each)]
     return []
 
 
 def random_play(kind: str, **form: Any) -> Callable[[], Any]:
-    """Return what plays a step at random and returns what is told of it."""
+    """Return a function that plays a random step and returns its results."""
     if kind == "batch":
         batch = Batch(64, "family:train/9", **form)
         batch.reset(seed=5)
@@ -237,27 +237,29 @@ def test_observations__kept_by_the_caller_never_change(kind: str, form: dict[str
         pytest.skip("a VecEnv has no entities")
     step, kept, copies = random_play(kind, **form), [], []
     for number in range(70):
-        told = arrays(step())
-        copies += [array.copy() for array in told]
-        kept += [array[2:] if number % 2 else array for array in told]  # a slice keeps all
+        outputs = arrays(step())
+        copies += [array.copy() for array in outputs]
+        kept += [
+            array[2:] if number % 2 else array for array in outputs
+        ]  # a slice keeps the whole buffer in use
     for array, one in zip(kept, copies, strict=True):
         assert np.array_equal(array, one[len(one) - len(array) :])
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_observations__reuse_dropped_memory(form: dict[str, Any]) -> None:
-    """Also where its holder has written to it, what the board alone says included."""
+    """Reused memory is written in full, also after its holder has changed it."""
     batch, other = (Batch(64, "family:train/9", **form) for _ in range(2))
-    told = [each.reset(seed=5).observation for each in (batch, other)]
+    outputs = [each.reset(seed=5).observation for each in (batch, other)]
     addresses = set()
     for _ in range(60):
-        for mine, right in zip(parts(told[0]), parts(told[1]), strict=True):
+        for mine, right in zip(parts(outputs[0]), parts(outputs[1]), strict=True):
             assert np.array_equal(mine, right)
             mine[:] = 77
-        addresses.add(parts(told[0])[0].ctypes.data)
-        told[0] = batch.play("random").observation
-        told[1] = other.play("random").observation
-    assert len(addresses) == 2  # one is held while the next is written
+        addresses.add(parts(outputs[0])[0].ctypes.data)
+        outputs[0] = batch.play("random").observation
+        outputs[1] = other.play("random").observation
+    assert len(addresses) == 2  # one is in use while the next is written
 
 
 def test_deepcopy__of_a_batch_shares_no_memory() -> None:

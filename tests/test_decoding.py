@@ -1,4 +1,4 @@
-"""Typed values from files: what is decoded, and each way in which it is refused."""
+"""Tests of `tokaido_env.decoding`: valid data and each kind of error."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files: read without trust, written whole, and kept from a second command."""
+"""Tests of `tokaido_env.files`: limits on reading, atomic writes, locks."""
 
 import errno
 import json
@@ -37,7 +37,7 @@ LONG = "9" * 5000
 ESCAPES = "\x1b[31mred\x1b[0m\a\r\u202e\u2028"
 
 
-# Foreign text
+# Text in messages
 
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "\x1b" * 10**6, "\U000e0001" * 10**6, ESCAPES])
@@ -164,7 +164,7 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX's kinds of fil
 
 
 def special(path: Path, kind: str) -> Path:
-    """Put something that is no plain file at a path."""
+    """Create something other than a regular file at a path."""
     if kind == "folder":
         path.mkdir()
     elif kind == "pipe":
@@ -267,7 +267,7 @@ def test_atomic_write__flushes_contents_before_the_name(
     assert done == ["file", "name", "folder"]
 
 
-# One command at a time
+# Locks
 
 HOLD = """
 import sys
@@ -281,7 +281,7 @@ sys.stdin.read()
 
 @contextmanager
 def held_elsewhere(path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Let another process keep a file or folder."""
+    """Let another process hold the lock of a file or folder."""
     command = [sys.executable, "-c", HOLD, str(path)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:

@@ -28,7 +28,7 @@ GAMES = 2 if INTERPRETED else 40
 
 
 def play_on(game: Game, moves: int, seed: int = 0) -> list[str]:
-    """Play some random moves; return everything that has happened in the game."""
+    """Play random moves; return the labels of all events of the game."""
     rng = random.Random(seed)
     for _ in range(moves):
         if game.is_over:
@@ -37,7 +37,7 @@ def play_on(game: Game, moves: int, seed: int = 0) -> list[str]:
     return game.events()
 
 
-# Playing
+# Moves
 
 
 def test_actions__ids_are_the_designs() -> None:
@@ -92,7 +92,7 @@ ALL_KIMONO_HELD = position(
 
 
 @pytest.mark.parametrize(
-    ("where", "move", "told"),
+    ("where", "move", "message"),
     [
         (position(), "pass", "artist:A1 (15)"),
         (position(), 24, "artist:A1 (15)"),
@@ -120,13 +120,13 @@ ALL_KIMONO_HELD = position(
     ],
 )
 def test_illegal_move__changes_nothing_and_names_what_was_legal(
-    where: Position, move: Any, told: str
+    where: Position, move: Any, message: str
 ) -> None:
     game = Game.from_dict(where, chance="explicit")
     before = (bytes(game.state), game.legal_actions(), game.outcomes(), game.player)
     with pytest.raises(IllegalMove) as error:
         game.play(move)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert repr(move) in str(error.value)
     assert (bytes(game.state), game.legal_actions(), game.outcomes(), game.player) == before
     assert game.events() == []
@@ -204,7 +204,7 @@ def test_copy__with_the_same_luck_goes_on_identically(
 ) -> None:
     game = Game(seed=3)
     play_on(game, moves)
-    game.copy()  # a copy with fresh luck before changes nothing
+    game.copy()  # an earlier copy has no effect
     other = duplicate(game)
     assert other == game
     assert (other.seed, other.chance, other.board) == (game.seed, game.chance, game.board)
@@ -275,7 +275,7 @@ def test_observation__needs_a_seat_at_chance() -> None:
     assert not game.mask().any()
 
 
-# What holds in every game
+# Invariants of random games
 
 
 def test_every_game__wares_and_paintings_are_conserved() -> None:

@@ -1,4 +1,4 @@
-"""Gymnasium: its own checks, its own vectoriser in lock step, and what infos tell."""
+"""Tests of `tokaido_env.gym`: Gymnasium's checks, `SyncVectorEnv` as reference, infos."""
 
 import subprocess
 import sys
@@ -31,13 +31,13 @@ DISCARD = IDS["discard:fan"]  # never a game's first decision
 
 
 def episode(env: TokaidoDuoEnv, rng: np.random.Generator) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Play at random from where the game stands to its end; yield actions and what steps tell."""
+    """Play random actions to the end of the game; yield each action and the step's results."""
     done = False
     while not done:
         action = int(random_legal_actions(env.action_masks(), rng))
-        told = env.step(action)
-        yield action, told
-        done = told[2] or told[3]
+        outputs = env.step(action)
+        yield action, outputs
+        done = outputs[2] or outputs[3]
 
 
 # Gymnasium's own tests, and how environments are made
@@ -97,32 +97,32 @@ def both(n: int, mode: AutoresetMode, **options: Any) -> tuple[SyncVectorEnv, To
     )
 
 
-def assert_same(told: Any, expected: Any, flags: npt.NDArray[np.bool_] | None = None) -> None:
-    """The same keys, types, shapes and values; of infos, values where they are flagged."""
-    assert type(told) is type(expected)
+def assert_same(outputs: Any, expected: Any, flags: npt.NDArray[np.bool_] | None = None) -> None:
+    """Check keys, types, shapes and values; infos only where they are flagged."""
+    assert type(outputs) is type(expected)
     if isinstance(expected, str):
-        assert told == expected
+        assert outputs == expected
         return
     if isinstance(expected, dict):
-        assert told.keys() == expected.keys()
+        assert outputs.keys() == expected.keys()
         for key in expected:
             if key.startswith("_"):
-                assert_same(told[key], expected[key])
+                assert_same(outputs[key], expected[key])
             else:
-                assert_same(told[key], expected[key], expected.get(f"_{key}"))
+                assert_same(outputs[key], expected[key], expected.get(f"_{key}"))
         return
-    assert (told.dtype, told.shape) == (expected.dtype, expected.shape)
+    assert (outputs.dtype, outputs.shape) == (expected.dtype, expected.shape)
     if flags is not None:
-        told, expected = told[flags], expected[flags]
-    if told.dtype == object:
-        for one, other in zip(told, expected, strict=True):
+        outputs, expected = outputs[flags], expected[flags]
+    if outputs.dtype == object:
+        for one, other in zip(outputs, expected, strict=True):
             assert_same(one, other)
     else:
-        assert told.tolist() == expected.tolist()
+        assert outputs.tolist() == expected.tolist()
 
 
 def some_actions(masks: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Legal actions, but for one in fifty."""
+    """Return legal actions, except for one in fifty."""
     actions = random_legal_actions(masks, rng)
     actions[rng.random(len(actions)) < 0.02] = rng.integers(N_ACTIONS)
     return actions
@@ -142,7 +142,7 @@ def some_actions(masks: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.
     ]
 )
 def options(request: pytest.FixtureRequest, short: Path) -> dict[str, Any]:
-    """Settings of both; on the short board games end at the cap."""
+    """Return options of both environments; games on the short board end at the cap."""
     given: dict[str, Any] = request.param
     return given | {"board": short} if given.get("board") == "short" else given
 
@@ -151,42 +151,42 @@ def test_vector_env__same_step_equals_sync_vector_env(options: dict[str, Any]) -
     sync, native = both(5, AutoresetMode.SAME_STEP, **options)
     rng = np.random.default_rng(0)
     for seed in (3, None, [8, 0, 2**53 - 1, 5, 5]):
-        for told, expected in zip(native.reset(seed=seed), sync.reset(seed=seed), strict=True):
-            assert_same(told, expected)
+        for outputs, expected in zip(native.reset(seed=seed), sync.reset(seed=seed), strict=True):
+            assert_same(outputs, expected)
         ends, losses = 0, 0
         for _ in range(130):
             actions = some_actions(native.action_masks(), rng)
-            told, expected = native.step(actions), sync.step(actions)
-            for one, other in zip(told, expected, strict=True):
+            outputs, expected = native.step(actions), sync.step(actions)
+            for one, other in zip(outputs, expected, strict=True):
                 assert_same(one, other)
-            flags = told[2] | told[3]
+            flags = outputs[2] | outputs[3]
             ends += flags.sum()
-            losses += (told[1] == -1.0).sum()
-            assert ("final_obs" in told[4]) == ("final_info" in told[4]) == flags.any()
+            losses += (outputs[1] == -1.0).sum()
+            assert ("final_obs" in outputs[4]) == ("final_info" in outputs[4]) == flags.any()
         assert ends > losses / 2 > 1
 
 
 def test_vector_env__disabled_equals_sync_vector_env(options: dict[str, Any]) -> None:
-    """Games that have ended are reset by a mask, some with seeds of their own."""
+    """Ended games are reset by a mask, some with new seeds."""
     sync, native = both(5, AutoresetMode.DISABLED, **options)
     rng = np.random.default_rng(0)
-    told, expected = native.reset(seed=0), sync.reset(seed=0)
+    outputs, expected = native.reset(seed=0), sync.reset(seed=0)
     resets = 0
     for step in range(200):
         actions = some_actions(native.action_masks(), rng)
-        told, expected = native.step(actions), sync.step(actions)
-        for one, other in zip(told, expected, strict=True):
+        outputs, expected = native.step(actions), sync.step(actions)
+        for one, other in zip(outputs, expected, strict=True):
             assert_same(one, other)
-        done = told[2] | told[3]
+        done = outputs[2] | outputs[3]
         if done.any():
-            assert not told[4]["action_mask"][done].any()
+            assert not outputs[4]["action_mask"][done].any()
             mask = done | (rng.random(5) < 0.2)
             for seed in (None, step, [step, 1, 2, 3, step]):
-                told = native.reset(seed=seed, options={"reset_mask": mask.copy()})
+                outputs = native.reset(seed=seed, options={"reset_mask": mask.copy()})
                 expected = sync.reset(seed=seed, options={"reset_mask": mask.copy()})
-                for one, other in zip(told, expected, strict=True):
+                for one, other in zip(outputs, expected, strict=True):
                     assert_same(one, other)
-            masks = told[1]["action_mask"]  # of all games, also those that were not reset
+            masks = outputs[1]["action_mask"]  # of all games, also without a reset
             assert np.array_equal(masks, native.action_masks())
             resets += 1
     assert resets > 10
@@ -212,7 +212,7 @@ def test_vector_env__has_the_spaces_of_sync_vector_env() -> None:
 @pytest.mark.parametrize("reward", ["win", "margin"])
 @pytest.mark.parametrize("opponent", ["random", "greedy"])
 def test_env__plays_the_games_of_its_seeds(opponent: str, reward: Any) -> None:
-    """Each is played again with `Game` from what infos tell."""
+    """Each episode is replayed with `Game` from the infos."""
     env = TokaidoDuoEnv(opponent, reward=reward)
     rng, seats, paid = np.random.default_rng(0), set(), set()
     for number in range(6):
@@ -222,20 +222,20 @@ def test_env__plays_the_games_of_its_seeds(opponent: str, reward: Any) -> None:
         assert observation.tolist() == alone.observation()
         assert (info["player"], info["next_player"]) == (NO_PLAYER, alone.seat)
         assert np.array_equal(info["action_mask"], env.action_masks())
-        for action, told in episode(env, rng):
+        for action, outputs in episode(env, rng):
             alone.play(action)
             over = alone.game.is_over
-            assert told[0].tolist() == alone.observation()
-            assert told[1] == pytest.approx(alone.reward(reward))
-            assert told[2:4] == (over, False)
-            assert [type(each) for each in told[1:4]] == [float, bool, bool]
-            info = told[4]
+            assert outputs[0].tolist() == alone.observation()
+            assert outputs[1] == pytest.approx(alone.reward(reward))
+            assert outputs[2:4] == (over, False)
+            assert [type(each) for each in outputs[1:4]] == [float, bool, bool]
+            info = outputs[4]
             assert (info["seed"], info["seat"], info["player"]) == (alone.seed, *[alone.seat] * 2)
             assert info["next_player"] == (NO_PLAYER if over else alone.seat)
             assert np.flatnonzero(info["action_mask"]).tolist() == alone.game.legal_actions()
             assert np.array_equal(info["action_mask"], env.action_masks())
         seats.add(alone.seat)
-        paid.add(told[1])
+        paid.add(outputs[1])
     assert seats == {0, 1}
     assert reward == "margin" or paid <= {-1.0, 1.0}
 
@@ -245,8 +245,8 @@ def test_step__loses_on_an_illegal_action(action: int) -> None:
     env = TokaidoDuoEnv("random", seat=1, reward="margin")
     before, info = env.reset(seed=0)
     assert action not in np.flatnonzero(info["action_mask"])
-    observation, *told, info = env.step(action)
-    assert told == [-1.0, True, False]
+    observation, *outputs, info = env.step(action)
+    assert outputs == [-1.0, True, False]
     assert np.array_equal(observation, before)
     assert (info["player"], info["next_player"]) == (1, NO_PLAYER)
     assert not info["action_mask"].any()
@@ -276,7 +276,7 @@ def test_vector_env__works_with_record_episode_statistics(mode: AutoresetMode) -
         pytest.skip("Gymnasium's own wrapper counts a step less")
     envs = RecordVectorStatistics(TokaidoDuoVectorEnv(4, "random", autoreset_mode=mode))
     envs.reset(seed=0)
-    rng, lengths, told = np.random.default_rng(0), np.zeros(4, np.int64), 0
+    rng, lengths, outputs = np.random.default_rng(0), np.zeros(4, np.int64), 0
     for _ in range(150):
         masks = envs.unwrapped.action_masks()  # type: ignore[attr-defined]
         _, rewards, terminations, truncations, infos = envs.step(some_actions(masks, rng))
@@ -287,11 +287,11 @@ def test_vector_env__works_with_record_episode_statistics(mode: AutoresetMode) -
             assert infos["episode"]["l"][done].tolist() == lengths[done].tolist()
             assert infos["episode"]["r"][done].tolist() == rewards[done].tolist()
             lengths[done] = 0
-            told += done.sum()
+            outputs += done.sum()
             if mode == AutoresetMode.DISABLED:
                 envs.reset(options={"reset_mask": done.copy()})
-    assert told > 5
-    assert envs.episode_count == told
+    assert outputs > 5
+    assert envs.episode_count == outputs
 
 
 # Refusals

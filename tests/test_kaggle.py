@@ -1,4 +1,4 @@
-"""The functions for harnesses of models, called as Kaggle's harness calls them.
+"""Tests of `tokaido_env.kaggle`, with calls as in Kaggle's harness.
 
 Where Kaggle's package is installed, also by that harness in its environment of our OpenSpiel game.
 """

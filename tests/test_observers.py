@@ -1,4 +1,4 @@
-"""What is shown of games, the same through every API: vectors, the board's block, entities."""
+"""Tests of `tokaido_env.observers`: vectors, board features and entities."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def batch_form(seen: Any) -> str:
 @WITH_FORMS
 @pytest.mark.parametrize("copied", [True, False])
 def test_batch__observes_each_game_on_its_board(form: dict[str, Any], copied: bool) -> None:
-    """Also where boards are drawn anew, games are begun again, restored or put elsewhere."""
+    """Also after new boards, new games, restores and restores into other games."""
     batch = Batch(7, POOL, copy=copied, **form)
     turn = batch.reset(seed=5)
     boards = {tuple(batch.episode_info["board"].tolist())}
@@ -72,7 +72,7 @@ def test_batch__observes_each_game_on_its_board(form: dict[str, Any], copied: bo
 
 
 def test_observe__is_the_same_for_any_number_of_games_and_threads() -> None:
-    """As many as are shown by more than one thread, and those of them that one thread shows."""
+    """Enough games for several threads, and a few of them in one thread."""
     for form in FORMS:
         batch = Batch(1100, POOL, **form)
         turn = batch.reset(seed=0)

@@ -1,4 +1,4 @@
-"""The game of OpenSpiel: OpenSpiel's own tests, `Game` in lock step, its search and its loops."""
+"""Tests of `tokaido_env.openspiel`: OpenSpiel's tests, `Game` as reference, its bots and loops."""
 
 import copy
 import json
@@ -34,7 +34,7 @@ def load(**params: str) -> Any:
 
 
 def some_action(state: Any, rng: random.Random) -> int:
-    """Any legal action or, at chance, an outcome by its odds."""
+    """Return a random legal action or, at chance, a sampled outcome."""
     if not state.is_chance_node():
         return rng.choice(state.legal_actions())
     outcomes, odds = zip(*state.chance_outcomes(), strict=True)
@@ -42,7 +42,7 @@ def some_action(state: Any, rng: random.Random) -> int:
 
 
 def walk(state: Any, rng: random.Random, steps: int = 10**6) -> Any:
-    """Play so many random actions and outcomes, fewer if the game ends; return the state."""
+    """Play up to n random actions and outcomes; return the state."""
     for _ in range(steps):
         if state.is_terminal():
             break
@@ -55,7 +55,7 @@ def seen(game: Game, seat: int) -> Any:
 
 
 def facts(state: Any) -> dict[str, Any]:
-    """All that can be read of a state."""
+    """Return all readable attributes of a state."""
     return {
         "text": str(state),
         "history": [(item.player, item.action) for item in state.full_history()],
@@ -70,7 +70,7 @@ def facts(state: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def other_board(tmp_path: Path) -> str:
-    """A board unlike the default one, with a cap of twelve rounds."""
+    """Return another board, with a cap of twelve rounds."""
     return str(write_board(tmp_path / "other.toml", other_board_data()))
 
 
@@ -84,7 +84,7 @@ def test_game__passes_random_sim_test(board: str, other_board: str, capfd: Any) 
     assert capfd.readouterr() == ("", "")
 
 
-# What the game says of itself
+# The game's declarations
 
 
 def test_game__declares_its_type_and_bounds() -> None:
@@ -106,7 +106,7 @@ def test_game__declares_its_type_and_bounds() -> None:
 
 
 def test_max_game_length__is_an_upper_bound(short: Path) -> None:
-    """In few rounds the bounds are closest to what is played."""
+    """With few rounds the bounds are tightest."""
     game = load(board=str(short))
     assert game.max_game_length() == 80
     rng = random.Random(0)
@@ -116,7 +116,7 @@ def test_max_game_length__is_an_upper_bound(short: Path) -> None:
         assert 12 <= played.count(int(CHANCE)) <= game.max_chance_nodes_in_history()
 
 
-# In lock step with Game
+# Equality to `Game`
 
 
 @pytest.mark.parametrize(("board", "reward"), [("shikoku", "win"), ("other", "margin")])
@@ -167,7 +167,7 @@ def check_chance(state: Any, game: Game) -> None:
 
 
 def check_decision(state: Any, game: Game) -> None:
-    """At a decision or at the end."""
+    """Check a state at a decision or at the end."""
     player = state.current_player()
     assert player == (TERMINAL if game.is_over else game.player)
     assert not state.is_chance_node()
@@ -204,7 +204,7 @@ def test_action_to_string__returns_labels_at_any_node() -> None:
 def test_apply_action__refuses_illegal_moves() -> None:
     state = walk(load().new_initial_state(), random.Random(0), 11)
     assert state.is_chance_node()
-    for wrong in (0, 215, 216):  # no die shows a 6, and some that have no such roll
+    for wrong in (0, 215, 216):  # impossible and unknown outcomes
         if wrong not in state.legal_actions():
             refuse(state, wrong, "no outcome")
     walk(state, random.Random(0), 1)

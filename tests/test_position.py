@@ -1,4 +1,4 @@
-"""Positions as plain JSON: there and back in every phase, and one clear error for each mistake."""
+"""Tests of `tokaido_env.position`: round trips in every phase, and each error."""
 
 import json
 import pickle
@@ -30,7 +30,7 @@ from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.state import Phase
 from tokaido_env.position import PositionError
 
-# Positions at other phases than MOVE, each right as it stands.
+# Valid positions at phases other than MOVE
 AT_DRAW = position(phase="DRAW", die="merchant", left=["artist"], pending=2)
 AT_REVEAL = position(phase="REVEAL", die="artist", left=[], pending=3, origin="A7")
 AT_SALE = position(
@@ -58,11 +58,11 @@ AT_MOVE = position(mine={"easel": ["moon"], "gifted": 1})
 RIGHT = {name: value for name, value in list(globals().items()) if re.fullmatch("AT_[A-Z_]+", name)}
 
 
-# There and back
+# Round trips
 
 
 def positions_of_games(games: int) -> Iterator[Game]:
-    """Explicit games, each given at every step."""
+    """Yield explicit-chance games at every step."""
     for seed in range(games):
         rng = random.Random(seed)
         game = Game(chance="explicit")
@@ -102,7 +102,7 @@ def test_from_dict__inverts_to_dict_on_another_board(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_from_dict__keeps_the_phase(name: str) -> None:
-    """Explicit at chance, else sampled, unless one says."""
+    """The default is explicit chance at a chance phase and sampled chance elsewhere."""
     game = Game.from_dict(RIGHT[name])
     at_chance = RIGHT[name]["phase"] in ("SETUP", "ROLL", "DRAW", "REVEAL")
     assert game.chance == ("explicit" if at_chance else "sampled")
@@ -110,10 +110,10 @@ def test_from_dict__keeps_the_phase(name: str) -> None:
     assert bool(sampled.legal_actions()) == (not sampled.is_over)
 
 
-# One clear error for each mistake
+# Errors
 
 MISTAKES = [
-    # things lost or made
+    # lost or extra pieces
     (AT_MOVE, "bag.kimono", 4, "bag.kimono: expected so many that bag and players hold 5, got 4"),
     (AT_MOVE, "bag.fan", 9, "bag.fan: expected a whole number from 0 to 8"),
     (AT_MOVE, "players.1.wares.doll", 1, "bag.doll: expected so many that bag and players hold 7"),
@@ -123,7 +123,7 @@ MISTAKES = [
     (AT_MOVE, "players.0.hidden.bamboo", 3, "players[0].hidden.bamboo: expected a whole number"),
     (AT_MOVE, "players.0.easel", ["bamboo"], "players[0].hidden.bamboo: expected 2 at most"),
     (AT_MOVE, "boutiques.C3", ["kimono", 4], "boutiques: expected 2 × ('kimono', 4) at most"),
-    # more than one may have
+    # beyond a limit
     (AT_MOVE, "players.0.coins", 10, "players[0].coins: expected less than 10"),
     (AT_MOVE, "players.1.temple", 0, "players[1].temple: expected a whole number from 1 to 9"),
     (AT_MOVE, "players.1.garden", 7, "players[1].garden: expected a whole number from 1 to 6"),
@@ -179,7 +179,7 @@ MISTAKES = [
     (AT_REVEAL | {"players": AT_MOVE["players"]}, "pending", 9, "pending: expected 1 to 8"),
     (AT_REVEAL, "die", "merchant", "die: expected artist at REVEAL"),
     (AT_ROLL, "round", 200, "round: expected less than 200 at ROLL"),
-    # choices that are not asked
+    # phases without a choice
     (AT_GIFT, "players.0.easel.0", "bamboo", "players[0]"),
     (AT_SALE, "players.0.merchant", "C1", "players[0].merchant: expected no two characters"),
     (
@@ -328,7 +328,7 @@ ROBUST = {"merchant": ("robust", 1)}
     ],
 )
 def test_from_dict__limits_wares_by_phase(wrong: Position, wanted: str) -> None:
-    """Only who draws or returns wares may hold more than the capacity, and no more than 11."""
+    """Only a player who draws or returns wares may exceed the capacity, up to 11."""
     with pytest.raises(PositionError) as error:
         Game.from_dict(wrong)
     assert wanted in str(error.value)
@@ -341,7 +341,7 @@ def test_from_dict__refuses_non_objects(given: Any) -> None:
 
 
 def keys_of(table: Any, prefix: str = "") -> Iterator[str]:
-    """The keys of all values in a position, items of lists included."""
+    """Yield the keys of all values in a position, including list items."""
     for key, value in table.items() if isinstance(table, dict) else enumerate(table):
         yield f"{prefix}{key}"
         if isinstance(value, dict | list):
@@ -349,7 +349,7 @@ def keys_of(table: Any, prefix: str = "") -> Iterator[str]:
 
 
 def reads(given: Position) -> Position | None:
-    """The position as it is understood, None if it is refused."""
+    """Return the position as read, or None if it is refused."""
     try:
         return Game.from_dict(given, board="shikoku").to_dict()
     except PositionError:

@@ -49,7 +49,7 @@ def written(path: Path, *games: Data) -> Path:
     return path
 
 
-# There and back
+# Round trips
 
 
 def test_load__inverts_save(tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ def test_save__is_atomic(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-# Broken files
+# Invalid files
 
 
 def at_decision(data: Data) -> int:
-    """The index of an event in the middle that is a decision at MOVE."""
+    """Return the index of a MOVE decision in the middle of the events."""
     events = data["events"]
     middle = range(len(events) // 2, len(events))
     return next(i for i in middle if events[i].startswith("merchant:"))
@@ -262,7 +262,7 @@ def test_golden_games__are_correct_and_varied() -> None:
 
 @pytest.mark.parametrize("line", range(6))
 def test_golden_games__follow_from_their_seeds(line: int) -> None:
-    """The seed and the decisions alone give every outcome again."""
+    """Seed and decisions reproduce every outcome."""
     record = Record.from_json(GOLDEN.read_text(encoding="utf-8").splitlines()[line])
     game = Game(seed=record.seed) if record.start is None else None
     if game is None:
@@ -273,7 +273,7 @@ def test_golden_games__follow_from_their_seeds(line: int) -> None:
     assert game.record(record.players) == record
 
 
-# Records of strangers
+# Untrusted records
 
 
 def with_seed(data: Data, seed: int) -> Data:

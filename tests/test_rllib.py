@@ -50,34 +50,36 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "recipes")
 
 from rllib_ppo import LearnerEnv, MoveModule, policy_of, self_play
 
-# RLlib registers its vector of games anew each time.
+# RLlib registers its vector environment again each time.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
 
 AGENTS = ["player_0", "player_1"]
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two dicts of arrays and plain values, in any depth, are equal."""
+    """Return whether nested dicts of arrays and values are equal."""
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     return bool(np.array_equal(one, other))
 
 
 def positions(cls: Any, games: int) -> Iterator[tuple[Game, dict[str, Any]]]:
-    """Every decision of some random games, with what is seen by who decides."""
+    """Yield every decision of random games with the deciding agent's observation."""
     rng, e = np.random.default_rng(1), cls()
     for seed in range(games):
         seen, _ = e.reset(seed=seed)
         while len(seen) == 1:
-            ((agent, told),) = seen.items()
-            yield e.aec.game, told
-            seen, *_ = e.step({agent: int(rng.choice(np.flatnonzero(told["action_mask"])))})
+            ((agent, observation),) = seen.items()
+            yield e.aec.game, observation
+            seen, *_ = e.step({agent: int(rng.choice(np.flatnonzero(observation["action_mask"])))})
 
 
 def batch_of(seen: list[dict[str, Any]]) -> dict[str, Any]:
-    """What RLlib hands to a module."""
-    told = {key: np.stack([one[key] for one in seen]) for key in ("observation", "action_mask")}
-    return {Columns.OBS: {key: torch.from_numpy(array) for key, array in told.items()}}
+    """Return a batch as RLlib passes it to a module."""
+    observation = {
+        key: np.stack([one[key] for one in seen]) for key in ("observation", "action_mask")
+    }
+    return {Columns.OBS: {key: torch.from_numpy(array) for key, array in observation.items()}}
 
 
 def module_of(kind: Any, cls: Any, model_config: Any = None) -> Any:
@@ -111,7 +113,7 @@ def test_env__passes_rllibs_check(cls: Any, options: dict[str, Any]) -> None:
     ],
 )
 def test_env__equals_the_pettingzoo_env(seed: int, options: dict[str, Any], short: Path) -> None:
-    """The same seed and actions: the same agents, observations, rewards, ends and infos."""
+    """Same seed and actions give the same agents, observations, rewards, ends and infos."""
     if options.get("board") == "short":
         options = {"board": short}
     rng, theirs, ours = np.random.default_rng(seed), env(**options), TokaidoMultiAgentEnv(options)
@@ -120,11 +122,11 @@ def test_env__equals_the_pettingzoo_env(seed: int, options: dict[str, Any], shor
         seen, infos = ours.reset(seed=first)
         while True:
             agent = theirs.agent_selection
-            told, _, _, _, info = theirs.last()
-            assert same(seen, {agent: told})
+            observation, _, _, _, info = theirs.last()
+            assert same(seen, {agent: observation})
             assert same(infos, {agent: info})
             assert ours.observation_spaces[agent].contains(seen[agent])
-            action = int(rng.choice(np.flatnonzero(told["action_mask"])))
+            action = int(rng.choice(np.flatnonzero(observation["action_mask"])))
             theirs.step(action)
             seen, rewards, ended, cut, infos = ours.step({agent: np.int64(action)})
             if ended["__all__"] or cut["__all__"]:
@@ -141,8 +143,8 @@ def test_env__equals_the_pettingzoo_env(seed: int, options: dict[str, Any], shor
 def test_step__loses_on_an_illegal_action() -> None:
     e = TokaidoMultiAgentEnv()
     seen, _ = e.reset(seed=1)
-    ((agent, told),) = seen.items()
-    illegal = int(np.flatnonzero(told["action_mask"] == 0)[0])
+    ((agent, observation),) = seen.items()
+    illegal = int(np.flatnonzero(observation["action_mask"] == 0)[0])
     _, rewards, ended, cut, _ = e.step({agent: illegal})
     assert rewards == dict.fromkeys(AGENTS, 0.0) | {agent: -1.0}
     assert all(ended.values())
@@ -155,16 +157,18 @@ def test_recipe_env__terminates_at_the_cap(
     e = LearnerEnv({"board": short})
     seen, _ = e.reset(seed=1)
     while len(seen) == 1:
-        ((agent, told),) = seen.items()
-        seen, rewards, ended, cut, _ = e.step({agent: int(np.flatnonzero(told["action_mask"])[0])})
+        ((agent, observation),) = seen.items()
+        seen, rewards, ended, cut, _ = e.step(
+            {agent: int(np.flatnonzero(observation["action_mask"])[0])}
+        )
     assert e.aec.game.end == "cap"
     assert rewards == dict.fromkeys(AGENTS, 0.0)
     assert cut == dict.fromkeys([*AGENTS, "__all__"], False)
     assert ended == dict.fromkeys([*AGENTS, "__all__"], True)
-    for agent, told in seen.items():
+    for agent, observation in seen.items():
         expected = e.aec.observe(agent)["observation"]
-        assert told["observation"][:N_FEATURES].tolist() == expected.tolist()
-        assert not told["observation"][N_FEATURES:].any()
+        assert observation["observation"][:N_FEATURES].tolist() == expected.tolist()
+        assert not observation["observation"][N_FEATURES:].any()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,7 @@ def test_env__is_registered() -> None:
 
 @pytest.mark.parametrize("config", [self_play_config(), self_play(width=16)], ids=["plain", "move"])
 def test_env_runner__samples_complete_games(config: Any) -> None:
-    """Each seat's steps are its own decisions: a game replays them, position by position."""
+    """Each agent's steps are its own decisions, as a replayed game confirms."""
     runner = MultiAgentEnvRunner(
         config.debugging(seed=5).env_runners(num_env_runners=0, num_envs_per_env_runner=3)
     )
@@ -208,8 +212,8 @@ def test_env_runner__samples_complete_games(config: Any) -> None:
         while not game.is_over:
             assert game.player is not None
             seat, t = seats[game.player], steps[game.player]
-            told = seat.get_observations(t)["action_mask"]
-            assert np.flatnonzero(told).tolist() == game.legal_actions()
+            observation = seat.get_observations(t)["action_mask"]
+            assert np.flatnonzero(observation).tolist() == game.legal_actions()
             steps[game.player] += 1
             game.play(int(seat.get_actions(t)))
         assert steps == [len(seat) for seat in seats]
@@ -221,7 +225,7 @@ def test_env_runner__samples_complete_games(config: Any) -> None:
 
 
 def test_env_runner__plays_different_games_without_a_seed() -> None:
-    """RLlib's check would leave all of them at one seed."""
+    """RLlib's environment check would reset all environments with one seed."""
     runner = MultiAgentEnvRunner(
         self_play_config().env_runners(num_env_runners=0, num_envs_per_env_runner=4)
     )
@@ -234,14 +238,14 @@ def test_env_runner__plays_different_games_without_a_seed() -> None:
 
 @pytest.mark.parametrize("kind", [MaskedModule, MoveModule])
 def test_masked_module__samples_legal_actions_only(kind: Any) -> None:
-    """Even one that wants nothing else: its logits are pushed towards what is mostly illegal."""
+    """Even with logits that strongly favour illegal actions."""
     cls = LearnerEnv if kind is MoveModule else TokaidoMultiAgentEnv
     config = {"width": 16} if kind is MoveModule else None
     module = module_of(kind, cls, config)
     last = module.network.action if kind is MoveModule else module.pi.net.mlp[-1]
     with torch.no_grad():
         last.bias[45:] += 1e4
-    batch = batch_of([told for _, told in positions(cls, 2)])
+    batch = batch_of([observation for _, observation in positions(cls, 2)])
     legal = batch[Columns.OBS]["action_mask"].bool()
     for forward in (module.forward_exploration, module.forward_inference, module.forward_train):
         chosen = TorchCategorical.from_logits(forward(batch)[Columns.ACTION_DIST_INPUTS])
@@ -256,8 +260,10 @@ def test_masked_module__samples_legal_actions_only(kind: Any) -> None:
 def test_masked_module__is_finite_without_legal_actions(kind: Any) -> None:
     cls = LearnerEnv if kind is MoveModule else TokaidoMultiAgentEnv
     module = module_of(kind, cls, {"width": 16} if kind is MoveModule else None)
-    seen = [told for _, told in itertools.islice(positions(cls, 1), 3)]
-    batch = batch_of([{**told, "action_mask": told["action_mask"] * 0} for told in seen])
+    seen = [observation for _, observation in itertools.islice(positions(cls, 1), 3)]
+    batch = batch_of(
+        [{**observation, "action_mask": observation["action_mask"] * 0} for observation in seen]
+    )
     found = module.forward_train(batch)
     chosen = TorchCategorical.from_logits(found[Columns.ACTION_DIST_INPUTS])
     loss = chosen.entropy().sum() + chosen.logp(torch.zeros(3)).sum()
@@ -276,7 +282,7 @@ def test_masked_module__keeps_logits_of_legal_actions(tmp_path: Path) -> None:
         model_config=module.model_config,
     )
     plain.load_state_dict(module.state_dict())
-    batch = batch_of([told for _, told in positions(TokaidoMultiAgentEnv, 1)])
+    batch = batch_of([observation for _, observation in positions(TokaidoMultiAgentEnv, 1)])
     seen = {Columns.OBS: batch[Columns.OBS]["observation"]}
     legal = batch[Columns.OBS]["action_mask"].bool()
     found = module.forward_train(batch)[Columns.ACTION_DIST_INPUTS]
@@ -285,17 +291,17 @@ def test_masked_module__keeps_logits_of_legal_actions(tmp_path: Path) -> None:
         == plain.forward_train(seen)[Columns.ACTION_DIST_INPUTS][legal].tolist()
     )
     assert module.compute_values(batch).tolist() == plain.compute_values(seen).tolist()
-    module.save_to_path(tmp_path / "module")  # a checkpoint of one's own
+    module.save_to_path(tmp_path / "module")  # a module checkpoint
     again = MaskedModule.from_checkpoint(tmp_path / "module")
     assert again.forward_train(batch)[Columns.ACTION_DIST_INPUTS].tolist() == found.tolist()
 
 
 def test_recipe_module__equals_the_compiled_policy() -> None:
-    """Logits and values are those of the compiled forward pass, which knows no PyTorch."""
+    """Logits and values equal those of the compiled forward pass."""
     module = module_of(MoveModule, LearnerEnv, {"width": 32})
     policy = module.network.to_policy()
-    for game, told in itertools.islice(positions(LearnerEnv, 1), 0, None, 7):
-        batch = batch_of([told])
+    for game, observation in itertools.islice(positions(LearnerEnv, 1), 0, None, 7):
+        batch = batch_of([observation])
         logits, values = policy.evaluate(
             game.boards, game.states, np.array([game.legal_mask], np.uint64)
         )
@@ -316,7 +322,7 @@ def test_recipe_module__equals_the_compiled_policy() -> None:
 @pytest.fixture
 def local_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    ray.shutdown()  # what an example of the README has begun
+    ray.shutdown()  # started by an example of the README
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()

@@ -23,7 +23,7 @@ from tokaido_env.sb3 import TokaidoVecEnv
 
 
 def walk(env: Any, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Any, Any, Any, Any]]:
-    """Play at random; yield actions, observations, rewards, dones, infos of each step."""
+    """Play random actions; yield actions, observations, rewards, dones and infos of each step."""
     rng = np.random.default_rng(seed)
     for _ in range(steps):
         actions = random_legal_actions(get_action_masks(env), rng)
@@ -31,7 +31,7 @@ def walk(env: Any, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Any, Any, 
 
 
 def plain(info: dict[str, Any]) -> dict[str, Any]:
-    """An info without the clock."""
+    """Return an info without its elapsed time."""
     if "episode" not in info:
         return info
     statistics = {key: value for key, value in info["episode"].items() if key != "t"}
@@ -45,7 +45,7 @@ def plain(info: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("seat", [0, 1, "alternate", "random"])
 @pytest.mark.parametrize("observation", ["float32", "uint8"])
 def test_vec_env__equals_the_gymnasium_vector_env(short: Path, seat: Any, observation: Any) -> None:
-    """The same seed and actions give the same observations, masks, rewards and ends."""
+    """Same seed and actions give the same observations, masks, rewards and ends."""
     options: dict[str, Any] = {"board": [short, "shikoku"], "seat": seat, "reward": "margin"}
     opponents = ["greedy", CountingAgent("random"), "random"]
     env = TokaidoVecEnv(6, opponents, 9, observation=observation, **options)
@@ -58,16 +58,16 @@ def test_vec_env__equals_the_gymnasium_vector_env(short: Path, seat: Any, observ
     assert (env.reset().tolist(), env.observation_space.dtype) == (seen.tolist(), seen.dtype)
     ends = 0
     for actions, observations, rewards, dones, infos in walk(env, 200):
-        seen, paid, terminations, truncations, told = envs.step(actions)
+        seen, paid, terminations, truncations, info = envs.step(actions)
         assert (observations.dtype, rewards.dtype) == (seen.dtype, np.float32)
         assert observations.tolist() == seen.tolist()
         assert rewards.tolist() == paid.tolist()
         assert dones.tolist() == (terminations | truncations).tolist()
-        assert np.array_equal(env.action_masks(), told["action_mask"])
+        assert np.array_equal(env.action_masks(), info["action_mask"])
         for i in np.flatnonzero(dones):
-            final = {key: told["final_info"][key][i] for key in ("seed", "seat")}
+            final = {key: info["final_info"][key][i] for key in ("seed", "seat")}
             assert infos[i].items() >= final.items()
-            assert infos[i]["terminal_observation"].tolist() == told["final_obs"][i].tolist()
+            assert infos[i]["terminal_observation"].tolist() == info["final_obs"][i].tolist()
             assert infos[i]["TimeLimit.truncated"] == truncations[i]
             ends += 1
     assert ends > 50
@@ -113,7 +113,7 @@ def test_set_opponents__works_during_games(assign: Any) -> None:
     assert env.get_attr("opponent") == [first, second, first, second]
 
 
-# What SB3 asks
+# SB3 conventions
 
 
 def test_env__passes_sb3s_checker() -> None:
@@ -121,7 +121,7 @@ def test_env__passes_sb3s_checker() -> None:
 
 
 def test_infos__have_the_statistics_of_vec_monitor(short: Path) -> None:
-    """Of whole games and of short ones; the wrapper puts its own in the place of ours."""
+    """For complete and short games; the wrapper replaces this environment's statistics."""
     boards = ["shikoku", short]
     env, other = (TokaidoVecEnv(4, ["greedy", "random"], 1, boards) for _ in range(2))
     monitored = VecMonitor(other)
@@ -217,7 +217,7 @@ def test_indices__refuse_unknown_games(indices: Any) -> None:
 
 
 def learn(env: Any) -> tuple[MaskablePPO, list[Any]]:
-    """A short run; return the learner and its weights."""
+    """Train briefly; return the learner and its weights."""
     model = MaskablePPO(
         *("MlpPolicy", env),
         n_steps=48,
@@ -242,7 +242,7 @@ def weights(model: MaskablePPO) -> list[Any]:
 
 
 def test_maskable_ppo__learns_the_same_on_both_vec_envs(short: Path) -> None:
-    """From wins, losses and caps: the games are the same, so the weights are."""
+    """With wins, losses and caps: equal games give equal weights."""
     boards = [short, "shikoku"]
     env = TokaidoVecEnv(4, "greedy", 0, boards, seat="random")
     make_env = partial(TokaidoDuoEnv, "greedy", "random")

@@ -1,4 +1,4 @@
-"""Games of one learner against opponents: every transition is the learner's own."""
+"""Tests of `SingleAgentBatch`: every transition runs between the learner's decisions."""
 
 import itertools
 import re
@@ -23,7 +23,7 @@ from tokaido_env.single_agent import EndedGames, SingleAgentBatch
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
 SIX_WARES = {"fan": 4, "doll": 2}
 
-# Game i meets "random" if i is even, else "greedy".
+# Game i is against "random" if i is even, else "greedy".
 OPPONENTS: dict[str, Callable[[], list[Agent]]] = {
     "in the kernel": lambda: [make("random"), make("greedy")],
     "outside": lambda: [CountingAgent("random"), CountingAgent("greedy")],
@@ -37,7 +37,7 @@ OPPONENTS: dict[str, Callable[[], list[Agent]]] = {
 
 
 def walk(versus: SingleAgentBatch, steps: int, seed: int = 0) -> Iterator[tuple[Ints, EndedGames]]:
-    """Play at random; yield the actions and what ended in each step."""
+    """Play random actions; yield the actions and the ended games of each step."""
     rng = np.random.default_rng(seed)
     for _ in range(steps):
         actions = random_legal_actions(versus.masks(), rng)
@@ -45,9 +45,9 @@ def walk(versus: SingleAgentBatch, steps: int, seed: int = 0) -> Iterator[tuple[
 
 
 def facts(versus: SingleAgentBatch) -> list[Any]:
-    """All that can be read of the games."""
-    told = [versus.observe(), versus.masks(), versus.seats, versus.player, versus.done]
-    return [array.tolist() for array in (*told, *results(versus))]
+    """Return all readable attributes of the games."""
+    outputs = [versus.observe(), versus.masks(), versus.seats, versus.player, versus.done]
+    return [array.tolist() for array in (*outputs, *results(versus))]
 
 
 def results(versus: SingleAgentBatch) -> tuple[Any, ...]:
@@ -55,7 +55,7 @@ def results(versus: SingleAgentBatch) -> tuple[Any, ...]:
 
 
 def plain(ended: EndedGames) -> list[Any]:
-    """What was told of the games that ended, in their order."""
+    """Return the ended games' fields as lists, in their order."""
     order = np.argsort(ended.games)
     return [array[order].tolist() for array in ended]
 
@@ -65,7 +65,7 @@ def contents(versus: SingleAgentBatch) -> dict[str, bytes]:
 
 
 def finish(versus: SingleAgentBatch, steps: int = 2000) -> None:
-    """Play at random until some game has ended and waits."""
+    """Play random actions until some game has ended."""
     for _ in walk(versus, steps):
         if versus.done.any():
             return
@@ -73,14 +73,14 @@ def finish(versus: SingleAgentBatch, steps: int = 2000) -> None:
 
 
 def check_game(versus: SingleAgentBatch, i: int, alone: LearnerGame) -> None:
-    """Game `i` stands where the game played alone does."""
+    """Check that game `i` equals the reference game."""
     assert versus.seats[i] == alone.seat
     assert versus.observe()[i].tolist() == alone.observation()
     assert np.flatnonzero(versus.masks()[i]).tolist() == alone.game.legal_actions()
 
 
 def check_end(ended: EndedGames, j: int, alone: LearnerGame) -> None:
-    """What was told of the `j`-th game that ended is what the game played alone tells."""
+    """Check the fields of the `j`-th ended game against the reference game."""
     assert alone.game.is_over
     assert ended.observation[j].tolist() == alone.observation()
     assert (ended.seat[j], ended.seed[j]) == (alone.seat, alone.seed)
@@ -157,7 +157,7 @@ def test_opponents__decide_in_batches() -> None:
 
 
 def taking(**changes: Any) -> Position:
-    """Seat 0 can move its pilgrim to the sea and take *robust* from seat 1, who holds six wares."""
+    """Seat 0's pilgrim can reach the seashore and take *robust* from seat 1 with six wares."""
     waves = {"pilgrim": ("tranquil", 0), "merchant": ("robust", 1), "artist": ("inspired", 1)}
     mine = {"pilgrim": 2, "merchant": "C8", "artist": "A8"}
     theirs = {"merchant": "M4", "artist": "A4", "wares": {"fan": 4, "doll": 2}}
@@ -165,7 +165,7 @@ def taking(**changes: Any) -> Position:
 
 
 def test_reset__from_a_discard_inside_the_opponents_pick() -> None:
-    """R7.4. The opponent plays to it within the reset; each game may begin from its position."""
+    """R7.4: within the reset the opponent forces the learner to return a ware."""
     opponent = ScriptedAgent("take:merchant", "pilgrim")
     versus = SingleAgentBatch(2, opponent, seat=1)
     versus.reset(0, [taking(), taking(round=9)])
@@ -206,10 +206,10 @@ def test_random_seats__follow_from_the_seed_and_are_fair() -> None:
 def test_random_seats__of_later_episodes_follow_from_their_seeds(short: Path) -> None:
     versus = SingleAgentBatch(8, "random", seat="random", board=short)
     versus.reset(0)
-    told = [end for _, ended in walk(versus, 40) for end in zip(*ended, strict=True)]
-    assert {seat for _, _, seat, *_ in told} == {0, 1}
-    assert len(told) > 16
-    assert all(seats_of("random", int(seed), 1) == [seat] for _, _, seat, seed, *_ in told)
+    outputs = [end for _, ended in walk(versus, 40) for end in zip(*ended, strict=True)]
+    assert {seat for _, _, seat, *_ in outputs} == {0, 1}
+    assert len(outputs) > 16
+    assert all(seats_of("random", int(seed), 1) == [seat] for _, _, seat, seed, *_ in outputs)
 
 
 # Without autoreset
@@ -240,13 +240,13 @@ def test_reset__of_finished_games_keeps_the_others() -> None:
 
 
 def test_autoreset__plays_the_games_of_manual_resets() -> None:
-    told = []
+    outputs = []
     for autoreset in (True, False):
         versus = SingleAgentBatch(
             5, ["greedy", CountingAgent()], autoreset=autoreset, seat="random"
         )
         versus.reset(3)
-        told.append([])
+        outputs.append([])
         rng = np.random.default_rng(0)
         for _ in range(250):
             ended = versus.step(random_legal_actions(versus.masks(), rng))
@@ -254,12 +254,12 @@ def test_autoreset__plays_the_games_of_manual_resets() -> None:
             if not autoreset and len(ended.games):
                 assert np.array_equal(versus.observe()[ended.games], ended.observation)
                 versus.reset(games=ended.games)
-            told[-1].append([plain(ended), outcome, versus.observe().tolist()])
-    assert told[0] == told[1]
+            outputs[-1].append([plain(ended), outcome, versus.observe().tolist()])
+    assert outputs[0] == outputs[1]
 
 
 def test_reset__clears_results() -> None:
-    """Also where the opponent ends the game before the learner has decided anything."""
+    """Also if the opponent ends the game before the learner's first decision."""
     nearly = {"temple": 8, "garden": 6, "gold": 6, "pilgrim": 3}
     over = position(lead=0, left=["pilgrim"], dice=(1, 1, 1), mine=nearly, end_triggered=True)
     for opponent in (make("greedy"), CountingAgent("greedy")):
@@ -282,20 +282,20 @@ def test_step__refuses_illegal_actions(kind: str, action: int) -> None:
     versus.reset(0)
     for _ in walk(versus, 3):
         pass
-    before, told = contents(versus), facts(versus)
+    before, outputs = contents(versus), facts(versus)
     actions = random_legal_actions(versus.masks(), np.random.default_rng(0))
     actions[2] = action
     with pytest.raises(IllegalMove, match=f"game 2: illegal action {action}.*: legal are "):
         versus.step(actions)
     assert contents(versus) == before
-    assert facts(versus) == told
+    assert facts(versus) == outputs
 
 
 @pytest.mark.parametrize("autoreset", [True, False])
 @pytest.mark.parametrize("action", [IDS["discard:fan"], N_ACTIONS, -1, 2**40])
 @pytest.mark.parametrize("kind", OPPONENTS)
 def test_step__can_terminate_on_illegal_actions(kind: str, action: int, autoreset: bool) -> None:
-    """The other games go on; the next episode begins at once or waits."""
+    """The other games continue; the next episode starts at once or waits for a reset."""
     both = [
         SingleAgentBatch(
             4, OPPONENTS[kind](), autoreset=autoreset, illegal=illegal, reward="margin"
@@ -367,7 +367,7 @@ def test_set_opponents__repeats_a_sequence() -> None:
 
 
 def test_set_opponents__works_during_games() -> None:
-    """In the kernel or outside, and back: each game is the one played alone, with the change."""
+    """Between compiled and Python opponents: each game equals the reference with that change."""
     versus = SingleAgentBatch(4, "random", seat=0)
     versus.reset(20)
     games = [LearnerGame(20 + i, 0, make("random")) for i in range(4)]
@@ -395,7 +395,7 @@ def test_set_opponents__works_during_games() -> None:
 
 
 class Breaking(CountingAgent):
-    """Plays like random until it has been asked so often, then does something wrong."""
+    """Plays like random for a number of calls, then fails."""
 
     spec = "breaking"
 
@@ -434,7 +434,7 @@ def attempt(versus: SingleAgentBatch, actions: Ints) -> tuple[EndedGames | None,
 def test_step__restores_all_games_if_an_opponent_fails(
     short: Path, wrong: Callable[[Ints], Any], error: type[Exception], message: str
 ) -> None:
-    """Wherever in a step it fails, also after other games have begun their next episodes."""
+    """At any point of a step, also after other games have started their next episodes."""
 
     def begin(first: Agent) -> SingleAgentBatch:
         others = [make("greedy"), CountingAgent("random"), make("random")]
@@ -443,10 +443,10 @@ def test_step__restores_all_games_if_an_opponent_fails(
         return versus
 
     undisturbed, failures = begin(make("random")), 0
-    told = [(plain(ended), facts(undisturbed)) for _, ended in walk(undisturbed, 9)]
+    outputs = [(plain(ended), facts(undisturbed)) for _, ended in walk(undisturbed, 9)]
     for calls in range(3, 23):
         versus, rng = begin(Breaking(wrong, calls)), np.random.default_rng(0)
-        for expected in told:
+        for expected in outputs:
             actions, before = random_legal_actions(versus.masks(), rng), contents(versus)
             ended, failure = attempt(versus, actions)
             if failure is not None:
@@ -459,7 +459,7 @@ def test_step__restores_all_games_if_an_opponent_fails(
             assert ended is not None
             assert (plain(ended), facts(versus)) == expected
     assert failures > 10
-    assert sum(len(ended[0]) for ended, _ in told) > 9
+    assert sum(len(ended[0]) for ended, _ in outputs) > 9
 
 
 def test_reset__restores_all_games_if_an_opponent_fails() -> None:
@@ -474,11 +474,11 @@ def test_reset__restores_all_games_if_an_opponent_fails() -> None:
     for _ in walk(versus, 5):
         pass
     versus.set_opponents(Breaking(give_up, 0))
-    before, told = contents(versus), facts(versus)
+    before, outputs = contents(versus), facts(versus)
     with pytest.raises(OverflowError, match="out of ideas"):
         versus.reset()
     assert contents(versus) == before
-    assert facts(versus) == told
+    assert facts(versus) == outputs
 
 
 def test_set_opponents__refuses_wrong_opponents() -> None:
@@ -495,19 +495,19 @@ def test_set_opponents__refuses_wrong_opponents() -> None:
 @pytest.mark.parametrize("autoreset", [True, False])
 @pytest.mark.parametrize(("kind", "other"), [*itertools.permutations(OPPONENTS, 2)])
 def test_restore__continues_identically(kind: str, other: str, autoreset: bool) -> None:
-    """Whoever plays the games from then on: it holds them, but not their opponents."""
+    """With any opponents: a snapshot contains the games, but not their opponents."""
 
     def begin(kind: str) -> SingleAgentBatch:
         return SingleAgentBatch(5, OPPONENTS[kind](), seat="random", autoreset=autoreset)
 
     def go_on(versus: SingleAgentBatch) -> list[Any]:
-        told, rng = [], np.random.default_rng(1)
+        outputs, rng = [], np.random.default_rng(1)
         for _ in range(200):
             if versus.done.any():
                 versus.reset(games=np.flatnonzero(versus.done))
             ended = versus.step(random_legal_actions(versus.masks(), rng))
-            told.append((plain(ended), facts(versus)))
-        return told
+            outputs.append((plain(ended), facts(versus)))
+        return outputs
 
     versus = begin(kind)
     versus.reset(3)
@@ -517,13 +517,13 @@ def test_restore__continues_identically(kind: str, other: str, autoreset: bool) 
     else:
         finish(versus)
     snapshot, now = versus.snapshot(), facts(versus)[:5]
-    told = []
+    outputs = []
     for each in (versus, versus, begin(kind), begin(other)):
         each.restore(snapshot)
         assert facts(each)[:5] == now
-        told.append(go_on(each))
-    assert told[0] == told[1] == told[2] == told[3]
-    assert any(ended[0] for ended, _ in told[0])
+        outputs.append(go_on(each))
+    assert outputs[0] == outputs[1] == outputs[2] == outputs[3]
+    assert any(ended[0] for ended, _ in outputs[0])
     decisions = sum(getattr(agent, "decisions", 0) for agent in each.opponents)
     assert (decisions > 0) == (other != "in the kernel")
 

@@ -1,4 +1,4 @@
-"""Games by text: stand-ins for language models, tidy and sloppy, and answers of any kind."""
+"""Tests of `tokaido_env.text`, with scripted players and all kinds of answers."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def listed(prompt: str) -> list[str]:
 
 
 class Scripted:
-    """Answers with what stands last among the legal actions."""
+    """Answers with the last legal action."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -45,7 +45,7 @@ class Scripted:
 
 
 class Sloppy:
-    """Talks around, shouts, and often chooses what is illegal at first."""
+    """Answers with extra text, in capitals, and often with an illegal action first."""
 
     def __init__(self, seed: int, wrong: float) -> None:
         self.rng, self.wrong, self.mistakes = np.random.default_rng(seed), wrong, 0
@@ -110,7 +110,7 @@ def test_make_prompt__contains_rules_position_and_question() -> None:
         bare = make_prompt(game, TextFormat("unlisted", rules=False, history=0), "no such place")
         assert "Legal actions" not in bare
         assert RULES not in bare
-        assert "What has happened" not in bare
+        assert "Last events" not in bare
         assert "Your last answer was refused: no such place" in bare
     assert {"MOVE", "EFFECT"} <= phases
     with pytest.raises(ValueError, match="expected a game at a decision, got one at OVER"):
@@ -121,11 +121,13 @@ def test_make_prompt__contains_the_last_events() -> None:
     game = Game(seed=3)
     for _ in range(20):
         game.play(game.legal_actions()[-1])
-    told = make_prompt(game, TextFormat(history=5)).split("Last events:\n")[1].split("\n\n")[0]
-    assert told.count("- ") == 5
+    last_events = (
+        make_prompt(game, TextFormat(history=5)).split("Last events:\n")[1].split("\n\n")[0]
+    )
+    assert last_events.count("- ") == 5
     everything = make_prompt(game, TextFormat(history=1000)).split("Last events:\n")[1]
     assert everything.split("\n\n")[0].count("\n- ") + 1 == len(game.events())
-    assert everything.split("\n\n")[0].endswith(told)
+    assert everything.split("\n\n")[0].endswith(last_events)
 
 
 @pytest.mark.parametrize(
@@ -200,10 +202,10 @@ def test_text_agent__refuses_unprepared_boards() -> None:
 
 
 def test_text_agent__works_as_a_python_spec() -> None:
-    told, guesses = (make(f"python:custom_agents:ByText,legal={legal}") for legal in LEGAL_FORMS)
-    assert 0 <= play_match(told, make("random"), 2, 1).score <= 1
+    listed, unlisted = (make(f"python:custom_agents:ByText,legal={legal}") for legal in LEGAL_FORMS)
+    assert 0 <= play_match(listed, make("random"), 2, 1).score <= 1
     with pytest.raises(AgentFailed, match=r"ByText,legal=unlisted.*TextError: "):
-        play_match(guesses, make("random"), 2, 1)
+        play_match(unlisted, make("random"), 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""TextArena: its own loop over our environment, with stand-ins for models, tidy and sloppy."""
+"""Tests of `tokaido_env.textarena`: TextArena's loop with scripted players."""
 
 import re
 from typing import Any
@@ -19,7 +19,7 @@ def listed(prompt: str) -> list[str]:
 
 
 def play(env: Any, seed: int, answer: Any) -> tuple[list[tuple[int, str]], dict[int, int], Any]:
-    """TextArena's loop, as its own examples have it; returns what was said, rewards and infos."""
+    """Run TextArena's loop as in its examples; return messages, rewards and infos."""
     env.reset(num_players=2, seed=seed)
     said, done = [], False
     while not done:
@@ -110,4 +110,4 @@ def test_env__refuses_wrong_arguments() -> None:
     env.reset(num_players=2, seed=1)
     assert env.game is not None
     assert env.game == Game("family:valid/2", seed=1)
-    env.reset(num_players=2)  # the system gives a seed
+    env.reset(num_players=2)  # seed from the operating system

@@ -1,4 +1,4 @@
-"""The environment of TorchRL: its own check, and games that are those of a batch."""
+"""Tests of `tokaido_env.torchrl`: TorchRL's check, and `Batch` as reference."""
 
 import numpy as np
 import pytest

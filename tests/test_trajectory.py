@@ -1,4 +1,4 @@
-"""Played games as data: row by row what `Game` plays, from moves and from events alike."""
+"""Tests of `tokaido_env.trajectory`, with `Game` as reference for each row."""
 
 import random
 from pathlib import Path
@@ -39,7 +39,7 @@ def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def assert_plays(again: Game, one: Trajectory, game: int = 0) -> None:
-    """A row for each event of a game that chance is played by hand in."""
+    """Return a row per event of a game with explicit chance."""
     rows = range(*one.rows(game).indices(len(one.states)))
     labels = (*one.labels(game), None)
     assert len(labels) == len(rows)
@@ -110,7 +110,7 @@ def test_replay_actions__ends_before_an_illegal_action() -> None:
     whole = played(9)
     actions = np.repeat(decisions(whole), 3, axis=0)
     actions[0, 5] = IDS["discard:fan"]
-    actions[1, 5] = 100  # no action at all
+    actions[1, 5] = 100  # an unknown action
     actions[2, (actions[2] >= 0).sum()] = IDS["pass"]  # after the end
     one = replay_actions(whole.board, np.full(3, 9), actions)
     assert [int(one.decided[one.rows(game)].sum()) for game in range(2)] == [5, 5]
@@ -141,7 +141,7 @@ def changed(events: list[str], number: int, label: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("number", "label", "told"),
+    ("number", "label", "message"),
     [
         (1, "boutique:C2=fan/2", r"no outcome 'boutique:C2=fan/2' at SETUP: possible are boutiq"),
         (9, "boutique:C1=fan/2", r"no outcome .* at SETUP: possible are side:pilgrim=tranquil \(0"),
@@ -151,9 +151,9 @@ def changed(events: list[str], number: int, label: str) -> list[str]:
         (13, "gift", r"illegal action 'gift': legal are "),
     ],
 )
-def test_replay_labels__names_an_impossible_event(number: int, label: str, told: str) -> None:
+def test_replay_labels__names_an_impossible_event(number: int, label: str, message: str) -> None:
     events = changed(played(1).events(), number, label)
-    with pytest.raises(IllegalMove, match=rf"^event {number} of {len(events)}: {told}"):
+    with pytest.raises(IllegalMove, match=rf"^event {number} of {len(events)}: {message}"):
         replay_labels(Board.load(), events)
 
 
