@@ -20,7 +20,9 @@ PAGES = sorted(
         ROOT / "benchmarks" / "README.md",
     ]
 )
-ON_THE_SITE = [page for page in PAGES if page.is_relative_to(DOCS)]
+ON_THE_SITE = [
+    page for page in PAGES if page.is_relative_to(DOCS) and not page.is_relative_to(DOCS / "dev")
+]
 ADAPTERS = ["gym", "kaggle", "observers", "openspiel", "rllib", "sb3"]
 ADAPTERS += ["text", "textarena", "torchrl"]
 
