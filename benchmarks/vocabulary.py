@@ -39,7 +39,7 @@ NAMES = """
 Crew Here Unit Sheet Job mark_of wanted_of portions cut fill_in shown brief plain told joined FINE
 NO_EVENT NO_MOVE NOBODY SLOT MODE settle resolve standing still look Seen Given OneByOne play_out
 _EXPLORATION _TRUST _FIRST_PLAY quieted taper crowds Played Chances Lesson Variety SampleBuffer late
-beside average freeze_every slots seated has_sight sees_board outlook prospects rung probe Liked
+beside average freeze_every slots seated has_sight sees_board rung probe Liked
 Happened Told Entrant Rated _parting Versus Turn nursery guest crew lessons ledger holder gate
 """
 FLAGS = """

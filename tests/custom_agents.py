@@ -62,14 +62,14 @@ class Settings:
 
 
 class Fails(Dice):
-    """Raises an error or plays an illegal move in seat 1 from round `late` on."""
+    """Raises an error or plays an illegal move in seat 1 from round `from_round` on."""
 
-    def __init__(self, how: str, late: int = 15) -> None:
+    def __init__(self, how: str, from_round: int = 15) -> None:
         self.how = how
-        self.late = late
+        self.from_round = from_round
 
     def choose(self, game: Game, rng: np.random.Generator) -> Any:
-        if game.player == 1 and game.rounds >= self.late:
+        if game.player == 1 and game.rounds >= self.from_round:
             if self.how == "raises":
                 raise RuntimeError("cannot\ndecide")
             return {"illegal": 48, "label": "merchant:C9", "none": None}[self.how]

@@ -45,12 +45,12 @@ class Script:
             action = rng.choice(self.game.legal_actions())
             self.moments.append((self.game.player, action, self.game.states.copy()))
             self.game.play(action)
-        self.ended, self.cut = self.game.end == "triggers", self.game.end == "cap"
+        self.ended, self.capped = self.game.end == "triggers", self.game.end == "cap"
         first, second = (score["total"] for score in self.game.scores())
         lead: float = max(-1, min(1, (first - second) / 100))
         if reward == "win":
             lead = {0: 1, 1: -1, None: 0}[self.game.winner()]
-        self.rewards = [0.0, 0.0] if self.cut else [lead, -lead]
+        self.rewards = [0.0, 0.0] if self.capped else [lead, -lead]
 
     def of(self, seat: int) -> list[tuple[int, Any]]:
         return [(action, states) for player, action, states in self.moments if player == seat]
@@ -108,7 +108,7 @@ def test_pettingzoo__plays_the_scripts(script: Script, make: Any) -> None:
     assert e.game == script.game
     assert [*e.rewards.values()] == [*e._cumulative_rewards.values()] == approx(script.rewards)
     assert {*e.terminations.values()} == {script.ended}
-    assert {*e.truncations.values()} == {script.cut}
+    assert {*e.truncations.values()} == {script.capped}
 
 
 @pytest.mark.parametrize("place", [0, 2])
@@ -124,7 +124,7 @@ def test_batch__plays_the_scripts(script: Script, place: int) -> None:
     assert batch.states[place].tobytes() == script.game.states.tobytes()
     assert batch.episode_info["reward"][place].tolist() == approx(script.rewards)
     ends = batch.episode_info[["terminated", "truncated"]][place].tolist()
-    assert ends == (script.ended, script.cut)
+    assert ends == (script.ended, script.capped)
 
 
 @pytest.mark.parametrize("seat", [0, 1])
@@ -142,7 +142,7 @@ def test_gymnasium__plays_the_scripts(script: Script, seat: int) -> None:
         assert as_lists(seen) == script.seen(states, seat, options)
         seen, reward, *ends, info = e.step(action)
     assert as_lists(seen) == script.seen(script.game.states, seat, options)
-    assert ends == [script.ended, script.cut]
+    assert ends == [script.ended, script.capped]
     assert reward == approx(script.rewards[seat])
     assert e.games.batch.states.tobytes() == script.game.states.tobytes()
 
@@ -159,7 +159,7 @@ def test_stable_baselines__plays_the_scripts(script: Script, seat: int) -> None:
     last = infos[0]["terminal_observation"].tolist()
     assert last == script.seen(script.game.states, seat, options)
     assert dones.all()
-    assert infos[0]["TimeLimit.truncated"] == script.cut
+    assert infos[0]["TimeLimit.truncated"] == script.capped
     assert rewards.tolist() == approx([script.rewards[seat]])
     assert infos[0]["seed"] == script.seed
     assert infos[0]["board"] == script.game.board.name
@@ -169,7 +169,7 @@ def test_stable_baselines__plays_the_scripts(script: Script, seat: int) -> None:
 def test_openspiel__plays_the_scripts(script: Script) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     pytest.importorskip("tokaido_env.openspiel")
-    board, options = script.board if script.cut else script.game.board.name, script.options()
+    board, options = script.board if script.capped else script.game.board.name, script.options()
     params = {"board": board} | {key: options[key] for key in ("reward", "see_board")}
     state = pyspiel.load_game("tokaido_duo", params).new_initial_state()
     moments = iter(script.moments)

@@ -41,10 +41,10 @@ def stack(**options: Any) -> Any:
     return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(terminating))
 
 
-def plain(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """Return arrays as lists, which `==` compares as a whole."""
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: comparable(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     return value
@@ -52,9 +52,9 @@ def plain(value: Any) -> Any:
 
 def facts(e: Any) -> dict[str, Any]:
     """Return all readable attributes of an environment."""
-    read = {name: plain(getattr(e, name)) for name in READ_AFTER_RESET}
-    seen = {agent: plain(e.observe(agent)) for agent in AGENTS}
-    return copy.deepcopy(read) | seen | {"state": plain(e.state())}
+    read = {name: comparable(getattr(e, name)) for name in READ_AFTER_RESET}
+    seen = {agent: comparable(e.observe(agent)) for agent in AGENTS}
+    return copy.deepcopy(read) | seen | {"state": comparable(e.state())}
 
 
 def raised(call: Callable[..., Any], *arguments: Any) -> type[Exception] | None:

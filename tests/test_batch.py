@@ -608,20 +608,20 @@ def test_set_bots__plays_within_the_step() -> None:
 
 
 def test_set_bots__applies_to_some_games() -> None:
-    batch, plain = Batch(4), Batch(4)
-    batch.reset(seed=0), plain.reset(seed=0)
+    batch, without_bots = Batch(4), Batch(4)
+    batch.reset(seed=0), without_bots.reset(seed=0)
     batch.set_bots(np.array([2]), np.array([[NO_BOT, RANDOM]]))
     for _ in range(30):
-        for each in (batch, plain):
+        for each in (batch, without_bots):
             each.step(keyed_actions(each, all_of(each)))
-    same = batch.states == plain.states
+    same = batch.states == without_bots.states
     assert same.tolist() == [True, True, False, True]
     batch.set_bots(np.array([2]), np.array([[NO_BOT, NO_BOT]]))
-    batch.reset(seed=0), plain.reset(seed=0)
-    for each in (batch, plain):
+    batch.reset(seed=0), without_bots.reset(seed=0)
+    for each in (batch, without_bots):
         for _ in range(30):
             each.step(keyed_actions(each, all_of(each)))
-    assert contents(batch) == contents(plain)
+    assert contents(batch) == contents(without_bots)
 
 
 # Explicit chance
@@ -872,12 +872,12 @@ def test_restore__puts_some_games_into_others() -> None:
 
 
 def test_restore__keeps_bots() -> None:
-    batch, plain = Batch(2), in_the_middle(2)
+    batch, other = Batch(2), in_the_middle(2)
     batch.set_bots(all_of(batch), np.array([[NO_BOT, GREEDY]] * 2))
     batch.reset(seed=0)
-    plain.restore(batch.snapshot())
+    other.restore(batch.snapshot())
     for _ in range(20):
-        timestep = plain.step(keyed_actions(plain, all_of(plain)))
+        timestep = other.step(keyed_actions(other, all_of(other)))
         assert (timestep.mover == 0).all()
 
 

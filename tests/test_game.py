@@ -256,8 +256,8 @@ def test_observation__equals_that_of_the_environments() -> None:
         assert game.mask().dtype == seen["action_mask"].dtype
         assert (game.mask() == seen["action_mask"]).all()
         other = 1 - int(game.player or 0)
-        shown = env.observe(f"player_{other}")["observation"]
-        assert (game.observation(other) == shown).all()
+        observation = env.observe(f"player_{other}")["observation"]
+        assert (game.observation(other) == observation).all()
         move = rng.choice(game.legal_actions())
         game.play(move)
         env.step(move)

@@ -370,7 +370,7 @@ def test_names__are_printed_without_escape_sequences(
     game = a_game(1)
     save([game.record(["\x1b]0;mine\x07", "x" * 1000])], tmp_path / "games.jsonl")
     assert main(["replay", str(tmp_path / "games.jsonl"), "--quiet"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith(r"game 1: \x1b]0;mine\x07 against xxx")
-    assert "\x1b" not in shown
-    assert len(shown) < 700
+    output = capsys.readouterr().out
+    assert output.startswith(r"game 1: \x1b]0;mine\x07 against xxx")
+    assert "\x1b" not in output
+    assert len(output) < 700

@@ -128,16 +128,16 @@ def test_env__equals_the_pettingzoo_env(seed: int, options: dict[str, Any], shor
             assert ours.observation_spaces[agent].contains(seen[agent])
             action = int(rng.choice(np.flatnonzero(observation["action_mask"])))
             theirs.step(action)
-            seen, rewards, ended, cut, infos = ours.step({agent: np.int64(action)})
-            if ended["__all__"] or cut["__all__"]:
+            seen, rewards, ended, truncated, infos = ours.step({agent: np.int64(action)})
+            if ended["__all__"] or truncated["__all__"]:
                 break
             assert rewards == {theirs.agent_selection: 0.0}
-            assert not any({**ended, **cut}.values())
+            assert not any({**ended, **truncated}.values())
         assert (rewards, infos.keys()) == (theirs.rewards, set(AGENTS))
         assert same(seen, {agent: theirs.observe(agent) for agent in AGENTS})
         capped = options == {"board": short}
         assert ended == theirs.terminations | {"__all__": not capped}
-        assert cut == theirs.truncations | {"__all__": capped}
+        assert truncated == theirs.truncations | {"__all__": capped}
 
 
 def test_step__loses_on_an_illegal_action() -> None:
@@ -145,10 +145,10 @@ def test_step__loses_on_an_illegal_action() -> None:
     seen, _ = e.reset(seed=1)
     ((agent, observation),) = seen.items()
     illegal = int(np.flatnonzero(observation["action_mask"] == 0)[0])
-    _, rewards, ended, cut, _ = e.step({agent: illegal})
+    _, rewards, ended, truncated, _ = e.step({agent: illegal})
     assert rewards == dict.fromkeys(AGENTS, 0.0) | {agent: -1.0}
     assert all(ended.values())
-    assert not any(cut.values())
+    assert not any(truncated.values())
 
 
 def test_recipe_env__terminates_at_the_cap(
@@ -158,12 +158,12 @@ def test_recipe_env__terminates_at_the_cap(
     seen, _ = e.reset(seed=1)
     while len(seen) == 1:
         ((agent, observation),) = seen.items()
-        seen, rewards, ended, cut, _ = e.step(
+        seen, rewards, ended, truncated, _ = e.step(
             {agent: int(np.flatnonzero(observation["action_mask"])[0])}
         )
     assert e.aec.game.end == "cap"
     assert rewards == dict.fromkeys(AGENTS, 0.0)
-    assert cut == dict.fromkeys([*AGENTS, "__all__"], False)
+    assert truncated == dict.fromkeys([*AGENTS, "__all__"], False)
     assert ended == dict.fromkeys([*AGENTS, "__all__"], True)
     for agent, observation in seen.items():
         expected = e.aec.observe(agent)["observation"]
@@ -276,21 +276,21 @@ def test_masked_module__is_finite_without_legal_actions(kind: Any) -> None:
 def test_masked_module__keeps_logits_of_legal_actions(tmp_path: Path) -> None:
     module = module_of(MaskedModule, TokaidoMultiAgentEnv)
     e = TokaidoMultiAgentEnv()
-    plain = DefaultPPOTorchRLModule(
+    unmasked = DefaultPPOTorchRLModule(
         observation_space=e.observation_spaces["player_0"]["observation"],
         action_space=e.action_spaces["player_0"],
         model_config=module.model_config,
     )
-    plain.load_state_dict(module.state_dict())
+    unmasked.load_state_dict(module.state_dict())
     batch = batch_of([observation for _, observation in positions(TokaidoMultiAgentEnv, 1)])
     seen = {Columns.OBS: batch[Columns.OBS]["observation"]}
     legal = batch[Columns.OBS]["action_mask"].bool()
     found = module.forward_train(batch)[Columns.ACTION_DIST_INPUTS]
     assert (
         found[legal].tolist()
-        == plain.forward_train(seen)[Columns.ACTION_DIST_INPUTS][legal].tolist()
+        == unmasked.forward_train(seen)[Columns.ACTION_DIST_INPUTS][legal].tolist()
     )
-    assert module.compute_values(batch).tolist() == plain.compute_values(seen).tolist()
+    assert module.compute_values(batch).tolist() == unmasked.compute_values(seen).tolist()
     module.save_to_path(tmp_path / "module")  # a module checkpoint
     again = MaskedModule.from_checkpoint(tmp_path / "module")
     assert again.forward_train(batch)[Columns.ACTION_DIST_INPUTS].tolist() == found.tolist()

@@ -30,7 +30,7 @@ def walk(env: Any, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Any, Any, 
         yield (actions, *env.step(actions))
 
 
-def plain(info: dict[str, Any]) -> dict[str, Any]:
+def comparable(info: dict[str, Any]) -> dict[str, Any]:
     """Return an info without its elapsed time."""
     if "episode" not in info:
         return info
@@ -129,7 +129,7 @@ def test_infos__have_the_statistics_of_vec_monitor(short: Path) -> None:
     ends = 0
     for actions, *_, infos in walk(env, 300):
         *_, theirs = monitored.step(actions)
-        assert [plain(info) for info in infos] == [plain(info) for info in theirs]
+        assert [comparable(info) for info in infos] == [comparable(info) for info in theirs]
         for info in infos:
             if info:
                 assert info["episode"].keys() == {"r", "l", "t"}

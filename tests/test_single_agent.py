@@ -54,7 +54,7 @@ def results(versus: SingleAgentBatch) -> tuple[Any, ...]:
     return versus.reward, versus.terminated, versus.truncated
 
 
-def plain(ended: EndedGames) -> list[Any]:
+def comparable(ended: EndedGames) -> list[Any]:
     """Return the ended games' fields as lists, in their order."""
     order = np.argsort(ended.games)
     return [array[order].tolist() for array in ended]
@@ -254,7 +254,7 @@ def test_autoreset__plays_the_games_of_manual_resets() -> None:
             if not autoreset and len(ended.games):
                 assert np.array_equal(versus.observe()[ended.games], ended.observation)
                 versus.reset(games=ended.games)
-            outputs[-1].append([plain(ended), outcome, versus.observe().tolist()])
+            outputs[-1].append([comparable(ended), outcome, versus.observe().tolist()])
     assert outputs[0] == outputs[1]
 
 
@@ -313,7 +313,7 @@ def test_step__can_terminate_on_illegal_actions(kind: str, action: int, autorese
     assert versus.masks()[2].any()
     actions[2] = action
     ended = versus.step(actions)
-    assert plain(ended) == [[2], [seen[2].tolist()], [0], [2], ["shikoku"], [7]]
+    assert comparable(ended) == [[2], [seen[2].tolist()], [0], [2], ["shikoku"], [7]]
     assert versus.reward.tolist() == [0.0, 0.0, -1.0, 0.0]
     assert versus.terminated.tolist() == [False, False, True, False]
     assert not versus.truncated.any()
@@ -443,7 +443,7 @@ def test_step__restores_all_games_if_an_opponent_fails(
         return versus
 
     undisturbed, failures = begin(make("random")), 0
-    outputs = [(plain(ended), facts(undisturbed)) for _, ended in walk(undisturbed, 9)]
+    outputs = [(comparable(ended), facts(undisturbed)) for _, ended in walk(undisturbed, 9)]
     for calls in range(3, 23):
         versus, rng = begin(Breaking(wrong, calls)), np.random.default_rng(0)
         for expected in outputs:
@@ -457,7 +457,7 @@ def test_step__restores_all_games_if_an_opponent_fails(
                 versus.set_opponents("random", np.array([0, 4, 8]))
                 ended = versus.step(actions)
             assert ended is not None
-            assert (plain(ended), facts(versus)) == expected
+            assert (comparable(ended), facts(versus)) == expected
     assert failures > 10
     assert sum(len(ended[0]) for ended, _ in outputs) > 9
 
@@ -506,7 +506,7 @@ def test_restore__continues_identically(kind: str, other: str, autoreset: bool) 
             if versus.done.any():
                 versus.reset(games=np.flatnonzero(versus.done))
             ended = versus.step(random_legal_actions(versus.masks(), rng))
-            outputs.append((plain(ended), facts(versus)))
+            outputs.append((comparable(ended), facts(versus)))
         return outputs
 
     versus = begin(kind)
