@@ -136,7 +136,10 @@ DERIVED = (
         "docs/benchmarks/game-statistics.md",
     ),
     DerivedFiles(
-        "actions", ("docs/reference/actions.md",), "python benchmarks/golden.py --actions", QUICK
+        "reference",
+        tuple(f"docs/reference/{page}.md" for page in ("actions", "observation", "cli")),
+        "python benchmarks/reference_pages.py",
+        QUICK,
     ),
     DerivedFiles(
         "drawings",
@@ -207,20 +210,6 @@ def make(derived: DerivedFiles) -> int:
     return status
 
 
-def write_actions() -> None:
-    """Put the output of `tokaido actions` into its page."""
-    from contextlib import redirect_stdout
-    from io import StringIO
-
-    from tokaido_env.__main__ import main as command
-
-    page, text = ROOT / "docs" / "reference" / "actions.md", StringIO()
-    with redirect_stdout(text):
-        command(["actions"])
-    head, _, *rest = page.read_text(encoding="utf-8").split("```\n")
-    write_text(page, "```\n".join([head, text.getvalue(), *rest]))
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the chosen files; return the exit status of the first failure, or 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -228,19 +217,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--list", action="store_true", help="only print the table")
     add("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     add("--docs", action="store_true", help="put the table into docs/releasing.md")
-    add(
-        "--actions",
-        action="store_true",
-        help="put the list of actions into docs/reference/actions.md",
-    )
     options = parser.parse_args(arguments)
     if options.docs:
         write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), table()))
-    if options.actions:
-        write_actions()
     if options.list:
         print(table(), end="")
-    if options.docs or options.actions or options.list:
+    if options.docs or options.list:
         return 0
     chosen = [m for m in DERIVED if (m.name in options.only if options.only else m.time == QUICK)]
     return next(filter(None, map(make, chosen)), 0)

@@ -9,12 +9,13 @@ import pytest
 from golden_records import records, replayed, with_hashes
 from processes import ROOT, run_script
 
-from tokaido_env import ACTIONS, Game
+from tokaido_env import ACTIONS, FEATURES, Game
 from tokaido_env.arena.ladder import content_hash
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import golden
+import reference_pages
 
 FOLDER = ROOT / "tests" / "golden"
 
@@ -112,6 +113,21 @@ def test_golden__commands_exist_with_their_options() -> None:
 def test_docs__contain_the_table_of_generated_files() -> None:
     page = (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
     assert golden.filled(page, golden.table()) == page
+
+
+@pytest.mark.parametrize("page", ["actions", "observation", "cli"])
+def test_reference_pages__are_current(page: str) -> None:
+    path = ROOT / "docs" / "reference" / f"{page}.md"
+    text = path.read_text(encoding="utf-8")
+    assert golden.filled(text, reference_pages.contents()[path]) == text
+
+
+def test_reference_pages__give_the_feature_of_an_index() -> None:
+    """The slices on the page contain indices 0, 100 and 200."""
+    rows = [[cell.strip("`") for cell in row] for row in reference_pages.rows_of(FEATURES)]
+    for number, name in {0: "seat", 100: "wave_side", 200: "my_easel"}.items():
+        (found,) = [row[1] for row in rows if number in range(*map(int, row[0].split(":")))]
+        assert found == name
 
 
 def test_golden__reports_changes_failures_and_missing_commands(

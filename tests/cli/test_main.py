@@ -56,12 +56,6 @@ def test_features__prints_the_layouts(capsys: Output) -> None:
     assert last == "61 tokens: 1 globals, 40 stations, 12 towns, 8 areas"
 
 
-def test_docs__contain_the_table_of_actions(capsys: Output) -> None:
-    assert main(["actions"]) == 0
-    page = (ROOT / "docs" / "reference" / "actions.md").read_text(encoding="utf-8")
-    assert page.split("```\n")[1] == capsys.readouterr().out
-
-
 def test_actions__prints_every_action_and_outcome(capsys: Output) -> None:
     """Against `ACTIONS` and the outcomes of a game with explicit chance."""
     assert main(["actions"]) == 0

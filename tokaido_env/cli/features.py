@@ -46,12 +46,17 @@ def table_of(title: str, features: tuple[Feature, ...]) -> str:
     for feature in features:
         last = feature.start + feature.size - 1
         where = f"{feature.start:>4} {last:>4} {feature.scale:>5}"
-        name = feature.name.removeprefix("my_").removeprefix("their_")
-        two_axes = name in INDEX_FORMULAS and feature.size > 4  # a town's `boutique_ware` has one
-        formula = f"; index {INDEX_FORMULAS[name]}" if two_axes else ""
+        formula = f"; index {index_formula(feature)}" if index_formula(feature) else ""
         rows.append(f"{where}  {feature.name:<20} {feature.meaning}{formula}")
     rows.append(f"{width(features)} numbers, each a raw value / scale, in [0, 1]")
     return "\n".join(rows)
+
+
+def index_formula(feature: Feature) -> str:
+    """Return the index of a number within a feature of two axes, "" for one of a single axis."""
+    name = feature.name.removeprefix("my_").removeprefix("their_")
+    # The `boutique_ware` of a town as an entity has one axis.
+    return INDEX_FORMULAS.get(name, "") if feature.size > 4 else ""
 
 
 def actions_table() -> str:
