@@ -84,7 +84,7 @@ DERIVED = (
         ("tokaido_env/arena/ladder-family.json",),
         FAMILY,
         "not measured",
-        "docs/how-to/evaluate.md",
+        "docs/benchmarks/ladder.md",
     ),
     DerivedFiles(
         "suite",
