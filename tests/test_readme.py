@@ -22,7 +22,7 @@ def examples_of(page: Path) -> list[str]:
 TUTORIAL = DOCS / "get-started" / "tutorial.md"
 EXAMPLES = [*examples_of(README), *examples_of(TUTORIAL)]
 # The tutorial's examples run one by one; those of the other pages need files of the reader's.
-APART = ("tutorial", "choose-a-board", "export-data", "review")
+APART = ("tutorial", "export-data", "review")
 OTHER_PAGES = [
     page
     for page in sorted(DOCS.rglob("*.md"))

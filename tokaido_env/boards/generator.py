@@ -5,7 +5,7 @@
 
 The printed board is lost. All boards of the family have the values that the rulebook gives or
 implies; a board's number determines the others. A result that holds on the family does not depend
-on the reconstruction. `docs/how-to/choose-a-board.md` lists all values.
+on the reconstruction. `docs/reference/board-family.md` lists all values.
 
 A board depends on these rules and its number only. The rules are frozen; a change needs a family 2.
 Each entry has a separate random stream of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable
