@@ -8,7 +8,9 @@ import pytest
 
 from tokaido_env import agents
 from tokaido_env.agents import registry
+from tokaido_env.arena.ladder import LADDER, Ladder
 from tokaido_env.arena.tournament import play_match
+from tokaido_env.boards.board import Board
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 DOCS = README.parent / "docs"
@@ -19,10 +21,11 @@ def examples_of(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-TUTORIAL = DOCS / "get-started" / "tutorial.md"
-EXAMPLES = [*examples_of(README), *examples_of(TUTORIAL)]
-# The tutorial's examples run one by one; those of the other pages need files of the reader's.
-APART = ("tutorial", "export-data", "review")
+EXAMPLES = examples_of(README)
+# Pages with rows of the ladder of the default board.
+LADDER_PAGES = [README, *(DOCS / "benchmarks" / name for name in ("ladder.md", "champion.md"))]
+# Pages with examples that need files of the reader's.
+APART = ("export-data", "review")
 OTHER_PAGES = [
     page
     for page in sorted(DOCS.rglob("*.md"))
@@ -31,39 +34,63 @@ OTHER_PAGES = [
 
 
 def test_pages__have_examples() -> None:
-    assert len(examples_of(README)) >= 2
-    assert len(EXAMPLES) >= 12
+    assert len(EXAMPLES) >= 3
     assert len(OTHER_PAGES) >= 9
 
 
-# RLlib registers its vector of games again each time.
-@pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
+def test_ladder_rows__on_pages_agree_with_the_ladder() -> None:
+    """Rows of tables: the agent, other cells, its Elo, its interval."""
+    rated = {one.agent: one for one in Ladder.load(LADDER, Board.load()).agents}
+    number = "[\N{MINUS SIGN}0-9]+"
+    row = rf"^\| `([^`]+)` \|(?:.*\|)? ({number}) \| ({number} – {number}|anchor) \|"
+    quoted: dict[Path, list[str]] = {}
+    for page in [README, *sorted(DOCS.rglob("*.md"))]:
+        for agent, elo, interval in re.findall(row, page.read_text("utf-8"), re.MULTILINE):
+            if agent in rated and page in LADDER_PAGES:
+                low, high = map(rounded, rated[agent].ci95)
+                expected = f"{low} – {high}" if low != high else "anchor"
+                assert (elo, interval) == (rounded(rated[agent].elo), expected), (page, agent)
+                quoted.setdefault(page, []).append(agent)
+    assert len(quoted[README]) >= 7
+
+
+def rounded(elo: float) -> str:
+    return f"{elo:.0f}".replace("-", "\N{MINUS SIGN}")
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda code: code.split("\n", 1)[0])
-def test_example__of_readme_and_quickstart_runs_by_itself(
+def test_example__of_readme_runs_by_itself(
     example: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for module in ("pyspiel", "sb3_contrib", "tokaido_env.rllib"):
-        if module in example:
-            pytest.importorskip(module, exc_type=ImportError)
+    import_or_skip(example)
     monkeypatch.chdir(tmp_path)
     exec(compile(example, str(README), "exec"), {"__name__": "example"})
     assert ("print" in example) == bool(capsys.readouterr().out)
 
 
+# RLlib registers its vector of games again each time.
+@pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
 @pytest.mark.parametrize("page", OTHER_PAGES, ids=lambda page: page.stem)
 def test_page__examples_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    examples = examples_of(page)
-    if any("tokaido_env.torchrl" in example for example in examples):
-        pytest.importorskip("torchrl")
+    examples = [
+        re.sub(r"^STEPS = .*", "STEPS = 32_768", each, flags=re.M) for each in examples_of(page)
+    ]
+    import_or_skip("".join(examples))
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "example"}
     for example in examples:
         exec(compile(example, str(page), "exec"), names)
+
+
+def import_or_skip(code: str) -> None:
+    for module in ("pyspiel", "sb3_contrib", "tokaido_env.rllib", "torchrl"):
+        if module in code:
+            pytest.importorskip(module, exc_type=ImportError)
 
 
 def test_contributing__has_an_agent_that_plays(
