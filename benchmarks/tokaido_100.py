@@ -25,7 +25,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "tokaido-100.md"
-FIGURE = ROOT / "docs" / "pictures" / "tokaido-100.svg"
+FIGURE_LINK = "../pictures/tokaido-100.svg"  # from the page
+FIGURE = PAGE.parent / FIGURE_LINK
 CAPTION = "Score and gap against the number of training boards"
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 
@@ -192,7 +193,7 @@ def _write_docs(results: Path, measured: Sequence[Agent]) -> None:
     if curve.is_file():
         shutil.copyfile(curve, FIGURE)
         content += f"\n{learners_table(results)}"
-        content += f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
+        content += f"\n![{CAPTION}]({FIGURE_LINK})\n"
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), content), encoding="utf-8")
 
 

@@ -38,9 +38,11 @@ def test_docs__contain_the_commands(capsys: Output) -> None:
     assert tokaido_100.main(["--list"]) == 0
     for spec in tokaido_100.AGENTS.values():
         assert f"`{spec}`" in page
-    assert "train.py --run RUN --board family:train/N --steps 2000000 --seed S" in page
+    assert "tokaido train --run RUN --board family:train/N --steps 2000000 --seed S" in page
     assert "python benchmarks/tokaido_100.py" in page
     assert tokaido_100.filled(page, "| x |\n").count("| x |") == 1
+    assert f"]({tokaido_100.FIGURE_LINK})" in page
+    assert tokaido_100.FIGURE.is_file()
 
 
 def test_train__resumes_a_started_run(tmp_path: Path) -> None:
