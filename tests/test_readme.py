@@ -87,7 +87,7 @@ def test_page__examples_run_in_order(
 
 
 def import_or_skip(code: str) -> None:
-    for module in ("pyspiel", "sb3_contrib", "tokaido_env.rllib", "torchrl"):
+    for module in ("pyspiel", "stable_baselines3", "sb3_contrib", "tokaido_env.rllib", "torchrl"):
         if module in code:
             pytest.importorskip(module, exc_type=ImportError)
 
