@@ -176,7 +176,7 @@ def card() -> Data:
         "version": project["version"],
         "creator": {"@type": "sc:Organization", "name": project["authors"][0]["name"]},
         "citeAs": f"tokaido_env {project['version']}, {home}",
-        "datePublished": released(),
+        **release_date(),
         "keywords": project["keywords"],
         "inLanguage": "en",
         "isLiveDataset": False,
@@ -185,11 +185,11 @@ def card() -> Data:
     }
 
 
-def released() -> str:
-    """Return the release date in the citation file."""
+def release_date() -> Data:
+    """Return the release date in the citation file, which has none before a release."""
     lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
-    (date,) = (line.split(": ")[1] for line in lines if line.startswith("date-released: "))
-    return date.strip("\"'")
+    dates = [line.split(": ")[1] for line in lines if line.startswith("date-released: ")]
+    return {"datePublished": dates[0].strip("\"'")} if dates else {}
 
 
 def file_of(one: File) -> Data:

@@ -41,9 +41,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     names = ("pyproject.toml", "CITATION.cff", "croissant.json", "tokaido_env/__init__.py")
     for name in names:
         (folder / name).write_bytes((ROOT / name).read_bytes())
-    version, cited = PROJECT["version"], (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    (date,) = re.findall(r"^date-released: (\S+)", cited, re.MULTILINE)
-    (folder / "CHANGELOG.md").write_text(f"# Changelog\n\n## {version} ({date})\n")
+    date = "2030-01-31"
+    cited = (folder / "CITATION.cff").read_text(encoding="utf-8")
+    dated = re.sub(r"^date-released: .*\n", "", cited, flags=re.MULTILINE)
+    (folder / "CITATION.cff").write_text(f"{dated}date-released: {date}\n", encoding="utf-8")
+    (folder / "CHANGELOG.md").write_text(f"# Changelog\n\n## {PROJECT['version']} ({date})\n")
     for module in (release_build, release_check):
         monkeypatch.setattr(module, "ROOT", folder)
     return folder
