@@ -4,7 +4,7 @@
     python benchmarks/croissant.py --check    only check whether it is up to date
 
 The format is Croissant 1.0 (JSON-LD): size and SHA-256 of each file; columns, types and shapes of
-each record set. `docs/how-to/export-data.md` describes the data for people.
+each record set. `docs/benchmarks/published-data.md` describes the data for people.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ MEANINGS = {
     "score": "share of the points that a won",
     "ci95": "95 % interval of the score",
     "card": "JSON as bytes: how the set was made, its boards and strata",
-    "states": "positions, one record each: fields in docs/how-to/export-data.md",
+    "states": "positions, one record each: fields in docs/benchmarks/published-data.md",
     "stratum": "which of the strata on the card",
     "starts": "position i has the actions starts[i] to starts[i + 1]",
     "actions": "ids of legal actions",

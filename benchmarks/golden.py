@@ -116,17 +116,17 @@ DERIVED = (
     ),
     DerivedFiles(
         "regret-table",
-        ("docs/benchmarks/regret.md", "docs/pictures/regret.svg"),
+        ("docs/benchmarks/regret.md", "docs/dev/regret.md", "docs/pictures/regret.svg"),
         "python benchmarks/regret_table.py --docs",
         "a quarter of an hour on two cores",
         "docs/benchmarks/regret.md",
     ),
     DerivedFiles(
         "review-table",
-        ("docs/how-to/review.md",),
+        ("docs/explanation/reviews.md", "docs/dev/review.md"),
         "python benchmarks/review_ladder.py --docs",
         "half an hour on one core",
-        "docs/how-to/review.md",
+        "docs/explanation/reviews.md",
     ),
     DerivedFiles(
         "analysis",
@@ -163,7 +163,7 @@ DERIVED = (
         ("croissant.json",),
         "python benchmarks/croissant.py",
         QUICK,
-        "docs/how-to/export-data.md",
+        "docs/benchmarks/published-data.md",
     ),
 )
 

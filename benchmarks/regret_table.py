@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "regret.md"
+DETAILS = ROOT / "docs" / "dev" / "regret.md"
 FIGURE = ROOT / "docs" / "pictures" / "regret.svg"
 CAPTION = "Regret against core seconds a decision"
 _HEIGHT = 6.0  # inches, of the figure
@@ -101,26 +102,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     title = report.title_of(
         {**regret_set.card, "hash": regret_set.hash, "positions": len(regret_set)}
     )
-    tables = [report.main_table(title, found), report.groups_table("phase", found)]
-    tables += [report.groups_table("boards", found), report.groups_table("rounds", found)]
-    tables.append(policies_table(regret_set.card["policies"], found))
+    main_tables = [report.main_table(title, found), report.groups_table("boards", found)]
+    details = [report.groups_table("phase", found), report.groups_table("rounds", found)]
+    details.append(policies_table(regret_set.card["policies"], found))
     ladder = read_json(options.ladder)
     games = costs(regret_set, found, ladder)
-    tables.append(costs_table(games, positions_on(regret_set, ladder["board"])))
-    for table in tables:
+    details.append(costs_table(games, positions_on(regret_set, ladder["board"])))
+    for table in (*main_tables, *details):
         print_table(table)
     write_plot(title, found, options.results)
     order = order_of(found, ladder)
     print(order)
-    text = "\n".join(f"**{table.title}**\n\n{markdown(table, code=True)}" for table in tables)
-    text += f"\n{order}\n"
-    write_text(options.results / "tables.md", text)
+    text, more = _markdown(main_tables) + f"\n{order}\n", _markdown(details)
+    write_text(options.results / "tables.md", f"{text}\n{more}")
     if options.docs:
         shutil.copyfile(options.results / "regret.svg", FIGURE)
         picture = f"\n![{CAPTION}]({Path(os.path.relpath(FIGURE, PAGE.parent)).as_posix()})\n"
-        page = PAGE.read_text(encoding="utf-8")
-        write_text(PAGE, filled(page, f"\n{card_of(regret_set)}\n{text}{picture}\n"))
+        _fill(PAGE, f"{card_of(regret_set)}\n{text}{picture}")
+        _fill(DETAILS, f"{agreement_of(regret_set)}\n{more}")
     return 0
+
+
+def _markdown(tables: Sequence[Table]) -> str:
+    return "\n".join(f"**{table.title}**\n\n{markdown(table, code=True)}" for table in tables)
+
+
+def _fill(page: Path, content: str) -> None:
+    write_text(page, filled(page.read_text(encoding="utf-8"), f"\n{content}\n"))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -176,16 +184,23 @@ def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) ->
 
 
 def card_of(regret_set: RegretSet) -> str:
-    """Return a description of a set and the agreement of its policies, in Markdown."""
-    card, found = regret_set.card, agreement(regret_set)
-    first, second = card["policies"][:2]
+    """Return a description of a set, in Markdown."""
+    card = regret_set.card
     in_full = int((regret_set.sums[:, 0] != NOT_ROLLED).all(axis=1).sum())
-    lost = {name: report.with_interval(found[f"lost_by_{name}"]) for name in (first, second)}
-    same = 100 * found["same_best"]["mean"]
     return (
         f"The set is `{card['name']}`, hash `{regret_set.hash}`: {len(regret_set):,} positions and "
         f"{len(regret_set.actions):,} actions, {in_full:,} of them with {card['rollouts']:,} "
-        f"rollouts by each policy; `{card['command']}`, tokaido_env {card['tokaido_env']}.\n\n"
+        f"rollouts by each policy; `{card['command']}`, tokaido_env {card['tokaido_env']}.\n"
+    )
+
+
+def agreement_of(regret_set: RegretSet) -> str:
+    """Return the agreement of the two policies of the rollouts, in Markdown."""
+    first, second = regret_set.card["policies"][:2]
+    found = agreement(regret_set)
+    lost = {name: report.with_interval(found[f"lost_by_{name}"]) for name in (first, second)}
+    same = 100 * found["same_best"]["mean"]
+    return (
         f"Agreement of `{first}` and `{second}`: their values of actions, less the mean of the "
         f"position, have a correlation of {found['correlation']:.2f}, and of "
         f"{found['correlation_without_noise']:.2f} without the noise of rollouts. They have the "

@@ -36,7 +36,8 @@ from tokaido_env.study.estimates import JsonDict, clustered_mean
 from tokaido_env.study.review import CHANCE_SAMPLES, OPEN
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "how-to" / "review.md"
+PAGE = ROOT / "docs" / "explanation" / "reviews.md"
+DETAILS = ROOT / "docs" / "dev" / "review.md"
 
 AGENTS = (
     *("random", "greedy:epsilon=0.4", "greedy", "heuristic", "mcts:sims=100"),
@@ -104,9 +105,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_table(table)
     print(orders)
     if options.docs:
-        text = "\n".join(f"**{table.title}**\n\n{markdown(table, code=True)}" for table in tables)
-        write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), f"\n{text}\n{orders}\n\n"))
+        by_judge, *by_opponent = tables
+        _fill(PAGE, f"{_markdown([by_judge])}\n{orders}\n")
+        _fill(DETAILS, _markdown(by_opponent))
     return 0
+
+
+def _markdown(tables: Sequence[Table]) -> str:
+    return "\n".join(f"**{table.title}**\n\n{markdown(table, code=True)}" for table in tables)
+
+
+def _fill(page: Path, content: str) -> None:
+    write_text(page, filled(page.read_text(encoding="utf-8"), f"\n{content}\n"))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -236,7 +246,7 @@ def tables_of(choices: dict[str, Choices], ladder: dict[str, Any]) -> list[Table
     agents = [agent for agent in known if agent in first.agents]  # best first
     headers = ("agent", "Elo", "choices")
     headers += tuple(
-        word for judge in choices for word in (f"loss by {judge}", "both could win", "as it would")
+        word for judge in choices for word in (f"loss by {judge}", "both could win", "agreement")
     )
     rows = []
     for agent in agents:
@@ -252,7 +262,7 @@ def tables_of(choices: dict[str, Choices], ladder: dict[str, Any]) -> list[Table
         )
         rows.append((*row, *cells))
     board, judge = ladder["board"], next(iter(choices))
-    title = f"Mean loss a choice, Elo of ladder {ladder['hash']}, board {board}"
+    title = f"Mean loss per choice, Elo of ladder {ladder['hash']}, board {board}"
     by = f"By opponent, by {judge}"
     return [
         Table(title, headers, rows),

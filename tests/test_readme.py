@@ -24,12 +24,8 @@ def examples_of(page: Path) -> list[str]:
 EXAMPLES = examples_of(README)
 # Pages with rows of the ladder of the default board.
 LADDER_PAGES = [README, DOCS / "benchmarks" / "ladder.md"]
-# Pages with examples that need files of the reader's.
-APART = ("export-data", "review")
 OTHER_PAGES = [
-    page
-    for page in sorted(DOCS.rglob("*.md"))
-    if page.stem not in APART and "_build" not in page.parts and examples_of(page)
+    page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts and examples_of(page)
 ]
 
 
