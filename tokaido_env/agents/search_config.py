@@ -17,7 +17,7 @@ TEMPERATURE = 1.5
 
 At 1 a trained policy is so sure of its best action that the search leaves too much untried. With an
 earlier champion 1.5 and stratified dice together gained 2.2 points at 64 simulations
-(`docs/benchmarks/champion.md`).
+(`docs/dev/champion.md`).
 """
 
 STRATIFIED, DRAWN = "stratified", "drawn"
