@@ -95,3 +95,13 @@ def test_adapters__are_on_an_api_page(name: str) -> None:
 def test_api_index__names_all_public_objects() -> None:
     text = (DOCS / "reference" / "api" / "index.md").read_text(encoding="utf-8")
     assert set(tokaido_env.__all__) <= set(re.findall(r"`(\w+)`", text))
+
+
+def test_comparison__quotes_rows_of_the_table_of_speeds() -> None:
+    speeds = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8").splitlines()
+    page = (DOCS / "benchmarks" / "comparison.md").read_text(encoding="utf-8")
+    rows = [line.rstrip(" |") for line in page.partition("## Speeds")[2].splitlines()]
+    quoted = [row for row in rows if row.endswith("decisions/s")]
+    assert len(quoted) >= 9
+    for row in quoted:
+        assert sum(line.startswith(f"{row} |") for line in speeds) == 1, row

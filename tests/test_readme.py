@@ -23,7 +23,7 @@ def examples_of(page: Path) -> list[str]:
 
 EXAMPLES = examples_of(README)
 # Pages with rows of the ladder of the default board.
-LADDER_PAGES = [README, DOCS / "benchmarks" / "ladder.md"]
+LADDER_PAGES = [README, *(DOCS / "benchmarks" / name for name in ("ladder.md", "models.md"))]
 OTHER_PAGES = [
     page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts and examples_of(page)
 ]
