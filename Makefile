@@ -112,7 +112,8 @@ certify-all: setup
 	-$(MAKE) --keep-going $(SEPARATE:%=%/ready)
 	$(PY) benchmarks/certify_all.py .venv $(SEPARATE)
 	for each in .venv-others .venv-agilerl; do \
-	  $$each/bin/python -m pytest -q tests/test_recipes.py tests/test_buffers.py || exit 1; done
+	  $$each/bin/python -m pytest -q tests/test_recipes.py tests/test_buffers.py tests/test_readme.py \
+	  -k "recipe or buffers or libraries" || exit 1; done
 
 # In .venv: the API pages import the package, and the notebooks run in it.
 .venv/docs: .venv/ready

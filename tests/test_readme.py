@@ -21,16 +21,20 @@ def examples_of(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-EXAMPLES = examples_of(README)
+LIBRARIES = DOCS / "how-to" / "other-libraries.md"
+EXAMPLES = [*examples_of(README), *examples_of(LIBRARIES)]
 # Pages with rows of the ladder of the default board.
 LADDER_PAGES = [README, *(DOCS / "benchmarks" / name for name in ("ladder.md", "models.md"))]
 OTHER_PAGES = [
-    page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts and examples_of(page)
+    page
+    for page in sorted(DOCS.rglob("*.md"))
+    if page != LIBRARIES and "_build" not in page.parts and examples_of(page)
 ]
 
 
 def test_pages__have_examples() -> None:
-    assert len(EXAMPLES) >= 3
+    assert len(examples_of(README)) >= 3
+    assert len(examples_of(LIBRARIES)) >= 12
     assert len(OTHER_PAGES) >= 9
 
 
@@ -53,8 +57,11 @@ def rounded(elo: float) -> str:
     return f"{elo:.0f}".replace("-", "\N{MINUS SIGN}")
 
 
+# RLlib registers its vector of games again each time.
+@pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda code: code.split("\n", 1)[0])
-def test_example__of_readme_runs_by_itself(
+def test_example__of_readme_and_libraries_runs_by_itself(
     example: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -83,8 +90,9 @@ def test_page__examples_run_in_order(
 
 
 def import_or_skip(code: str) -> None:
-    for module in ("pyspiel", "stable_baselines3", "sb3_contrib", "tokaido_env.rllib", "torchrl"):
-        if module in code:
+    modules = ["pyspiel", "stable_baselines3", "sb3_contrib", "tokaido_env.rllib", "torchrl"]
+    for module in (*modules, "tianshou.env", "agilerl", "skrl", "supersuit", "shimmy"):
+        if re.search(rf"\b(import|from) \S*{module}\b", code):
             pytest.importorskip(module, exc_type=ImportError)
 
 
