@@ -80,18 +80,18 @@ def command_sections() -> str:
     for command in COMMANDS:
         parser, rows = parser_of(command), options_of(parser_of(command))
         if command != "train":
-            sections.append(f"## tokaido {command}\n\n{_description(parser)}\n{_options(rows)}")
+            sections.append(f"## `tokaido {command}`\n\n{_description(parser)}\n{_options(rows)}")
             for name in SUBCOMMANDS if command == "evaluate" else ():
                 parser = parser_of(f"evaluate {name}")
-                title = f"### tokaido evaluate {name}\n\n{_description(parser)}\n"
+                title = f"### `tokaido evaluate {name}`\n\n{_description(parser)}\n"
                 sections.append(title + _options(options_of(parser)))
             continue
         methods = {name: options_of(parser_of(f"train --method {name}")) for name in METHODS}
         shared = [row for row in rows if all(row in own for own in methods.values())]
-        sections.append(f"## tokaido train\n\n{_description(parser)}\n{_options(shared)}")
+        sections.append(f"## `tokaido train`\n\n{_description(parser)}\n{_options(shared)}")
         for name, own in methods.items():
             only = _options([row for row in own if row not in shared])
-            sections.append(f"### tokaido train --method {name}\n\n{only}")
+            sections.append(f"### `tokaido train --method {name}`\n\n{only}")
     return "\n".join(sections)
 
 
