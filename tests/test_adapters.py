@@ -239,7 +239,7 @@ def test_reset__with_wrong_arguments_changes_nothing(
         (
             {"opponent": "grumpy"},
             AgentError,
-            "unknown agent 'grumpy': the nearest is 'greedy'; exp",
+            "unknown agent 'grumpy': expected one of random, greedy",
         ),
         ({"opponent": []}, ValueError, "opponents: expected at least one, got none"),
         ({"seat": 2}, ValueError, "seat: expected one of 0, 1, 'alternate', 'random', got 2"),

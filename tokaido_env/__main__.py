@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from tokaido_env import __version__
 from tokaido_env.cli.command import program
+from tokaido_env.core.arguments import unknown_name
 
 COMMANDS = {
     "play": "play against an agent, in a browser or the terminal",
@@ -36,12 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tokaido_env {__version__}")
         return 0
     if name not in COMMANDS:
-        nearest = get_close_matches(name, COMMANDS, n=1, cutoff=0)[0]
-        print(
-            f"{program()}: unknown command {name[:40]!r}: the nearest is {nearest!r}; "
-            f"{program()} --help lists all commands",
-            file=sys.stderr,
-        )
+        problem = unknown_name("command", name, COMMANDS)
+        print(f"{program()}: {problem}; {program()} --help lists all commands", file=sys.stderr)
         return 2
     module = importlib.import_module(f"tokaido_env.cli.{name}")
     status: int = module.main(rest)

@@ -400,7 +400,7 @@ def dlpack(array: Any) -> Any:
 
     It is no copy, and the next step changes it.
     """
-    from cuda.core import StridedMemoryView
+    from cuda.core.utils import StridedMemoryView
 
     if hasattr(array, "__cuda_array_interface__"):
         return StridedMemoryView.from_cuda_array_interface(array, stream_ptr=-1)

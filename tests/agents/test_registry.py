@@ -65,9 +65,9 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
     [
         (
             "gredy",
-            "unknown agent 'gredy': the nearest is 'greedy'; expected one of random, greedy[",
+            "unknown agent 'gredy': the nearest is 'greedy'; tokaido evaluate --list",
         ),
-        ("", "unknown agent '': the nearest is 'random'; expected one of random"),
+        ("", "unknown agent '': expected one of random, greedy"),
         ("Greedy", "unknown agent 'Greedy': the nearest is 'greedy'"),
         ("random:1", "agent 'random:1': cannot read '1': expected random"),
         ("random:x=1", "agent 'random:x=1': unknown parameter 'x': expected random"),
@@ -79,7 +79,7 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
         ("champion:sim=8", "unknown parameter 'sim': the nearest is 'sims'; expected champion[:"),
         (
             "policy:x,heat=1",
-            "unknown parameter 'heat': the nearest is 'path'; expected policy:P",
+            "unknown parameter 'heat': expected one of path, temperature; expected",
         ),
         ("policy:x,1", "agent 'policy:x,1': cannot read '1': expected policy:PATH"),
         (

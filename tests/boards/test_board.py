@@ -239,7 +239,7 @@ def test_load__refuses_other_types(wrong: Any) -> None:
 
 @pytest.mark.parametrize("name", ["kyoto", "", "../boards/shikoku", "Shikoku"])
 def test_load__refuses_an_unknown_name(name: str) -> None:
-    with pytest.raises(BoardError, match=r"unknown board .*: expected one of .*shikoku.*\.toml"):
+    with pytest.raises(BoardError, match=r"unknown board .*: .*shikoku.*\.toml"):
         Board.load(name)
 
 

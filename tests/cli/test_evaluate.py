@@ -264,7 +264,7 @@ def test_list__prints_all_agents(capsys: Output) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("greedy", "nobody"), "unknown agent 'nobody': the nearest is 'random'; expected one of"),
+        (("greedy", "nobody"), "unknown agent 'nobody': expected one of random, greedy"),
         (("greedy", "policy:nowhere"), "nowhere: no such policy file"),
         (("greedy", "random", "--games", "7"), "games: expected an even number from 2"),
         (("greedy", "random", "--replays", "2"), "--replays: expected together with --report"),

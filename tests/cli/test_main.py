@@ -122,7 +122,7 @@ def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("replay g --gmae 1", "replay: unknown option '--gmae': the nearest is '--game', tokaido "),
+        ("replay g --gmae 1", "replay: unknown option '--gmae': the nearest is '--game'; tokaido "),
         ("evaluate suite --comparee=x", "evaluate: unknown option '--comparee': the nearest is "),
         ("bench fast", "bench: unexpected argument 'fast': tokaido bench --help lists all"),
         ("replay", "replay: file: expected a value, got none: tokaido replay --help lists all"),
@@ -148,15 +148,16 @@ def test_evaluate__names_the_nearest_subcommand(capsys: Output) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "nearest"), [("evalute", "evaluate"), ("sing", "train"), ("ex" * 300, "export")]
+    ("command", "remedy"),
+    [("evalute", "the nearest is 'evaluate'"), ("ex" * 300, "expected one of play, review, ")],
 )
-def test_main__names_the_nearest_command(capsys: Output, command: str, nearest: str) -> None:
+def test_main__names_the_nearest_command(capsys: Output, command: str, remedy: str) -> None:
     assert main([command, "greedy"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"tokaido: unknown command '{command[:40]}'")
-    assert f"the nearest is '{nearest}'" in error
+    assert error.startswith(f"tokaido: unknown command '{command[:40]}")
+    assert remedy in error
     assert error.count("\n") == 1
-    assert len(error) < 200
+    assert len(error) < 350
 
 
 def test_reports_errors__prints_one_line_and_returns_the_status(capsys: Output) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.policy import quote_path
-from tokaido_env.core.arguments import MAX_NAME_CHARS, escape_text, repr_short
+from tokaido_env.core.arguments import MAX_NAME_CHARS, escape_text, repr_short, unknown_name
 from tokaido_env.files import FOLDER, file_kind
 
 
@@ -351,12 +350,6 @@ def describe() -> list[tuple[str, str]]:
     return [(kind.usage, kind.meaning) for kind in KINDS.values()]
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
-    """Return a remedy that names the known name most like an unknown one."""
-    near = get_close_matches(name, known, n=1, cutoff=0)
-    return f"the nearest is {near[0]!r}; " if near else ""
-
-
 def _parse(spec: str) -> tuple[AgentKind, dict[str, Any]]:
     if len(spec) > MAX_NAME_CHARS:
         raise AgentError(
@@ -365,9 +358,8 @@ def _parse(spec: str) -> tuple[AgentKind, dict[str, Any]]:
         )
     kind_name, _, text = spec.partition(":")
     if kind_name not in KINDS:
-        usages = ", ".join(kind.usage for kind in KINDS.values())
-        near = _nearest(kind_name, KINDS)
-        raise AgentError(f"unknown agent {repr_short(spec)}: {near}expected one of {usages}")
+        problem = unknown_name("agent", kind_name, KINDS)
+        raise AgentError(f"{problem}; tokaido evaluate --list describes all agents")
     return KINDS[kind_name], _parse_parameters(spec, KINDS[kind_name], text)
 
 
@@ -387,8 +379,9 @@ def _parse_parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
         if name not in kind.parameters and not (kind.is_user_code and is_valid_name):
             problem = f"cannot read {repr_short(part)}: "
             if is_valid_name:
-                near = _nearest(name, kind.parameters)
-                problem = f"unknown parameter {repr_short(name)}: {near}"
+                problem = f"unknown parameter {repr_short(name)}: "
+                if kind.parameters:
+                    problem = f"{unknown_name('parameter', name, kind.parameters)}; "
             raise AgentError(f"{where}: {problem}expected {kind.usage}{quotes}")
         try:
             parameters[name] = kind.parameters.get(name, Parameter(str)).parse(value)

@@ -40,7 +40,13 @@ from tokaido_env.boards.reader import (
     table_of,
 )
 from tokaido_env.boards.writer import board_data, board_text, values_of
-from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
+from tokaido_env.core.arguments import (
+    MAX_PATH_CHARS,
+    escape_text,
+    repr_short,
+    str_short,
+    unknown_name,
+)
 from tokaido_env.core.constants import (
     AREAS,
     COAST,
@@ -316,8 +322,7 @@ def built_in_boards() -> list[str]:
 
 
 def _unknown(name: str) -> str:
-    names = ", ".join(built_in_boards())
-    return f"unknown board {repr_short(name)}: expected one of {names}, family:NUMBER"
+    return f"{unknown_name('board', name, built_in_boards())}; or give family:NUMBER"
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,12 +8,11 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec
 
-from tokaido_env.core.arguments import repr_short
+from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short, unknown_name
 from tokaido_env.files import write_text
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
@@ -35,11 +34,6 @@ def program(command: str = "") -> str:
         return f"python {script.name} {subcommand}".rstrip()
     is_module = script.name == "__main__.py" and script.parent.name == "tokaido_env"
     return f"{'python -m tokaido_env' if is_module else 'tokaido'} {command}".rstrip()
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that resembles a wrong one most."""
-    return get_close_matches(name, known, n=1, cutoff=0)[0]
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -107,8 +101,7 @@ class CommandParser(argparse.ArgumentParser):
             name = unknown.split()[0].partition("=")[0]
             if not name.startswith("-"):
                 return f"unexpected argument {repr_short(name)}: {remedy}"
-            near = nearest(name, self._option_string_actions)
-            return f"unknown option {repr_short(name)}: the nearest is {near!r}, {remedy}"
+            return f"{unknown_name('option', name, self._option_string_actions)}; {remedy}"
         missing = message.removeprefix("the following arguments are required: ")
         if missing != message:
             return f"{missing}: expected a value, got none: {remedy}"
@@ -132,6 +125,13 @@ def write_json(path: Path | None, data: object, **options: Any) -> None:
         write_text(path, json.dumps(data, indent=1, **options) + "\n")
 
 
+def _one_line(error: Exception) -> str:
+    """Return the message of an error; of the system's on a file, `FILE: problem`."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{str_short(error.filename, MAX_PATH_CHARS)}: {error.strerror}"
+    return str(error)
+
+
 def reports_errors(
     command: str, *kinds: type[Exception], interrupted: str = "interrupted"
 ) -> Callable[[Callable[Arguments, int]], Callable[Arguments, int]]:
@@ -152,7 +152,7 @@ def reports_errors(
             try:
                 return main(*arguments, **named)
             except errors as error:
-                print(f"{command}: {error}", file=sys.stderr)
+                print(f"{command}: {_one_line(error)}", file=sys.stderr)
                 return 1
             except KeyboardInterrupt:
                 print(f"{command}: {interrupted}", file=sys.stderr)

@@ -116,7 +116,7 @@ def _check_subcommand(word: str) -> None:
     """Refuse a misspelled subcommand, before it is taken for an agent."""
     near = get_close_matches(word, SUBCOMMANDS, n=1, cutoff=0.75)
     if near and word not in KINDS and word not in SUBCOMMANDS:
-        remedy = f"the nearest is {near[0]!r}, {program('evaluate')} --help lists all"
+        remedy = f"the nearest is {near[0]!r}; {program('evaluate')} --help lists all"
         raise ValueError(f"unknown subcommand {repr_short(word)}: {remedy}")
 
 

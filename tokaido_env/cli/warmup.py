@@ -21,7 +21,8 @@ import numpy as np
 from numba.core import event
 
 from tokaido_env.batch import Batch
-from tokaido_env.cli.command import CommandParser, nearest, reports_errors
+from tokaido_env.cli.command import CommandParser, reports_errors
+from tokaido_env.core.arguments import unknown_name
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.kernel_cache import COMPILE_NOTICE, KernelCache, cache_folder
 from tokaido_env.game import Game
@@ -186,9 +187,7 @@ def _check(asked: Sequence[str]) -> None:
     """Refuse groups that cannot be compiled."""
     for name in asked:
         if name not in GROUPS:
-            raise ValueError(
-                f"unknown group {name[:40]!r}: the nearest is {nearest(name, GROUPS)!r}"
-            )
+            raise ValueError(unknown_name("group", name, GROUPS))
         if missing := GROUPS[name].missing:
             raise ValueError(f"{name}: needs {missing[0]}, which is not installed")
     if INTERPRETED:

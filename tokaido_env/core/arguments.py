@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ MAX_SEED = 2**53 - 1
 MAX_NAME_CHARS = 1000  # of a player's name, an agent's spec or a board's name
 MAX_VALUE_CHARS = 100  # of an untrusted value in a message
 MAX_PATH_CHARS = 250  # of a path in a message
+MAX_NAMES = 12  # of known names in a message
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
@@ -69,6 +71,21 @@ def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
         return np.asarray(values)
     except Exception:  # ragged, nested too deeply, or an untrusted `__array__`
         raise ValueError(f"{name}: expected an array, got {repr_short(values)}") from None
+
+
+def unknown_name(noun: str, name: str, known: Iterable[str]) -> str:
+    """Return a message on an unknown name: the nearest known name, or some if none is near.
+
+    Args:
+        noun: the kind of name, such as "option".
+        name: the unknown name.
+        known: the known names.
+    """
+    known = list(known)
+    near = get_close_matches(name[:MAX_VALUE_CHARS].lower(), known, n=1)
+    some = ", ".join(known[:MAX_NAMES]) + (", …" if len(known) > MAX_NAMES else "")
+    remedy = f"the nearest is {near[0]!r}" if near else f"expected one of {some or 'none'}"
+    return f"unknown {noun} {repr_short(name)}: {remedy}"
 
 
 def describe_array(array: npt.NDArray[Any]) -> str:

@@ -22,7 +22,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from difflib import get_close_matches
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +30,7 @@ from tokaido_env.agents.network_inputs import INPUTS_HASH
 from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.arguments import MAX_VALUE_CHARS, repr_short
+from tokaido_env.core.arguments import repr_short, unknown_name
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import LOCK_SUFFIX, TEMP_SUFFIX, flush_folder, locked, read_toml, write_text
 from tokaido_env.learn.settings import METHODS, PpoSettings, RunSettings, join_specs, split_specs
@@ -255,10 +254,7 @@ def _check_known(path: Path, noun: str, names: Iterable[str], known: Iterable[st
     """Raise `RunError` with the nearest known name if a name is unknown."""
     for name in names:
         if name not in known:
-            nearest = get_close_matches(name[:MAX_VALUE_CHARS], known, n=1, cutoff=0)
-            raise RunError(
-                f"{path}: unknown {noun} {repr_short(name)}: the nearest is {nearest[0]!r}"
-            )
+            raise RunError(f"{path}: {unknown_name(noun, name, known)}")
 
 
 def _differences(own: Mapping[str, Any], requested: Mapping[str, Any]) -> str:
