@@ -49,7 +49,7 @@ def observation_tables() -> str:
         shape = " × ".join(map(str, ENTITY_SHAPES[name]))
         layouts[f"Entities, `{name}`: {shape}"] = features
     return "\n".join(
-        f"## {title}\n\n{_table(('slice', 'name', 'scale', 'meaning', 'index'), rows_of(layout))}"
+        f"## {title}\n\n{_table(('slice', 'name', 'scale', 'meaning'), rows_of(layout))}"
         for title, layout in layouts.items()
     )
 
@@ -61,17 +61,16 @@ def rows_of(features: Sequence[Feature]) -> list[list[str]]:
             f"`{feature.start}:{feature.start + feature.size}`",
             f"`{feature.name}`",
             str(feature.scale),
-            feature.meaning,
-            _formatted_index(index_formula(feature)),
+            feature.meaning + _index_of(feature),
         ]
         for feature in features
     ]
 
 
-def _formatted_index(formula: str) -> str:
-    """Return the formula as code; its comment stays text."""
-    formula, colon, comment = formula.partition(":")
-    return f"`{formula}`{colon}{comment}" if formula else ""
+def _index_of(feature: Feature) -> str:
+    """Return the formula of an entry of two axes as code; its comment stays text."""
+    formula, colon, comment = index_formula(feature).partition(":")
+    return f"; index `{formula}`{colon}{comment}" if formula else ""
 
 
 def command_sections() -> str:
