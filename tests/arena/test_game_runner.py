@@ -157,7 +157,7 @@ def test_failure__of_an_agent_that_other_processes_cannot_make() -> None:
 # Stops
 
 
-@pytest.mark.parametrize("agent", ["Fails,how=raises,late=42", "Interrupts,at=500"])
+@pytest.mark.parametrize("agent", ["Fails,how=raises,from_round=42", "Interrupts,at=500"])
 def test_stop__keeps_finished_games_and_the_rest_can_be_played_later(agent: str) -> None:
     match_state, numbers, _ = play_until_stopped(f"python:custom_agents:{agent}", games=20)
     assert numbers == np.flatnonzero(match_state.finished).tolist()
