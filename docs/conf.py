@@ -27,7 +27,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["_build", "dev", "recipes", "Thumbs.db"]
+exclude_patterns = ["_build", "_templates", "dev", "recipes", "Thumbs.db"]
 highlight_language = "none"  # only blocks marked as Python are highlighted
 nitpicky = True
 # Names of other libraries are not linked, since building needs no network. Ours must resolve.
@@ -53,12 +53,15 @@ python_use_unqualified_type_names = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "tokaido_env"
+templates_path = ["_templates"]
+html_sidebars = {"**": ["pages"]}
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_context = {"default_mode": "auto"}  # as the reader's system, until they choose
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
+    "navbar_center": [],
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
