@@ -2,7 +2,7 @@
 
 Each run measures all rows in turn, so that a slower moment of the machine affects all of them. The
 first run is discarded; the table has the median of the others and their range. With the defaults it
-takes about a quarter of an hour.
+takes about two minutes with warm caches.
 
 tokaido bench --only random step
 tokaido bench --runs 3 --json speeds.json
