@@ -62,7 +62,7 @@ from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
 from tokaido_env.cli.ladders import build_ladder, place_agent
 from tokaido_env.cli.protocols import generalise, suite, verify_submission
 from tokaido_env.cli.regret import regret
-from tokaido_env.core.arguments import check_seed, escape_text, repr_short
+from tokaido_env.core.arguments import check_seed, escape_text, unknown_name
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
 from tokaido_env.report import tables
@@ -114,10 +114,11 @@ def _evaluate(arguments: list[str]) -> int:
 
 def _check_subcommand(word: str) -> None:
     """Refuse a misspelled subcommand, before it is taken for an agent."""
-    near = get_close_matches(word, SUBCOMMANDS, n=1, cutoff=0.75)
-    if near and word not in KINDS and word not in SUBCOMMANDS:
-        remedy = f"the nearest is {near[0]!r}; {program('evaluate')} --help lists all"
-        raise ValueError(f"unknown subcommand {repr_short(word)}: {remedy}")
+    if word in KINDS or word in SUBCOMMANDS:
+        return
+    if get_close_matches(word, SUBCOMMANDS, n=1, cutoff=0.75):
+        problem = unknown_name("subcommand", word, SUBCOMMANDS)
+        raise ValueError(f"{problem}; {program('evaluate')} --help lists all")
 
 
 def _parser() -> argparse.ArgumentParser:
