@@ -95,7 +95,7 @@ def test_pettingzoo__plays_the_scripts(script: Script, make: Any) -> None:
     whole = {"observation": "float32", "see_board": script.see_board or form == "entities"}
     e = make(script.board, **options | {"observation": form})
     e.reset(seed=script.seed)
-    assert e.infos["player_1"]["board"] == script.game.board.name
+    assert e.boards[e.infos["player_1"]["board"]] == script.game.board
     for player, action, states in script.moments:
         assert e.agent_selection == f"player_{player}"
         assert e.game.states.tobytes() == states.tobytes()
@@ -109,6 +109,44 @@ def test_pettingzoo__plays_the_scripts(script: Script, make: Any) -> None:
     assert [*e.rewards.values()] == [*e._cumulative_rewards.values()] == approx(script.rewards)
     assert {*e.terminations.values()} == {script.ended}
     assert {*e.truncations.values()} == {script.capped}
+
+
+def not_numbers(infos: Any) -> list[str]:
+    """Return the keys of infos whose values are no numbers or arrays of numbers."""
+    found = []
+    for key, value in infos.items():
+        if isinstance(value, dict):
+            found += not_numbers(value)
+        elif np.asarray(value).dtype.kind not in "bif":
+            found.append(key)
+    return found
+
+
+@pytest.mark.parametrize("board", ["shikoku", "family:valid/3"])
+def test_infos__are_numbers_in_every_adapter(board: str) -> None:
+    """Wrappers stack them into arrays and tensors."""
+    infos: list[Any] = []
+    for mask in ("both", "observation", "infos"):
+        for e in (env(board, mask=mask), raw_env(board, mask=mask)):
+            e.reset(seed=3)
+            infos += e.infos.values()
+            while e.game.legal_mask:
+                e.step(e.game.legal_actions()[0])
+            infos += e.infos.values()
+    single = gymnasium.make("TokaidoDuo-v0", board=board, opponent="random")
+    infos += [single.reset(seed=3)[1], single.step(0)[4]]
+    many = gymnasium.make_vec("TokaidoDuo-v0", 2, board=board, opponent="random")
+    infos.append(many.reset(seed=3)[1])
+    final = many.step([0, 48])[4]
+    assert [*map(type, final.pop("final_obs"))] == [type(None), np.ndarray]  # Gymnasium's form
+    infos.append(final)
+    sb3 = pytest.importorskip("tokaido_env.sb3")
+    vec = sb3.TokaidoVecEnv(2, "random", 3, board=board)
+    dones, last = np.zeros(2, np.bool_), []
+    vec.reset()
+    while not dones.any():
+        _, _, dones, last = vec.step(vec.action_masks().argmax(1))
+    assert [not_numbers(one) for one in [*infos, *last]] == [[]] * len([*infos, *last])
 
 
 @pytest.mark.parametrize("place", [0, 2])
@@ -136,7 +174,7 @@ def test_gymnasium__plays_the_scripts(script: Script, seat: int) -> None:
     )
     e: Any = made.unwrapped
     seen, info = e.reset(seed=script.seed)
-    assert info["board"] == script.game.board.name
+    assert e.games.boards[info["board"]] == script.game.board
     for action, states in script.of(seat):
         assert action in np.flatnonzero(info["action_mask"])
         assert as_lists(seen) == script.seen(states, seat, options)
@@ -162,7 +200,7 @@ def test_stable_baselines__plays_the_scripts(script: Script, seat: int) -> None:
     assert infos[0]["TimeLimit.truncated"] == script.capped
     assert rewards.tolist() == approx([script.rewards[seat]])
     assert infos[0]["seed"] == script.seed
-    assert infos[0]["board"] == script.game.board.name
+    assert e.games.boards[infos[0]["board"]] == script.game.board
     assert e.games.batch.episode_info["seed"].tolist() == [episode_seed(script.seed, 1)]
 
 

@@ -99,7 +99,7 @@ def finish(e: Any, rng: random.Random) -> list[int]:
 )
 @pytest.mark.parametrize("make", [env, raw_env])
 @pytest.mark.parametrize(("observation", "see_board"), [("dict", True), ("entities", False)])
-@pytest.mark.parametrize("mask", ["both", "observation", "infos"])
+@pytest.mark.parametrize("mask", ["both", "observation", None, "infos"])
 def test_env__passes_the_api_test_with_dict_observations(
     make: Callable[..., Any], observation: Any, see_board: bool, mask: Any
 ) -> None:
@@ -110,7 +110,8 @@ def test_env__passes_the_api_test_with_dict_observations(
         agent, other = e.agent_selection, AGENTS[1 - AGENTS.index(e.agent_selection)]
         seen, info = e.observe(agent), e.infos[agent]
         where = [one for one in (seen, info) if "action_mask" in one]
-        assert where == {"both": [seen, info], "observation": [seen], "infos": [info]}[mask]
+        places = {"both": [seen, info], "observation": [seen], None: [seen], "infos": [info]}
+        assert where == places[mask]
         for one in where:
             assert np.flatnonzero(one["action_mask"]).tolist() == e.game.legal_actions()
         assert e.state_space.contains(e.state())
@@ -126,7 +127,9 @@ def test_env__passes_the_api_test_with_dict_observations(
 def test_env__passes_the_api_test_with_box_observations_without_warnings(
     make: Callable[..., Any],
 ) -> None:
-    api_test(make(observation="box"), num_cycles=1000)
+    e = make(observation="box")
+    api_test(e, num_cycles=1000)
+    assert {"action_mask" in e.infos[agent] for agent in AGENTS} == {True}
     with pytest.raises(ValueError, match=r"mask: expected one of 'both', 'infos', got"):
         make(observation="box", mask="observation")
 

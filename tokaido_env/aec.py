@@ -62,6 +62,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
     Attributes:
         game: the `Game` being played; read its record and position, but do not play it.
+        boards: the `BoardPool`; `infos` have the index of the game's board in it as `board`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it as an instance attribute
@@ -78,12 +79,13 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         reward: Literal["win", "margin"] = "win",
         observation: ObservationFormat = "dict",
         see_board: bool = False,
-        mask: MaskLocation = "both",
+        mask: MaskLocation | None = None,
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
         check_choice("reward", reward, ("win", "margin"))
         check_observation(observation, see_board, FORMATS)
+        mask = mask or ("infos" if observation == "box" else "observation")
         check_choice("mask", mask, MASK_LOCATIONS if observation != "box" else ("both", "infos"))
         self._renderer = Renderer(render_mode)
         self.boards = BoardPool.load(board).check_drawn()
@@ -133,6 +135,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         else:
             game = Game.from_dict(position, board=self.boards, seed=game_seed, chance="sampled")
         self._seed, self._episode, self.game = base_seed, episode, game
+        self._board = self.boards.index_of_name(game.board.name)
         self.agents = list(AGENTS)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
         self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
@@ -220,7 +223,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
             "player": NO_PLAYER if player is None else player,
             "next_player": NO_PLAYER if next_player is None else next_player,
             "seed": game.seed,
-            "board": game.board.name,
+            "board": self._board,
         }
         if self._mask_in_infos:
             info["action_mask"] = _NO_ACTIONS
@@ -258,14 +261,14 @@ class TokaidoEnv(RawTokaidoEnv):
     are part of this class because each wrapper takes longer than a step of the game.
 
     Args:
-        board: as for `Game`. With a pool, the seed of each episode draws a board, and `infos`
-            contain its name.
+        board: as for `Game`. With a pool, the seed of each episode draws a board, whose index
+            in `boards` the `infos` contain.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "dict" for the vector and the mask; "box" for the vector alone, with the mask
             in `infos`; "entities" for a dict of arrays (`entities.ENTITY_SHAPES`) and the mask.
         see_board: append the board features to the vector and to `state()` (`board_features`).
-        mask: where to put the action mask: "both", "observation" or "infos". Some libraries accept
-            only one of them. A box observation never contains it.
+        mask: where to put the action mask: "observation" (the default), "infos" (the default for
+            a box observation, which never contains it) or "both".
         illegal: "terminate" ends the game on an illegal action, with reward -1 for the offender
             and 0 for the other; "raise" raises `IllegalMove` and changes nothing.
         render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
@@ -278,7 +281,7 @@ class TokaidoEnv(RawTokaidoEnv):
         reward: Literal["win", "margin"] = "win",
         observation: ObservationFormat = "dict",
         see_board: bool = False,
-        mask: MaskLocation = "both",
+        mask: MaskLocation | None = None,
         illegal: Literal["terminate", "raise"] = "terminate",
         render_mode: str | None = None,
     ) -> None:

@@ -98,7 +98,8 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
 
         Returns:
             The learner's first observation, and infos: `action_mask`, `seed` (that of a `Game`
-            with the same dice and draws), `board`, `seat`, `player` and `next_player`.
+            with the same dice and draws), `board` (its index in `games.boards`), `seat`, `player`
+            and `next_player`. All are numbers.
 
         Raises:
             SeedError: for a seed out of range.
@@ -294,7 +295,7 @@ def _info_of(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
     return {
         "action_mask": games.masks().view(np.int8),
         "seed": games.batch.episode_info["seed"].copy(),
-        "board": games.board_names(),
+        "board": games.board_indices(),
         "seat": games.seats.astype(np.int64),
         "player": games.player.astype(np.int64),
         "next_player": np.where(games.done, NO_PLAYER, games.seats).astype(np.int64),
@@ -312,7 +313,7 @@ def _final(ended: EndedGames, info: Mapping[str, npt.NDArray[Any]]) -> dict[str,
         last[game] = observation_at(ended.observation, j)
     final = {}
     for key, values in info.items():
-        final[key] = np.full_like(values, None if values.dtype == object else 0)
+        final[key] = np.zeros_like(values)
         final[key][ended.games] = final_info[key]
     return _flagged({"final_obs": last, "final_info": _flagged(final, flags)}, flags)
 

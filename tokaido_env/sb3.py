@@ -133,7 +133,7 @@ class TokaidoVecEnv(VecEnv):
             "TimeLimit.truncated": bool(self.games.truncated[game]),
             "episode": {"r": result, "l": int(ended.length[j]), "t": elapsed},
             "seed": int(ended.seed[j]),
-            "board": ended.board[j],
+            "board": int(ended.board[j]),
             "seat": int(ended.seat[j]),
         }
 

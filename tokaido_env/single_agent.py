@@ -26,7 +26,7 @@ from tokaido_env.batch_validation import (
     checked_moves,
     checked_seats,
 )
-from tokaido_env.boards.board_pool import Boards
+from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.rng import seats_of_seeds
@@ -47,7 +47,7 @@ class EndedGames(NamedTuple):
         observation: the learner's last observations, as `SingleAgentBatch.observe` returns them.
         seat: int8 (k,), the learner's seats.
         seed: int64 (k,), seeds with which `Game` has the same dice and draws.
-        board: object (k,), names of the boards.
+        board: int64 (k,), indices of the boards in `SingleAgentBatch.boards`.
         length: int64 (k,), numbers of the learner's decisions.
     """
 
@@ -55,7 +55,7 @@ class EndedGames(NamedTuple):
     observation: Any
     seat: npt.NDArray[np.int8]
     seed: npt.NDArray[np.int64]
-    board: npt.NDArray[Any]
+    board: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
 
 
@@ -217,11 +217,15 @@ class SingleAgentBatch:
         masks[self.done] = False
         return masks
 
-    def board_names(self, games: Games | None = None) -> npt.NDArray[Any]:
-        """Return the board names of some games (default: all), object (k,)."""
-        boards = self.batch.episode_info["board"]
-        names = self.batch.pool.names[boards if games is None else boards[games]]
-        return np.asarray(names, np.object_)
+    @property
+    def boards(self) -> BoardPool:
+        """The boards in use."""
+        return self.batch.pool
+
+    def board_indices(self, games: Games | None = None) -> npt.NDArray[np.int64]:
+        """Return the indices in `boards` of the boards of some games (default: all), int64 (k,)."""
+        indices = self.batch.episode_info["board"]
+        return (indices if games is None else indices[games]).astype(np.int64)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return arrays from which `restore` continues identically with the same opponents."""
@@ -344,5 +348,5 @@ class SingleAgentBatch:
         self.terminated[games] = info["terminated"][games]
         self.truncated[games] = info["truncated"][games]
         last = self.batch.observe(games, seats)
-        boards, lengths = self.board_names(games), self._lengths[games]
+        boards, lengths = self.board_indices(games), self._lengths[games]
         return EndedGames(games, last, seats, info["seed"][games], boards, lengths)
