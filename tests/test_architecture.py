@@ -27,6 +27,14 @@ OPTIONAL = {
     *("resvg_py", "PIL", "pygame", "ray", "starlette", "uvicorn"),
     *("anywidget", "traitlets", "torchrl", "tensordict", "textarena", "minari"),
 }
+# The modules that open files for writing themselves: each holds a lock meanwhile.
+WRITERS = {
+    "tokaido_env/files.py": "a lock on the temporary file",
+    "tokaido_env/arena/records.py": "a lock on the record file",
+    "tokaido_env/core/kernel_cache.py": "a lock on the entry",
+    "tokaido_env/learn/checkpoint.py": "the lock on the run folder",
+    "tokaido_env/learn/metrics.py": "the lock on the run folder",
+}
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 LEARNERS = ("alphazero", "metrics", "network", "rollouts", "run", "selfplay", "update")
 # Modules that may import an optional dependency at their top level.
@@ -158,6 +166,31 @@ def test_libraries__are_imported_by_their_own_modules_only() -> None:
     for name, path in SOURCES.items():
         for library in libraries(ast.walk(parsed(path))) & ONLY_IN.keys():
             assert name.startswith(ONLY_IN[library]), (name, library)
+
+
+def writes_files(call: ast.AST) -> bool:
+    """Return whether a call opens a file for writing, or writes one."""
+    if not isinstance(call, ast.Call):
+        return False
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    name = call.func.id if isinstance(call.func, ast.Name) else name
+    if name != "open":
+        return name in ("write_bytes", "touch") or ast.unparse(call.func).endswith(".write_text")
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    modes = (one.value for one in values if isinstance(one, ast.Constant))
+    of_archive = ast.unparse(call.func) == "archive.open"  # in a file that is open
+    return not of_archive and any(str(mode)[:1] in "wax" or "+" in str(mode) for mode in modes)
+
+
+def test_files__are_written_by_modules_that_lock_them() -> None:
+    found = {
+        name for name, path in SOURCES.items() if any(map(writes_files, ast.walk(parsed(path))))
+    }
+    assert found == {name for name in WRITERS if name in SOURCES}
+    for line in ("open(p, 'w')", "p.open(mode='ab')", "open(p, 'r+b')", "p.write_text('x')"):
+        assert writes_files(ast.parse(line, mode="eval").body)
+    for line in ("open(p)", "p.open('rb')", "write_text(p, 'x')"):
+        assert not writes_files(ast.parse(line, mode="eval").body)
 
 
 def test_package__does_not_import_the_examples_and_scripts() -> None:

@@ -267,6 +267,33 @@ def test_atomic_write__flushes_contents_before_the_name(
     assert done == ["file", "name", "folder"]
 
 
+WRITE = """
+import sys
+from pathlib import Path
+from tokaido_env.files import atomic_write
+with atomic_write(Path(sys.argv[1])) as file:
+    file.write(b"theirs")
+    print("writing", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_atomic_write__refuses_a_file_that_another_process_writes(tmp_path: Path) -> None:
+    path, pipe = tmp_path / "a", subprocess.PIPE
+    command = [sys.executable, "-c", WRITE, str(path)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "writing\n"
+        with pytest.raises(InUseError, match="a: another command is working on it"):
+            write_text(path, "mine")
+        other.communicate("go on\n")
+    assert (other.returncode, path.read_text(encoding="utf-8")) == (0, "theirs")
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+    path.with_name("a.tmp").write_text("of a killed process", encoding="utf-8")
+    write_text(path, "mine")
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+
+
 # Locks
 
 HOLD = """

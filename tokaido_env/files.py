@@ -59,14 +59,16 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
     Raises:
         OutputError: if something other than a regular file is at `path`.
+        InUseError: if another process writes the file.
         OSError: naming the file.
     """
     _check_kind(path)
     temporary = path.with_name(path.name + TEMP_SUFFIX)
     with name_path_in_errors(path):
-        temporary.unlink(missing_ok=True)  # it may be a link to another file
+        _remove_unfinished(temporary, path)
         try:
             with temporary.open("xb") as file:
+                _try_lock(file.fileno())
                 yield file
                 flush_to_disk(file)
             temporary.replace(path)
@@ -74,6 +76,15 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _remove_unfinished(temporary: Path, path: Path) -> None:
+    """Remove the temporary file of a killed process; one that is being written is locked."""
+    if stat.S_ISREG(temporary.lstat().st_mode if os.path.lexists(temporary) else 0):
+        with temporary.open("rb") as file:
+            if not _try_lock(file.fileno()):
+                raise _in_use_error(path)
+    temporary.unlink(missing_ok=True)  # it may be a link to another file
 
 
 def flush_to_disk(file: IO[bytes] | IO[str]) -> None:
@@ -375,16 +386,19 @@ def _acquire(file: Path, path: Path) -> int:
         handle = os.open(file, flags, 0o666)
         if not _try_lock(handle):
             os.close(handle)
-            raise InUseError(
-                f"{path}: another command is working on it: wait for that command, or choose "
-                "another path"
-            )
+            raise _in_use_error(path)
         try:
             if os.path.samestat(os.fstat(handle), file.lstat()):
                 return handle
         except FileNotFoundError:
             pass
         os.close(handle)  # its last holder has just removed the file
+
+
+def _in_use_error(path: Path) -> InUseError:
+    return InUseError(
+        f"{path}: another command is working on it: wait for that command, or choose another path"
+    )
 
 
 if sys.platform == "win32":
@@ -409,6 +423,9 @@ else:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # no locks in this file system
+                raise
         return True
 
     def _release(file: Path, handle: int) -> None:
