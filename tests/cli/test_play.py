@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from refusals import check_refused
+from test_files import held_elsewhere
 
-from tokaido_env import Game, record
+from tokaido_env import Board, Game, record
 from tokaido_env.__main__ import main
 from tokaido_env.cli.play import _notice
 from tokaido_env.cli.terminal import Terminal
@@ -79,10 +80,118 @@ def test_play__resumes_the_saved_game(
     (second,) = record.load(file)
     assert len(second.events) > len(first.events)
     assert second.events[: len(first.events)] == first.events
+
+
+def stopped_after(lines: Iterable[str]) -> Callable[[str], str]:
+    """Return as `reader` a function that ends with Ctrl-C."""
+    left = iter(lines)
+
+    def read(prompt: str) -> str:
+        for line in left:
+            return line
+        raise KeyboardInterrupt
+
+    return read
+
+
+def test_play__same_command_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """Also after a new game in the terminal, and with agents that a record file may not name."""
+    source = tmp_path / "source.jsonl"
+    record.save([play_labels(5).record(("a", "b"))], source)
+    board = tmp_path / "mine.toml"
+    board.write_text(Board.load().to_toml().replace('"shikoku"', '"mine"', 1), encoding="utf-8")
+    commands = (
+        ["--physical", "--opponent", "human"],
+        ["--physical", "--seed", "4", "--opponent", "greedy"],
+        ["--seed", "4", "--opponent", "greedy", "--seat", "1"],
+        ["--opponent", "greedy:epsilon=0.50"],
+        ["--opponent", "human", "--player", "human", "--board", "shikoku_ring"],
+        ["--opponent", "python:custom_agents:Dice", "--board", "family:train/50", "--seed", "3"],
+        ["--opponent", "random", "--board", str(board)],
+        ["--opponent", "random", "--from", str(source), "--at", "30", "--seed", "8"],
+    )
+    for number, options in enumerate(commands):
+        file = tmp_path / f"{number}.jsonl"
+        asked = ["play", "--terminal", *options, "--save", str(file)]
+        new_game = ["n", "y"] if "--from" not in options else []
+        monkeypatch.setattr("builtins.input", stopped_after([*["1"] * 14, *new_game]))
+        assert main(asked) == 0, options
+        first = record.load(file, board if "mine" in str(options) else None)
+        assert len(first) == 1 + ("n" in new_game)
+        monkeypatch.setattr("builtins.input", stopped_after(["1"] * 12))
+        assert main(asked) == 0, (options, capsys.readouterr().err)
+        second = record.load(file, board if "mine" in str(options) else None)
+        assert (second[:-1], second[-1].players) == (first[:-1], first[-1].players)
+        assert second[-1].events[: len(first[-1].events)] == first[-1].events
+        assert len(second[-1].events) > len(first[-1].events)
+
+
+def play_labels(seed: int) -> Game:
+    game = Game(seed=seed)
+    for _ in range(20):
+        game.play(game.legal_labels()[0])
+    return game
+
+
+def test_play__names_the_options_that_differ(tmp_path: Path, capsys: Output) -> None:
+    sampled, physical, source = (tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl"))
+    record.save([Game(seed=4).record((HUMAN, "greedy"))], sampled)
+    record.save([Game(chance="explicit").record((HUMAN, HUMAN))], physical)
+    record.save([play_labels(5).record()], source)
+    cases: tuple[tuple[Path, list[str], list[str]], ...] = (
+        (sampled, ["--seed", "5"], ["--seed: expected 4, got 5: omit it"]),
+        (sampled, ["--seat", "1"], ["--seat: expected 0, got 1"]),
+        (sampled, ["--seat", "1", "--opponent", "greedy"], ["--seat: expected 0, got 1"]),
+        (sampled, ["--opponent", "random"], ["--opponent: expected greedy, got random"]),
+        (sampled, ["--opponent", "human"], ["--opponent: expected greedy, got human"]),
+        (sampled, ["--player", "random"], ["--player: expected human, got random"]),
+        (sampled, ["--physical"], ["--physical: expected False, got True"]),
+        (sampled, ["--board", "shikoku_ring"], ["--board: expected shikoku, got shikoku_ring"]),
+        (sampled, ["--from", str(source)], ["--from: expected the start of the game, got"]),
+        (physical, ["--seed", "5"], ["--seed: expected None, got 5"]),
+        (physical, ["--opponent", "greedy"], ["--opponent: expected human, got greedy"]),
+        (
+            sampled,
+            ["--opponent", "random", "--seed", "5", "--seat", "0"],
+            ["--opponent: expected greedy, got random; --seed: expected 4, got 5: omit it"],
+        ),
+    )
+    for file, options, errors in cases:
+        before = file.read_bytes()
+        for error in errors:
+            check_refused(capsys, ["play", "--terminal", *options, "--save", str(file)], error)
+        assert file.read_bytes() == before
+
+
+def test_play__locks_the_file_of_its_games(tmp_path: Path, capsys: Output) -> None:
+    file = tmp_path / "two.jsonl"
+    for _ in ("a new file", "a file with a game"):
+        with held_elsewhere(file):
+            refused = "two.jsonl: another command is working on it"
+            check_refused(capsys, ["play", "--terminal", "--save", str(file)], refused)
+        record.save([Game(seed=4).record((HUMAN, "greedy"))], file)
+
+
+def test_play__starts_from_a_position_of_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    source, file = tmp_path / "source.jsonl", tmp_path / "game.jsonl"
+    game = play_labels(5)
+    record.save([Game(seed=1).record(), game.record()], source)
+    asked = ["play", "--terminal", "--opponent", "greedy", "--from", str(source)]
+    typed(monkeypatch, [])
+    assert main([*asked, "--at", "14", "--save", str(file)]) == 0
+    (kept,) = record.load(file)
+    assert kept.start == game.trajectory().position(14)
+    assert kept.players == (HUMAN, "greedy")
     capsys.readouterr()
-    assert main([*asked, "--seed", "4"]) == 1
-    assert f"play: --seed: expected for a new game only, {file} has" in capsys.readouterr().err
-    assert record.load(file) == [second]
+    check_refused(
+        capsys, [*asked, "--at", "400"], f"--at: expected 0 to {len(game.events())} event"
+    )
+    check_refused(capsys, [*asked[:-2], "--at", "4"], "--at: expected together with --from")
+    check_refused(capsys, [*asked, "--save", str(source)], "is read too")
 
 
 def test_terminal__describes_each_choice() -> None:
@@ -114,7 +223,10 @@ def test_terminal__undoes_choices_and_starts_a_new_game() -> None:
     events = session.game.events()
     terminal_output(session, ["1", "2", "u", "u"])
     assert session.game.events() == events
-    terminal_output(session, ["1", "n"])
+    out = terminal_output(session, ["1", "n", "no"])
+    assert "the game continues" in out
+    assert session.decisions
+    terminal_output(session, ["n", "y"])
     assert session.game.rounds == 1
     assert len(session.game.events()) == len(events)
     assert session.game.events() != events
@@ -183,7 +295,7 @@ def test_play__keeps_earlier_games_in_the_file(
 ) -> None:
     file = tmp_path / "game.jsonl"
     asked = ["play", "--terminal", "--opponent", "greedy", "--save", str(file)]
-    typed(monkeypatch, ["1", "1", "n", "1", "resign"])
+    typed(monkeypatch, ["1", "1", "n", "y", "1", "resign"])
     assert main([*asked, "--seed", "4"]) == 0
     assert "human resigns: greedy wins" in capsys.readouterr().out
     first, second = record.load(file)

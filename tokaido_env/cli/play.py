@@ -5,6 +5,7 @@ tokaido play --terminal
 tokaido play --terminal --opponent champion:sims=64 --seat 1 --seed 7
 tokaido play --terminal --save game.jsonl
 tokaido play --terminal --physical --opponent human
+tokaido play --from game.jsonl --at 57
 """
 
 from __future__ import annotations
@@ -14,31 +15,37 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from tokaido_env.agents.registry import check_spec_in_file
+from tokaido_env.agents.registry import check_spec_in_file, make
+from tokaido_env.boards.board_pool import Boards, board_by_name
+from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.terminal import Terminal
-from tokaido_env.core.arguments import Chance
+from tokaido_env.core.arguments import Chance, str_short
 from tokaido_env.core.optional_deps import extra_error
-from tokaido_env.files import check_outputs
-from tokaido_env.record import RecordError, read_unverified
+from tokaido_env.files import check_outputs, locked
+from tokaido_env.game import Game
+from tokaido_env.record import Record, RecordError, read_unverified, replay
 from tokaido_env.web.game_session import HUMAN, Session
 
 _NOTICE_AFTER = 3.0  # seconds
+
+_Players = tuple[str | None, str | None]  # the given player and opponent
 
 
 @reports_errors("play")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
-    check_outputs(options.save)
-    with _notice("compiling: once, up to a minute", after=_NOTICE_AFTER):
-        session = _session(options)
-    if not options.terminal:
-        return _serve(session, options)
-    return Terminal(session, options.save, options.advice, ask_forced=options.ask_forced).run()
+    check_outputs(options.save, read=[options.source, options.board])
+    with nullcontext() if options.save is None else locked(Path(options.save)):
+        with _notice("compiling: once, up to a minute", after=_NOTICE_AFTER):
+            session = _session(options)
+        if not options.terminal:
+            return _serve(session, options)
+        return Terminal(session, options.save, options.advice, ask_forced=options.ask_forced).run()
 
 
 @contextmanager
@@ -67,6 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, help="random seed, 0 to 2**53 - 1 (default: random)")
     physical = "enter the rolls and draws of a physical game yourself"
     add("--physical", action="store_true", help=physical)
+    source = "start from the last game of this record file (default: from the set-up)"
+    add("--from", metavar="FILE", dest="source", help=source)
+    at = "start after this number of events of --from (default: after all)"
+    add("--at", type=int, metavar="EVENTS", help=at)
     save = "save games to this record file, and resume its last game (default: none)"
     add("--save", metavar="FILE", help=save)
     add("--advice", default="champion:sims=400", metavar="SPEC", help="agent that gives advice")
@@ -96,29 +107,94 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
 
 def _session(options: argparse.Namespace) -> Session:
     """Return a new game, or the last one of the file to save to."""
+    start = _start(options)
     if options.save is not None and Path(options.save).exists():
-        return _resumed(Path(options.save), options)
+        return _resumed(Path(options.save), options, start)
     you, other = options.player or HUMAN, options.opponent or "champion"
     seats = (other, you) if options.seat else (you, other)
     chance: Chance = "explicit" if options.physical else "sampled"
-    return Session(seats, options.board or "shikoku", options.seed, chance)
+    if start is None:
+        return Session(seats, options.board or "shikoku", options.seed, chance)
+    game = Game.from_dict(start.to_dict(), board=start.board, seed=options.seed, chance=chance)
+    return Session.from_record(game.record(), seats, game.board)
 
 
-def _resumed(file: Path, options: argparse.Namespace) -> Session:
-    """Return the last game of a file, with the players that it names."""
-    for name in ("opponent", "player", "seat", "seed", "physical"):
-        if getattr(options, name) not in (None, False):
-            raise RecordError(
-                f"--{name}: expected for a new game only, {file} has one: name another file"
-            )
+def _start(options: argparse.Namespace) -> Game | None:
+    """Return a game at the position of --from, None without it."""
+    if options.source is None:
+        if options.at is not None:
+            raise RecordError("--at: expected together with --from")
+        return None
+    *_, record = [None, *(record for _, record in read_unverified(options.source))]
+    if record is None:
+        raise RecordError(f"--from: expected a game in {options.source}, got none")
+    played, last = replay(record, options.board), len(record.events)
+    row = last if options.at is None else options.at
+    if not 0 <= row <= last:
+        raise RecordError(f"--at: expected 0 to {last} events, got {row}")
+    return Game.from_dict(played.position(row), board=played.board, chance="explicit")
+
+
+def _resumed(file: Path, options: argparse.Namespace, start: Game | None) -> Session:
+    """Return the last game of a file, if the given options are those of one of its games.
+
+    The page and the terminal start new games with other options.
+    """
     records = [record for _, record in read_unverified(file)]
     if not records:
         raise RecordError(f"{file}: expected a game to resume, got none")
+    you, other = (
+        spec if spec in (None, HUMAN) else make(spec).spec
+        for spec in (options.player, options.opponent)
+    )
+    found = [_differences(options, (you, other), start, record) for record in records]
+    if all(found):
+        text = "; ".join(f"--{name}: expected {own}, got {value}" for name, own, value in found[-1])
+        raise RecordError(f"{text}: omit it to resume the game of {file}, or name another file")
     *earlier, record = records  # earlier games may be on other boards
-    named = [
-        name if name == HUMAN else check_spec_in_file(name, str(file), file.parent)
+    trusted = [spec for spec in (you, other) if spec is not None]
+    seats = [
+        name if name == HUMAN else check_spec_in_file(name, str(file), file.parent, trusted)
         for name in record.players
     ]
-    session = Session.from_record(record, named, options.board)
+    board = options.board if _has_board(record, options.board) else None
+    session = Session.from_record(record, seats, board)
     session.earlier_records = earlier
     return session
+
+
+def _differences(
+    options: argparse.Namespace, players: _Players, start: Game | None, record: Record
+) -> list[tuple[str, ...]]:
+    """Return the given options that a game does not have: name, value of the game, given value."""
+    physical = record.seed is None
+    has_start = start is None or start.to_dict() == record.start
+    pairs = [
+        *_seat_pairs(options.seat, players, record.players),
+        ("physical", physical, options.physical or None),
+        ("seed", record.seed, None if physical and options.physical else options.seed),
+        ("board", record.board, None if _has_board(record, options.board) else options.board),
+        ("from", "the start of the game", None if has_start else options.source),
+    ]
+    return [tuple(map(str_short, pair)) for pair in pairs if pair[2] not in (None, pair[1])]
+
+
+def _seat_pairs(
+    seat: int | None, given: _Players, players: Sequence[str]
+) -> Sequence[tuple[str, object, object]]:
+    """Return option, player and given player of the seats; without a seat, of the one that fits."""
+    you, other = given[0] or (HUMAN if HUMAN in players else None), given[1]
+    pairs = [
+        (("player", players[own], you), ("opponent", players[1 - own], other)) for own in (0, 1)
+    ]
+    wrong = [sum(value not in (None, player) for _, player, value in of) for of in pairs]
+    if seat is None:
+        return pairs[wrong[1] < wrong[0]]
+    return [("seat", 1 - seat, seat)] if wrong[seat] and not wrong[1 - seat] else pairs[seat]
+
+
+def _has_board(record: Record, boards: Boards | None) -> bool:
+    try:
+        return board_by_name(record.board, boards).hash == record.board_hash
+    except BoardError:
+        return False

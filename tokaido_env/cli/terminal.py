@@ -150,6 +150,9 @@ class Terminal:
         self._show()
 
     def _new_game(self) -> None:
+        playing = self.session.decisions and self.session.waits_for != "nobody"
+        if playing and self._read("The game is not over. Leave it? y/n ").strip() != "y":
+            raise IllegalMove("the game continues")
         self.session.restart()
         self._show()
 

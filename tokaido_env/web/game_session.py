@@ -189,6 +189,8 @@ class Session:
 
     def _set_game(self, game: Game) -> None:
         self.game, self.resigned = game, None
+        for agent in filter(None, self._agents):
+            agent.prepare([game.board])
         self.scenes, self.log = [], []
         self._extend_log(game.trajectory())
 
@@ -332,6 +334,7 @@ class Session:
 
         def advice() -> Advice:
             judge = as_agent(agent)
+            judge.prepare([game.board])
             preferences, values = judge.judge(game.boards, state, *inputs)
             best = sorted(legal, key=lambda action: -preferences[0, action])[:most]
             means: list[float | None] = [None] * len(best)
