@@ -94,9 +94,16 @@ def test_host_and_origin__must_be_those_of_the_server(client: TestClient, path: 
         *({"Origin": "http://evil.example"}, {"Origin": f"https://{LOOPBACK}:{PORT}"}),
         {"Origin": "null"},
     ):
-        assert (
-            refusal(client, path, headers) == "host, origin: expected those of the printed address"
+        error = refusal(client, path, headers)
+        assert error.startswith(
+            f"host, origin: expected {LOOPBACK}:{PORT} or localhost:{PORT}, got"
         )
+        assert f"ssh -L {PORT}:{LOOPBACK}:{PORT} HOST" in error
+        assert repr(next(iter(headers.values()))) in error
+        assert TOKEN not in error
+    long = refusal(client, path, {"Host": "x" * 5000})
+    assert len(long) < 400
+    assert long.endswith(" HOST")
 
 
 @pytest.mark.parametrize(
