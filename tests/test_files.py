@@ -194,6 +194,15 @@ def test_atomic_write__replaces_regular_files_only(tmp_path: Path, kind: str) ->
     }
 
 
+def test_read__accepts_what_other_programs_write(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b'\xef\xbb\xbf\r\n{"a": [1.0, -2e2, -0.0, 0.5, 1e400],\r\n"b": 3}\r\n')
+    data = read_json(file)
+    assert [*map(repr, data["a"]), data["b"]] == ["1", "-200", "-0.0", "0.5", "inf", 3]
+    file.write_bytes(b"\xef\xbb\xbf\r\na = 1.0\r\n")
+    assert repr(read_toml(file)) == "{'a': 1.0}"
+
+
 @POSIX
 @pytest.mark.parametrize("read", [read_json, read_toml])
 def test_read_text__refuses_pipes_and_devices(

@@ -99,6 +99,43 @@ def test_record__of_a_copy_with_new_luck_has_no_seed() -> None:
         assert replay(each.record()).ends.tobytes() == each.state.tobytes()
 
 
+def with_points(data: Any) -> Any:
+    """Return data with 1.0 for 1, as other programs write it."""
+    if isinstance(data, dict):
+        return {key: with_points(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [with_points(value) for value in data]
+    return float(data) if type(data) is int else data
+
+
+REWRITTEN: dict[str, Callable[[list[Data]], str]] = {
+    "sorted keys": lambda games: "\n".join(json.dumps(game, sort_keys=True) for game in games),
+    "reversed keys": lambda games: "\n".join(json.dumps(in_reverse(game)) for game in games),
+    "points": lambda games: "\n".join(json.dumps(with_points(game)) for game in games),
+    "escapes": lambda games: "\n".join(map(json.dumps, games)).replace("shi", "\\u0073hi"),
+    "CRLF": lambda games: "".join(json.dumps(game) + "\r\n" for game in games),
+    "byte order marks": lambda games: "".join("\ufeff" + json.dumps(g) + "\n" for g in games),
+    "blank lines": lambda games: "\n\n" + "\n \t\n".join(map(json.dumps, games)) + "\n\r\n",
+}
+
+
+def in_reverse(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: in_reverse(value) for key, value in reversed(data.items())}
+    return [in_reverse(value) for value in data] if isinstance(data, list) else data
+
+
+@pytest.mark.parametrize("form", REWRITTEN)
+def test_load__accepts_games_that_other_programs_wrote(tmp_path: Path, form: str) -> None:
+    start = position(round=190, mine={"temple": 8}, hot_spring=1)
+    games = [Game(seed=7), Game.from_dict(start, seed=5), Game.from_dict(start)]
+    records = [finished(game, random.Random(1)).record(["réseau", "a"]) for game in games]
+    path = tmp_path / "games.jsonl"
+    text = REWRITTEN[form]([json.loads(record.to_json()) for record in records])
+    path.write_bytes(text.encode())
+    assert load(path) == records
+
+
 def test_load__reads_an_unfinished_game(tmp_path: Path) -> None:
     game = Game(seed=2)
     game.play(game.legal_actions()[0])
@@ -223,7 +260,7 @@ def test_load__refuses_incorrect_records(tmp_path: Path, how: str) -> None:
         load(path)
 
 
-@pytest.mark.parametrize("line", ["", "games", "[1, 2]", "7", '{"format": "tokaido-duo"'])
+@pytest.mark.parametrize("line", ["games", "[1, 2]", "7", "\x0b", '{"format": "tokaido-duo"'])
 def test_load__refuses_invalid_lines(tmp_path: Path, line: str) -> None:
     path = tmp_path / "games.jsonl"
     path.write_text(f"{a_game(1).record().to_json()}\n{line}\n", encoding="utf-8")
@@ -314,7 +351,9 @@ STRANGE: dict[str, Callable[[Data], str]] = {
     "a long number alone": lambda d: "9" * 5000,
     "a key twice": lambda d: json.dumps(d)[:-1] + ', "seed": 1}',
     "a true version": lambda d: json.dumps(d | {"version": True}),
-    "a version with a point": lambda d: json.dumps(d | {"version": 1.0}),
+    "a version with a point": lambda d: json.dumps(d | {"version": 1.5}),
+    "rounds with a point": lambda d: json.dumps(d | {"rounds": d["rounds"] + 0.5}),
+    "a seed of minus zero": lambda d: json.dumps(d | {"seed": -0.0}),
     "true rules": lambda d: json.dumps(d | {"rules": True}),
     "a huge label": lambda d: json.dumps(with_event(d, at_decision(d), HUGE)),
     "a huge label that is none": lambda d: json.dumps(d | {"events": [[HUGE]]}),

@@ -21,9 +21,9 @@ express::
         source.expect(match.a != match.b, f"matches[{i}]", "two agents", match.a)
 
 Every error has the given class (here `LadderError`) and one line: `FILE: matches[0].a: expected a
-text, got 3`. Types are strict: neither a bool nor 1.0 is an integer, and undeclared keys are
-refused. An integer is accepted as a number. A `ValueError` of `__post_init__` becomes such an error
-too. `files.parse_json` and `read_toml` limit size, depth and digits before decoding.
+text, got 3`. Types are strict: no bool is an integer, and undeclared keys are refused. An integer
+is accepted as a number, and 1.0 in JSON as an integer. A `ValueError` of `__post_init__` becomes
+such an error too. `files.parse_json` and `read_toml` limit size, depth and digits before decoding.
 
 `Source("FILE: header", data, error)` decodes a part of another file.
 """

@@ -188,6 +188,22 @@ _KINDS = {
 }
 
 
+def check_distinct(files: Sequence[Path]) -> None:
+    """Check that no file is given twice, also by another path or link.
+
+    Raises:
+        ValueError: naming both paths.
+        OSError: if there is no such file.
+    """
+    known: dict[tuple[int, int], Path] = {}
+    for path in files:
+        found = path.stat()
+        place = found.st_dev, found.st_ino
+        if place in known:
+            raise ValueError(f"{path}: is the same file as {known[place]}: expected each file once")
+        known[place] = path
+
+
 def _is_same_file(path: Path, other: Path) -> bool:
     if path.exists() and other.exists():
         return path.samefile(other)
@@ -197,8 +213,12 @@ def _is_same_file(path: Path, other: Path) -> bool:
 # Reading
 
 
-def parse_json(text: str) -> Any:
-    """Parse JSON with limits on length, depth and digits.
+def parse_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
+    """Parse JSON with limits on length, depth and digits; a byte order mark is skipped.
+
+    Args:
+        text: JSON.
+        parse_float: parses numbers with a point or an exponent, as `json_number` does.
 
     Raises:
         ValueError: with a one-line message, for invalid JSON, a text beyond a limit, or a repeated
@@ -207,7 +227,11 @@ def parse_json(text: str) -> Any:
     if len(text) > MAX_JSON_BYTES:
         raise ValueError(_too_large(MAX_JSON_BYTES))
     try:
-        data = json.loads(text, object_pairs_hook=_dict_of_unique_keys)
+        data = json.loads(
+            text.removeprefix("\ufeff"),
+            object_pairs_hook=_dict_of_unique_keys,
+            parse_float=parse_float,
+        )
     except RecursionError:
         raise ValueError(_too_deep()) from None
     except json.JSONDecodeError:
@@ -219,15 +243,21 @@ def parse_json(text: str) -> Any:
     return data
 
 
+def json_number(text: str) -> int | float:
+    """Return a number: 1.0 as the integer 1, because programs write integers as 1.0 too."""
+    value = float(text)
+    return int(value) if value.is_integer() and str(value) != "-0.0" else value
+
+
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
+    """Read a JSON file; numbers as `json_number` returns them.
 
     Raises:
         OSError: if the file cannot be read.
         ValueError: as for `parse_json`, or if it is no UTF-8 text; the message names the file.
     """
     try:
-        return parse_json(read_text(path, MAX_JSON_BYTES))
+        return parse_json(read_text(path, MAX_JSON_BYTES), json_number)
     except ValueError as error:
         raise ValueError(
             f"{str_short(path, MAX_PATH_CHARS)}: not a whole JSON file: {error}"
@@ -250,7 +280,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_text(path: Path, max_bytes: int) -> str:
-    """Read a regular file as UTF-8 text. A pipe is refused, because reading it could block.
+    """Read a regular file as UTF-8 text, without a byte order mark.
+
+    A pipe is refused, because reading it could block.
 
     Args:
         path: path of the file.
@@ -268,12 +300,11 @@ def read_text(path: Path, max_bytes: int) -> str:
     if len(data) > max_bytes:
         raise ValueError(_too_large(max_bytes))
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"line {line}: expected UTF-8, got {data[error.start : error.end]!r}"
-        ) from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        got = error.object[error.start : error.end]
+        raise ValueError(f"line {line}: expected UTF-8, got {got!r}") from None
 
 
 def _parse_toml(text: str) -> dict[str, Any]:

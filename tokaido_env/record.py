@@ -24,7 +24,7 @@ from tokaido_env.core.arguments import MAX_NAME_CHARS, IllegalMove, escape_text,
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.serialization import result_of
 from tokaido_env.decoding import Seed, Source, Struct
-from tokaido_env.files import parse_json, write_text
+from tokaido_env.files import json_number, parse_json, write_text
 from tokaido_env.position import PositionError, from_dict
 from tokaido_env.trajectory import Trajectory, replay_actions, replay_labels
 
@@ -38,6 +38,9 @@ REASONS = ("crash", "illegal", "exit", "time", "memory", RESIGNED)
 over the time limit, the memory limit, or resignation."""
 
 MAX_DETAIL_CHARS = 300  # characters
+
+BLANK = "\ufeff \t\r\n"
+"""Characters of a line without a record: a byte order mark and JSON's white space."""
 
 
 class RecordError(ValueError):
@@ -112,7 +115,7 @@ class Record:
     def from_json(cls, line: str) -> Record:
         """Parse one line without verifying its events; see `replay`."""
         try:
-            data = parse_json(line)
+            data = parse_json(line, json_number)
         except ValueError as error:
             raise RecordError(f"not a whole line of JSON: {error}") from None
         source = Source("record", data, RecordError)
@@ -150,17 +153,21 @@ def read_unverified(path: str | Path) -> Iterator[tuple[int, Record]]:
     Raises:
         RecordError: naming the line.
     """
-    # Only "\n" ends a line: names may contain other characters at which `splitlines` would split.
-    with Path(path).open(encoding="utf-8", newline="\n") as lines:
+    with Path(path).open("rb") as lines:
+        yield from parse_lines(path, lines)
+
+
+def parse_lines(path: str | Path, lines: Iterable[bytes]) -> Iterator[tuple[int, Record]]:
+    """Yield what `read_unverified` yields, of the lines of a file; blank lines are skipped."""
+    for number, line in enumerate(lines, start=1):
         try:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    record = Record.from_json(line)
-                except RecordError as error:
-                    raise RecordError(f"{path}, line {number}: {error}") from None
-                yield number, record
+            text = line.decode()
+            if text.strip(BLANK):
+                yield number, Record.from_json(text)
+        except RecordError as error:
+            raise RecordError(f"{path}, line {number}: {error}") from None
         except UnicodeDecodeError as error:
-            raise RecordError(f"{path}: not a text file: {error}") from None
+            raise RecordError(f"{path}, line {number}: not a text file: {error}") from None
 
 
 def read_verified(
@@ -204,7 +211,7 @@ def replay(record: Record, board: Boards | None = None) -> Trajectory:
         raise RecordError(str(error)) from None
     for key, value in _expected_result(record, played).items():
         claimed = getattr(record, key)
-        if json.dumps(claimed) != json.dumps(value):
+        if claimed != value:
             where = f"after the last event ({len(record.events)})"
             raise RecordError(f"{key}: expected {value!r} {where}, got {repr_short(claimed)}")
     return played

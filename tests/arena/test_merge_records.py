@@ -88,7 +88,7 @@ def test_merge__leaves_out_games_without_their_pair(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda line: line * 2, "is no game of these matches, or comes twice"),
+        (lambda line: line * 2, "part.jsonl, line 1 has it too"),
         (lambda line: line[:-40], "line 1: not a whole line of JSON"),
         (lambda line: line.replace(b'"seed": ', b'"seed": 1'), "line 1: "),
         (lambda line: line.replace(b'"greedy"', b"7"), "line 1: "),
@@ -106,6 +106,20 @@ def test_merge__refuses_a_wrong_file_in_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_merge__refuses_a_file_or_a_game_that_comes_twice(whole: Path, tmp_path: Path) -> None:
+    same = [whole, whole.parent / "." / ".." / whole.parent.name / whole.name]
+    for name, make_link in (("soft.jsonl", Path.symlink_to), ("hard.jsonl", Path.hardlink_to)):
+        same.append(tmp_path / name)
+        make_link(same[-1], whole)
+    for path in same:
+        with pytest.raises(ValueError, match=f"{path}: is the same file as {whole}: expected each"):
+            merge_records([whole, path])
+    part, lines = tmp_path / "part.jsonl", whole.read_text(encoding="utf-8").splitlines()
+    part.write_text(json.dumps(json.loads(lines[3]), sort_keys=True), encoding="utf-8")
+    with pytest.raises(RecordError, match=f"{part}, line 1: .* twice: {whole}, line 4 has it too"):
+        merge_records([whole, part])
 
 
 def test_merge__refuses_a_game_that_does_not_begin_with_its_seed(tmp_path: Path) -> None:

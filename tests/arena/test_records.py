@@ -1,5 +1,6 @@
 """Tests of arena/records.py, RecordFile: resuming after stops, verification, order, forfeits."""
 
+import json
 import re
 import signal
 from collections.abc import Callable
@@ -109,12 +110,30 @@ def test_record_file__resumes_to_the_same_bytes_after_a_cut_anywhere(
         file.write_bytes(text[:length])
         again = unplayed()
         records = RecordFile(file, [again])
-        whole = max((end for end in ends if end <= length), default=0)
-        assert (records.dropped_bytes, file.stat().st_size) == (length - whole, whole)
-        assert again.finished.sum() == records.loaded == text[:length].count(b"\n")
+        whole = max((end for end in ends if end - 1 <= length), default=0)  # but for the "\n"
+        size = file.stat().st_size
+        assert (records.dropped_bytes, size) == (max(length - whole, 0), whole)
+        assert again.finished.sum() == records.loaded == text[:whole].count(b"\n")
         play_recorded(records, again, make("greedy"), make("random"))
         assert same_games(again, match)
         assert file.read_bytes() == text
+
+
+def test_record_file__resumes_from_lines_that_another_program_wrote(
+    match: MatchState, file: Path
+) -> None:
+    text, (first, *lines) = file.read_bytes(), file.read_text(encoding="utf-8").splitlines()
+    changed = [json.dumps(json.loads(line), sort_keys=True) for line in lines]
+    file.write_text("\ufeff\n" + first + "\r\n\n" + "\n \n".join(changed), encoding="utf-8")
+    again = unplayed()
+    records = RecordFile(file, [again])
+    assert (records.loaded, records.dropped_bytes) == (len(match), 0)
+    assert same_games(again, match)
+    assert file.read_text(encoding="utf-8") == "".join(f"{line}\n" for line in [first, *changed])
+    file.write_bytes(text.replace(b"\n", b"\n\n", 3)[: len(text) - 100])
+    again = unplayed()
+    play_recorded(RecordFile(file, [again]), again, make("greedy"), make("random"))
+    assert file.read_bytes() == text
 
 
 def test_record_file__loads_games_of_a_shorter_match_and_holds_several_matches(file: Path) -> None:
@@ -268,9 +287,10 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
     [
         (lambda text: "not a record\n" + text, "line 1: not a whole line of JSON"),
         (lambda text: text + "notes", "not a record file: it ends with b'notes'"),
-        (lambda text: "\n" + text, "line 1: not a whole line"),
+        (lambda text: "\n\n{\n" + text, "line 3: not a whole line"),
+        (lambda text: '{"version": 2}', "line 1: record: format: expected tokaido-duo, got None"),
         (lambda text: "\u0080PNG\n", "line 1: "),
-        (lambda text: text + text, "line 9: 'greedy' against 'random', seed .* or comes twice"),
+        (lambda text: text + text, "line 9: 'greedy' .*, comes twice: .*, line 1 has it too"),
         (lambda text: re.sub(r'"seed": \d+', '"seed": 5', text), "seed 5, is no game of these"),
         (replaced('["greedy"', '["mcts"'), "line 1: 'mcts' against 'random', seed"),
         (replaced('"board": "shikoku"', '"board": "honshu"'), "a game on board 'honshu'"),

@@ -154,8 +154,8 @@ def test_verify__refuses_missing_and_cut_games(path: Path, suite: Suite) -> None
     with pytest.raises(SubmissionError, match=r"holds 23 of 24 games: expected game 8 of 8 again"):
         verify(path, suite, make)
     records = path.parent / "games.jsonl"
-    records.write_bytes(records.read_bytes()[:-1])
-    with pytest.raises(RecordError, match="its last line is cut short"):
+    records.write_bytes(records.read_bytes()[:-2])
+    with pytest.raises(RecordError, match="line 23: not a whole line of JSON"):
         verify(path, suite, make)
 
 

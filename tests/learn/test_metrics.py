@@ -34,6 +34,14 @@ def test_metrics__names_a_damaged_line_and_keeps_the_file(
     assert file.read_text(encoding="utf-8") == text
 
 
+def test_metrics__skip_blank_lines_and_a_byte_order_mark(run: Path) -> None:
+    file = run / "metrics.jsonl"
+    text = file.read_text(encoding="utf-8")
+    file.write_text("\ufeff\n" + text + " \n\n", encoding="utf-8")
+    metrics.Logs(file, "steps", 10**9).close()
+    assert file.read_text(encoding="utf-8") == text
+
+
 def test_metrics__on_a_full_disk_name_the_file_and_can_resume(
     run: Path, finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

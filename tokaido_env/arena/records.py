@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import weakref
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,13 +28,32 @@ from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import ENDS
-from tokaido_env.files import atomic_write, flush_folder, flush_to_disk, lock, name_path_in_errors
-from tokaido_env.record import FORFEIT, FORMAT, Record, RecordError, replay
+from tokaido_env.files import (
+    atomic_write,
+    check_distinct,
+    flush_folder,
+    flush_to_disk,
+    lock,
+    name_path_in_errors,
+    parse_json,
+)
+from tokaido_env.record import (
+    BLANK,
+    FORFEIT,
+    FORMAT,
+    Record,
+    RecordError,
+    parse_lines,
+    read_unverified,
+    replay,
+)
 from tokaido_env.trajectory import labels_of, replay_chunks
 
 HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
 
 _OTHER_PLAYERS = -1  # in place of the index of a match; their lines follow all others
+
+_BLANK = BLANK.encode()
 
 LINES_AT_ONCE = 4096  # so that a large file needs little memory
 
@@ -64,17 +84,23 @@ class RecordFile:
     ) -> None:
         weakref.finalize(self, lock(path))
         text = path.read_bytes() if path.exists() else b""
-        whole, _, rest = text.rpartition(b"\n")
+        *lines, rest = text.split(b"\n")
+        if _is_whole(rest):  # an editor or a script may leave out the last line break
+            lines, rest = [*lines, rest], b""
         if rest and not (rest.startswith(HEAD) or HEAD.startswith(rest)):
             raise RecordError(f"{path}: not a record file: it ends with {rest[:40]!r}")
-        lines = whole.split(b"\n") if whole else []
         self._path = path
         self._match_states = list(match_states)
         for match_state in match_states:
             match_state.with_events = True
         self._first_games = np.cumsum([0, *map(len, match_states)])
-        loaded = _load_games(path, lines, match_states, players)
+        loaded = _load_games(path, lines, _Unfound(match_states), players)
         indices = np.array(loaded, np.int64).reshape(-1, 2)
+        lines = [kept for line in lines if (kept := line.strip(_BLANK))]
+        plain = b"".join(line + b"\n" for line in lines)
+        if not text.startswith(plain):  # blank lines, CRLF, or no last line break
+            with atomic_write(path.resolve()) as file:
+                file.write(plain)
         self.other_games = int((indices[:, 0] == _OTHER_PLAYERS).sum())
         self.loaded = len(lines) - self.other_games
         # Begin and end in the file of the line of each game: of all matches in turn, then of other
@@ -140,10 +166,12 @@ def read_records(path: Path, match_states: Sequence[MatchState]) -> int:
     Raises:
         RecordError: if it holds anything else than games of these matches, naming the line.
     """
-    text = path.read_bytes()
-    if text and not text.endswith(b"\n"):
-        raise RecordError(f"{path}: its last line is cut short: expected whole lines")
-    return len(_load_games(path, text.split(b"\n")[:-1], match_states))
+    return _read_games(path, _Unfound(match_states))
+
+
+def _read_games(path: Path, unfound: _Unfound) -> int:
+    with path.open("rb") as lines:
+        return len(_load_games(path, lines, unfound))
 
 
 def records_of(match_state: MatchState, numbers: Numbers) -> list[Record]:
@@ -167,6 +195,32 @@ def _replayed(
     return games, events
 
 
+class _Unfound:
+    """The games of matches that have not been found in a file."""
+
+    def __init__(self, match_states: Sequence[MatchState]) -> None:
+        self.match_states = match_states
+        self._games = _games_by_key(match_states)
+        self._places: dict[Any, str] = {}
+
+    def take(self, record: Record, where: str) -> tuple[int, int]:
+        """Return the index of the match and the number of a game, which is found then."""
+        key = record.players, record.seed, record.board
+        games = self._games.get(key)
+        if games:
+            self._places[key] = where
+            return games.pop(0)
+        pair = " against ".join(map(repr_short, record.players))
+        on = "" if len(self.match_states[0].pool) == 1 else f" on {repr_short(record.board)}"
+        game = f"{where}: {pair}{on}, seed {record.seed}"
+        if games is None:
+            raise RecordError(
+                f"{game}, is no game of these matches: expected games of the same agents, --seed "
+                "and --games; name another file"
+            )
+        raise RecordError(f"{game}, comes twice: {self._places[key]} has it too: delete one line")
+
+
 class _Found(NamedTuple):
     """A game of a match found in a record file: its number, its record, and its line."""
 
@@ -176,44 +230,39 @@ class _Found(NamedTuple):
 
 
 def _load_games(
-    path: Path,
-    lines: list[bytes],
-    match_states: Sequence[MatchState],
-    players: Sequence[str] | None = None,
+    path: Path, lines: Iterable[bytes], unfound: _Unfound, players: Sequence[str] | None = None
 ) -> list[tuple[int, int]]:
     """Verify the games of some lines and store them in their matches.
 
     Returns:
-        For each line the index of its match and the number of the game within it. For games of
-        others than `players`, which are not verified, `_OTHER_PLAYERS` and a count from 0.
+        For each game the index of its match and its number within it. For games of others than
+        `players`, which are not verified, `_OTHER_PLAYERS` and a count from 0.
     """
-    unfound = _games_by_key(match_states) if lines else {}
     indices: list[tuple[int, int]] = []
-    others = 0
-    for first in range(0, len(lines), LINES_AT_ONCE):
+    records, others = parse_lines(path, lines), 0
+    while some := list(islice(records, LINES_AT_ONCE)):
         found: dict[int, list[_Found]] = defaultdict(list)  # by index of the match
-        for i, line in enumerate(lines[first : first + LINES_AT_ONCE], start=first + 1):
-            where = f"{path}, line {i}"
-            record = _read(where, line)
+        for line, record in some:
+            where = f"{path}, line {line}"
             if players is not None and not set(record.players) <= set(players):
                 indices.append((_OTHER_PLAYERS, others))
                 others += 1
                 continue
-            _check_board(where, record, match_states)
-            games = unfound.get((record.players, record.seed, record.board))
-            if not games:
-                pair = " against ".join(map(repr_short, record.players))
-                on = "" if len(match_states[0].pool) == 1 else f" on {repr_short(record.board)}"
-                raise RecordError(
-                    f"{where}: {pair}{on}, seed {record.seed}, is no game of these matches, or "
-                    "comes twice: other agents, another --seed or fewer --games; name another file"
-                )
-            index, number = games.pop(0)
+            _check_board(where, record, unfound.match_states)
+            index, number = unfound.take(record, where)
             indices.append((index, number))
             found[index].append(_Found(number, record, where))
         for index in sorted(found):
-            _store(match_states[index], found[index])
+            _store(unfound.match_states[index], found[index])
     return indices
+
+
+def _is_whole(line: bytes) -> bool:
+    """Return whether a line is an object of JSON, which a cut line never is."""
+    try:
+        return isinstance(parse_json(line.decode()), dict)
+    except ValueError:
+        return False
 
 
 def _store(match_state: MatchState, found: list[_Found]) -> None:
@@ -248,17 +297,12 @@ def _refuse(match_state: MatchState, game: _Found) -> None:
         raise RecordError("its outcomes are not those of its seed")
 
 
-def _read(where: str, line: bytes) -> Record:
-    with _naming_line(where):
-        return Record.from_json(line.decode())
-
-
 @contextmanager
 def _naming_line(where: str) -> Iterator[None]:
     """Add the file and line to the errors of a record."""
     try:
         yield
-    except (RecordError, UnicodeDecodeError) as error:
+    except RecordError as error:
         raise RecordError(f"{where}: {error}") from None
 
 
@@ -365,9 +409,11 @@ def merge_records(
     Raises:
         RecordError: naming file and line, if a line is no whole game of two agents with the chance
             outcomes of its seed, or comes twice.
+        ValueError: if a file is given twice.
         BoardError: if a board is neither among `boards` nor built in nor of the family.
     """
     seeds_by_agents: _SeedsByAgents = defaultdict(dict)
+    check_distinct(files)
     for path in files:
         _collect_seeds(path, seeds_by_agents)
     names = list(dict.fromkeys(board for seeds in seeds_by_agents.values() for _, board in seeds))
@@ -381,22 +427,22 @@ def merge_records(
         columns = [[seed for seed, _ in order], [board_index[board] for _, board in order]]
         match_states.append(MatchState.from_pairs(a, b, pool, *np.array(columns, np.int64)))
         match_states[-1].with_luck = luck
-    games = sum(read_records(path, match_states) for path in files)
+    unfound = _Unfound(match_states)
+    games = sum(_read_games(path, unfound) for path in files)
     paired = sum(2 * len(match_state.to_match().games) for match_state in match_states)
     return MergedMatches(match_states, games, games - paired)
 
 
 def _collect_seeds(path: Path, seeds_by_agents: _SeedsByAgents) -> None:
     """Add the seeds and boards of the games of a file, by agents."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            where = f"{path}, line {number}"
-            record = _read(where, line)
-            if record.seed is None or record.start is not None or len(record.players) != 2:
-                raise RecordError(f"{where}: expected a game of two agents, by its seed alone")
-            a, b = record.players
-            known = (b, a) in seeds_by_agents and (a, b) not in seeds_by_agents
-            seeds_by_agents[(b, a) if known else (a, b)][record.seed, record.board] = None
+    for number, record in read_unverified(path):
+        if record.seed is None or record.start is not None:
+            raise RecordError(
+                f"{path}, line {number}: expected a game of two agents, by its seed alone"
+            )
+        a, b = record.players
+        known = (b, a) in seeds_by_agents and (a, b) not in seeds_by_agents
+        seeds_by_agents[(b, a) if known else (a, b)][record.seed, record.board] = None
 
 
 def shard(match_state: MatchState, number: int, count: int) -> MatchState:

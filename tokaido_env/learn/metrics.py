@@ -89,6 +89,8 @@ def _lines(path: Path, unit: str) -> Iterator[tuple[int, str]]:
     except ValueError as error:
         raise RunError(f"{path}: not a text file: {error}") from None
     for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
             yield _done_of(line, unit), line
         except ValueError as error:
