@@ -199,7 +199,21 @@ def style(paths: Paths) -> str:
 
 
 def citation(paths: Paths) -> str:
-    """Check CITATION.cff against its schema."""
+    """Check the README's BibTeX entry against CITATION.cff, and that against its schema."""
+    cited, readme = (
+        (ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "README.md")
+    )
+    entry = re.search(r"^@software\{.*?^\}", readme, re.MULTILINE | re.DOTALL)
+    plain = re.sub(r"[{}\\]", "", entry[0] if entry else "")  # without TeX's braces
+    for key in ("  - name", "title", "version", "repository-code", "date-released"):
+        found = re.search(rf"^{key}: [\"']?(.*?)[\"']?$", cited, re.MULTILINE)
+        if found is None and key == "date-released":  # before the release
+            continue
+        value = found[1] if found else "nothing"
+        value = value[:4] if key == "date-released" else value
+        if not re.search(rf"= (Version )?{re.escape(value)}(,|$)", plain, re.MULTILINE):
+            key = key.strip(" -")
+            raise FailedError(f"README.md: BibTeX: expected {key} {value!r}, as CITATION.cff")
     program = paths.tool("check-jsonschema")
     run(program, "--builtin-schema", "vendor.citation-file-format", "CITATION.cff")
     return "valid"

@@ -38,8 +38,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder with the files that contain version and address, as if released."""
     folder = tmp_path / "project"
     (folder / "tokaido_env").mkdir(parents=True)
-    names = ("pyproject.toml", "CITATION.cff", "croissant.json", "tokaido_env/__init__.py")
-    for name in names:
+    names = "pyproject.toml", "CITATION.cff", "croissant.json", "tokaido_env/__init__.py"
+    for name in (*names, "README.md"):
         (folder / name).write_bytes((ROOT / name).read_bytes())
     date = "2030-01-31"
     cited = (folder / "CITATION.cff").read_text(encoding="utf-8")
@@ -98,6 +98,37 @@ def test_addresses__refuses_an_address_of_another_repository(
     edit(project / "CITATION.cff", f"repository-code: {home}", f"repository-code: {HOME}")
     with pytest.raises(FailedError, match="to be confirmed: CITATION"):
         release_check.addresses(paths)
+
+
+def test_citation__compares_every_field_of_the_bibtex_entry(project: Path, paths: Paths) -> None:
+    readme = project / "README.md"
+    edit(readme, "year = {2026}", "year = {2030}")  # of the fixture's date
+    right = readme.read_text(encoding="utf-8")
+    for old, new, expected in (
+        ("authors}}", "writers}}", "name 'The tokaido_env authors'"),
+        ("title = {tokaido", "title = {a tokaido", "title 'tokaido_env: Tokaido Duo as"),
+        ("{Version ", "{Version 9", f"version '{PROJECT['version']}'"),
+        ("url = {https", "url = {http", "repository-code 'https"),
+        ("year = {2030}", "year = {2029}", "date-released '2030'"),
+        ("@software", "@misc", "name 'The"),
+    ):
+        with pytest.raises(SkippedError, match="check-jsonschema"):  # the entry is right
+            release_check.citation(paths)
+        edit(readme, old, new)
+        with pytest.raises(FailedError, match=f"README.md: BibTeX: expected {expected}"):
+            release_check.citation(paths)
+        readme.write_text(right, encoding="utf-8")
+
+
+def test_requirements__exclude_no_supported_python() -> None:
+    versions = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if ":: Python :: 3." in c]
+    assert len(versions) > 3
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    for wanted in (Requirement(text) for group in groups for text in group):
+        for version in versions:
+            python = {"python_version": version, "python_full_version": f"{version}.1"}
+            python["sys_platform"] = "linux"
+            assert wanted.marker is None or wanted.marker.evaluate(python), (str(wanted), version)
 
 
 def test_classifiers__list_every_supported_python() -> None:
