@@ -15,6 +15,7 @@ from pettingzoo.utils.wrappers import (
     TerminateIllegalWrapper,
 )
 from positions import position
+from processes import run_script
 
 from tokaido_env import FEATURES, Game, IllegalMove, env, raw_env
 from tokaido_env.core.actions import IDS, N_ACTIONS
@@ -240,6 +241,55 @@ def test_step__raises_for_illegal_actions_if_requested() -> None:
     assert facts(e) == before
     with pytest.raises(ValueError, match="illegal: expected one of 'terminate', 'raise', got"):
         env(illegal="ignore")  # type: ignore[arg-type]
+
+
+UNDER_O = """
+import json
+from pathlib import Path
+from tokaido_env import Batch, Board, Game, env
+from tokaido_env.record import read_line
+
+assert False, "assertions run"
+
+def refused(name, call):
+    try:
+        call()
+    except Exception as error:
+        print(name, type(error).__name__)
+
+for illegal in ("terminate", "raise"):
+    e = env(illegal=illegal)
+    e.reset(seed=0)
+    refused(illegal, lambda: e.step(99))
+    agents = iter(e.agent_iter())
+    next(agents)
+    refused("agent_iter", lambda: next(agents))
+e.reset(seed=0)
+refused("illegal", lambda: e.step(48))
+refused("game", lambda: Game(seed=0).play(48))
+batch = Batch(2)
+batch.reset(seed=0)
+refused("batch", lambda: batch.step([48, 48]))
+refused("board", lambda: Board.load("nowhere"))
+line = Path("tests/golden/games.jsonl").read_text(encoding="utf-8").splitlines()[0]
+record = json.loads(line)
+record["events"][0] = "discard:fan"
+refused("record", lambda: read_line(json.dumps(record)))
+position = Game(seed=0).to_dict()
+position["round"] = -1
+refused("position", lambda: Game.from_dict(position))
+"""
+
+
+def test_checks__hold_without_assertions() -> None:
+    """`python -O` drops assertions only."""
+    lines = run_script(UNDER_O, PYTHONOPTIMIZE="1").splitlines()
+    assert lines == [
+        *("terminate AssertionError", "agent_iter AssertionError"),
+        *("raise AssertionError", "agent_iter AssertionError", "illegal IllegalMove"),
+        *("game IllegalMove", "batch IllegalMove", "board BoardError"),
+        *("record RecordError", "position PositionError"),
+    ]
 
 
 def test_action_space__contains_playable_actions_only() -> None:

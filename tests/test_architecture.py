@@ -277,6 +277,30 @@ ACTION_TABLE = """
 """  # in full: saved policies and records depend on every id
 
 
+def is_narrowing(test: ast.expr) -> bool:
+    """Whether an assertion only states a type: `… is not None`, or a call of `isinstance`."""
+    if isinstance(test, ast.Compare):
+        none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
+        return none and isinstance(test.ops[0], ast.IsNot) and len(test.ops) == 1
+    return isinstance(test, ast.Call) and ast.unparse(test.func) == "isinstance"
+
+
+def test_asserts__only_narrow_types() -> None:
+    """`python -O` drops assertions, so no check of input or of a result may be one."""
+    folders = ("tokaido_env", "agents", "benchmarks")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    found = [
+        (path.name, node.lineno, is_narrowing(node.test))
+        for path in files
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Assert)
+    ]
+    assert found
+    assert [each for each in found if not each[2]] == []
+    for text in ("x", "x is None", "x == 1", "x is not None is not None", "all(x)", "f() and x"):
+        assert not is_narrowing(ast.parse(text, mode="eval").body), text
+
+
 def test_actions__keep_their_ids() -> None:
     numbers, labels = ACTION_TABLE.split()[::2], ACTION_TABLE.split()[1::2]
     by_hand = dict(zip(map(int, numbers), labels, strict=True))

@@ -1,4 +1,8 @@
-"""The wheel: its contents, and commands without the checkout and without extras."""
+"""The wheel: its contents, and commands without the checkout and without extras.
+
+It is built from `git archive`, through the sdist and without network, in a folder with spaces and
+letters beyond ASCII, and installed in a new environment. No link of the repository survives that.
+"""
 
 import json
 import os
@@ -41,19 +45,66 @@ Done = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the contents of the wheel."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    # Built from a copy, so that the checkout does not change.
-    source = folder / "source"
-    left_out = shutil.ignore_patterns(".*", "runs", "build", "dist", "*.egg-info")
-    shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
-    subprocess.run([*build, str(source)], check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "installed")
-    return folder / "installed"
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The zip file of `git archive`, with changes that are not committed yet."""
+    folder = tmp_path_factory.mktemp("archive")
+    index = shutil.copy(git("rev-parse", "--path-format=absolute", "--git-path", "index"), folder)
+    git("add", "--all", index=index)
+    path = folder / "source.zip"
+    git("archive", "--format=zip", f"--output={path}", git("write-tree", index=index))
+    return path
+
+
+def git(*words: str, index: Path | str | None = None) -> str:
+    other = {} if index is None else {"GIT_INDEX_FILE": str(index)}
+    done = subprocess.run(
+        ["git", *words],
+        cwd=ROOT,
+        env=os.environ | other,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def environment(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment that has the wheel and none of the packages that it requires."""
+    folder = tmp_path_factory.mktemp("Tōkaidō wheel")
+    source, dist = folder / "source", folder / "dist"
+    zipfile.ZipFile(archive).extractall(source)  # makes files of links
+    stale = source / "build" / "lib" / "tokaido_env" / "removed.py"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    python = folder / "environment" / "bin" / "python"
+    install = (
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--no-index",
+        "--no-deps",
+        "--find-links",
+        dist,
+    )
+    for words in (
+        ("venv", "--without-pip", folder / "environment"),
+        ("build", "--no-isolation", "--outdir", dist, source),
+        (*install, "tokaido-env"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *words], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "environment"
+
+
+@pytest.fixture(scope="module")
+def installed(environment: Path) -> Path:
+    """The folder with the contents of the wheel."""
+    (folder,) = environment.glob("lib/python*/site-packages")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -92,14 +143,50 @@ def run(folders: tuple[Path, ...], working: Path, *arguments: str) -> Done:
     )
 
 
-def test_wheel__has_all_data_files(installed: Path) -> None:
-    data = {
-        path.relative_to(ROOT)
-        for path in (ROOT / "tokaido_env").glob("**/*")
-        if path.is_file() and path.suffix not in (".py", ".pyc")
-    }
-    assert len(data) > 14
-    assert [path for path in data if not (installed / path).is_file()] == []
+def test_wheel__has_every_file_of_the_package_and_no_other(archive: Path, installed: Path) -> None:
+    with zipfile.ZipFile(archive) as source:
+        tree = {
+            name: source.read(name)
+            for name in source.namelist()
+            if name.startswith("tokaido_env/") and not name.endswith("/")
+        }
+    assert len(tree) > 200
+    found = [path for path in (installed / "tokaido_env").rglob("*") if path.is_file()]
+    files = {path.relative_to(installed).as_posix(): path.read_bytes() for path in found}
+    files = {name: content for name, content in files.items() if not name.endswith(".pyc")}
+    assert {*tree} ^ {*files} == set()
+    assert tree == files
+
+
+def test_import__refuses_a_zip_file(archive: Path, required: Path, tmp_path: Path) -> None:
+    for words in (("-c", "import tokaido_env"), ("-m", "tokaido_env", "evaluate", "greedy")):
+        done = run((archive, required), tmp_path, *words)
+        assert (done.returncode, done.stdout) == (1, "")
+        refusal = f"ImportError: tokaido_env: expected a folder with all its files, got {archive}"
+        assert refusal in done.stderr
+        assert "it does not run from a zip file: unpack it, or install" in done.stderr
+
+
+def test_build__fails_without_a_package_or_a_data_file(archive: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(archive) as source:
+        names = [n for n in source.namelist() if n.startswith(("tokaido_env/", "setup", "py"))]
+        source.extractall(tmp_path, [*names, "README.md", "LICENSE"])
+    build = (sys.executable, "-c", "import setuptools.build_meta as b; b.build_wheel('dist')")
+    cases = (
+        ("tokaido_env/study/regret.npz", Path.unlink),
+        ("tokaido_env/render", lambda path: path.rename(tmp_path / "elsewhere")),
+        # As a checkout without links has it, if the package lies behind a link.
+        ("tokaido_env/agents", lambda path: (shutil.rmtree(path), path.write_text("../agents"))),
+    )
+    for name, damage in cases:
+        path = tmp_path / name
+        damage(path)
+        done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode != 0, name
+        assert name in done.stderr, done.stderr
+        assert not list(tmp_path.glob("dist/*.whl"))
+        if path.suffix:
+            path.touch()
 
 
 def test_wheel__plays_a_game_without_the_checkout(installed: Path, tmp_path: Path) -> None:
@@ -108,12 +195,17 @@ def test_wheel__plays_a_game_without_the_checkout(installed: Path, tmp_path: Pat
     assert played.returncode == 0, played.stderr
 
 
-def test_wheel__has_the_console_command(installed: Path) -> None:
-    (entries,) = installed.glob("*.dist-info/entry_points.txt")
-    assert entries.read_text(encoding="utf-8").split("\n")[:2] == [
-        "[console_scripts]",
-        "tokaido = tokaido_env.__main__:main",
-    ]
+def test_wheel__has_the_console_command(environment: Path, required: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [environment / "bin" / "tokaido", "actions"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(required), "PATH": os.environ["PATH"], "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "tile:moon" in done.stdout
 
 
 def test_evaluate__runs_without_extras(installed: Path, required: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ are compiled on their first call and cached on disk.
 """
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
     from tokaido_env.game import Game
     from tokaido_env.position import PositionError
     from tokaido_env.record import Record, RecordError
+
+if not Path(__file__).with_name("py.typed").is_file():
+    raise ImportError(
+        "tokaido_env: expected a folder with all its files, got "
+        f"{Path(__file__).parent}: it does not run from a zip file: unpack it, or install it by pip"
+    )
 
 __version__ = "0.1.0"
 

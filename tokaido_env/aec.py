@@ -323,8 +323,8 @@ class TokaidoEnv(RawTokaidoEnv):
             return
         # The first condition covers the usual case, ten times faster than the second.
         in_range = type(action) is int and 0 <= action < N_ACTIONS
-        in_space = in_range or _contains(self.action_spaces[agent], action)
-        assert in_space, "action is not in action space"
+        if not in_range and not _contains(self.action_spaces[agent], action):
+            raise AssertionError("action is not in action space")  # also with python -O
         if done:
             self._was_dead_step(action)
             return
@@ -378,7 +378,8 @@ class _CheckedIterable(AECIterable[str, Any, "int | None"]):
 class _CheckedIterator(AECIterator[str, Any, "int | None"]):
     def __next__(self) -> str:
         agent = super().__next__()
-        assert self.env._moved, "need to call step() or reset() in a loop over `agent_iter`"
+        if not self.env._moved:
+            raise AssertionError("need to call step() or reset() in a loop over `agent_iter`")
         self.env._moved = False
         return agent
 
