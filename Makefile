@@ -39,10 +39,10 @@ setup: .venv/ready
 	touch $@
 
 train: setup
-	if [ -f $(RUN)/config.toml ]; then $(PY) train.py --resume $(RUN); \
-	else $(PY) train.py --run $(RUN) --preset quick; fi
-	$(PY) evaluate.py policy:$(RUN) random greedy --games 1000
-	$(PY) evaluate.py rate policy:$(RUN)
+	if [ -f $(RUN)/config.toml ]; then $(PY) -m tokaido_env train --resume $(RUN); \
+	else $(PY) -m tokaido_env train --run $(RUN) --preset quick; fi
+	$(PY) -m tokaido_env evaluate policy:$(RUN) random greedy --games 1000
+	$(PY) -m tokaido_env evaluate rate policy:$(RUN)
 
 check: setup
 	.venv/bin/ruff check .

@@ -3,7 +3,7 @@
     python benchmarks/golden.py                make the files that take seconds, print the changes
     python benchmarks/golden.py --list         print all derived files, in order of dependence
     python benchmarks/golden.py --only ladder  make one of them, however long it takes
-    python benchmarks/golden.py --docs         also put the list into docs/releasing.md
+    python benchmarks/golden.py --docs         also put the list into docs/dev/releasing.md
 
 On an unchanged tree the first command changes no byte.
 """
@@ -24,7 +24,7 @@ from tokaido_100 import filled
 from tokaido_env.files import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "releasing.md"
+PAGE = ROOT / "docs" / "dev" / "releasing.md"
 QUICK = "seconds"
 
 LADDER = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
@@ -77,7 +77,11 @@ DERIVED = (
         "docs/benchmarks/generalist.md",
     ),
     DerivedFiles(
-        "ladder", ("tokaido_env/arena/ladder.json",), LADDER, "an hour on two cores", "README.md"
+        "ladder",
+        ("tokaido_env/arena/ladder.json",),
+        LADDER,
+        "an hour on two cores",
+        "docs/benchmarks/ladder.md",
     ),
     DerivedFiles(
         "ladder-family",
@@ -102,7 +106,11 @@ DERIVED = (
     ),
     DerivedFiles(
         "tokaido-100",
-        ("docs/benchmarks/tokaido-100.md", "docs/pictures/tokaido-100.svg"),
+        (
+            "docs/benchmarks/tokaido-100.md",
+            "docs/dev/tokaido-100.md",
+            "docs/pictures/tokaido-100.svg",
+        ),
         "python benchmarks/tokaido_100.py --docs",
         "some hours on two cores",
         "docs/benchmarks/tokaido-100.md",
@@ -180,7 +188,7 @@ def table() -> str:
 
 
 def _link(page: str) -> str:
-    return page.removeprefix("docs/") if page.startswith("docs/") else f"../{page}"
+    return f"../{page.removeprefix('docs/')}" if page.startswith("docs/") else f"../../{page}"
 
 
 def files_of(derived: DerivedFiles) -> dict[Path, str]:
@@ -216,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add, names = parser.add_argument, [derived.name for derived in DERIVED]
     add("--list", action="store_true", help="only print the table")
     add("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
-    add("--docs", action="store_true", help="put the table into docs/releasing.md")
+    add("--docs", action="store_true", help="put the table into docs/dev/releasing.md")
     options = parser.parse_args(arguments)
     if options.docs:
         write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), table()))

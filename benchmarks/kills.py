@@ -98,8 +98,8 @@ def train(method: str) -> Command:
     def command(folder: Path) -> Words:
         run = folder / "run"
         if (run / "config.toml").exists():
-            return ["train.py", "--resume", str(run)]
-        return ["train.py", "--run", str(run), "--method", method, *_RUNS[method].split()]
+            return ["train", "--resume", str(run)]
+        return ["train", "--run", str(run), "--method", method, *_RUNS[method].split()]
 
     return command
 
@@ -109,7 +109,7 @@ def evaluate(words: str) -> Command:
 
     def command(folder: Path) -> Words:
         files = ["--records", str(folder / "games.jsonl"), "--json", str(folder / "results.json")]
-        return ["evaluate.py", *words.split(), *files]
+        return ["evaluate", *words.split(), *files]
 
     return command
 
@@ -119,7 +119,7 @@ def ladder(words: str) -> Command:
 
     def command(folder: Path) -> Words:
         path = folder / "ladder.json"
-        return ["evaluate.py", "ladder", *words.split(), "--ladder", str(path)]
+        return ["evaluate", "ladder", *words.split(), "--ladder", str(path)]
 
     return command
 
@@ -174,7 +174,7 @@ def start(words: Words, log: Path) -> subprocess.Popen[bytes]:
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     with log.open("ab") as output:
         return subprocess.Popen(
-            [sys.executable, *words],
+            [sys.executable, "-m", "tokaido_env", *words],
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": path},
             stdout=output,

@@ -4,8 +4,8 @@
     python benchmarks/regret_table.py --only champion   only agents with a word in their specs
     python benchmarks/regret_table.py --docs            also put tables and figure into the docs
 
-`evaluate.py regret` measures each agent in a process of one thread. Results for the same set in the
-folder `--results` are used again.
+`tokaido evaluate regret` measures each agent in a process of one thread. Results for the same set
+in the folder `--results` are used again.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     title = report.title_of(
         {**regret_set.card, "hash": regret_set.hash, "positions": len(regret_set)}
     )
-    main_tables = [report.main_table(title, found), report.groups_table("boards", found)]
-    details = [report.groups_table("phase", found), report.groups_table("rounds", found)]
+    main_tables = [report.main_table(title, found)]
+    details = [report.groups_table(group, found) for group in ("boards", "phase", "rounds")]
     details.append(policies_table(regret_set.card["policies"], found))
     ladder = read_json(options.ladder)
     games = costs(regret_set, found, ladder)
@@ -171,8 +171,8 @@ def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) ->
     known = read_json(path) if path.is_file() else None
     if known is None or known["set"]["hash"] != regret_set.hash:
         words = "regret", spec, "--timed", "--set", str(options.set), "--json", str(path)
-        print("python evaluate.py", *words, flush=True)
-        command = [sys.executable, str(ROOT / "evaluate.py"), *words]
+        print("tokaido evaluate", *words, flush=True)
+        command = [sys.executable, "-m", "tokaido_env", "evaluate", *words]
         one_thread = os.environ | {"NUMBA_NUM_THREADS": "1"}
         if subprocess.run(
             command, env=one_thread, stdout=subprocess.DEVNULL, check=False
@@ -235,7 +235,7 @@ def costs(regret_set: RegretSet, found: Sequence[JsonDict], ladder: dict[str, An
 
     Args:
         regret_set: the set.
-        found: results of `evaluate.py regret --timed`.
+        found: results of `tokaido evaluate regret --timed`.
         ladder: contents of its file: "board", "agents" (best first), "matches".
     """
     known = {one["agent"]: one for one in found}

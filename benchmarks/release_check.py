@@ -52,7 +52,7 @@ html = render(sys.stdin.read())
 sys.exit("it does not render") if html is None else print(html)
 """
 
-AT_THE_FORGE = """Check on the forge (docs/releasing.md):
+AT_THE_FORGE = """Check on the forge (docs/dev/releasing.md):
   the workflows pass, on macOS and Windows too
   the trusted publisher and the environment `pypi`; Pages; private reports of vulnerabilities
   the variable TORCH_INDEX, without which Linux fetches CUDA"""

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "tokaido-100.md"
+DETAILS = ROOT / "docs" / "dev" / "tokaido-100.md"
 FIGURE_LINK = "../pictures/tokaido-100.svg"  # from the page
 FIGURE = PAGE.parent / FIGURE_LINK
 CAPTION = "Score and gap against the number of training boards"
@@ -74,10 +75,10 @@ def agents(results: Path, steps: int) -> list[Agent]:
 def train(run: Path, boards: int, seed: int, steps: int) -> Words:
     """Return the command that starts or resumes training a learner on some boards."""
     if (run / "config.toml").is_file():
-        return ["train.py", "--resume", str(run)]
+        return ["train", "--resume", str(run)]
     board = f"family:train/{boards}"
     return [
-        *("train.py", "--run", str(run), "--board", board),
+        *("train", "--run", str(run), "--board", board),
         *("--steps", str(steps), "--seed", str(seed), "--value-games", "all"),
     ]
 
@@ -86,7 +87,7 @@ def measure(agent: Agent, results: Path, options: Sequence[str] = ()) -> Words:
     """Return the command that measures an agent."""
     files = "--json", str(results / f"{agent.name}.json")
     records = "--records", str(results / f"{agent.name}.jsonl")
-    return ["evaluate.py", "generalise", agent.spec, *options, *files, *records]
+    return ["evaluate", "generalise", agent.spec, *options, *files, *records]
 
 
 def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
@@ -94,7 +95,7 @@ def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
     files = [str(results / f"{name}.json") for name in names]
     plots = ["--plots", str(results / "plots")] if curve else []
     table = str(results / "table.md")
-    return ["evaluate.py", "generalise", "--compare", *files, "--markdown", table, *plots]
+    return ["evaluate", "generalise", "--compare", *files, "--markdown", table, *plots]
 
 
 def filled(page: str, content: str) -> str:
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for agent in chosen:
             for command in (agent.training, measure(agent, results, sizes)):
                 if command:
-                    print("python", shlex.join(command))
+                    print("tokaido", shlex.join(command))
         return 0
     results.mkdir(parents=True, exist_ok=True)
     for agent in chosen:
@@ -179,16 +180,22 @@ def _run(command: Words) -> int:
     """Print and run a command of the project unless it is empty; return its exit status."""
     if not command:
         return 0
-    print("python", shlex.join(command), flush=True)
-    script, *rest = command
-    return subprocess.run([sys.executable, str(ROOT / script), *rest], check=False).returncode
+    print("tokaido", shlex.join(command), flush=True)
+    return subprocess.run([sys.executable, "-m", "tokaido_env", *command], check=False).returncode
 
 
 def _write_docs(results: Path, measured: Sequence[Agent]) -> None:
     content = (results / "table.md").read_text(encoding="utf-8")
+    head, rows = content.splitlines(keepends=True)[:2], []
     for agent in measured:
         if agent.training:  # its spec contains a path of this machine
-            content = content.replace(f"| {agent.spec} |", f"| {agent.name} |")
+            before, _, after = content.partition(f"| {agent.spec} |")
+            cells, _, after = after.partition("\n")
+            content = before + after
+            rows.append(f"| {agent.name} |{cells}\n")
+    if rows:
+        details = filled(DETAILS.read_text(encoding="utf-8"), "".join([*head, *rows]))
+        DETAILS.write_text(details, encoding="utf-8")
     curve = results / "plots" / "curve.svg"
     if curve.is_file():
         shutil.copyfile(curve, FIGURE)

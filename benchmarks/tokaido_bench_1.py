@@ -51,7 +51,7 @@ Words = list[str]
 def measure(name: str, results: Path, suite: Path | None = None) -> Words:
     """Return the command that measures an agent."""
     files = {"json": "json", "records": "jsonl", "timing": "timing.json"}
-    words = ["evaluate.py", "suite", AGENTS[name]]
+    words = ["evaluate", "suite", AGENTS[name]]
     for option, ending in files.items():
         words += [f"--{option}", str(results / f"{name}.{ending}")]
     return words + ([] if suite is None else ["--suite", str(suite)])
@@ -60,7 +60,7 @@ def measure(name: str, results: Path, suite: Path | None = None) -> Words:
 def compare(names: Sequence[str], results: Path, suite: Path | None = None) -> Words:
     """Return the command that compares all results in a table."""
     files = [str(results / f"{name}.json") for name in names]
-    words = ["evaluate.py", "suite", "--compare", *files, "--markdown", str(results / "table.md")]
+    words = ["evaluate", "suite", "--compare", *files, "--markdown", str(results / "table.md")]
     return words + ([] if suite is None else ["--suite", str(suite)])
 
 
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if options.list:
         for name in chosen:
-            print("python", shlex.join(measure(name, results, options.suite)))
+            print("tokaido", shlex.join(measure(name, results, options.suite)))
         return 0
     results.mkdir(parents=True, exist_ok=True)
     for name in chosen:
@@ -113,9 +113,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(command: Words) -> int:
     """Print and run a command of the project; return its exit status."""
-    print("python", shlex.join(command), flush=True)
-    script, *rest = command
-    return subprocess.run([sys.executable, str(ROOT / script), *rest], check=False).returncode
+    print("tokaido", shlex.join(command), flush=True)
+    return subprocess.run([sys.executable, "-m", "tokaido_env", *command], check=False).returncode
 
 
 def _make_suite(results: Path) -> int:
@@ -125,7 +124,7 @@ def _make_suite(results: Path) -> int:
     played = results / "opponents.json"
     status = _run(
         [
-            *("evaluate.py", "ladder", *data["opponents"], "--board", data["test"]["boards"]),
+            *("evaluate", "ladder", *data["opponents"], "--board", data["test"]["boards"]),
             *("--games", str(GAMES), "--seed", "0", "--ladder", str(played)),
         ]
     )

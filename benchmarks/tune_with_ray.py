@@ -3,7 +3,7 @@
     python benchmarks/tune_with_ray.py --run runs/tune --method asha --trials 8 --rounds 4
     python benchmarks/tune_with_ray.py --run runs/pbt --method pbt --trials 4 --rounds 6
 
-A trial is a run of `train.py` with random settings on one processor. After every round of
+A trial is a run of `tokaido train` with random settings on one processor. After every round of
 `--round-steps` steps the ladder rates it, and Tune decides by the rating:
 
 - asha: the worse half stops after 1, 2, 4 … rounds (Li and others 2018, "Massively parallel

@@ -2,7 +2,7 @@
 
     make certify-rllib  # creates .venv-rllib, because RLlib pins one version of Gymnasium
     .venv-rllib/bin/python docs/recipes/rllib_ppo.py --minutes 3 --policy runs/rllib.safetensors
-    python evaluate.py policy:runs/rllib.safetensors random greedy heuristic
+    tokaido evaluate policy:runs/rllib.safetensors random greedy heuristic
 
 On a cluster, use `self_play().env_runners(num_env_runners=32)`. RLlib's checkpoints are pickles; a
 policy file contains numbers only, and plays without PyTorch and Ray.
@@ -119,7 +119,7 @@ class MoveModule(TorchRLModule, ValueFunctionAPI):
 
 
 def self_play(width: int = PpoSettings.width, **options: Any) -> PPOConfig:
-    """Return PPO settings that train a policy of this project, with the numbers of `train.py`.
+    """Return PPO settings that train a policy of this project, with the numbers of `tokaido train`.
 
     The policy plays against its newest version only, without a pool of opponents.
 

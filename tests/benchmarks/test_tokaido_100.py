@@ -17,16 +17,16 @@ RUNS = "runs/tokaido-100"
 def test_tokaido_100__trains_learners_before_measuring(capsys: Output) -> None:
     assert tokaido_100.main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    trained = [line for line in lines if "train.py" in line]
-    measured = [line for line in lines if "evaluate.py" in line]
+    trained = [line for line in lines if "tokaido train " in line]
+    measured = [line for line in lines if "tokaido evaluate " in line]
     assert (len(trained), len(measured)) == (12, 18)
     assert trained[4] == (
-        f"python train.py --run {RUNS}/train-10-seed-1 --board family:train/10 --steps 2000000 "
+        f"tokaido train --run {RUNS}/train-10-seed-1 --board family:train/10 --steps 2000000 "
         "--seed 1 --value-games all"
     )
     place = lines.index(trained[4])
     assert lines[place + 1].startswith(
-        f"python evaluate.py generalise policy:{RUNS}/train-10-seed-1 "
+        f"tokaido evaluate generalise policy:{RUNS}/train-10-seed-1 "
     )
     specs = [line.split()[3] for line in measured]
     assert specs[:4] == ["greedy", "heuristic", "mcts:sims=100", "mcts:sims=4000"]
@@ -47,7 +47,23 @@ def test_docs__contain_the_commands(capsys: Output) -> None:
 
 def test_train__resumes_a_started_run(tmp_path: Path) -> None:
     (tmp_path / "config.toml").touch()
-    assert tokaido_100.train(tmp_path, 10, 0, 5) == ["train.py", "--resume", str(tmp_path)]
+    assert tokaido_100.train(tmp_path, 10, 0, 5) == ["train", "--resume", str(tmp_path)]
+
+
+def test_write_docs__moves_learners_to_the_details(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, details = tmp_path / "page.md", tmp_path / "details.md"
+    for path, name in ((page, "PAGE"), (details, "DETAILS")):
+        path.write_text(f"{tokaido_100.BEGIN}\nold\n{tokaido_100.END}\n")
+        monkeypatch.setattr(tokaido_100, name, path)
+    head = "| agent | score |\n| --- | --- |\n"
+    (tmp_path / "table.md").write_text(f"{head}| greedy | 1 % |\n| policy:a | 2 % |\n")
+    learner = tokaido_100.Agent("train-1-seed-0", "policy:a", ["train"])
+    tokaido_100._write_docs(tmp_path, [tokaido_100.Agent("greedy", "greedy", []), learner])
+    expected = {page: "| greedy | 1 % |\n", details: "| train-1-seed-0 | 2 % |\n"}
+    for path, row in expected.items():
+        assert path.read_text() == f"{tokaido_100.BEGIN}\n{head}{row}{tokaido_100.END}\n"
 
 
 @pytest.mark.slow

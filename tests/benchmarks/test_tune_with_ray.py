@@ -1,4 +1,4 @@
-"""`benchmarks/tune_with_ray.py`: trials equal runs of `train.py`, and pass weights on.
+"""`benchmarks/tune_with_ray.py`: trials equal runs of `tokaido train`, and pass weights on.
 
 Needs Ray Tune: `make certify-rllib`.
 """

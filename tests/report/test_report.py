@@ -252,10 +252,10 @@ def test_write_report__is_self_contained(drawn: Drawn, tmp_path: Path) -> None:
 
 def test_write_report__has_standings_and_matches(drawn: Drawn, tmp_path: Path) -> None:
     matches, ratings, _ = drawn
-    facts = {"command": "evaluate.py a b", "seed": 7, "board": "shikoku", "scale": "probit, b = 0"}
+    facts = {"command": "tokaido a b", "seed": 7, "board": "shikoku", "scale": "probit, b = 0"}
     parsed = page(matches, ratings, tmp_path / "report.html", **facts)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<code>evaluate.py a b</code>" in text
+    assert "<code>tokaido a b</code>" in text
     for fact in ("<dt>seed</dt><dd>7</dd>", "<dt>board</dt><dd>shikoku</dd>"):
         assert fact in text
     assert "relative, from these matches only (probit, b = 0)" in text
