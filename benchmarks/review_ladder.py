@@ -36,8 +36,7 @@ from tokaido_env.study.estimates import JsonDict, clustered_mean
 from tokaido_env.study.review import CHANCE_SAMPLES, OPEN
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "explanation" / "reviews.md"
-DETAILS = ROOT / "docs" / "dev" / "review.md"
+PAGE = ROOT / "docs" / "dev" / "review.md"
 
 AGENTS = (
     *("random", "greedy:epsilon=0.4", "greedy", "heuristic", "mcts:sims=100"),
@@ -106,8 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(orders)
     if options.docs:
         by_judge, *by_opponent = tables
-        _fill(PAGE, f"{_markdown([by_judge])}\n{orders}\n")
-        _fill(DETAILS, _markdown(by_opponent))
+        _fill(PAGE, f"{_markdown([by_judge])}\n{orders}\n\n{_markdown(by_opponent)}")
     return 0
 
 
