@@ -4,11 +4,21 @@
 """
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import tokaido_env
+from tokaido_env.agents.champion import CHAMPION, GENERALIST
+from tokaido_env.agents.policy import Policy
+from tokaido_env.arena.ladder import FAMILY_LADDER, LADDER, Ladder
+from tokaido_env.arena.suite import Suite
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.board_features import N_BOARD_FEATURES
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.learn.settings import PRESETS
+from tokaido_env.study.regret_set import RegretSet
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -23,6 +33,11 @@ PAGES = sorted(
 ON_THE_SITE = [
     page for page in PAGES if page.is_relative_to(DOCS) and not page.is_relative_to(DOCS / "dev")
 ]
+READ = [ROOT / "README.md", ROOT / "agents" / "README.md", ROOT / "CONTRIBUTING.md", *ON_THE_SITE]
+# Results with an interval, durations and speeds, as pages write them.
+NUMBER, TO = "[\N{MINUS SIGN}+]?[0-9][0-9.,]*", "\N{EN DASH}"
+MEASURED = rf"{NUMBER}(?: %)? \({NUMBER} (?:{TO}|to) {NUMBER}|\| {NUMBER} {TO} {NUMBER} \|"
+MEASURED += rf"|[0-9]+:[0-9]{{2}} minutes|{NUMBER} (?:decisions|simulations|passes|steps)/s"
 ADAPTERS = ["gym", "kaggle", "observers", "openspiel", "rllib", "sb3"]
 ADAPTERS += ["text", "textarena", "torchrl"]
 
@@ -105,3 +120,85 @@ def test_comparison__quotes_rows_of_the_table_of_speeds() -> None:
     assert len(quoted) >= 9
     for row in quoted:
         assert sum(line.startswith(f"{row} |") for line in speeds) == 1, row
+
+
+def test_measured_figures__stand_on_one_page() -> None:
+    """Other pages link to it; tables of the ladder and of speeds have tests of their own."""
+    copies = {"ladder.md", "models.md", "comparison.md"}
+    found: Counter[str] = Counter()
+    for page in READ:
+        text = prose_of(page)
+        if page.name in copies or page == ROOT / "README.md":
+            text = re.sub(r"^\| .*\|$", "", text, flags=re.M)
+        found.update(set(re.findall(MEASURED, text)))
+    assert len(found) > 60
+    assert [figure for figure, pages in found.items() if pages > 1] == []
+
+
+def test_models__quotes_the_table_of_speeds() -> None:
+    speeds = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    models = (DOCS / "benchmarks" / "models.md").read_text(encoding="utf-8")
+    for measured, quoted in {
+        "`champion`, one forward pass": "`champion`",
+        "`champion:sims=400`": "`champion:sims=400`",
+        "`mcts:sims=4000`, evaluated leaves": "`mcts:sims=4000`",
+    }.items():
+        speed = speeds.partition(f"| {measured} | 1 | ")[2].partition(" |")[0]
+        row = models.partition(f"| {quoted} |")[2].partition("\n")[0]
+        shown = re.findall(r"\| ([0-9.,]+(?: M)?) \w+/s", row)
+        assert shown == [rounded(speed)], quoted
+
+
+def rounded(speed: str) -> str:
+    """Return a speed with two digits: 2.5 M or 36,000."""
+    if speed.endswith(" M"):
+        return f"{float(speed[:-2]):.1f} M"
+    return f"{round(float(speed.replace(',', '')), -3):,.0f}"
+
+
+def test_counts__are_those_of_the_code() -> None:
+    sizes = [
+        sum(tensor.size for tensor in Policy.load(path).tensors.values())
+        for path in (CHAMPION, GENERALIST)
+    ]
+    expected = {
+        r"float32 `?\(([0-9]+),\)": {N_FEATURES},
+        r"\b([0-9]+) float32\b": {N_FEATURES},
+        r"Discrete\(([0-9]+)\)": {len(tokaido_env.ACTIONS)},
+        r"(?<![0-9,])([0-9]+) actions\b": {len(tokaido_env.ACTIONS)},
+        r"\b([0-9]+) \[?board features\b": {N_BOARD_FEATURES},
+        r"\b([0-9]{3},[0-9]{3}) (?:parameters|\|)": set(sizes),
+        r"`quick` \| ([0-9,]+)": {PRESETS["quick"]["steps"]},
+        r"--steps ([0-9]+) +# extend: twice": {2 * PRESETS["quick"]["steps"]},
+    }
+    for pattern, numbers in expected.items():
+        names = {"models.md", "champion.md", "generalist.md"} if len(numbers) > 1 else set()
+        found = {
+            int(number.replace(",", ""))
+            for page in READ
+            if not names or page.name in names
+            for number in re.findall(pattern, page.read_text(encoding="utf-8"))
+        }
+        assert found == numbers, pattern
+
+
+def test_hashes__are_those_of_the_files() -> None:
+    known = {
+        *(Ladder.load(path).hash for path in (LADDER, FAMILY_LADDER)),
+        *(Suite.load().hash, RegretSet.load().hash),
+        BoardPool.load("family:test").hash,
+        "214019693c922dc2",  # the ladder before 2026-11-25
+    }
+    quoted = {
+        text
+        for page in READ
+        for text in re.findall(r"`([0-9a-f]{16})`", page.read_text(encoding="utf-8"))
+    }
+    assert len(quoted) == 6
+    assert quoted == known
+
+
+def test_train__quotes_the_duration_of_the_readme() -> None:
+    train = (DOCS / "how-to" / "train.md").read_text(encoding="utf-8")
+    (duration,) = re.findall(r"five minutes: ([0-9]:[0-9]{2}) with", train)
+    assert f"make train  # {duration} minutes" in (ROOT / "README.md").read_text(encoding="utf-8")
