@@ -63,7 +63,7 @@ def _rank(row: Row) -> tuple[int, bool]:
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """Return rows as a Markdown table for docs/how-to/other-libraries.md."""
+    """Return rows as a Markdown table for benchmarks/README.md."""
     lines = ["| library | check | outcome | |", "|---|---|---|---|"]
     for row in rows:
         library = f"{row['package']} {row['version']}".strip()
