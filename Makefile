@@ -111,7 +111,7 @@ certify-rllib: .venv-rllib/ready
 certify-all: setup
 	-$(MAKE) --keep-going $(SEPARATE:%=%/ready)
 	$(PY) benchmarks/certify_all.py .venv $(SEPARATE)
-	for each in .venv-others .venv-agilerl; do \
+	for each in $(SEPARATE); do \
 	  $$each/bin/python -m pytest -q tests/test_recipes.py tests/test_buffers.py tests/test_readme.py \
 	  -k "recipe or buffers or libraries" || exit 1; done
 

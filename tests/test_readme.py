@@ -90,6 +90,11 @@ def test_page__examples_run_in_order(
 
 
 def import_or_skip(code: str) -> None:
+    """Skip an example of a library that is not installed.
+
+    `make certify-all` runs those of Tianshou, skrl, SuperSuit, Shimmy, TorchRL and OpenSpiel in
+    .venv-others, that of AgileRL in .venv-agilerl, and that of RLlib in .venv-rllib.
+    """
     modules = ["pyspiel", "stable_baselines3", "sb3_contrib", "tokaido_env.rllib", "torchrl"]
     for module in (*modules, "tianshou.env", "agilerl", "skrl", "supersuit", "shimmy"):
         if re.search(rf"\b(import|from) \S*{module}\b", code):

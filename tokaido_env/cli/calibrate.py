@@ -26,7 +26,7 @@ from tokaido_env.study.calibration import GAMES, POSITIONS, ROLLOUTS, Calibratio
 def calibrate_agent(arguments: Sequence[str]) -> int:
     """Compare an agent's expected results in self-play with the actual results.
 
-    It reports bias, error, and the share of luck. With the defaults it takes about a minute for
+    It reports bias, error, and the share of luck. With the defaults it takes some minutes for
     `champion`, longer for an agent that searches.
     """
     options = _parser().parse_args(arguments)
