@@ -49,7 +49,7 @@ def name_of(page: Path) -> str:
 def prose_of(page: Path) -> str:
     """Return a page without code, in which brackets are no links."""
     text = page.read_text(encoding="utf-8")
-    return re.sub(r"```(?!\{).*?```|`[^`\n]*`", "code", text, flags=re.DOTALL)
+    return re.sub(r"^ *```.*?^ *```$|`[^`\n]*`", "code", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors_of(page: Path) -> set[str]:
