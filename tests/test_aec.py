@@ -306,6 +306,38 @@ def test_action_space__contains_playable_actions_only() -> None:
 # Observations and spaces
 
 
+def arrays_in(outputs: Any) -> list[Any]:
+    """Return all arrays in nested dicts and sequences."""
+    if isinstance(outputs, np.ndarray):
+        return [outputs]
+    inner = outputs.values() if isinstance(outputs, dict) else outputs
+    return [array for one in inner for array in arrays_in(one)]
+
+
+@pytest.mark.parametrize("make", [env, raw_env])
+@pytest.mark.parametrize("observation", ["dict", "box", "entities"])
+def test_outputs__belong_to_the_caller(make: Callable[..., Any], observation: Any) -> None:
+    """A caller that overwrites every array it receives changes no later one."""
+
+    def outputs(e: Any) -> Any:
+        seen = [e.observe(agent) for agent in AGENTS]
+        return [*seen, e.state(), *(e.infos[agent]["action_mask"] for agent in AGENTS)]
+
+    spoilt, kept = (make(observation=observation, mask="both") for _ in range(2))
+    for e in (spoilt, kept):
+        e.reset(seed=5)
+    for _ in range(20):
+        expected = [array.tobytes() for array in arrays_in(outputs(kept))]
+        received = arrays_in(outputs(spoilt))
+        assert [array.tobytes() for array in received] == expected
+        for array in received:
+            array[...] = 1 - array
+        seen = arrays_in(outputs(spoilt))[: -len(AGENTS)]  # infos stay until the next step
+        assert [array.tobytes() for array in seen] == expected[: -len(AGENTS)]
+        for e in (spoilt, kept):
+            e.step(kept.game.legal_actions()[-1])
+
+
 def test_observe__has_an_empty_mask_for_the_other_player() -> None:
     e = env()
     e.reset(seed=4)

@@ -29,6 +29,7 @@ from pettingzoo.utils.env_logger import EnvLogger
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, check_choice, check_seed
+from tokaido_env.core.copying import CopiedWhole, shallow_copy
 from tokaido_env.core.rng import entropy_seed, episode_seed
 from tokaido_env.core.rules import rewards_of
 from tokaido_env.core.state import NO_PLAYER
@@ -54,7 +55,7 @@ _BEFORE_RESET = frozenset(
 )
 
 
-class RawTokaidoEnv(AECEnv[str, Any, int | None]):
+class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
     """The AEC environment without checks of order, bounds and legality: `raw_env`.
 
     Args:
@@ -159,7 +160,8 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
         Returns:
             `{"observation": …, "action_mask": int8 (49,)}`; without the mask for `mask="infos"`,
-            the array alone for `observation="box"`. The mask is 0 while the agent cannot act.
+            the array alone for `observation="box"`. The mask is 0 while the agent cannot act. All
+            arrays are new: the caller may change them.
         """
         seat = _seat_of(agent)
         game = self.game
@@ -168,8 +170,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
             return observation
         if not self._mask_in_observation:
             return {"observation": observation}
-        mask = self._mask if seat == game.player else np.zeros(N_ACTIONS, np.int8)
-        return {"observation": observation, "action_mask": mask}
+        return {"observation": observation, "action_mask": self._mask_of(seat)}
 
     def state(self) -> npt.NDArray[np.float32]:
         """Return the whole position as one vector: player_0's observation, since nothing is hidden.
@@ -190,12 +191,12 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RawTokaidoEnv:
         """Copy the environment with its random number state; spaces and boards are shared."""
-        other = copy.copy(self)
+        other = shallow_copy(self)
         other._renderer = copy.copy(self._renderer)
         if "game" in self.__dict__:
-            other.game = self.game.copy(luck="same")
+            other.game = copy.deepcopy(self.game, memo)
             other.agents = self.agents.copy()
-            other.infos = {agent: info.copy() for agent, info in self.infos.items()}
+            other.infos = {agent: _copied(info) for agent, info in self.infos.items()}
             for name in ("rewards", "_cumulative_rewards", "terminations", "truncations"):
                 setattr(other, name, getattr(self, name).copy())
         return other
@@ -225,17 +226,18 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
             "seed": game.seed,
             "board": self._board,
         }
-        if self._mask_in_infos:
-            info["action_mask"] = _NO_ACTIONS
         self.infos = {AGENTS[0]: info, AGENTS[1]: info.copy()}
+        if self._mask_in_infos:
+            for seat, agent in enumerate(AGENTS):
+                self.infos[agent]["action_mask"] = self._mask_of(seat)
         if next_player is None:
             self._finish()
             self.agent_selection = AGENTS[0]
             return
-        self.agent_selection = agent = AGENTS[next_player]
-        self._mask = game.mask()
-        if self._mask_in_infos:
-            self.infos[agent]["action_mask"] = self._mask
+        self.agent_selection = AGENTS[next_player]
+
+    def _mask_of(self, seat: int) -> npt.NDArray[np.int8]:
+        return self.game.mask() if seat == self.game.player else np.zeros(N_ACTIONS, np.int8)
 
     def _render(self) -> str | Pixels | None:
         return self._renderer.render(self._scene, self.metadata["render_fps"])
@@ -399,6 +401,12 @@ def _seat_of(agent: object) -> int:
         raise
 
 
+def _copied(info: dict[str, Any]) -> dict[str, Any]:
+    """Copy an info with its mask."""
+    mask = info.get("action_mask")
+    return info.copy() if mask is None else info | {"action_mask": mask.copy()}
+
+
 def _observation_space(observation: str, see_board: bool, mask: str) -> spaces.Space[Any]:
     space = observation_space("entities" if observation == ENTITIES else "float32", see_board)
     if observation == "box":
@@ -408,9 +416,6 @@ def _observation_space(observation: str, see_board: bool, mask: str) -> spaces.S
     legal = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
     return spaces.Dict({"observation": space, "action_mask": legal})
 
-
-_NO_ACTIONS: npt.NDArray[np.int8] = np.zeros(N_ACTIONS, np.int8)
-_NO_ACTIONS.flags.writeable = False
 
 env = TokaidoEnv
 raw_env = RawTokaidoEnv

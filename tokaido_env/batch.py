@@ -34,6 +34,7 @@ from tokaido_env.core.arguments import (
 )
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
+from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.events import illegal_move_message
 from tokaido_env.core.rng import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.rules import MAX_OUTCOMES
@@ -47,7 +48,7 @@ Seeds = int | npt.ArrayLike | None
 _MAX_SPEC = 60  # characters of an agent's spec in an error
 
 
-class Batch:
+class Batch(CopiedWhole):
     """N games that are stepped together.
 
     `reset`, `step`, `play` and `finish` act on all games and return a `TimeStep`. Methods with an

@@ -41,6 +41,7 @@ from tokaido_env.core.arguments import Chance, check_choice, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.bots import BOTS, GREEDY
+from tokaido_env.core.copying import NotCopied
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, quotient_table
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import MAX_OUTCOMES
@@ -70,7 +71,7 @@ class CudaError(RuntimeError):
     """There is no usable GPU, or its memory is too small; the message says which."""
 
 
-class CudaBatch:
+class CudaBatch(NotCopied):
     """N games on a GPU: the same games as `Batch(n, …)` with the same seeds.
 
     A `TimeStep` holds the batch's buffers on the GPU, which the next step overwrites. PyTorch and
@@ -94,6 +95,8 @@ class CudaBatch:
         ValueError: as `Batch`.
         CudaError: no driver, an unknown or unsupported GPU, or too little memory on it.
     """
+
+    copy_remedy = "restore its `snapshot()` in another CudaBatch or Batch"
 
     def __init__(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +15,7 @@ from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS, NO_ACTION
 from tokaido_env.core.arguments import CHANCES, Chance, IllegalMove, check_choice, check_seed
 from tokaido_env.core.bitmask import actions_of, unpack_mask
+from tokaido_env.core.copying import CopiedWhole, shallow_copy
 from tokaido_env.core.events import illegal_move_message, outcome_label, outcomes_by_label
 from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.rng import LUCK, entropy_seed, fork_luck, seed_luck
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _INITIAL_CAPACITY = 512  # events; half of the games have fewer
 
 
-class Game:
+class Game(CopiedWhole):
     """One game of Tokaido Duo.
 
     Args:
@@ -272,7 +272,7 @@ class Game:
             seed: use the random numbers of this seed instead.
         """
         check_choice("luck", luck, ("fresh", "same"))
-        other = copy.copy(self)
+        other = shallow_copy(self)
         other.states = copy_rows(self.states)
         other._luck = copy_rows(self._luck)
         other._history = self._history.copy()

@@ -29,6 +29,7 @@ from gymnasium.vector.utils import batch_space
 from tokaido_env.agent import as_agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.arguments import as_array, check_choice, check_seed, describe_array
+from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat, observation_at
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _AUTORESET_MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED, "SameStep", "Disabled")
 
 
-class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
+class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
     """A game of the learner against an opponent.
 
     Args:
@@ -159,7 +160,7 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
         }
 
 
-class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
+class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
     """Many games of one learner in one process, for `gymnasium.make_vec`.
 
     Environment `i` of seed `s` equals `TokaidoDuoEnv` with seed `s + i`, except that with the seats

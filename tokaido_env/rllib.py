@@ -40,6 +40,7 @@ except ModuleNotFoundError as error:
 
 from tokaido_env import aec
 from tokaido_env.core.arguments import as_integer, repr_short
+from tokaido_env.core.copying import CopiedWhole
 
 NAME = "tokaido_duo"
 POLICY = "learner"
@@ -50,7 +51,7 @@ StepResult = tuple[
 ]
 
 
-class TokaidoMultiAgentEnv(MultiAgentEnv):
+class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
     """A game with two agents.
 
     A seed starts at its first episode, and resets without a seed continue with the next. Pass

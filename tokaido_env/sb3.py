@@ -22,12 +22,13 @@ except ModuleNotFoundError as error:
 from tokaido_env.batch_validation import checked_games
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.arguments import as_integer, check_choice, check_seed, repr_short
+from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.observation import OBSERVATION_DTYPES
 from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch
 from tokaido_env.spaces import action_space, observation_space
 
 
-class TokaidoVecEnv(VecEnv):
+class TokaidoVecEnv(CopiedWhole, VecEnv):
     """N games of a learner against opponents.
 
     A finished game starts its next episode in the same step. Its info then has the last observation

@@ -29,6 +29,7 @@ from tokaido_env.batch_validation import (
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bots import NO_BOT
+from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.rng import seats_of_seeds
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat
@@ -59,7 +60,7 @@ class EndedGames(NamedTuple):
     length: npt.NDArray[np.int64]
 
 
-class SingleAgentBatch:
+class SingleAgentBatch(CopiedWhole):
     """N games of one learner against opponents.
 
     Args:

@@ -41,6 +41,7 @@ except ModuleNotFoundError as error:
     raise extra_error("games of TextArena need", error.name, "textarena") from error
 
 from tokaido_env.boards.board_pool import Boards
+from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.game import Game
 from tokaido_env.text import RULES, TextFormat, history_lines, make_prompt, parse_answer
 
@@ -48,7 +49,7 @@ NAME = "TokaidoDuo-v0"
 PLAYERS = 2
 
 
-class TokaidoDuoTextEnv(textarena.Env):
+class TokaidoDuoTextEnv(CopiedWhole, textarena.Env):
     """A game of two text players.
 
     Args:

@@ -41,11 +41,12 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import check_seed
+from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.observers import observation_size
 from tokaido_env.timestep import TimeStep
 
 
-class TokaidoDuoEnv(EnvBase):
+class TokaidoDuoEnv(CopiedWhole, EnvBase):
     """N games, each observed by the player to decide.
 
     A seed `s` starts game `i` with the first episode of `s + i`. Later resets, which rollouts and

@@ -119,6 +119,10 @@ class SandboxedAgent(Agent):
         self._boards: list[Board] = []
         self._process: _Process | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy without the process: each copy starts its own."""
+        return type(self), (self.spec, self.limits), {"_boards": self._boards}
+
     def __enter__(self) -> SandboxedAgent:
         return self
 

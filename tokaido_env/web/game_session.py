@@ -22,6 +22,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.arguments import Chance, IllegalMove
+from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.rng import agent_keys, arena_seed, entropy_seed
 from tokaido_env.core.serialization import state_to_dict
 from tokaido_env.core.state import copy_rows
@@ -93,7 +94,7 @@ class _UndoPoint(NamedTuple):
     abandoned: Record | None = None
 
 
-class Session:
+class Session(CopiedWhole):
     """A game, its players and its undo history.
 
     Args:

@@ -19,6 +19,7 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import is_family
 from tokaido_env.core.arguments import Chance, check_choice, repr_short, str_short
 from tokaido_env.core.constants import CHARACTERS
+from tokaido_env.core.copying import NotCopied
 from tokaido_env.record import Record, replay, save
 from tokaido_env.render import icons
 from tokaido_env.render.elements import glyph_at
@@ -57,7 +58,7 @@ def opponents() -> list[Opponent]:
     return [*rated, *(Opponent(spec, None) for spec in UNRATED)]
 
 
-class LiveGame:
+class LiveGame(NotCopied):
     """A session that several clients watch and control.
 
     Args:
@@ -70,6 +71,8 @@ class LiveGame:
         version: of the snapshot.
         closed: whether `close` was called.
     """
+
+    copy_remedy = "copy its `session`"
 
     def __init__(
         self,

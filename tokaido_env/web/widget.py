@@ -26,6 +26,7 @@ except ModuleNotFoundError as error:
 from tokaido_env.agent import Agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.arguments import Chance, repr_short, str_short
+from tokaido_env.core.copying import NotCopied
 from tokaido_env.game import Game
 from tokaido_env.record import Record
 from tokaido_env.web.game_session import HUMAN, Session
@@ -86,13 +87,14 @@ def resume(
     return LiveGameWidget(Session.from_record(game, seats, board), advisor)
 
 
-class LiveGameWidget(anywidget.AnyWidget):
+class LiveGameWidget(NotCopied, anywidget.AnyWidget):
     """A live game as a widget.
 
     Attributes:
         snapshot: the newest `LiveGame.snapshot`.
     """
 
+    copy_remedy = "copy its `session`"
     _esm = module_text()
     _css = css_text()
 

@@ -1,0 +1,188 @@
+"""Tests of `tokaido_env.core.copying`: copies of every object that holds a running game."""
+
+import copy
+import importlib
+import inspect
+import json
+import pickle
+import pkgutil
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium
+import pytest
+
+import tokaido_env
+from tokaido_env import Batch, Game, env, raw_env
+from tokaido_env.arena.sandbox import Limits, SandboxedAgent
+from tokaido_env.record import replay
+from tokaido_env.single_agent import SingleAgentBatch
+from tokaido_env.web.game_session import Session
+from tokaido_env.web.live_game import HUMAN, LiveGame
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda original: pickle.loads(pickle.dumps(original)),
+}
+
+
+class Case(NamedTuple):
+    """How to make an object, play a random legal move in it, and compare it."""
+
+    make: Callable[[], Any]
+    play: Callable[[Any, random.Random], Any]
+    facts: Callable[[Any], Any]
+
+
+def begun(made: Any, *arguments: Any, **options: Any) -> Any:
+    made.reset(*arguments, **options)
+    return made
+
+
+def of_games(make: Callable[[], Any], batch: Callable[[Any], Any] = lambda e: e.games) -> Case:
+    """Return the case of an environment whose games have masks and a snapshot."""
+
+    def play(e: Any, rng: random.Random) -> None:
+        masks = batch(e).masks(*([batch(e).all_games] if isinstance(batch(e), Batch) else []))
+        moves = [rng.choice(mask.nonzero()[0].tolist()) for mask in masks]
+        e.step(moves if len(moves) > 1 else moves[0])
+
+    def facts(e: Any) -> Any:
+        return {name: array.tobytes() for name, array in batch(e).snapshot().items()}
+
+    return Case(make, play, facts)
+
+
+def of_game(make: Callable[[], Any], play: Callable[[Any, Any], Any] | None = None) -> Case:
+    """Return the case of an object around one `Game`; its record has to verify."""
+
+    def facts(e: Any) -> Any:
+        game = e if isinstance(e, Game) else e.game
+        assert replay(game.record()).states[-1].tobytes() == game.states[0].tobytes()
+        return game.events(), game.legal_actions(), copy.deepcopy(getattr(e, "rewards", None))
+
+    return Case(make, play or (lambda e, move: e.step(move)), facts)
+
+
+def with_move(play: Callable[[Any, Any], Any]) -> Callable[[Any, random.Random], Any]:
+    return lambda e, rng: play(e, rng.choice((e if isinstance(e, Game) else e.game).legal_labels()))
+
+
+def action_of(e: Any, rng: random.Random) -> None:
+    e.step(rng.choice(e.game.legal_actions()))
+
+
+def made_by(module: str, name: str, *arguments: Any) -> Any:
+    return getattr(pytest.importorskip(f"tokaido_env.{module}"), name)(*arguments)
+
+
+def torchrl_case() -> Case:
+    def play(e: Any, rng: random.Random) -> None:
+        masks = e.games.masks(e.games.all_games)
+        e.games.step([rng.choice(mask.nonzero()[0].tolist()) for mask in masks])
+
+    case = of_games(lambda: begun(made_by("torchrl", "TokaidoDuoEnv", 3)))
+    return case._replace(play=play)
+
+
+CASES: dict[str, Case] = {
+    "Game": of_game(lambda: Game(seed=1), with_move(lambda game, label: game.play(label))),
+    "TokaidoEnv": of_game(lambda: begun(env(mask="both"), 1), action_of),
+    "RawTokaidoEnv": of_game(lambda: begun(raw_env(observation="entities"), 1), action_of),
+    "Batch": of_games(lambda: begun(Batch(3), 1), lambda e: e),
+    "Batch without copies": of_games(lambda: begun(Batch(3, copy=False), 1), lambda e: e),
+    "SingleAgentBatch": of_games(lambda: begun(SingleAgentBatch(3, "greedy"), 1), lambda e: e),
+    "gym": of_games(lambda: begun(gymnasium.make("TokaidoDuo-v0").unwrapped, seed=1)),
+    "gym vector": of_games(lambda: begun(gymnasium.make_vec("TokaidoDuo-v0", 3), seed=1)),
+    "sb3": of_games(lambda: begun(made_by("sb3", "TokaidoVecEnv", 3, "random", 1))),
+    "torchrl": torchrl_case(),
+    "rllib": Case(
+        lambda: begun(made_by("rllib", "TokaidoMultiAgentEnv"), seed=1),
+        lambda e, rng: e.step({e.aec.agent_selection: rng.choice(e.aec.game.legal_actions())}),
+        lambda e: (e.aec.game.events(), e.aec.game.legal_actions()),
+    ),
+    "textarena": of_game(
+        lambda: begun(made_by("textarena", "TokaidoDuoTextEnv"), 2, 1),
+        with_move(lambda e, label: e.step(json.dumps({"action": label}))),
+    ),
+    "Session": of_game(
+        lambda: Session((HUMAN, HUMAN), seed=1),
+        with_move(lambda session, label: session.play(label)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", COPIES)
+def test_copies__of_running_games_are_independent(name: str, kind: str) -> None:
+    case = CASES[name]
+    original, rng = case.make(), random.Random(0)
+    for _ in range(5):
+        case.play(original, rng)
+    before = case.facts(original)
+    other = COPIES[kind](original)
+    assert case.facts(other) == before
+    for seed in range(5, 15):
+        case.play(other, random.Random(seed))
+    assert case.facts(other) != before
+    assert case.facts(original) == before
+    for seed in range(5, 15):  # the same moves meet the same chance
+        case.play(original, random.Random(seed))
+    assert case.facts(other) == case.facts(original)
+
+
+def test_copies__cover_every_class_that_plays() -> None:
+    """A class with `step` or `play` appears among the cases or is known not to be copied."""
+    known = {type(case.make()) for name, case in CASES.items() if importable(name)}
+    known |= {LiveGame, importlib.import_module("tokaido_env.cuda").CudaBatch}
+    for module in pkgutil.iter_modules(tokaido_env.__path__, "tokaido_env."):
+        if module.ispkg or module.name.endswith(("__main__", "rllib")):
+            continue
+        try:
+            loaded = importlib.import_module(module.name)
+        except ImportError:
+            continue
+        for one in vars(loaded).values():
+            if inspect.isclass(one) and one.__module__ == module.name:
+                plays = any(callable(getattr(one, verb, None)) for verb in ("step", "play"))
+                assert not plays or any(issubclass(k, one) for k in known), one
+
+
+def importable(name: str) -> bool:
+    try:
+        CASES[name].make()
+    except (ImportError, pytest.skip.Exception):
+        return False
+    return True
+
+
+def test_copies__of_a_list_keep_its_objects_together() -> None:
+    e = begun(env(), 1)
+    other, game = copy.deepcopy([e, e.game])
+    assert other.game is game is not e.game
+
+
+def test_infos__of_a_copy_have_their_own_masks() -> None:
+    e = begun(env(mask="both"), 1)
+    copy.copy(e).infos[e.agent_selection]["action_mask"][:] = 0
+    assert e.infos[e.agent_selection]["action_mask"].any()
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_copies__of_a_live_game_are_refused(kind: str) -> None:
+    live_game = LiveGame(Session((HUMAN, HUMAN), seed=1))
+    try:
+        with pytest.raises(TypeError, match=r"^LiveGame: cannot be copied .*: copy its `session`$"):
+            COPIES[kind](live_game)
+    finally:
+        live_game.close()
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_copies__of_a_sandboxed_agent_start_their_own_process(kind: str) -> None:
+    agent = SandboxedAgent("python:custom_agents:First", Limits())
+    agent._process = object()  # type: ignore[assignment]
+    other = COPIES[kind](agent)
+    assert (other.spec, other.limits, other._process) == (agent.spec, agent.limits, None)
