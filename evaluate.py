@@ -2,7 +2,7 @@
 
 import sys
 
-from tokaido_env.cli.evaluate import main
+from tokaido_env.__main__ import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(["evaluate", *sys.argv[1:]]))

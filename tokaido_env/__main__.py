@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 
 from tokaido_env import __version__
-from tokaido_env.cli.command import program
-from tokaido_env.core.arguments import unknown_name
+from tokaido_env.cli.command import CLOSED_PIPE, program
+from tokaido_env.core.arguments import SIMILAR, unknown_name
 
 COMMANDS = {
     "play": "play against an agent, in a browser or the terminal",
@@ -27,7 +29,37 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit status."""
+    """Run a command; return the exit status.
+
+    Characters that the console cannot show are replaced. A closed pipe, as of `tokaido … | head`,
+    ends the command silently.
+    """
+    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, SIMILAR), (sys.stderr, SIMILAR)):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
+    try:
+        status = _run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except OSError as error:  # of standard output; commands report those of files
+        if not isinstance(error, BrokenPipeError):
+            print(f"{program()}: standard output: {error.strerror}", file=sys.stderr)
+        return CLOSED_PIPE if isinstance(error, BrokenPipeError) else 1
+    finally:
+        _discard_unwritten()
+
+
+def _discard_unwritten() -> None:
+    """Discard what cannot be printed, because Python would report it at exit."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     name, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
     if name in ("", "-h", "--help"):
         print(usage(), file=sys.stdout if name else sys.stderr)

@@ -1,5 +1,7 @@
 """Tests of `tokaido`: commands, help, errors, replay, features and actions."""
 
+import io
+import os
 import re
 import subprocess
 import sys
@@ -10,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tokaido_env import FEATURES, Game
+from tokaido_env import FEATURES, Game, raw_env
 from tokaido_env.__main__ import COMMANDS, main
 from tokaido_env.cli.command import program, reports_errors
 from tokaido_env.cli.evaluate import SUBCOMMANDS
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES
+from tokaido_env.record import save
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "games.jsonl"
@@ -220,3 +223,97 @@ def test_scripts__have_the_help_of_the_command(
     assert done.stdout.startswith(f"usage: {name} ")
     assert done.stdout.count(name) > 4
     assert done.stdout.replace(name, f"tokaido {command}").split() == printed.split()
+
+
+# Streams
+
+PRINTING = {
+    "": 2,
+    "--help": 0,
+    "actions": 0,
+    "features": 0,
+    "evaluate --list": 0,
+    "evaluate greedy random --games 2": 0,
+    "replay FILE --board BOARD": 0,
+    "review FILE --board BOARD --judge champion --chance-samples 4": 0,
+    "play --terminal --opponent greedy --seed 1": 0,
+    "replay nothing-…": 1,
+}
+"""Commands and their exit statuses; FILE has a short game, on BOARD."""
+
+
+@pytest.fixture
+def file(short: Path, tmp_path: Path) -> Path:
+    game = Game(short, seed=1)
+    while not game.is_over:
+        game.play(game.legal_actions()[0])
+    path = tmp_path / "games.jsonl"
+    save([game.record(("é", "…"))], path)
+    return path
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, command: str, encoding: str) -> tuple[int, str]:
+    """Return exit status, and what a command prints on streams of an encoding."""
+    files = io.BytesIO(), io.BytesIO()
+    with monkeypatch.context() as patch:
+        for name, file in zip(("stdout", "stderr"), files, strict=True):
+            patch.setattr(sys, name, io.TextIOWrapper(file, encoding))
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n"), encoding))
+        status = main(command.split())
+        sys.stderr.flush()
+        return status, b"".join(file.getvalue() for file in files).decode(encoding)
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_main__prints_everything_in_every_encoding(
+    monkeypatch: pytest.MonkeyPatch, command: str, short: Path, file: Path
+) -> None:
+    """The words and numbers are those of UTF-8; other characters are similar ones of ASCII."""
+    words: list[list[str]] = []
+    for encoding in ("utf-8", "ascii", "latin-1", "cp1252"):
+        call = command.replace("FILE", str(file)).replace("BOARD", str(short))
+        status, text = printed(monkeypatch, call, encoding)
+        assert status == PRINTING[command]
+        found = re.findall(r"[A-Za-z0-9_%]+", text)
+        words.append([word for word in found if word != "o"])  # o: the sign of a station
+    assert len(words[0]) > 4
+    assert words == words[:1] * 4
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_game__prints_in_every_encoding(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    """Every sign of the picture gets an own one, so that no icon is lost."""
+    game, file = Game(seed=1), io.BytesIO()
+    text = str(game)
+    adapter = raw_env(render_mode="ansi")
+    adapter.reset(seed=1)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(file, encoding))
+    print(game)
+    print(adapter.render())
+    sys.stdout.flush()
+    drawn, _, again = file.getvalue().decode(encoding).replace("\r\n", "\n").partition("\n\n Tok")
+    assert len(drawn) >= len(text)
+    pairs = set(zip(text, drawn, strict=False))
+    assert [new for old, new in pairs if old.isascii() and old != new] == []
+    icons = [new for old, new in pairs if old in "☾≋▲╫■○"]
+    assert len(set(icons)) == len(icons) == 6
+    assert "?" not in drawn + again
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGPIPE and /dev/full")
+@pytest.mark.parametrize("command", ["actions", "--help", "evaluate --list", f"replay {GOLDEN}"])
+def test_main__ends_quietly_at_a_closed_pipe_and_in_one_line_on_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch, capfd: Output, command: str
+) -> None:
+    for closed, status, lines in ((True, 141, 0), (False, 1, 1)):
+        reader, writer = os.pipe()
+        os.close(reader)
+        out = os.fdopen(writer, "w") if closed else open("/dev/full", "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        with out, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", out)
+            assert main(command.split()) == status
+        error = capfd.readouterr().err
+        assert error.count("\n") == lines
+        assert closed or "No space left on device" in error
+        if not closed:
+            os.close(writer)

@@ -16,6 +16,7 @@ from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short, un
 from tokaido_env.files import write_text
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
+CLOSED_PIPE = 141  # exit status after SIGPIPE, likewise
 
 Arguments = ParamSpec("Arguments")
 
@@ -151,6 +152,8 @@ def reports_errors(
         def reporting(*arguments: Arguments.args, **named: Arguments.kwargs) -> int:
             try:
                 return main(*arguments, **named)
+            except BrokenPipeError:
+                raise  # `__main__` ends the command silently
             except errors as error:
                 print(f"{command}: {_one_line(error)}", file=sys.stderr)
                 return 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import sys
 import traceback
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
@@ -20,6 +22,12 @@ MAX_NAME_CHARS = 1000  # of a player's name, an agent's spec or a board's name
 MAX_VALUE_CHARS = 100  # of an untrusted value in a message
 MAX_PATH_CHARS = 250  # of a path in a message
 MAX_NAMES = 12  # of known names in a message
+
+SIMILAR = "tokaido_env.similar"
+"""Error handler of encodings: it replaces a character by a similar one of ASCII, or by "?"."""
+
+_SIMILAR = dict(zip("─–−│►■○·☾≋▲╫×", "---|>#o.(~^=x", strict=True))
+_SIMILAR |= dict.fromkeys("├┤┬┴┼╭╮╯╰", "+") | {"…": "...", "±": "+-", "≤": "<=", "≥": ">="}
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
@@ -138,3 +146,19 @@ def escape_text(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
     """
     escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: max_chars + 1])
     return escaped if len(escaped) <= max_chars else escaped[: max_chars - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """Return a text with the characters that standard output can encode; others as `SIMILAR`."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, SIMILAR).decode(encoding)
+
+
+def _replace_characters(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(_SIMILAR.get(character, "?") for character in text), error.end
+
+
+codecs.register_error(SIMILAR, _replace_characters)

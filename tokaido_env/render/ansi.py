@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, Literal, TextIO
 
 from tokaido_env.boards.board import Board
+from tokaido_env.core.arguments import printable
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.render.ansi_map import (
     LEFT,
@@ -74,6 +75,8 @@ _METERS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
 def draw(scene: Scene, *, color: bool = True) -> str:
     """Return a scene as text, in lines of at most 100 columns.
 
+    Characters that standard output cannot encode are replaced by similar ones.
+
     Args:
         scene: the position to draw.
         color: use the escape codes of terminals with 256 colours.
@@ -84,7 +87,7 @@ def draw(scene: Scene, *, color: bool = True) -> str:
     _draw_supply(canvas, scene.position)
     for seat in range(2):
         _draw_player(canvas, scene, seat)
-    return canvas.text(color)
+    return printable(canvas.text(color))
 
 
 def has_colors(stream: TextIO) -> bool:

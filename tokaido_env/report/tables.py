@@ -63,7 +63,9 @@ def print_table(table: Table) -> None:
     console = Console()
     # Piped output needs no narrow columns.
     console = console if console.is_terminal else Console(width=max(console.width, 120))
-    console.print(rich_table)
+    with console.capture() as text:  # rich would end the process at a closed pipe
+        console.print(rich_table)
+    print(text.get(), end="")
 
 
 def _printable(table: Table) -> Table:
