@@ -150,7 +150,8 @@ def escape_text(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
 
 def printable(text: str) -> str:
     """Return a text with the characters that standard output can encode; others as `SIMILAR`."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    encoding = getattr(sys.stdout, "encoding", None)
+    encoding = encoding if isinstance(encoding, str) else "utf-8"
     return text.encode(encoding, SIMILAR).decode(encoding)
 
 
