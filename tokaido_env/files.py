@@ -181,6 +181,13 @@ def file_kind(path: Path) -> str:
         return NOTHING
 
 
+def expand_home(path: str) -> str:
+    """Return a path with the home folder for a leading `~`, which shells keep within a spec."""
+    with suppress(RuntimeError):  # no such user
+        return str(Path(path).expanduser()) if path.startswith("~") else path
+    return path
+
+
 FILE, FOLDER, NOTHING = "a file", "a folder", "nothing"
 _KINDS = {
     **{stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: "a link"},

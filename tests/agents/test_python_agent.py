@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,8 +148,12 @@ def test_make__passes_parameters_as_literals_or_text() -> None:
         ("python", "expected python:MODULE:CLASS"),
         (
             "python:custom_agents",
-            "expected python:MODULE:CLASS, for example python:my_bots:Careful",
+            "expected python:MODULE:CLASS, for example python:my_bots:Careful or python:bots",
         ),
+        ("python:custom_agents.py", "expected python:MODULE:CLASS"),
+        ("python:no_bots.py:Dice", "no_bots.py: no such file"),
+        ("python:tests/:Dice", "tests: no such file"),
+        ("python:~nobody-of-this-name/bot.py:Dice", "~nobody-of-this-name/bot.py: no such file"),
         ("python:custom_agents:", "expected python:MODULE:CLASS"),
         ("python::Dice", "expected python:MODULE:CLASS"),
         ("python:no_bots:Dice", "no module 'no_bots': expected no_bots.py in "),
@@ -199,6 +204,77 @@ def test_make__finds_a_module_in_the_current_folder(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", ["/nowhere"])
     assert make("python:bots_of_this_folder:Bot").spec == "python:bots_of_this_folder:Bot"
+
+
+def write_bot(path: Path, before: str = "") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f"{before}\nclass Bot:\n    def choose(self, game, rng):\n        return 0\n",
+        encoding="utf-8",
+    )
+
+
+def file_of(spec: str) -> Path:
+    agent = make(spec)
+    assert isinstance(agent, PerGameAdapter)
+    assert agent.spec == spec
+    return Path(sys.modules[type(agent.wrapped).__module__].__file__ or "")
+
+
+def test_make__loads_a_file_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also two of one name, and one with the name of a module of Python or of this project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("sys.path", [*sys.path])
+    write_bot(tmp_path / "v1" / "my bot.py", "import in_the_folder_of_v1")
+    (tmp_path / "v1" / "in_the_folder_of_v1.py").touch()
+    names = ["v2/my bot.py", "json.py", "numpy.py", "tokaido_env.py", "ō, a=b.py", "home/x.py"]
+    for name in names:
+        write_bot(tmp_path / name)
+    modules = {name: sys.modules[name] for name in ("json", "numpy", "tokaido_env")}
+    for location in ["v1/my bot.py", *names, str(tmp_path / "json.py"), "./v2/../json.py"]:
+        quoted = f'"{location}:Bot"' if "," in location else f"{location}:Bot"
+        assert file_of(f"python:{quoted}").samefile(location)
+    assert file_of("python:~/x.py:Bot") == tmp_path / "home" / "x.py"
+    assert {name: sys.modules[name] for name in modules} == modules
+
+
+def test_make__reports_a_failed_import_of_a_file_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    path = tmp_path / "broken.py"
+    for before, message in (
+        ("import nothing_of_this_name", "needs 'nothing_of_this_name', which is not installed"),
+        ("from . import other", "attempted relative import with no known parent package"),
+        ("def", "SyntaxError"),
+    ):
+        write_bot(path, before)
+        for _ in range(2):
+            with pytest.raises(AgentError, match=message):
+                make(f"python:{path}:Bot")
+
+
+def test_make__refuses_a_module_that_hides_a_file_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    for name in ("test.py", "json/__init__.py", "sys.py", "numpy/bot.py", "custom_agents.py"):
+        write_bot(tmp_path / name)
+    for module, taken, own in (
+        ("test", r"\S*test.__init__\.py", "test.py"),
+        ("json", r"\S*json.__init__\.py", "json/__init__.py"),
+        ("sys", "built into Python", "sys.py"),
+        ("numpy.bot", r"\S*numpy.__init__\.py", "numpy/bot.py"),
+        ("custom_agents", r"\S*tests.custom_agents\.py", "custom_agents.py"),
+    ):
+        message = (
+            f"module '{module}' is {taken}, not {own} in .*: give the path: python:{own}:CLASS"
+        )
+        with pytest.raises(AgentError, match=message):
+            make(f"python:{module}:Bot")
+        assert file_of(f"python:{own}:Bot") == tmp_path / own
 
 
 @pytest.mark.parametrize("choice", ["merchant:C9", None, 1.0, True, [0]])

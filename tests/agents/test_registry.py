@@ -8,9 +8,43 @@ import pytest
 from networks import random_policy
 
 from tokaido_env.agents import AgentError, describe, make
-from tokaido_env.agents.policy import PolicyAgent
-from tokaido_env.agents.registry import Parameter, cost_of
+from tokaido_env.agents.policy import PolicyAgent, quote_path
+from tokaido_env.agents.registry import Parameter, check_spec_in_file, cost_of, policy_path_of
 from tokaido_env.agents.search import PolicySearchAgent
+
+
+def test_specs__expand_the_home_folder(
+    policy_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    (home / "my runs").mkdir(parents=True)
+    path = home / "my runs" / "best"
+    path.write_bytes(policy_file.read_bytes())
+    monkeypatch.setenv("HOME", str(home))
+    for spec in (
+        "policy:~/my runs",
+        "policy:path=~/my runs/best,temperature=1",
+        'policy:"~/my runs"',
+    ):
+        assert isinstance(make(spec), PolicyAgent)
+        assert policy_path_of(spec) == path
+        assert policy_path_of(f"exploiter:{quote_path(spec)}") == path
+    assert isinstance(make("policy_search:~/my runs,sims=2"), PolicySearchAgent)
+    for spec in ("policy:~nobody-of-this-name/best", "policy:runs/~/best"):
+        with pytest.raises(AgentError, match="no such policy file"):
+            make(spec)
+    # In a file it is no path of the folder, although the folder has one of this name.
+    (other / "~" / "my runs").mkdir(parents=True)
+    (other / "~" / "my runs" / "best").write_bytes(path.read_bytes())
+    monkeypatch.chdir(other)
+    for folder in (other, Path()):
+        for spec in (
+            "policy:~/my runs",
+            "policy_search:~/my runs/best",
+            "exploiter:policy:~/my runs",
+        ):
+            with pytest.raises(AgentError, match="policies of its own folder only"):
+                check_spec_in_file(spec, "here", folder)
 
 
 def test_make__round_trips_specs(policy_file: Path) -> None:

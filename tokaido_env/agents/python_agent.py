@@ -1,4 +1,4 @@
-"""Custom agents: `python:MODULE:CLASS` plays a class of any Python module.
+"""Custom agents: `python:MODULE:CLASS` plays a class of a Python module or file.
 
 The class has `act(boards, states, legal, keys)` as every agent does, or plays one game at a time:
 
@@ -18,6 +18,7 @@ import importlib
 import operator
 import sys
 from collections.abc import Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,10 +35,12 @@ from tokaido_env.agent import (
     Legal,
     States,
 )
+from tokaido_env.agents.policy import quote_path
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import MAX_SEED, escape_text, repr_short
 from tokaido_env.core.state import copy_rows
+from tokaido_env.files import FILE, expand_home, file_kind
 from tokaido_env.game import Game
 
 
@@ -102,18 +105,21 @@ def make_python_agent(**parameters: str) -> Agent:
     """Make the agent of `python:MODULE:CLASS,NAME=VALUE`.
 
     Args:
-        parameters: `class` is MODULE:CLASS; the class gets the others. A literal of Python (a
-            number, True, None, …) becomes its value, any other text a string.
+        parameters: `class` is MODULE:CLASS or FILE:CLASS; the class gets the others. A literal of
+            Python (a number, True, None, …) becomes its value, any other text a string.
 
     Raises:
         AgentError: if the module or the class does not exist, or the class is not an agent's.
     """
     location = parameters.pop("class")
-    spec = f"python:{location}" + "".join(f",{name}={text}" for name, text in parameters.items())
-    module_name, _, class_name = location.partition(":")
+    spec = f"python:{quote_path(location)}" + "".join(
+        f",{name}={text}" for name, text in parameters.items()
+    )
+    module_name, _, class_name = location.rpartition(":")
     if not module_name or not class_name.isidentifier():
         raise AgentError(
-            f"agent {spec!r}: expected python:MODULE:CLASS, for example python:my_bots:Careful"
+            f"agent {spec!r}: expected python:MODULE:CLASS, for example python:my_bots:Careful or "
+            "python:bots/my_bots.py:Careful"
         )
     cls = _agent_class(spec, _import(spec, module_name), class_name)
     try:
@@ -126,18 +132,22 @@ def make_python_agent(**parameters: str) -> Agent:
 
 
 def _import(spec: str, name: str) -> ModuleType:
-    """Import a module that is installed or in the current folder."""
-    folder = str(Path.cwd())
+    """Import a file, or a module that is installed or in the current folder."""
+    file = Path(expand_home(name)) if name.endswith(".py") or "/" in name else None
+    if file and file_kind(file) != FILE:
+        raise AgentError(f"agent {spec!r}: {escape_text(str(file))}: no such file")
+    folder = str(file.resolve().parent if file else Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)
         importlib.invalidate_caches()
     try:
-        return importlib.import_module(name)
+        module = _load(file) if file else importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise AgentError(
                 f"agent {spec!r}: module {name!r} needs {error.name!r}, which is not installed"
             ) from error
+        _check_own_file(spec, name, sys.modules.get(name.partition(".")[0]))
         raise AgentError(
             f"agent {spec!r}: no module {name!r}: expected {name.replace('.', '/')}.py in "
             f"{folder}, or an installed module"
@@ -146,6 +156,35 @@ def _import(spec: str, name: str) -> ModuleType:
         raise AgentError(
             f"agent {spec!r}: module {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
+    if not file:
+        _check_own_file(spec, name, module)
+    return module
+
+
+def _load(file: Path) -> ModuleType:
+    """Import a file under its path, so that no module of the same name takes its place."""
+    name = str(file.resolve())
+    if name not in sys.modules:
+        module = sys.modules[name] = ModuleType(name)
+        module.__file__, module.__package__ = name, ""
+        try:
+            SourceFileLoader(name, name).exec_module(module)
+        except BaseException:
+            sys.modules.pop(name, None)
+            raise
+    return sys.modules[name]
+
+
+def _check_own_file(spec: str, name: str, found: ModuleType | None) -> None:
+    """Raise `AgentError` if a module is not the one that the current folder has by that name."""
+    path = name.replace(".", "/")
+    own = next((each for each in (f"{path}/__init__.py", f"{path}.py") if Path(each).is_file()), "")
+    taken = getattr(found, "__file__", None)
+    if own and (taken is None or Path(taken).resolve() != Path(own).resolve()):
+        raise AgentError(
+            f"agent {spec!r}: module {name!r} is {taken or 'built into Python'}, not {own} in "
+            f"{Path.cwd()}: give the path: python:{own}:CLASS"
+        )
 
 
 def _agent_class(spec: str, module: ModuleType, name: str) -> type:

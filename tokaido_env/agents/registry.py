@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.policy import quote_path
 from tokaido_env.core.arguments import MAX_NAME_CHARS, escape_text, repr_short, unknown_name
-from tokaido_env.files import FOLDER, file_kind
+from tokaido_env.files import FOLDER, expand_home, file_kind
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,8 @@ KINDS = {
         "make_python_agent",
         "python:MODULE:CLASS[,NAME=VALUE...]",
         "Plays a class of your own with act(boards, states, legal, keys), or with "
-        "choose(game, rng) for one game at a time. The class gets the other parameters.",
+        "choose(game, rng) for one game at a time. MODULE may be the path of a file, such as "
+        "bots/my_bot.py. The class gets the other parameters.",
         {"class": Parameter(str)},  # not a name of a parameter in Python
         required=True,
         is_user_code=True,
@@ -200,8 +201,8 @@ KINDS = {
 
 
 # Parameters that may hold commas, and then stand in double quotes.
-PATH, VICTIM = "path", "victim"
-_IN_QUOTES = re.compile(r'(?:(?:path|victim)=)?("(?:[^"\\]|\\.)*")(?=,|$)')
+PATH, VICTIM, CLASS = "path", "victim", "class"
+_IN_QUOTES = re.compile(r'(?:(?:path|victim|class)=)?("(?:[^"\\]|\\.)*")(?=,|$)')
 
 
 def make(spec: str) -> Agent:
@@ -387,6 +388,8 @@ def _parse_parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
             parameters[name] = kind.parameters.get(name, Parameter(str)).parse(value)
         except ValueError as error:
             raise AgentError(f"{where}: {escape_text(name)}: {error}") from None
+    if PATH in kind.parameters and PATH in parameters:
+        parameters[PATH] = expand_home(parameters[PATH])
     if kind.required and not parameters.get(next(iter(kind.parameters))):
         raise AgentError(f"{where}: expected {kind.usage}")
     return parameters
@@ -408,4 +411,4 @@ def _split(kind: AgentKind, text: str) -> list[str]:
 
 def _free_text(kind: AgentKind) -> str:
     """Return the parameter that may contain commas and equals signs, empty without one."""
-    return next((name for name in (PATH, VICTIM) if name in kind.parameters), "")
+    return next((name for name in (PATH, VICTIM, CLASS) if name in kind.parameters), "")
