@@ -25,6 +25,7 @@ from tokaido_env import Board, BoardError, Game, IllegalMove, openspiel  # noqa:
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS  # noqa: E402
 from tokaido_env.core.board_features import N_BOARD_FEATURES  # noqa: E402
 from tokaido_env.core.observation import N_FEATURES  # noqa: E402
+from tokaido_env.position import PositionError  # noqa: E402
 
 CHANCE, TERMINAL = pyspiel.PlayerId.CHANCE, pyspiel.PlayerId.TERMINAL
 
@@ -72,6 +73,54 @@ def facts(state: Any) -> dict[str, Any]:
 def other_board(tmp_path: Path) -> str:
     """Return another board, with a cap of twelve rounds."""
     return str(write_board(tmp_path / "other.toml", other_board_data()))
+
+
+# Structs and starting positions
+
+
+def test_structs__give_positions_and_labels_of_moves(other_board: str) -> None:
+    for board in ("shikoku", other_board):
+        state, rng = load(board=board).new_initial_state(), random.Random(5)
+        for _ in range(120):
+            assert state.to_dict() == state.to_struct().to_dict() == state.game.to_dict()
+            assert state.to_observation_struct(0).to_dict() == json.loads(state.to_json())
+            for move in {*state.legal_actions()[::40], some_action(state, rng)}:
+                struct = state.action_to_struct(move)
+                assert struct.to_dict() == {"action": state.game.label(move)}
+                assert state.struct_to_actions(struct) == [move]
+            state.apply_action_struct(state.action_to_struct(some_action(state, rng)))
+
+
+def test_structs__refuse_illegal_actions() -> None:
+    state = load().new_initial_state()
+    struct = state.action_to_struct(state.legal_actions()[0])
+    state.apply_action(state.legal_actions()[0])
+    with pytest.raises(ValueError, match=r"action: expected one of 'boutique:C2.*got 'boutique:C1"):
+        state.struct_to_actions(struct)
+
+
+def test_new_initial_state__starts_from_positions(other_board: str) -> None:
+    for board in ("shikoku", other_board):
+        game = load(board=board)
+        for steps in (3, 30, 31, 32, 33):  # at chance and at decisions
+            there = walk(game.new_initial_state(), random.Random(steps), steps)
+            for position in (there.to_dict(), there.to_json(), there.to_struct()):
+                state = game.new_initial_state(position)
+                assert state.to_dict() == there.to_dict()
+                assert state.legal_actions() == there.legal_actions()
+            walk(state, random.Random(7), 5)
+            for same in (state.clone(), game.deserialize_state(state.serialize())):
+                assert facts(same) == facts(state)
+            walk(state, random.Random(7))
+            assert sum(state.returns()) == 0
+
+
+def test_new_initial_state__refuses_other_positions(other_board: str) -> None:
+    there = walk(load(board=other_board).new_initial_state(), random.Random(1), 30)
+    bad: list[Any] = [there.to_dict(), {}, "{", "null", [1], 3, {**there.to_dict(), "round": -1}]
+    for position in bad:
+        with pytest.raises(PositionError):
+            load().new_initial_state(position)
 
 
 # OpenSpiel's own test
