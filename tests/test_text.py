@@ -95,6 +95,26 @@ def test_play_by_text__retries_and_forfeits() -> None:
     assert refused > 30
 
 
+def test_play_by_text__keeps_and_resumes_a_game_that_an_exception_ended() -> None:
+    class Failing(Scripted):
+        def __call__(self, prompt: str) -> str:
+            if self.asked == 20:
+                raise KeyboardInterrupt
+            return super().__call__(prompt)
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        play_by_text([TextPlayer(Failing()), "mcts:sims=2"], 4)
+    kept = raised.value.transcript  # type: ignore[attr-defined]
+    assert len(kept.exchanges) == 20
+    whole = play_by_text([TextPlayer(Scripted()), "mcts:sims=2"], 4)
+    assert play_by_text([TextPlayer(Scripted()), "mcts:sims=2"], 4, resume=kept) == whole
+    for seats, seed, transcript in (("greedy", 4, kept), ("mcts:sims=2", 5, kept)):
+        with pytest.raises(ValueError, match="resume: expected seed, board hash, players and end"):
+            play_by_text([TextPlayer(Scripted()), seats], seed, resume=transcript)
+    with pytest.raises(ValueError, match="resume: expected"):
+        play_by_text([TextPlayer(Scripted()), "mcts:sims=2"], 4, resume=whole)
+
+
 def test_make_prompt__contains_rules_position_and_question() -> None:
     game, phases = Game(seed=3), set()
     while not game.is_over:
@@ -156,6 +176,17 @@ def test_make_prompt__contains_the_last_events() -> None:
         ('{"action": "__import__(\\"os\\").system(\\"x\\")"}', None),
         ('{"action": "\\ud800\\u0000\\u001b[2J"}', None),
         ('{"__proto__": 1, "action": "pilgrim"}', "pilgrim"),
+        ("{'action': 'pilgrim'}", "pilgrim"),
+        ("{“action”: “merchant:C3”}", "merchant:C3"),
+        ("{‘action’: ‘merchant:C3’}", "merchant:C3"),
+        ('{"action": "pilgrim",}', "pilgrim"),
+        ('{action: "pilgrim"}', "pilgrim"),
+        ('{"action": "pilgrim"', "pilgrim"),
+        ("{'why': 'it\\'s {best}', 'action': 'pilgrim',}", "pilgrim"),
+        ('{"plan": "{\'action\': \'artist:A1\'}", "action": "pilgrim"}', "pilgrim"),
+        ("{'action': 'pilgrim'} or {\"action\": \"artist:A1\"}", "artist:A1"),
+        ("{\"action\": \"artist:A1\"} or {'action': 'pilgrim'}", "pilgrim"),
+        ("{'action': 'fly'}", None),
         (None, None),
         (b'{"action": "pilgrim"}', None),
     ],
@@ -166,6 +197,22 @@ def test_parse_answer__reads_answers_as_documented(answer: object, label: str | 
     assert (parsed.error == "") == (label is not None)
     assert len(parsed.error) < 400
     assert parsed.error.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        ("pilgrim", "got none"),
+        ('{"move": "pilgrim", "why": 1}', "got one with the key 'move', 'why'"),
+        ("{}", "got one with no key"),
+        ('{"action": 3}', "got the action 3, which is no text"),
+        ('{"action": "pilg', 'got one that is not JSON: {"action": "pilg'),
+        ('{"action": "pilgrim"}' + "x" * 20_000, "got none in the last 20,000 characters"),
+        ("{'action': 'fly'}", "fly is no legal action"),
+    ],
+)
+def test_parse_answer__names_the_true_cause(answer: str, cause: str) -> None:
+    assert parse_answer(answer, LEGAL).error.endswith(cause)
 
 
 def test_parse_answer__never_crashes() -> None:

@@ -65,6 +65,16 @@ _ANSWER_FORMAT = 'Answer with a block of JSON as the last thing: {"action": "LAB
 _MAX_ANSWER = 20_000  # characters parsed, from the end of an answer
 _MAX_BLOCKS = 200  # JSON blocks tried, from the last
 _MAX_STORED = 1_000  # characters of an answer in a transcript
+_MAX_BEFORE_KEY = (
+    2_000  # characters between a brace and the key "action" in a block that is not JSON
+)
+_QUOTE = "[\"'`\u2018\u2019\u201c\u201d\u201e\u201f]"  # typographic ones too
+_NO_QUOTE = _QUOTE.replace("[", "[^\n{}")
+_LENIENT_BLOCK = re.compile(
+    rf"\{{(?:.{{0,{_MAX_BEFORE_KEY}}},)?\s*{_QUOTE}?action{_QUOTE}?\s*:"
+    rf"\s*{_QUOTE}({_NO_QUOTE}*){_QUOTE}\s*,?\s*\}}?",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -197,8 +207,10 @@ def history_lines(game: Game, most: int) -> list[str]:
 def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
     """Return the legal action of an answer: the text under "action" in its last JSON block.
 
-    Text around the block is ignored. A label matches regardless of case, spaces, underscores and
-    quotes, or as the beginning of exactly one legal label. Only the last 20,000 characters count.
+    Text around the block is ignored. Single or typographic quotes, a key without quotes, a comma
+    too many and a missing last brace do not matter. A label matches regardless of case, spaces,
+    underscores and quotes, or as the beginning of exactly one legal label. Only the last 20,000
+    characters count.
 
     Args:
         answer: the answer, of any type.
@@ -206,9 +218,12 @@ def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
     """
     if not isinstance(answer, str):
         return ParsedAnswer(None, f"expected text, got {type(answer).__name__}")
-    raw_action = _last_action(answer[-_MAX_ANSWER:])
+    raw_action, error = _last_action(answer[-_MAX_ANSWER:])
     if raw_action is None:
-        return ParsedAnswer(None, 'expected a JSON block, {"action": "LABEL"}, got none')
+        part = f" in the last {_MAX_ANSWER:,} characters" if len(answer) > _MAX_ANSWER else ""
+        return ParsedAnswer(
+            None, f'expected a JSON block, {{"action": "LABEL"}}, got {error}{part}'
+        )
     by_key = {_normalise(label): label for label in legal}
     key = _normalise(raw_action)
     matches = [label for other, label in by_key.items() if key and other.startswith(key)]
@@ -246,16 +261,23 @@ def ask_player(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str
 
 
 def play_by_text(
-    players: Sequence[TextPlayer | str | Agent], seed: int, board: Boards = "shikoku"
+    players: Sequence[TextPlayer | str | Agent],
+    seed: int,
+    board: Boards = "shikoku",
+    *,
+    resume: Transcript | None = None,
 ) -> Transcript:
     """Play a game of text players and agents.
 
-    Forced moves are played automatically. A text player without a legal action forfeits.
+    Forced moves are played automatically. A text player without a legal action forfeits. An
+    exception of a player, or Ctrl-C, ends the call and has the transcript so far as its attribute
+    `transcript`; pass that as `resume` to continue the game.
 
     Args:
         players: two text players, agents or spec strings.
         seed: random seed of the game and of agents.
         board: as for `Game`.
+        resume: transcript of the same game, unfinished.
     """
     if not isinstance(players, list | tuple):
         raise TypeError(f"players: expected a list of two, got {repr_short(players)}")
@@ -263,8 +285,37 @@ def play_by_text(
         raise ValueError(f"players: expected two, got {len(players)}")
     agents = [one if isinstance(one, TextPlayer) else as_agent(one) for one in players]
     names = tuple(one.spec for one in agents)
-    game, exchanges = Game(board, seed), list[Exchange]()
-    rng = np.random.default_rng(seed)
+    game = Game(board, seed)
+    if resume is not None:
+        _replay(game, names, resume.record)
+    exchanges = list(resume.exchanges) if resume else []
+    try:
+        forfeit = _play_on(game, agents, seed, exchanges)
+    except BaseException as error:  # Ctrl-C too
+        error.transcript = Transcript(game.record(names), exchanges)  # type: ignore[attr-defined]
+        raise
+    record = game.record(names)
+    if forfeit is not None:
+        record = replace(record, winner=1 - forfeit.seat, end=FORFEIT, forfeit=forfeit)
+    return Transcript(record, exchanges)
+
+
+def _replay(game: Game, names: tuple[str, ...], record: Record) -> None:
+    """Play the actions of an unfinished record of the same game."""
+    expected = (game.seed, game.board.hash, names, None)
+    given = (record.seed, record.board_hash, tuple(record.players), record.end)
+    if given != expected:
+        fields = "seed, board hash, players and end"
+        raise ValueError(f"resume: expected {fields} {expected}, got {given}")
+    for label in record.events:
+        if label in IDS:  # the seed gives the outcomes
+            game.play(label)
+
+
+def _play_on(
+    game: Game, agents: Sequence[TextPlayer | Agent], seed: int, exchanges: list[Exchange]
+) -> Forfeit | None:
+    """Play a game to its end or to a forfeit, which is returned."""
     while game.player is not None:
         player, legal = agents[game.player], game.legal_labels()
         if len(legal) == 1:
@@ -274,14 +325,10 @@ def play_by_text(
                 game.play(ask_player(player, game, exchanges))
             except TextError as error:
                 detail = str_short(str(error), MAX_DETAIL_CHARS - 40)[:MAX_DETAIL_CHARS]
-                forfeit = Forfeit(game.player, "illegal", detail)
-                record = replace(
-                    game.record(names), winner=1 - game.player, end=FORFEIT, forfeit=forfeit
-                )
-                return Transcript(record, exchanges)
-        else:
-            game.play(player.choose(game, rng))
-    return Transcript(game.record(names), exchanges)
+                return Forfeit(game.player, "illegal", detail)
+        else:  # a generator for each decision, so that a resumed game has the same moves
+            game.play(player.choose(game, np.random.default_rng((seed, len(game.events())))))
+    return None
 
 
 class TextAgent(Agent):
@@ -325,22 +372,41 @@ class TextAgent(Agent):
         return IDS[ask_player(self.player, game, [])]
 
 
-def _last_action(text: str) -> str | None:
-    """Return the text under "action" in the last JSON block that has it."""
-    decoder = json.JSONDecoder()
+def _last_action(text: str) -> tuple[str | None, str]:
+    """Return the text under "action" in the last block that has it, or what there is instead."""
     starts = [match.start() for match in re.finditer(r"\{", text)][-_MAX_BLOCKS:]
-    raw_action, end = None, 0
+    raw_action, found, end = None, "none", 0
     for start in starts:
         if start < end:  # inside the block found last
             continue
-        try:
-            found, stop = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict) and isinstance(found.get("action"), str):
-            raw_action, end = found["action"], stop
-    return raw_action
+        action, error, stop = _read_block(text, start)
+        if action is None:
+            found = error
+        else:
+            raw_action, end = action, stop
+    return raw_action, found
+
+
+def _read_block(text: str, start: int) -> tuple[str | None, str, int]:
+    """Read the block at a brace: its action, or None and what it has instead; and its end."""
+    try:
+        block, stop = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        match = _LENIENT_BLOCK.match(text, start)
+        if match:
+            return match[1], "", match.end()
+        return None, f"one that is not JSON: {str_short(text[start : start + 99], 60)}", 0
+    if "action" not in block:
+        return None, f"one with {_keys_of(block)}", stop
+    if not isinstance(block["action"], str):
+        return None, f"the action {repr_short(block['action'])}, which is no text", stop
+    return block["action"], "", stop
+
+
+def _keys_of(block: dict[str, Any]) -> str:
+    keys = ", ".join(repr_short(key, 20) for key in list(block)[:3])
+    return f"the key {keys}" if block else "no key"
 
 
 def _normalise(label: str) -> str:
-    return re.sub(r"[\s_\"'`]", "", label).casefold()
+    return re.sub(rf"\s|_|{_QUOTE}", "", label).casefold()
