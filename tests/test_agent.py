@@ -1,11 +1,12 @@
 """Tests of `tokaido_env.agent`: attributes of agents, `as_agent`, `choose` and `judge`."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tokaido_env import Game
+from tokaido_env import Batch, Game
 from tokaido_env.agent import Agent, AgentAdapter, AgentError, as_agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import cost_of
@@ -100,9 +101,53 @@ def test_as_agent__keeps_declared_attributes() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 7, Lowest, object(), lambda boards: None])
-def test_as_agent__refuses_objects_without_act(wrong: object) -> None:
-    with pytest.raises(AgentError, match="agent: expected a spec string or an object with act"):
+def test_as_agent__refuses_other_objects(wrong: object) -> None:
+    expected = r"agent: expected a spec string, or an object with choose\(game, rng\) or act\("
+    with pytest.raises(AgentError, match=expected):
         as_agent(wrong)
+
+
+class Last:
+    """An object with `choose` only, as the documentation teaches."""
+
+    def choose(self, game: Game, rng: np.random.Generator) -> Any:
+        assert isinstance(rng, np.random.Generator)
+        return game.legal_labels()[-1] if rng.random() < 0.5 else game.legal_actions()[-1]
+
+
+class Highest:
+    """Chooses as `Last`, but for many games at once."""
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        return np.array([actions_of(int(mask))[-1] for mask in legal], np.int64)
+
+
+@pytest.mark.parametrize("board", ["shikoku", "file", "family:train/4"])
+def test_as_agent__accepts_objects_with_choose_wherever_it_is_called(
+    short: Path, board: Any
+) -> None:
+    """Opponents of learners, in a batch, in pictures: equal to the same agent with `act`."""
+    board = short if board == "file" else board
+    player = Last()
+    first, second = (
+        SingleAgentBatch(6, [one, "greedy"], board=board) for one in (player, Highest())
+    )
+    assert first.opponents[0] is player
+    for games in (first, second):
+        games.reset(seed=5)
+    for _ in range(12):
+        actions = first.masks().argmax(axis=1)
+        first.step(actions)
+        second.step(actions)
+        assert first.batch.states.tobytes() == second.batch.states.tobytes()
+    batch = Batch(2, board)
+    timestep = batch.reset(seed=3)
+    highest = [actions_of(int(mask))[-1] for mask in timestep.legal]
+    assert batch.decide(player, batch.all_games).tolist() == highest
+    if board != "family:train/4":
+        game = Game(board, seed=3)
+        assert game.show(player).svg == game.show(Highest()).svg  # type: ignore[arg-type]
+        assert as_agent(player).choose(game) == game.legal_actions()[-1]
 
 
 def test_make_vec__accepts_an_object_with_act_as_opponent() -> None:

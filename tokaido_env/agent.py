@@ -193,7 +193,7 @@ class AgentAdapter(Agent):
         self.wrapped = wrapped
         self.spec = spec or str(getattr(wrapped, "spec", type(wrapped).__name__))
         for name in ("cost", "games_at_once", "batched", "bot"):
-            setattr(self, name, getattr(wrapped, name, getattr(Agent, name)))
+            setattr(self, name, getattr(wrapped, name, getattr(type(self), name)))
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return the object's actions; see `Agent.act`."""
@@ -211,21 +211,32 @@ class AgentAdapter(Agent):
         getattr(self.wrapped, "prepare", super().prepare)(boards)
 
 
-def as_agent(agent: object) -> Agent:
-    """Return an `Agent` for a spec string, an agent, or an object with a method `act`.
+def as_agent(agent: object, boards: Any = ()) -> Agent:
+    """Return an `Agent` for a spec string, an agent, or an object with `act` or `choose`.
+
+    Args:
+        agent: is returned unchanged if it is an `Agent`.
+        boards: a sequence or pool of boards, for which a new agent is prepared.
 
     Raises:
         AgentError: for an unknown spec string or any other object.
     """
-    if isinstance(agent, str):
-        from tokaido_env.agents import make
-
-        return make(agent)
     if isinstance(agent, Agent):
         return agent
-    if not callable(getattr(agent, "act", None)) or isinstance(agent, type):
+    from tokaido_env.agents import PerGameAdapter, make
+
+    made: Agent
+    if isinstance(agent, str):
+        made = make(agent)
+    elif not isinstance(agent, type) and callable(getattr(agent, "act", None)):
+        made = AgentAdapter(agent)
+    elif not isinstance(agent, type) and callable(getattr(agent, "choose", None)):
+        made = PerGameAdapter(agent)
+    else:
         raise AgentError(
-            "agent: expected a spec string or an object with act(boards, states, legal, keys), "
-            f"got {repr_short(agent)}"
+            "agent: expected a spec string, or an object with choose(game, rng) or "
+            f"act(boards, states, legal, keys), got {repr_short(agent)}"
         )
-    return AgentAdapter(agent)
+    if boards:
+        made.prepare(boards)
+    return made

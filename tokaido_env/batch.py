@@ -294,7 +294,7 @@ class Batch(CopiedWhole):
             IllegalMove: for an illegal action, naming the agent and the game, or for a game that
                 is not at a decision. Nothing is played then.
         """
-        agent = as_agent(agent)
+        agent = as_agent(agent, self.pool)
         games = self._indices(games, unique=True)
         self._check_begun(games)
         idle = games[self.legal[games] == 0]

@@ -340,7 +340,9 @@ class Game(CopiedWhole):
             return scene_of(self.board, self.states, last=last)
         legal = np.array([self.legal_mask], np.uint64)
         keys = np.zeros(1, np.uint64)
-        shares, values = as_agent(policy).judge(self.boards, self.state, legal, keys)
+        judge = as_agent(policy)
+        judge.prepare([self.board])
+        shares, values = judge.judge(self.boards, self.state, legal, keys)
         value = None if values is None else float(values[0])
         return scene_of(self.board, self.states, probabilities=shares[0], value=value, last=last)
 

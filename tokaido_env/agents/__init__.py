@@ -8,12 +8,14 @@
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.baselines import GreedyAgent, RandomAgent
 from tokaido_env.agents.policy import Policy, PolicyError
+from tokaido_env.agents.python_agent import PerGameAdapter
 from tokaido_env.agents.registry import describe, make
 
 __all__ = [
     "Agent",
     "AgentError",
     "GreedyAgent",
+    "PerGameAdapter",
     "Policy",
     "PolicyError",
     "RandomAgent",

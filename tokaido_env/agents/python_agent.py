@@ -48,20 +48,14 @@ class InvalidChoice(ValueError):  # noqa: N818  a fault of an agent, not of this
     """An agent returned something that is not an action."""
 
 
-class PerGameAdapter(Agent):
-    """Makes an agent of an object that chooses for one game at a time.
-
-    Args:
-        wrapped: an object with `choose(game, rng)`.
-        spec: the spec of the agent.
-    """
+class PerGameAdapter(AgentAdapter):
+    """Makes an agent of an object with `choose(game, rng)`; arguments as for `AgentAdapter`."""
 
     games_at_once = 2
     batched = False
 
-    def __init__(self, wrapped: Any, spec: str) -> None:
-        self.wrapped = wrapped
-        self.spec = spec
+    def __init__(self, wrapped: Any, spec: str | None = None) -> None:
+        super().__init__(wrapped, spec)
         self._boards: dict[bytes, Board] = {}
 
     def prepare(self, boards: Sequence[Board]) -> None:

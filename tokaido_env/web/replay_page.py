@@ -214,6 +214,7 @@ def _judgements(
     probabilities = np.zeros((len(played.states), N_ACTIONS), np.float32)
     values = np.full(len(probabilities), np.nan)
     rows = np.flatnonzero(played.legal)
+    agent.prepare([played.board])
     for first in range(0, len(rows), agent.games_at_once):
         some = rows[first : first + agent.games_at_once]
         positions = copy_rows(played.states, some), played.legal[some]
