@@ -145,7 +145,7 @@ def _learner(name: str, settings: Any) -> Any:
     network = PolicyNetwork(settings.sizes, against_others=True)
     model = make_model(env, settings, network)
     if name == "pool":
-        env.set_opponents(_pool(network))
+        env.set_opponents(_pool(network), when="now")
     return model
 
 

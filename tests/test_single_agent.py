@@ -382,7 +382,7 @@ def test_set_opponents__works_during_games() -> None:
         if step in changes:
             before = versus.observe()
             opponents, chosen = changes[step]
-            versus.set_opponents(opponents, np.array(chosen))
+            versus.set_opponents(opponents, np.array(chosen), when="now")
             assert np.array_equal(versus.observe(), before)
             for j, i in enumerate(chosen):
                 games[i].opponent = opponents[j % len(opponents)]
@@ -392,6 +392,58 @@ def test_set_opponents__works_during_games() -> None:
             games[i].play(int(actions[i]))
             check_game(versus, i, games[i])
     assert all(sum(alone.moments.values()) for alone in games)
+
+
+def test_set_opponents__lets_running_games_keep_theirs(short: Path) -> None:
+    """Each game equals the reference against the opponent assigned when it began."""
+    coming: list[Any] = [make("random")] * 4
+    versus = SingleAgentBatch(4, coming[0], seat=0, board=short)
+    versus.reset(20)
+    games = [LearnerGame(20 + i, 0, coming[i], board=short) for i in range(4)]
+    episodes, changed = [0] * 4, 0
+    rng = np.random.default_rng(0)
+    for step in range(60):
+        if step % 7 == 3:
+            kind, chosen = ("greedy", "random")[step % 2], np.flatnonzero(rng.random(4) < 0.6)
+            opponent: Any = make(kind) if step % 3 else CountingAgent(kind)
+            playing = versus.opponents
+            versus.set_opponents(opponent, chosen)
+            assert versus.opponents == playing
+            for i in chosen.tolist():
+                coming[i] = opponent
+                changed += 1
+        actions = random_legal_actions(versus.masks(), rng)
+        ended = versus.step(actions).games.tolist()
+        for i in range(4):
+            games[i].play(int(actions[i]))
+            assert (i in ended) == games[i].game.is_over
+            if i in ended:
+                episodes[i] += 1
+                games[i] = LearnerGame(episode_seed(20 + i, episodes[i]), 0, coming[i], board=short)
+                assert versus.opponents[i] is coming[i]
+            assert versus.observe()[i].tolist() == games[i].observation()
+    assert min(episodes) > 2
+    assert changed > 10
+
+
+def test_set_opponents__is_undone_with_a_failed_step(short: Path) -> None:
+    """An opponent that fails in its first game is to play it again after the error."""
+    versus = SingleAgentBatch(2, "random", seat=1, board=short)
+    versus.reset(0)
+    breaking, rng = Breaking(give_up, 0), np.random.default_rng(0)
+    versus.set_opponents(breaking, np.array([0]))
+    while True:
+        actions = random_legal_actions(versus.masks(), rng)
+        before, playing = contents(versus), versus.opponents
+        ended, failure = attempt(versus, actions)
+        if failure is not None:
+            break
+        assert ended is not None
+    assert isinstance(failure, OverflowError)
+    assert (contents(versus), versus.opponents) == (before, playing)
+    breaking.right = 10**9
+    assert versus.step(actions).games.tolist() == [0]
+    assert versus.opponents[0] is breaking
 
 
 class Breaking(CountingAgent):
@@ -454,7 +506,7 @@ def test_step__restores_all_games_if_an_opponent_fails(
                 assert re.search(message, str(failure))
                 assert contents(versus) == before
                 failures += 1
-                versus.set_opponents("random", np.array([0, 4, 8]))
+                versus.set_opponents("random", np.array([0, 4, 8]), when="now")
                 ended = versus.step(actions)
             assert ended is not None
             assert (comparable(ended), facts(versus)) == expected
@@ -473,7 +525,7 @@ def test_reset__restores_all_games_if_an_opponent_fails() -> None:
     versus.reset(0)
     for _ in walk(versus, 5):
         pass
-    versus.set_opponents(Breaking(give_up, 0))
+    versus.set_opponents(Breaking(give_up, 0), when="now")
     before, outputs = contents(versus), facts(versus)
     with pytest.raises(OverflowError, match="out of ideas"):
         versus.reset()
@@ -489,6 +541,8 @@ def test_set_opponents__refuses_wrong_opponents() -> None:
             versus.set_opponents([], games)
         with pytest.raises(AgentError, match="unknown agent 'grumpy'"):
             versus.set_opponents(["random", "grumpy"], games)
+        with pytest.raises(ValueError, match="when: expected one of 'next game', 'now', got"):
+            versus.set_opponents("random", games, when="soon")  # type: ignore[arg-type]
     assert versus.opponents == before
 
 

@@ -37,7 +37,9 @@ from tokaido_env.observers import ObservationFormat
 Seating = Literal[0, 1, "alternate", "random"]
 SEATS: tuple[Seating, ...] = (0, 1, "alternate", "random")
 LOSS = -1.0
-Opponents = str | Agent | Sequence[str | Agent]
+Opponents = object
+"""An agent, a spec string, an object with `act` or `choose`, or a sequence of these."""
+When = Literal["next game", "now"]
 
 
 class EndedGames(NamedTuple):
@@ -116,6 +118,7 @@ class SingleAgentBatch(CopiedWhole):
         self._autoreset = autoreset
         self._terminates_illegal = illegal == "terminate"
         self._agents: list[Agent] = []  # the opponent of each game
+        self._next_agents: dict[int, Agent] = {}  # of the next episode, if it differs
         self.set_opponents(opponents)
 
     def __len__(self) -> int:
@@ -123,16 +126,21 @@ class SingleAgentBatch(CopiedWhole):
 
     @property
     def opponents(self) -> list[Any]:
-        """The opponent of each game: an object as passed, or the agent of a spec string."""
+        """The opponent in each current game: an object as passed, or the agent of a spec string."""
         return [each.wrapped if isinstance(each, AgentAdapter) else each for each in self._agents]
 
-    def set_opponents(self, opponents: Opponents, games: Games | None = None) -> None:
-        """Set the opponents of some games, from the learner's next decision on.
+    def set_opponents(
+        self, opponents: Opponents, games: Games | None = None, when: When = "next game"
+    ) -> None:
+        """Set the opponents of some games.
 
         Args:
             opponents: one for all games, or a sequence to repeat over the games.
             games: indices (k,) (default: all).
+            when: "next game": a running game keeps its opponent to its end. "now": from the
+                learner's next decision on, so that a result may depend on two opponents.
         """
+        check_choice("when", when, ("next game", "now"))
         if isinstance(opponents, str) or not isinstance(opponents, Sequence):
             opponents = [opponents]
         opponents = list(opponents)
@@ -140,13 +148,15 @@ class SingleAgentBatch(CopiedWhole):
             raise ValueError("opponents: expected at least one, got none")
         chosen = self._chosen(games)
         by_id = {id(one): as_agent(one) for one in opponents}  # one agent per object
+        pool: Any = self.batch.pool
+        for agent in by_id.values():
+            agent.prepare(pool)
         agents = [by_id[id(one)] for one in opponents]
         if not self._agents:
             self._agents = agents[:1] * len(self)
         for j, game in enumerate(chosen.tolist()):
-            self._agents[game] = agents[j % len(agents)]
-        self._group_by_opponent()
-        self._set_bots(chosen)
+            self._next_agents[game] = agents[j % len(agents)]
+        self._take_next_agents(chosen if when == "now" else chosen[self.done[chosen]])
 
     def reset(
         self,
@@ -261,14 +271,18 @@ class SingleAgentBatch(CopiedWhole):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Restore all games if an opponent raises an error."""
-        if not any(agent.may_fail for agent, _ in self._python_opponents):
+        playing = [agent for agent, _ in self._python_opponents]
+        if not any(agent.may_fail for agent in (*playing, *self._next_agents.values())):
             yield
             return
         results = self.reward, self.terminated, self.truncated
         games_before, results_before = self.snapshot(), [array.copy() for array in results]
+        agents_before = self._agents.copy(), self._next_agents.copy()
         try:
             yield
         except BaseException:
+            self._agents, self._next_agents = agents_before
+            self._group_by_opponent()
             self.restore(games_before)
             for array, before in zip(results, results_before, strict=True):
                 array[:] = before
@@ -288,8 +302,18 @@ class SingleAgentBatch(CopiedWhole):
         self._lengths[games] = 0
         self.done[games] = False
         self.player[games] = NO_PLAYER
+        self._take_next_agents(games)
         self._set_bots(games)
         self.batch.advance_to_decision(games)
+
+    def _take_next_agents(self, games: Games) -> None:
+        """Let the assigned opponents of some games play from now on."""
+        if not self._next_agents:
+            return
+        for game in games.tolist():
+            self._agents[game] = self._next_agents.pop(game, self._agents[game])
+        self._group_by_opponent()
+        self._set_bots(games)
 
     def _set_bots(self, games: Games) -> None:
         bots = np.full((len(games), 2), NO_BOT, np.int8)

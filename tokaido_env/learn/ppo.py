@@ -151,7 +151,8 @@ class PpoTrainer(Trainer):
         self._agents = {name: self._agents.get(name) or self._opponent(name) for name in names}
         latest = PolicyAgent.from_policy(self.policy(), LATEST, OPPONENT_TEMPERATURE)
         opponents = self.pool.slot_opponents
-        self.env.set_opponents([self._agents.get(name, latest) for name in opponents])
+        agents = [self._agents.get(name, latest) for name in opponents]
+        self.env.set_opponents(agents, when="now")  # the newest weights, also in running games
         is_latest = np.array([name == LATEST for name in opponents])
         self.env.self_play[:] = np.resize(is_latest, self.env.num_envs)  # game i has slot i % slots
 
