@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 from learner_games import CountingAgent, Ints, LearnerGame, random_legal_actions
 from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
+from sb3_contrib.common.maskable.evaluation import evaluate_policy as maskable_evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from tokaido_env import IllegalMove, SeedError
 from tokaido_env.agents import make
@@ -78,9 +82,20 @@ def test_step__refuses_illegal_actions() -> None:
     seen = env.reset()
     actions = random_legal_actions(env.action_masks(), np.random.default_rng(0))
     actions[1] = N_ACTIONS
-    with pytest.raises(IllegalMove, match="game 1: illegal action 49: legal are"):
+    with pytest.raises(IllegalMove, match=r"game 1: illegal action 49: .*; .* use MaskablePPO"):
         env.step(actions)
     assert np.array_equal(env.observe(), seen)
+
+
+def test_step__does_not_blame_the_learner_for_an_opponent() -> None:
+    class Wrong(CountingAgent):
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Ints:
+            return super().act(boards, states, legal, keys) * 0 - 1
+
+    env = TokaidoVecEnv(2, Wrong(), 7, seat=0)
+    env.reset()
+    with pytest.raises(IllegalMove, match=r"^agent 'recorder': game \d: (?!.*MaskablePPO)"):
+        list(walk(env, 40))
 
 
 # Opponents
@@ -90,9 +105,24 @@ def set_attribute(env: TokaidoVecEnv, opponents: Any, indices: Any) -> None:
     env.set_attr("opponent", opponents, indices)
 
 
-@pytest.mark.parametrize("assign", [TokaidoVecEnv.set_opponents, set_attribute])
-def test_set_opponents__works_during_games(assign: Any) -> None:
+def test_set_opponents__takes_effect_at_the_next_game(short: Path) -> None:
+    for assign in (TokaidoVecEnv.set_opponents, set_attribute):
+        first, second = CountingAgent(), CountingAgent()
+        env = TokaidoVecEnv(4, first, 0, short)
+        env.reset()
+        assign(env, second, [0, 2])
+        done = np.zeros(4, bool)
+        for *_, dones, _ in walk(env, 60):
+            done |= dones
+            playing = [second if i in (0, 2) and done[i] else first for i in range(4)]
+            assert env.get_attr("opponent") == playing
+        assert done.all()
+        assert second.decisions > 0
+
+
+def test_set_opponents__works_during_games() -> None:
     first, second, third = (CountingAgent() for _ in range(3))
+    assign = partial(TokaidoVecEnv.set_opponents, when="now")
     env = TokaidoVecEnv(4, [first, second], 0)
     env.reset()
     assert env.get_attr("opponent") == [first, second, first, second]
@@ -124,7 +154,8 @@ def test_infos__have_the_statistics_of_vec_monitor(short: Path) -> None:
     """For complete and short games; the wrapper replaces this environment's statistics."""
     boards = ["shikoku", short]
     env, other = (TokaidoVecEnv(4, ["greedy", "random"], 1, boards) for _ in range(2))
-    monitored = VecMonitor(other)
+    with pytest.warns(UserWarning, match="statistics will beoverwritten"):
+        monitored = VecMonitor(other)
     assert np.array_equal(env.reset(), monitored.reset())
     ends = 0
     for actions, *_, infos in walk(env, 300):
@@ -148,7 +179,7 @@ def test_action_masks__are_found_by_sb3_contrib() -> None:
     some = env.env_method("action_masks", indices=[3, 1])
     assert np.array_equal(some, masks[[3, 1]])
     assert np.array_equal(env.env_method("action_masks", indices=2), masks[[2]])
-    assert np.array_equal(get_action_masks(VecMonitor(env)), masks)
+    assert np.array_equal(get_action_masks(VecNormalize(env)), masks)
 
 
 def test_attributes__are_read_and_set_per_game() -> None:
@@ -171,8 +202,8 @@ def test_attributes__are_read_and_set_per_game() -> None:
         env.set_attr("seat", 0, [0])
     env.set_attr("weather", "rain")
     assert env.get_attr("weather", 0) == ["rain"]
-    assert env.env_is_wrapped(Monitor) == [False] * 3
-    assert env.env_is_wrapped(Monitor, [0, 2]) == [False] * 2
+    assert env.env_is_wrapped(Monitor, [0, 2]) == [True] * 2
+    assert env.env_is_wrapped(gymnasium.Wrapper) == [False] * 3
 
 
 def test_seed__applies_from_the_next_reset() -> None:
@@ -235,6 +266,41 @@ def learn(env: Any) -> tuple[MaskablePPO, list[Any]]:
     assert all(np.isfinite(layer).all() for layer in learned)
     assert not any(map(np.array_equal, first, learned))
     return model, learned
+
+
+@pytest.mark.parametrize("algorithm", [PPO, A2C, DQN])
+def test_algorithms_without_masks__end_in_an_error_with_the_remedy(algorithm: Any) -> None:
+    env = TokaidoVecEnv(4, "random", 0)
+    options = {"learning_starts": 0} if algorithm is DQN else {}
+    model = algorithm("MlpPolicy", env, device="cpu", seed=0, **options)
+    with pytest.raises(IllegalMove, match=r"use MaskablePPO.*pass action_masks=.* to predict"):
+        model.learn(400)
+    with pytest.raises(
+        IllegalMove, match="MaskableEvalCallback and evaluate_policy of sb3_contrib"
+    ):
+        evaluate_policy(model, env, 4)
+    mask = env.action_masks()[1]
+    assert mask[env.action_space.sample(mask.astype("int8"))]
+
+
+def test_evaluation__counts_whole_games_without_warnings(short: Path) -> None:
+    """The statistics are those of games played by the same policy."""
+    boards = ["shikoku", short]
+    env, other = (TokaidoVecEnv(2, "random", 0, boards, reward="margin") for _ in range(2))
+    model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=16, device="cpu", seed=0)
+    rewards, lengths = maskable_evaluate_policy(model, env, 4, return_episode_rewards=True)
+    seen, played = other.reset(), []
+    length = np.zeros(2, int)
+    while [one[0] for one in played].count(0) < 2:
+        actions, _ = model.predict(seen, action_masks=other.action_masks(), deterministic=True)
+        seen, paid, dones, _ = other.step(actions)
+        length += 1
+        played += [(i, float(paid[i]), int(length[i])) for i in np.flatnonzero(dones)]
+        length[dones] = 0
+    counted = [one[1:] for game in (0, 1) for one in [p for p in played if p[0] == game][:2]]
+    assert sorted(zip(rewards, lengths, strict=True)) == sorted(counted)
+    assert any(rewards)
+    model.learn(64, callback=MaskableEvalCallback(env, n_eval_episodes=2, eval_freq=16, verbose=0))
 
 
 def weights(model: MaskablePPO) -> list[Any]:

@@ -49,6 +49,7 @@ MaskLocation = Literal["both", "observation", "infos"]
 MASK_LOCATIONS: tuple[MaskLocation, ...] = ("both", "observation", "infos")
 _SEATS: dict[object, int] = {agent: seat for seat, agent in enumerate(AGENTS)}
 ILLEGAL_REWARD = -1.0
+_REMEDY = "choose by action_mask, for example env.action_space(agent).sample(action_mask)"
 
 _BEFORE_RESET = frozenset(
     ("rewards", "terminations", "truncations", "infos", "agent_selection", "num_agents", "agents")
@@ -332,9 +333,9 @@ class TokaidoEnv(RawTokaidoEnv):
             return
         try:
             self._play(agent, action)
-        except IllegalMove:
+        except IllegalMove as error:
             if self._raises:
-                raise
+                raise IllegalMove(f"{error}; {_REMEDY}") from None
             self._terminate_illegal(agent)
 
     def observe(self, agent: str) -> Any:

@@ -15,17 +15,30 @@ import numpy.typing as npt
 from tokaido_env.core.optional_deps import extra_error
 
 try:
+    from stable_baselines3.common.monitor import Monitor
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as error:
     raise extra_error("TokaidoVecEnv needs", error.name, "train") from error
 
 from tokaido_env.batch_validation import checked_games
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import as_integer, check_choice, check_seed, repr_short
+from tokaido_env.core.arguments import (
+    IllegalMove,
+    as_integer,
+    check_choice,
+    check_seed,
+    repr_short,
+)
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.observation import OBSERVATION_DTYPES
-from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch
+from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch, When
 from tokaido_env.spaces import action_space, observation_space
+
+REMEDY = (
+    "PPO, A2C, DQN and EvalCallback do not mask: use MaskablePPO, MaskableEvalCallback and "
+    "evaluate_policy of sb3_contrib, pass action_masks=env.action_masks() to predict, and draw "
+    "random actions by env.action_space.sample(mask), a row of these masks as int8"
+)
 
 
 class TokaidoVecEnv(CopiedWhole, VecEnv):
@@ -37,8 +50,8 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
     Args:
         n: number of games.
         opponents: agents or spec strings; game `i` plays against `opponents[i % len(opponents)]`.
-            `set_attr("opponent", agent, indices)` or `set_opponents` replaces them during
-            training, from the next decision on.
+            `set_opponents` or `set_attr("opponent", agent, indices)` replaces them during
+            training: a running game keeps its opponent.
         seed: game `i` plays the episodes of seed `seed + i`.
         board: as for `Batch`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
@@ -94,9 +107,11 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         """Return the learner's legal actions: bool (n, N_ACTIONS)."""
         return self.games.masks()
 
-    def set_opponents(self, opponents: Opponents, indices: Any = None) -> None:
-        """Set the opponents of some games (default: all), in turn."""
-        self.games.set_opponents(opponents, self._games(indices))
+    def set_opponents(
+        self, opponents: Opponents, indices: Any = None, when: When = "next game"
+    ) -> None:
+        """Set the opponents of some games; see `SingleAgentBatch.set_opponents`."""
+        self.games.set_opponents(opponents, self._games(indices), when)
 
     def step_async(self, actions: npt.NDArray[np.int64]) -> None:
         """Store the learner's actions, integers (n,), for `step_wait`."""
@@ -109,10 +124,16 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
             Observations, rewards float32 (n,), dones bool (n,) and infos.
 
         Raises:
-            IllegalMove: naming the games; nothing is played then.
+            IllegalMove: naming the games and, for an action of the learner, the algorithms that
+                apply masks; nothing is played then.
         """
         games = self.games
-        ended = games.step(self._actions)
+        try:
+            ended = games.step(self._actions)
+        except IllegalMove as error:
+            if not games.batch.find_illegal(games.batch.all_games, self._actions).any():
+                raise  # of an opponent
+            raise IllegalMove(f"{error}; {REMEDY}") from None
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for j, game in enumerate(ended.games.tolist()):
             infos[game] = self._final(ended, j, game)
@@ -181,8 +202,8 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         return list(masks if indices is None else masks[self._games(indices)])
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
-        """Return False for each index: there are no wrappers."""
-        return [False for _ in self._games(indices)]
+        """Return for each index whether the class is `Monitor`: infos have its statistics."""
+        return [wrapper_class is Monitor for _ in self._games(indices)]
 
     def _games(self, indices: Any) -> npt.NDArray[np.int64]:
         if indices is None:
