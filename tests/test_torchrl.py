@@ -1,16 +1,38 @@
 """Tests of `tokaido_env.torchrl`: TorchRL's check, and `Batch` as reference."""
 
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 pytest.importorskip("torchrl")
 import torch
+from torchrl.envs import (
+    ActionMask,
+    Compose,
+    EnvBase,
+    ParallelEnv,
+    RewardSum,
+    SerialEnv,
+    StepCounter,
+    TransformedEnv,
+)
 from torchrl.envs.utils import check_env_specs
 
 from tokaido_env import Batch
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, SeedError
-from tokaido_env.torchrl import TokaidoDuoEnv, value_sign
+from tokaido_env.torchrl import TokaidoDuoEnv, random_policy, value_sign
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # TorchRL deprecates a class of its own at import
+    from torchrl.collectors import Collector
+
+make = partial(TokaidoDuoEnv, 4, device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -59,6 +81,68 @@ def test_rollout__plays_legal_random_actions() -> None:
     assert data["action_mask"].shape == (16, 150, N_ACTIONS)
 
 
+def all_legal(data: Any) -> bool:
+    chosen = data["action_mask"].gather(-1, data["action"][..., None])
+    return bool(chosen.all())
+
+
+WRAPPED: list[tuple[Callable[[Any], EnvBase], Any]] = [
+    (lambda make: TransformedEnv(make(), StepCounter()), None),
+    (lambda make: TransformedEnv(make(), Compose(StepCounter(), RewardSum())), None),
+    (lambda make: TransformedEnv(SerialEnv(2, make), StepCounter()), random_policy),
+    pytest.param(lambda make: ParallelEnv(2, make), random_policy, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("wrap", "policy"), WRAPPED)
+def test_wrapped_env__plays_whole_games_by_legal_actions(
+    short: Path, wrap: Any, policy: Any
+) -> None:
+    env = wrap(partial(TokaidoDuoEnv, 4, board=short))
+    env.set_seed(0)
+    data = env.rollout(40, policy, break_when_any_done=False)
+    collector = Collector(env, policy, frames_per_batch=80, total_frames=160)
+    collected = list(collector)
+    collector.shutdown()
+    assert data["next", "done"].sum() > 10
+    assert len(collected) == 2
+    assert all(map(all_legal, [data, *collected]))
+
+
+def test_wrapped_env__passes_torchrls_check() -> None:
+    check_env_specs(TransformedEnv(make(), StepCounter()))
+    check_env_specs(TransformedEnv(SerialEnv(2, make), ActionMask()))
+
+
+def test_rollout__keeps_finished_games_until_all_are_done(short: Path) -> None:
+    env = TransformedEnv(TokaidoDuoEnv(4, board=short), StepCounter())
+    env.set_seed(3)
+    data = env.rollout(100, break_when_any_done=False, break_when_all_done=True)
+    done = data["next", "done"][..., 0]
+    assert done[:, -1].all()
+    assert not done[:, 0].any()
+    for game in range(4):
+        first = int(done[game].int().argmax())
+        assert done[game, first:].all()
+        last = data["next", "observation"][game, first:]
+        assert torch.equal(last, last[:1].expand_as(last))
+
+
+def test_rand_action__needs_the_masks() -> None:
+    """Batched environments have their own spec, which knows no masks."""
+    for env in (SerialEnv(2, make), make()):
+        data = env.reset() if isinstance(env, SerialEnv) else None
+        with pytest.raises(RuntimeError, match=r"reset first; apply action_mask: .*random_policy$"):
+            env.rand_action(data)
+
+
+def test_env__is_on_its_device() -> None:
+    env = make()
+    data = env.rollout(3)
+    assert env.device == data.device == data["next", "reward"].device == torch.device("cpu")
+    assert make(device=None).rollout(3).device is None
+
+
 def test_set_seed__reproduces_games() -> None:
     def played(seed: int) -> torch.Tensor:
         env = TokaidoDuoEnv(4)
@@ -75,7 +159,7 @@ def test_env__refuses_wrong_arguments() -> None:
     env = TokaidoDuoEnv(2)
     data = env.reset()
     data["action"] = (~data["action_mask"]).int().argmax(dim=1)
-    with pytest.raises(IllegalMove, match="game 0: illegal action"):
+    with pytest.raises(IllegalMove, match=r"game 0: illegal action .*; apply action_mask: "):
         env.step(data)
     with pytest.raises(SeedError):
         env.set_seed(-1)

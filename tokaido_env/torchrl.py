@@ -10,11 +10,14 @@
 |---|---|
 | batch size | (n,), the games; no worker processes are needed |
 | `observation` | float32 (n, N_FEATURES) in [0, 1], from the view of the player to decide |
-| `action_mask` | bool (n, 49), True = legal; the action spec uses it for random actions |
+| `action_mask` | bool (n, 49), True = legal; the action spec draws random actions from it |
 | `player` | int64 (n, 1), the player to decide, -1 at the end |
 | `action` | int64 (n,), the table of `tokaido_env.core.actions` |
 | `reward` | float32 (n, 1), the reward of the step for the player who acted |
 | `done` | the game ended by a trigger (`terminated`) or at the cap on rounds (`truncated`) |
+
+`SerialEnv` and `ParallelEnv` draw random actions without the masks of their environments: use
+`random_policy` there.
 
 A player may decide several times in a row. The value of the next state therefore keeps its sign if
 `("next", "player")` equals `player`, and changes it otherwise: see `value_sign`.
@@ -40,10 +43,15 @@ except ModuleNotFoundError as error:
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import check_seed
+from tokaido_env.core.arguments import IllegalMove, check_seed
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.observers import observation_size
 from tokaido_env.timestep import TimeStep
+
+REMEDY = (
+    "apply action_mask: in a policy by MaskedCategorical; for random actions in SerialEnv and "
+    "ParallelEnv use the policy tokaido_env.torchrl.random_policy"
+)
 
 
 class TokaidoDuoEnv(CopiedWhole, EnvBase):
@@ -57,6 +65,7 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         board: as for `Batch`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         see_board: append the board features to each observation.
+        device: of all tensors; games are played on the CPU (default: CPU).
 
     Attributes:
         games: the `Batch` being played.
@@ -69,41 +78,54 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
         see_board: bool = False,
+        device: torch.device | str | int | None = None,
     ) -> None:
-        super().__init__(batch_size=[n])
+        super().__init__(batch_size=[n], device=device)
         self.games = Batch(n, board, autoreset=False, reward=reward, see_board=see_board)
         self._base_seed: int | None = None
         width = observation_size("float32", see_board)
+        on = {"device": self.device}
         self.observation_spec = Composite(
-            observation=Bounded(0, 1, (n, width), dtype=torch.float32),
-            action_mask=Binary(N_ACTIONS, (n, N_ACTIONS), dtype=torch.bool),
-            player=Bounded(-1, 1, (n, 1), dtype=torch.int64),
+            observation=Bounded(0, 1, (n, width), dtype=torch.float32, **on),
+            action_mask=Binary(N_ACTIONS, (n, N_ACTIONS), dtype=torch.bool, **on),
+            player=Bounded(-1, 1, (n, 1), dtype=torch.int64, **on),
             shape=(n,),
         )
-        self.action_spec = Categorical(N_ACTIONS, (n,), dtype=torch.int64)
-        self.reward_spec = Unbounded((n, 1), dtype=torch.float32)
+        self.action_spec = LegalActions(N_ACTIONS, (n,), dtype=torch.int64, **on)
+        self.reward_spec = Unbounded((n, 1), dtype=torch.float32, **on)
         ends = ("done", "terminated", "truncated")
-        flags = {name: Categorical(2, (n, 1), dtype=torch.bool) for name in ends}
+        flags = {name: Categorical(2, (n, 1), dtype=torch.bool, **on) for name in ends}
         self.done_spec = Composite(flags, shape=(n,))
 
     def _set_seed(self, seed: int | None) -> None:
         self._base_seed = None if seed is None else check_seed(seed)
 
     def _reset(self, tensordict: TensorDictBase | None = None, **options: Any) -> TensorDict:
-        games = self.games.all_games
-        if tensordict is not None and "_reset" in tensordict.keys():  # noqa: SIM118
-            games = np.flatnonzero(tensordict["_reset"].reshape(-1).numpy())
+        games = self._flagged("_reset", tensordict)
         self.games.begin(games, None if self._base_seed is None else self._base_seed + games)
         self._base_seed = None
         no_end = np.zeros(len(self.games), np.bool_)
         return self._time_step(self.games.timestep(), no_end, no_end)
 
     def _step(self, tensordict: TensorDictBase) -> TensorDict:
-        timestep = self.games.step(tensordict["action"].numpy())
+        games = self._flagged("_step", tensordict)
+        actions = tensordict["action"].numpy(force=True)
+        try:
+            self.games.advance(games, actions if games is self.games.all_games else actions[games])
+        except IllegalMove as error:
+            raise IllegalMove(f"{error}; {REMEDY}") from None
+        timestep = self.games.timestep()
         reward = timestep.reward[self.games.all_games, timestep.player]
         data = self._time_step(timestep, timestep.terminated, timestep.truncated)
         data["reward"] = torch.from_numpy(reward)[:, None]
         return data
+
+    def _flagged(self, key: str, tensordict: TensorDictBase | None) -> npt.NDArray[np.int64]:
+        """Return the indices of the games that a key flags, of all games without that key."""
+        flags = None if tensordict is None else tensordict.get(key, None)
+        if flags is None:
+            return self.games.all_games
+        return np.flatnonzero(flags.reshape(-1).numpy(force=True))
 
     def _time_step(
         self,
@@ -123,7 +145,44 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
                 **{name: torch.from_numpy(flags)[:, None] for name, flags in ended.items()},
             },
             batch_size=self.batch_size,
+            device=self.device,
         )
+
+
+class LegalActions(Categorical):
+    """Action spec that draws legal actions.
+
+    Its clones, from which wrappers and collectors draw, share its mask. A spec of another shape has
+    no mask, until `update_mask` sets one.
+    """
+
+    @property
+    def mask(self) -> torch.Tensor | None:
+        """The legal actions, bool (n, N_ACTIONS), or None."""
+        return self._shared[0]
+
+    @mask.setter
+    def mask(self, mask: torch.Tensor | None) -> None:
+        self.__dict__.setdefault("_shared", [None])[0] = mask
+
+    def clone(self) -> LegalActions:
+        """Return a copy that shares the mask."""
+        copy = type(self)(self.space.n, self.shape, self.device, self.dtype)
+        copy._shared = self._shared
+        return copy
+
+    def rand(self, shape: Any = None) -> torch.Tensor:
+        """Return legal actions, int64 (n,); raise `RuntimeError` without a mask."""
+        if self.mask is None:
+            raise RuntimeError(f"action_spec: expected a mask, got none: reset first; {REMEDY}")
+        return super().rand(shape)
+
+
+def random_policy(tensordict: TensorDictBase) -> TensorDictBase:
+    """Set `action` to random actions of `action_mask`; a policy for `rollout` and collectors."""
+    mask = tensordict["action_mask"]
+    drawn = torch.multinomial(mask.reshape(-1, N_ACTIONS).float(), 1)
+    return tensordict.set("action", drawn.reshape(mask.shape[:-1]))
 
 
 def value_sign(data: TensorDictBase) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Run the conformance tests of the installed libraries on the environments.
 
-Each check is a test that the library itself provides. It takes about a minute.
+Each check is a test that the library itself provides, or plays games through its own wrappers. It
+takes about two minutes.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+import numpy as np
 
 import tokaido_env
 from tokaido_env.cli.command import CommandParser, write_json
@@ -30,6 +33,8 @@ DICTIONARY_WARNINGS = (
     "Observation space for each agent probably should be",
     "Action mask numpy array is all zeros",
 )
+
+_ID = "tokaido_env:TokaidoDuo-v0"  # workers import the package
 
 HEADLESS = mock.patch.dict(os.environ, {"SDL_VIDEODRIVER": "dummy"})
 
@@ -201,6 +206,108 @@ def _check_multiagent_environments(**options: Any) -> str:
     return ""
 
 
+def _play(env: Any, options: dict[str, Any], masks: Callable[[Any], Any]) -> list[Any]:
+    """Play random legal actions in a vector environment; return observations, and close it."""
+    rng, seen = np.random.default_rng(1), [env.reset(**options)]
+    try:
+        for _ in range(60):
+            legal = np.stack(masks(seen[-1]))
+            seen.append(env.step(np.where(legal, rng.random(legal.shape), -1.0).argmax(axis=1)))
+    finally:
+        env.close()
+    return [step[0] if isinstance(step, tuple) else step for step in seen]
+
+
+def _same(expected: list[Any], played: list[Any]) -> str:
+    np.testing.assert_array_equal(played, expected, "games in workers differ from those here")
+    return ""
+
+
+def _zero_sum(rewards: Iterable[float]) -> str:
+    if sorted(rewards) not in ([-1, 1], [0, 0]):
+        raise AssertionError("expected +1 for the winner and -1 for the other, or 0 for both")
+    return ""
+
+
+def _async_vector_env() -> str:
+    import gymnasium
+
+    def play(mode: str, **options: Any) -> list[Any]:
+        envs = gymnasium.make_vec(_ID, 2, mode, vector_kwargs=options)
+        return _play(envs, {"seed": 1}, lambda step: step[-1]["action_mask"])
+
+    return _same(play("sync"), play("async", context="spawn"))
+
+
+def _sb3_vec_envs() -> str:
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+    def play(kind: Any) -> list[Any]:
+        env = make_vec_env(_ID, 2, seed=1, vec_env_cls=kind)
+        return _play(env, {}, lambda _: env.env_method("action_masks"))
+
+    return _same(play(DummyVecEnv), play(SubprocVecEnv))
+
+
+def _torchrl_wrappers() -> str:
+    from torchrl.collectors import Collector
+    from torchrl.envs import SerialEnv, StepCounter, TransformedEnv
+
+    from tokaido_env.torchrl import TokaidoDuoEnv, random_policy
+
+    def make() -> Any:
+        return TransformedEnv(TokaidoDuoEnv(8, device="cpu"), StepCounter())
+
+    make().rollout(60, break_when_any_done=False)
+    SerialEnv(2, make).rollout(60, random_policy, break_when_any_done=False)
+    list(Collector(make(), None, frames_per_batch=160, total_frames=320))
+    return ""
+
+
+def _torchrl_gym_env() -> str:
+    from torchrl.envs import GymEnv
+    from torchrl.envs.utils import check_env_specs
+
+    check_env_specs(GymEnv(_ID))
+    return ""
+
+
+def _torchrl_pettingzoo_wrapper() -> str:
+    from torchrl.envs import PettingZooWrapper
+    from torchrl.envs.utils import check_env_specs
+
+    env = PettingZooWrapper(tokaido_env.env(), use_mask=True)
+    check_env_specs(env)
+    data = env.rollout(10_000)
+    return _zero_sum(float(data["next", agent, "reward"].sum()) for agent in env.possible_agents)
+
+
+def _supersuit_wrappers() -> str:
+    import supersuit
+    from pettingzoo.test import api_test
+
+    env = tokaido_env.env(observation="box")
+    env = supersuit.clip_reward_v0(supersuit.dtype_v0(env, np.float16))
+    env = supersuit.agent_indicator_v0(supersuit.flatten_v0(env))
+    api_test(env, num_cycles=200)
+    return ""
+
+
+def _rllib_pettingzoo_env() -> str:
+    from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
+    from ray.rllib.utils.pre_checks.env import check_multiagent_environments
+
+    env = PettingZooEnv(tokaido_env.env())
+    check_multiagent_environments(env)
+    rng, (seen, _), paid = np.random.default_rng(1), env.reset(seed=1), {}
+    while len(seen) == 1:
+        ((agent, observation),) = seen.items()
+        action = int(rng.choice(np.flatnonzero(observation["action_mask"])))
+        seen, paid, *_ = env.step({agent: action})
+    return _zero_sum(paid.values())
+
+
 CHECKS = (
     Check("pettingzoo", "api_test, dictionaries", _api_test),
     Check(
@@ -225,9 +332,16 @@ CHECKS = (
         "render",
         DRAWING,
     ),
+    Check("gymnasium", "AsyncVectorEnv, started by spawn", _async_vector_env),
     Check("stable_baselines3", "check_env, warnings as errors", _sb3_check_env, "train"),
+    Check("stable_baselines3", "DummyVecEnv and SubprocVecEnv", _sb3_vec_envs, "train"),
     Check("open_spiel", "random_sim_test, serialising", _random_sim_test, "openspiel"),
     Check("torchrl", "check_env_specs", _check_env_specs, "torchrl"),
+    Check("torchrl", "StepCounter, SerialEnv and Collector", _torchrl_wrappers, "torchrl"),
+    Check("torchrl", "its PettingZooWrapper", _torchrl_pettingzoo_wrapper, "torchrl"),
+    Check("torchrl", "its GymEnv", _torchrl_gym_env, "torchrl"),
+    Check("supersuit", "four wrappers of the box form", _supersuit_wrappers),
+    Check("ray", "RLlib's PettingZooEnv", _rllib_pettingzoo_env, "rllib", RLLIB),
     Check("ray", "RLlib's check of environments", _check_multiagent_environments, "rllib", RLLIB),
     Check(
         "ray",
