@@ -65,7 +65,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     _check_kind(path)
     temporary = path.with_name(path.name + TEMP_SUFFIX)
     with name_path_in_errors(path):
-        _remove_unfinished(temporary, path)
+        if not temporary.is_symlink():
+            os.close(_acquire(temporary, path))  # refused while another process writes
+        temporary.unlink(missing_ok=True)  # it may be a link to another file
         try:
             with temporary.open("xb") as file:
                 _try_lock(file.fileno())
@@ -76,15 +78,6 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-
-
-def _remove_unfinished(temporary: Path, path: Path) -> None:
-    """Remove the temporary file of a killed process; one that is being written is locked."""
-    if stat.S_ISREG(temporary.lstat().st_mode if os.path.lexists(temporary) else 0):
-        with temporary.open("rb") as file:
-            if not _try_lock(file.fileno()):
-                raise _in_use_error(path)
-    temporary.unlink(missing_ok=True)  # it may be a link to another file
 
 
 def flush_to_disk(file: IO[bytes] | IO[str]) -> None:
@@ -424,19 +417,16 @@ def _acquire(file: Path, path: Path) -> int:
         handle = os.open(file, flags, 0o666)
         if not _try_lock(handle):
             os.close(handle)
-            raise _in_use_error(path)
+            raise InUseError(
+                f"{path}: another command is working on it: wait for that command, or choose "
+                "another path"
+            )
         try:
             if os.path.samestat(os.fstat(handle), file.lstat()):
                 return handle
         except FileNotFoundError:
             pass
         os.close(handle)  # its last holder has just removed the file
-
-
-def _in_use_error(path: Path) -> InUseError:
-    return InUseError(
-        f"{path}: another command is working on it: wait for that command, or choose another path"
-    )
 
 
 if sys.platform == "win32":

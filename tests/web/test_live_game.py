@@ -311,7 +311,8 @@ def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
     champion = make("champion")
     expected = review(live_game.session.game.trajectory(), champion, champion)
     assert found["win_probabilities"] == pytest.approx(expected.values.tolist(), abs=1e-4)
-    assert found["totals"][0] == ["choices", *(str(one["choices"]) for one in expected.totals())]
+    cells = "".join(f"<td>{one['choices']}</td>" for one in expected.totals())
+    assert f'<th scope="row">choices</th>{cells}' in found["html"]
     marked = [row for row in expected.choices().tolist() if expected.mark(row)]
     assert sorted(found["remarks"]) == sorted(map(str, marked))
     json.dumps(found)

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,6 +179,184 @@ def test_keys__undo_and_get_advice(opened: Browser, served: Served) -> None:
     assert best in text(opened, "advice")
 
 
+def hold(browser: Browser, key: str, text: str = "", repeats: int = 8) -> None:
+    """Hold a key down; the browser repeats it while the page answers."""
+    named = {"key": key, "code": key, "text": text, "windowsVirtualKeyCode": KEY_CODES[key]}
+    for repeat in range(repeats):
+        down = {**named, "type": "keyDown", "autoRepeat": repeat > 0}
+        browser.execute_cdp_cmd("Input.dispatchKeyEvent", down)
+        time.sleep(0.05)
+    browser.execute_cdp_cmd("Input.dispatchKeyEvent", {**named, "type": "keyUp"})
+
+
+KEY_CODES = {"1": 49, "u": 85, " ": 32, "Enter": 13, "ArrowLeft": 37}
+
+
+def press(browser: Browser, *keys: str) -> None:
+    ActionChains(browser).send_keys(*keys).perform()
+
+
+CONTROLS = (
+    *(".play-forced", ".load", ".physical", ".undo", ".run-agents", ".theme", ".setup summary"),
+    *(".probabilities summary", ".choices button", ".log button", ".new button"),
+)
+
+
+def test_keys__work_from_every_control_but_fields(opened: Browser, served: Served) -> None:
+    game = served.live_game.session.game
+    opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
+    focus = "document.querySelector(arguments[0]).focus(); return document.activeElement.className"
+    for control in (".seat0", ".board-name", ".seed"):
+        before = game.events()
+        opened.execute_script(focus, control)
+        press(opened, "1", Keys.ARROW_LEFT)
+        assert game.events() == before
+        assert text(opened, "history") == ""
+    for control in CONTROLS:
+        before = game.events()
+        opened.execute_script(focus, control)
+        act_and_wait(opened, served, lambda: press(opened, "1"))
+        assert len(game.events()) > len(before), control
+    assert opened.find_element(By.CLASS_NAME, "seed").get_attribute("value") == "1"
+    forced = opened.find_element(By.CLASS_NAME, "play-forced")
+    forced.click()
+    act_and_wait(opened, served, lambda: press(opened, "u"))
+    press(opened, Keys.SPACE)  # the browser's own key of a check box
+    until(opened, lambda b: served.live_game.snapshot()["plays_forced"])
+    assert served.live_game.snapshot()["agents_running"]
+
+
+# Answers to queries come in the reverse order of the requests.
+LATE_ANSWERS = """
+const send = window.fetch;
+let wait = 800;
+window.fetch = async (path, options) => {
+  const delay = path.startsWith("query/picture") ? (wait -= 60) : 0;
+  const answer = await send(path, options);
+  await new Promise((resolve) => setTimeout(resolve, delay));
+  return answer;
+};
+"""
+
+
+def test_history__steps_once_for_each_press_and_click(opened: Browser, served: Served) -> None:
+    for _ in range(8):
+        play_first(opened, served)
+    now, last = opened.execute_script(PICTURE), len(served.live_game.session.log)
+    opened.execute_script(LATE_ANSWERS)
+    press(opened, *[Keys.ARROW_LEFT] * 8)
+    until(opened, lambda b: f"Event {last - 7} of {last}" in text(b, "status"))
+    eighth = opened.execute_script(PICTURE)
+    time.sleep(0.5)  # late answers are dropped
+    assert opened.execute_script(PICTURE) == eighth != now
+    opened.find_elements(By.CSS_SELECTOR, ".log button")[last - 8].click()
+    time.sleep(0.5)
+    assert opened.execute_script(PICTURE) == eighth
+    opened.execute_script("for (let i = 0; i < 3; i += 1) document.querySelector('.next').click()")
+    until(opened, lambda b: f"Event {last - 4} of {last}" in text(b, "status"))
+    hold(opened, "ArrowLeft", repeats=4)
+    until(opened, lambda b: f"Event {last - 8} of {last}" in text(b, "status"))
+    press(opened, *[Keys.ARROW_RIGHT] * 9)
+    until(opened, lambda b: opened.execute_script(PICTURE) == now)
+    time.sleep(0.5)
+    assert opened.execute_script(PICTURE) == now
+
+
+def test_held_key_and_double_click__make_one_move(opened: Browser, served: Served) -> None:
+    session = served.live_game.session
+    counts = []
+
+    def one_move(act: Any) -> None:
+        undos = len(session._undo_points)
+        act_and_wait(opened, served, act)
+        time.sleep(0.3)
+        counts.append(len(session._undo_points) - undos)
+
+    one_move(lambda: hold(opened, "1", "1"))
+    opened.execute_script("document.querySelector('.choices button').focus()")
+    one_move(lambda: hold(opened, "Enter", "\r"))
+    opened.execute_script("document.activeElement.blur()")
+    one_move(lambda: hold(opened, "u", "u"))
+    first = wait_for(opened, ".choices button")
+    one_move(ActionChains(opened).click(first).pause(0.15).click().perform)
+    places = opened.find_elements(By.CSS_SELECTOR, "[data-panel=island] .go title")
+    single = next((p for p in places if "," not in p.get_attribute("textContent")), None)
+    if single is not None:
+        place = single.find_element(By.XPATH, "..")
+        one_move(ActionChains(opened).click(place).pause(0.15).click().perform)
+    assert counts[:4] == [1, 1, -1, 1]
+    assert counts[4:] in ([], [1])
+    running = served.live_game.snapshot()["agents_running"]
+    hold(opened, " ", " ")
+    until(opened, lambda b: served.live_game.snapshot()["agents_running"] is not running)
+    # More presses than there are choices to undo: no error, nothing logged.
+    opened.execute_script("for (let i = 0; i < 9; i += 1) document.querySelector('.undo').click()")
+    until(opened, lambda b: not served.live_game.snapshot()["can_undo"])
+    assert text(opened, "error") == ""
+    press(opened, "1")  # also after the focused button was disabled
+    until(opened, lambda b: served.live_game.session.decisions)
+
+
+def test_new_game__asks_once_in_mid_game(opened: Browser, served: Served, tmp_path: Path) -> None:
+    def start() -> None:
+        if not opened.find_elements(By.CSS_SELECTOR, ".setup[open]"):
+            opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
+        opened.find_element(By.CSS_SELECTOR, ".new button").click()
+
+    def question() -> Any:
+        (found,) = until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, "dialog[open]"))
+        return found
+
+    act_and_wait(opened, served, start)  # nothing to lose: not asked
+    first = served.live_game.session
+    play_first(opened, served)
+    for answer in (Keys.ESCAPE, Keys.ENTER):  # Cancel has the focus
+        start()
+        asked = question()
+        assert (asked.aria_role, asked.accessible_name) == ("alertdialog", "Leave this game?")
+        press(opened, "1", "u", answer)
+        until(opened, lambda b: not b.find_elements(By.CSS_SELECTOR, "dialog[open]"))
+    assert served.live_game.session is first
+    file = tmp_path / "game.jsonl"
+    record.save([first.record()], file)
+    opened.find_element(By.CLASS_NAME, "load").send_keys(str(file))
+    question().find_element(By.CLASS_NAME, "cancel").click()
+    assert served.live_game.session is first
+    start()
+    question()
+    act_and_wait(opened, served, lambda: press(opened, Keys.TAB, Keys.ENTER))
+    assert served.live_game.session is not first
+    assert not opened.find_elements(By.CSS_SELECTOR, "dialog[open]")
+    session = served.live_game.session
+    start_button = opened.find_element(By.CSS_SELECTOR, ".new button")
+    opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
+    version = served.live_game.version
+    act_and_wait(opened, served, ActionChains(opened).double_click(start_button).perform)
+    time.sleep(0.3)
+    assert served.live_game.session is not session
+    assert served.live_game.version == version + 1  # started once
+
+
+def test_continue_from_here__starts_from_an_earlier_position(
+    opened: Browser, served: Served
+) -> None:
+    for _ in range(4):
+        play_first(opened, served)
+    session = served.live_game.session
+    events = session.game.events()
+    decision = next(
+        row for row, scene in enumerate(session.scenes) if scene.position["phase"] == "MOVE"
+    )
+    position = session.scenes[decision].position
+    opened.find_elements(By.CSS_SELECTOR, ".log button")[decision].click()
+    until(opened, lambda b: f"Event {decision + 1} of" in text(b, "status"))
+    act_and_wait(opened, served, lambda: click(opened, "continue-here"))
+    assert session.game.start_position == position
+    assert not opened.find_element(By.CLASS_NAME, "history").is_displayed()
+    act_and_wait(opened, served, lambda: click(opened, "undo"))
+    assert session.game.events() == events
+
+
 def test_tabs__show_the_same_game(opened: Browser, served: Served) -> None:
     play_first(opened, served)
     log = text(opened, "log")
@@ -273,8 +452,15 @@ def test_move_log_and_review__show_earlier_positions(opened: Browser, served: Se
     click(opened, "review-game")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
     assert "champion" in text(opened, "review")
-    worst = opened.find_elements(By.CSS_SELECTOR, ".review li button")
-    assert len(worst) == len(served.live_game.snapshot()["review"]["worst"])
+    worst = opened.find_elements(By.CSS_SELECTOR, ".review li a")
+    remarks = served.live_game.snapshot()["review"]["remarks"]
+    assert len(worst) == min(len(remarks), 20)
+    for link in worst[:1]:
+        row = int(link.text.removeprefix("Move ")) - 1
+        link.click()
+        until(opened, lambda b, row=row: f"Event {row + 1} of {last}" in text(b, "status"))
+        assert remarks[str(row)] in text(opened, "status")
+        press(opened, Keys.ESCAPE)
     ActionChains(opened).send_keys(Keys.ARROW_LEFT).perform()
     until(opened, lambda b: f"Event {last} of {last}" in text(b, "status"))
     assert opened.execute_script(PICTURE) != now

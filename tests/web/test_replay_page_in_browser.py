@@ -1,15 +1,18 @@
 """Tests of replay pages in a browser: the screen shows the data of the page."""
 
 import itertools
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from browsers import Browser, quiet, until
 from test_replay_page import HOSTILE, Reader, TempleAgent, games_of, played
 
-from tokaido_env.record import Record
+from tokaido_env.__main__ import main
+from tokaido_env.record import Record, load, replay
 from tokaido_env.render.svg import PANELS
 from tokaido_env.web.replay_page import replay_frame, replay_page
 
@@ -141,6 +144,7 @@ def test_controls__show_their_positions(opened: Browser, games: list[dict[str, A
     for name, move in (("last", 60), ("previous", 59), ("first", 0), ("next", 1)):
         click(opened, name)
         check(opened, games[0], move)
+    opened.find_element("css selector", "#continue summary").click()
     for control in opened.find_elements("css selector", "button:not(#moves *), select, input"):
         assert control.accessible_name
 
@@ -161,6 +165,62 @@ def test_keys__show_their_positions(opened: Browser, games: list[dict[str, Any]]
     # On the slider too, where the browser also handles them.
     opened.find_element("id", "slider").send_keys(Keys.ARROW_RIGHT)
     check(opened, games[0], 1)
+
+
+def test_keys__work_from_every_control_but_fields(
+    opened: Browser, games: list[dict[str, Any]]
+) -> None:
+    opened.find_element("css selector", "#continue summary").click()
+    move = 0
+    for name in ("slider", "first", "play", "last", "theme", "copy", "download"):
+        opened.execute_script("document.getElementById(arguments[0]).focus()", name)
+        press(opened, Keys.ARROW_RIGHT)
+        move += 1
+        check(opened, games[0], move)
+    for name in ("game", "speed"):
+        opened.find_element("id", name).send_keys(Keys.ARROW_LEFT)
+        check(opened, games[0], move)
+    opened.find_element("css selector", "#continue summary").send_keys(Keys.SPACE)
+    assert opened.find_element("id", "play").accessible_name == "Play"
+    opened.execute_script("document.activeElement.blur()")
+    space = {"key": " ", "code": "Space", "text": " ", "windowsVirtualKeyCode": 32}
+    for repeat in range(4):  # held: it pauses or plays once
+        down = {**space, "type": "keyDown", "autoRepeat": repeat > 0}
+        opened.execute_cdp_cmd("Input.dispatchKeyEvent", down)
+    assert opened.find_element("id", "play").accessible_name == "Pause"
+
+
+def test_continue_from_here__is_a_command_for_the_shown_move(
+    opened: Browser,
+    records: list[Record],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def no_input(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", no_input)
+    monkeypatch.chdir(tmp_path)
+    opened.find_element("css selector", "#continue summary").click()
+    for game, move in ((0, 37), (1, 60), (1, 0)):
+        choose(opened, "game", game)
+        set_slider(opened, move)
+        link = opened.find_element("id", "download")
+        name, line = link.get_attribute("download"), link.get_attribute("href").partition(",")[2]
+        Path(name).write_text(unquote(line), encoding="utf-8")
+        assert load(name) == [records[game]]
+        command = opened.find_element("id", "command").text
+        saved = f"{game}-{move}.jsonl"
+        asked = [*shlex.split(command)[1:], "--terminal", "--opponent", "greedy", "--save", saved]
+        assert main(asked) == 0, capsys.readouterr().err
+        (kept,) = load(saved)
+        assert kept.start == replay(records[game]).position(move)
+    opened.find_element("id", "copy").click()
+    assert opened.find_element("id", "copy").text == "Copied"
+    opened.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
+    pasted = opened.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    assert pasted == command
 
 
 def test_move_list_and_graph__show_the_clicked_position(

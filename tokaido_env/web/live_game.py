@@ -147,8 +147,8 @@ class LiveGame(NotCopied):
 
         Args:
             name: "record" (a line of a record file), "picture" (`event`: the position before that
-                event), "position_form" and "board_form" (fields and data), "check_board" (`data`
-                and `compared`: the corrected board and its changes).
+                event, drawn and as the form's data), "position_form" and "board_form" (fields and
+                data), "check_board" (`data` and `compared`: the corrected board and its changes).
             arguments: JSON types; not trusted.
 
         Raises:
@@ -168,7 +168,7 @@ class LiveGame(NotCopied):
         if type(event) is not int or not 0 <= event <= last:
             raise ValueError(f"event: expected a number from 0 to {last}, got {repr_short(event)}")
         scene = self.session.scenes[event]
-        return _picture(scene, status_text(scene))
+        return _picture(scene, status_text(scene)) | {"position": form_data(scene.position)}
 
     def _position_form(self, arguments: Arguments) -> JsonDict:
         game = self.session.game

@@ -160,6 +160,7 @@ def _game_data(
 
     Keys:
         title, choice: names of the game, for the page and for the list of games.
+        record: its line in a record file.
         names: of the players.
         markup: the distinct markups of all parts.
         panels: by panel a list of [part, changes]; changes are pairs of a move and the index of
@@ -188,6 +189,7 @@ def _game_data(
     return {
         "title": f"{names[0]} against {names[1]}",
         "choice": f"{names[0]} against {names[1]}: {result}, {record.rounds} rounds",
+        "record": record.to_json(),
         "names": names,
         "markup": markup,
         "panels": panels,

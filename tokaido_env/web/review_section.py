@@ -86,11 +86,11 @@ def section_of(review: Review, names: Sequence[str], sentences: Sequence[str], n
 
 def review_json(review: Review, names: Sequence[str], sentences: Sequence[str]) -> dict[str, Any]:
     """Return a review as JSON types; arguments as for `section_of`."""
+    remarks = {row: remark_of(review, row) for row in _marked(review)}
+    remarked = [text + remarks.get(row, "") for row, text in enumerate(sentences)]
     return {
-        "judged_by": judged_by(review),
+        "html": section_of(review, names, remarked, 1),
         "names": list(names),
-        "totals": [list(row) for row in totals_rows(review)],
-        "worst": [[row, sentences[row] + remark_of(review, row)] for row in worst_of(review)],
-        "remarks": {str(row): remark_of(review, row) for row in _marked(review)},
+        "remarks": {str(row): remark for row, remark in remarks.items()},
         "win_probabilities": [round(float(value), 4) for value in review.values],
     }

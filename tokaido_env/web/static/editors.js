@@ -1,15 +1,9 @@
 // Dialogs to edit the position and to correct the board; `position_form.py` and `board_form.py`
 // define their forms.
-import { element, formOf, svgOf } from "./form.js";
+import { button, element, formOf, svgOf } from "./form.js";
 
-const button = (text, name, action) => {
-  const made = element("button", text, { type: "button", class: name });
-  made.addEventListener("click", action);
-  return made;
-};
-
-function open(game, title, ...parts) {
-  const dialog = game.find("editor");
+function open(game, title, parts, name = "editor") {
+  const dialog = game.find(name);
   dialog.setAttribute("aria-label", title);
   dialog.replaceChildren(element("h2", title), ...parts);
   if (!dialog.open) dialog.showModal();
@@ -22,19 +16,30 @@ const buttonRow = (...buttons) => {
   return row;
 };
 
+// Ask whether to do something; return the answer.
+export function confirmed(game, title, text, verb) {
+  return new Promise((resolve) => {
+    const answer = (word, name) => button(word, () => dialog.close(name), { class: name });
+    const buttons = buttonRow(answer("Cancel", "cancel"), answer(verb, "done"));
+    const dialog = open(game, title, [element("p", text), buttons], "question");
+    dialog.returnValue = "";
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "done"), { once: true });
+  });
+}
+
 export async function editPosition(game) {
   const { form, data } = await game.query("position_form");
   const { element: fields, showFormError } = formOf(form, data);
-  const done = button("Continue from here", "done", async () => {
+  const done = button("Continue from here", async () => {
     try {
       game.show(await game.send("command", "set_position", { position: data }));
       dialog.close();
     } catch (error) {
       showFormError(error.message, error.key);
     }
-  });
-  const cancel = button("Cancel", "cancel", () => dialog.close());
-  const dialog = open(game, "Edit position", fields, buttonRow(done, cancel));
+  }, { class: "done" });
+  const cancel = button("Cancel", () => dialog.close(), { class: "cancel" });
+  const dialog = open(game, "Edit position", [fields, buttonRow(done, cancel)]);
 }
 
 const RESULTS = [
@@ -88,22 +93,24 @@ export async function correctBoard(game) {
     fields.classList.add("tables");
     const ifValid = (action) => async () => {
       try {
-        await action(await game.query("check_board", { data, compared }));
+        const answer = await game.query("check_board", { data, compared });
+        if (dialog.open) await action(answer);
       } catch (error) {
         showFormError(error.message, error.key);
       }
     };
-    const check = button("Check", "check", ifValid((answer) => update({ ...answer, data }, changeList(answer.changes))));
-    const play = button("Play on this board", "done", ifValid(async () => {
+    const check = button("Check", ifValid((answer) => update({ ...answer, data }, changeList(answer.changes))), { class: "check" });
+    const play = button("Play on this board", ifValid(async () => {
+      if (!(await game.mayReplaceGame())) return;
       game.show(await game.send("command", "set_board", { data, compared }));
       game.updateSeats();
       dialog.close();
-    }));
-    const save = button("Save board file", "save-board", ifValid(({ toml }) => game.download(`${data.name}.toml`, toml)));
-    const diff = button("Download changes", "save-changes", ifValid(({ difference }) => game.download(`${data.name}.diff`, difference)));
-    const cancel = button("Cancel", "cancel", () => dialog.close());
+    }), { class: "done" });
+    const save = button("Save board file", ifValid(({ toml }) => game.download(`${data.name}.toml`, toml)), { class: "save-board" });
+    const diff = button("Download changes", ifValid(({ difference }) => game.download(`${data.name}.diff`, difference)), { class: "save-changes" });
+    const cancel = button("Cancel", () => dialog.close(), { class: "cancel" });
     const help = element("p", "Compare each table with your printed board. Save the board file to play on it later with tokaido play --board FILE.");
     const picture = svgOf({ viewBox: "0 0 640 470", class: `${game.themeClass()} island`, role: "img", "aria-label": "Island" }, island);
-    const dialog = open(game, "Correct the board", help, picture, fields, changes, buttonRow(check, play, save, diff, cancel));
+    const dialog = open(game, "Correct the board", [help, picture, fields, changes, buttonRow(check, play, save, diff, cancel)]);
   }
 }

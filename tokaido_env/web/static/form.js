@@ -7,12 +7,29 @@ export const element = (name, text = "", attributes = {}) => {
   return made;
 };
 
+// A button ignores clicks while its action runs, so that none is done twice.
+export function button(text, action, attributes = {}) {
+  const made = element("button", text, { type: "button", ...attributes });
+  let isBusy = false;
+  made.addEventListener("click", async () => {
+    if (isBusy) return;
+    isBusy = true;
+    await action();
+    isBusy = false;
+  });
+  return made;
+}
+
 export const svgOf = (attributes, markup) => {
   const made = element("div");
   made.innerHTML = `<svg>${markup}</svg>`;
   for (const [key, value] of Object.entries(attributes)) made.firstChild.setAttribute(key, value);
   return made.firstChild;
 };
+
+// Whether the browser uses a key on an element, so that it must not be a shortcut there.
+export const usesKey = (target, key) =>
+  target.matches("select, input:not([type=checkbox], [type=file])") || (key === " " && target.matches("button, summary, input"));
 
 const path = (key) => key.split(/[.[\]]+/).filter((part) => part !== "");
 const valueAt = (data, key) => path(key).reduce((inner, part) => inner?.[part], data);
@@ -80,22 +97,18 @@ const kinds = {
           changed([...values]);
         });
         const item = element("span");
-        item.append(select, button(`Remove ${field.label} ${at}`, "×", () => values.splice(at, 1)));
+        item.append(select, changing(`Remove ${field.label} ${at}`, "×", () => values.splice(at, 1)));
         return item;
       });
-      const more = button(`Add ${field.label}`, "+", () => values.push(values.at(-1) ?? field.options[0][0]));
+      const more = changing(`Add ${field.label}`, "+", () => values.push(values.at(-1) ?? field.options[0][0]));
       more.disabled = values.length >= field.most;
       made.replaceChildren(...items, more);
     };
-    const button = (label, text, action) => {
-      const one = element("button", text, { type: "button", "aria-label": label });
-      one.addEventListener("click", () => {
-        action();
-        changed([...values]);
-        update();
-      });
-      return one;
-    };
+    const changing = (label, text, action) => button(text, () => {
+      action();
+      changed([...values]);
+      update();
+    }, { "aria-label": label });
     update();
     return made;
   },
@@ -116,8 +129,7 @@ const kinds = {
     };
     const options = field.towns.map((town) => [town, town]);
     const ends = ["from", "to"].map((end) => chooser(options, field.towns[0], `route ${end}`));
-    const add = element("button", "Add or remove route", { type: "button" });
-    add.addEventListener("click", () => toggle(ends.map((end) => chosen(end, options))));
+    const add = button("Add or remove route", () => toggle(ends.map((end) => chosen(end, options))));
     for (const title of picture.querySelectorAll("title")) {
       const town = /^(?:mountain|coastal) town (\w+),/.exec(title.textContent)?.[1];
       if (!town) continue;
@@ -135,12 +147,8 @@ const kinds = {
       });
     }
     const update = () => {
-      const items = pairs.map((pair) => {
-        const one = element("button", `${pair.join("–")} ×`, { type: "button", "aria-label": `Remove the route ${pair.join(" to ")}` });
-        one.addEventListener("click", () => toggle(pair));
-        return one;
-      });
-      chips.replaceChildren(...items);
+      const label = (pair) => ({ "aria-label": `Remove the route ${pair.join(" to ")}` });
+      chips.replaceChildren(...pairs.map((pair) => button(`${pair.join("–")} ×`, () => toggle(pair), label(pair))));
     };
     update();
     made.append(

@@ -2,10 +2,14 @@
 //
 // The model is that of anywidget: `get("snapshot")`, `on("change:snapshot")`, `send`, and answers
 // as "msg:custom". The local page provides one that uses HTTP.
-import { correctBoard, editPosition } from "./editors.js";
-import { element, svgOf } from "./form.js";
+import { confirmed, correctBoard, editPosition } from "./editors.js";
+import { button, element, svgOf, usesKey } from "./form.js";
 
 const SLOW = 2000; // milliseconds after which the page explains that an agent compiles
+const REPLACING_GAME = ["new_game", "load_record", "set_position"]; // commands
+const FOR_THIS_POSITION = ["play", "resign", ...REPLACING_GAME]; // dropped after another command
+// After a click on one of these the next position can have another button in its place.
+const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new button, .continue-here";
 
 const percent = (probability) => `${Math.round(100 * probability)}\u00a0%`;
 const panel = (name, width, height) =>
@@ -20,9 +24,9 @@ ${panel("heading", 1000, 50)}
 <div>${panel("island", 640, 470)}${panel("supply", 640, 144)}</div>
 <div>${panel("player_0", 350, 304)}${panel("player_1", 350, 304)}</div>
 </section>
-<section class="points turn" aria-label="Turn">
+<section class="points turn" aria-label="Turn" tabindex="-1">
 <p class="status" aria-live="polite"></p>
-<div class="history" hidden><button class="previous" type="button">Show previous</button><button class="next" type="button">Show next</button><button class="current" type="button">Return to game</button></div>
+<div class="history" hidden><button class="previous" type="button">Show previous</button><button class="next" type="button">Show next</button><button class="current" type="button">Return to game</button><button class="continue-here" type="button">Continue from here</button></div>
 <div class="dice"></div>
 <ol class="choices"></ol>
 <p class="advice" aria-live="polite"></p>
@@ -55,7 +59,8 @@ ${panel("heading", 1000, 50)}
 <section class="moves" aria-label="Move log"><ol class="log"></ol></section>
 <section class="review" aria-label="Review"></section>
 </main>
-<dialog class="editor"></dialog>`;
+<dialog class="editor"></dialog>
+<dialog class="question" role="alertdialog"></dialog>`;
 
 class LiveGame {
   constructor(model, el) {
@@ -65,6 +70,7 @@ class LiveGame {
     this.pending = new Map(); // messages without an answer, by id
     this.viewId = Math.random().toString(36).slice(2); // several views can share a model
     this.messages = 0;
+    this.commands = Promise.resolve(); // the last command
     this.event = null; // show the position before this event; null: the current position
     this.roll = [null, null, null];
     el.classList.add("tokaido-app");
@@ -105,13 +111,33 @@ class LiveGame {
     else resolve?.(answer);
   }
 
-  async command(name, given = {}) {
+  // Run an action, and show its error if it fails.
+  async attempt(action) {
     try {
-      this.show(await this.send("command", name, given));
-      this.showError("");
+      await action();
     } catch (error) {
       this.showError(error.message);
     }
+  }
+
+  // Send a command after the ones before; `given` may depend on their result.
+  command(name, given = () => ({})) {
+    const { version } = this.snapshot;
+    this.commands = this.commands.then(() => this.attempt(async () => {
+      const isLate = FOR_THIS_POSITION.includes(name) && this.snapshot.version !== version;
+      if (isLate || (name === "undo" && !this.snapshot.can_undo)) return; // pressed too often
+      this.show(await this.send("command", name, given()));
+      this.showError("");
+      if (REPLACING_GAME.includes(name)) this.showCurrent();
+    }));
+    return this.commands;
+  }
+
+  // Ask before another game replaces one in progress.
+  async mayReplaceGame() {
+    const { waits_for: waitsFor, can_undo: canUndo, can_review: canReview } = this.snapshot;
+    if (waitsFor === "nobody" || !(canUndo || canReview)) return true;
+    return confirmed(this, "Leave this game?", "The game is not over. Save it first to keep it.", "Leave game");
   }
 
   query(name, given = {}) {
@@ -123,7 +149,7 @@ class LiveGame {
   }
 
   play(move) {
-    return this.command("play", { move, log_length: this.snapshot.log.length });
+    return this.command("play", () => ({ move, log_length: this.snapshot.log.length }));
   }
 
   // Display
@@ -132,10 +158,9 @@ class LiveGame {
     if (snapshot.version <= this.snapshot.version) return;
     const isFirst = this.snapshot.version === 0;
     this.snapshot = snapshot;
-    if (this.event !== null && this.event >= snapshot.log.length) this.event = null;
     this.find("players").textContent = `${snapshot.names.join(" against ")} · ${snapshot.board}`;
-    if (this.event === null) this.showCurrent();
     this.updateLog();
+    this.showEvent(this.event ?? snapshot.log.length);
     this.updateControls();
     this.updateReview();
     if (snapshot.error) this.showError("");
@@ -178,22 +203,32 @@ class LiveGame {
   }
 
   async showEvent(event) {
-    const { log } = this.snapshot;
+    const { log, version } = this.snapshot;
     if (event < 0) return;
     if (event >= log.length) {
       this.showCurrent();
       return;
     }
-    const picture = await this.query("picture", { event });
-    this.event = event;
-    this.showPicture(picture);
-    const [, , sentence] = this.snapshot.log[event];
-    this.find("status").textContent = `Event ${event + 1} of ${this.snapshot.log.length}: ${sentence}${this.remark(event)}`;
+    this.event = event; // before the answer, so that the next key steps from here
     this.find("history").hidden = false;
-    this.find("choices").replaceChildren();
-    this.find("dice").replaceChildren();
+    this.replaceList("choices");
+    this.replaceList("dice");
     this.find("advice").textContent = "";
     this.markLog();
+    await this.attempt(async () => {
+      const picture = await this.query("picture", { event });
+      if (this.event !== event || this.snapshot.version !== version) return; // a late answer
+      this.showPicture(picture);
+      this.find("status").textContent = `Event ${event + 1} of ${log.length}: ${log[event][2]}${this.remark(event)}`;
+    });
+  }
+
+  // Replace the content of a list; if the focus was in it, move it to the panel of the turn.
+  replaceList(name, items = []) {
+    const list = this.find(name);
+    const hadFocus = list.contains(document.activeElement);
+    list.replaceChildren(...items);
+    if (hadFocus) this.find("turn").focus({ preventScroll: true });
   }
 
   updateControls() {
@@ -208,19 +243,16 @@ class LiveGame {
   }
 
   updateChoices() {
-    const list = this.find("choices");
-    const hadFocus = list.contains(document.activeElement);
     const choices = this.snapshot.enters_roll ? [] : this.snapshot.choices;
     const items = choices.map(({ label, text, icon }, index) => {
-      const button = element("button", "", { type: "button" });
-      button.append(element("kbd", String(index + 1)), this.icon(icon), element("b", label), element("span", text));
-      button.addEventListener("click", () => this.play(label));
+      const choice = button("", () => this.play(label));
+      choice.append(element("kbd", String(index + 1)), this.icon(icon), element("b", label), element("span", text));
       const item = element("li", "", { "data-label": label });
-      item.append(button);
+      item.append(choice);
       return item;
     });
-    list.replaceChildren(...items);
-    if (hadFocus && items.length) items[0].firstChild.focus();
+    this.replaceList("choices", items);
+    if (items.length && document.activeElement === this.find("turn")) items[0].firstChild.focus({ preventScroll: true });
   }
 
   icon(markup) {
@@ -236,19 +268,18 @@ class LiveGame {
       const group = element("fieldset");
       group.append(element("legend", title));
       for (const [face, probability] of outcomes) {
-        const button = element("button", face, { type: "button", "aria-pressed": false });
-        button.append(element("small", percent(probability)));
-        button.addEventListener("click", () => this.enterFace(die, face, group, button));
-        group.append(button);
+        const one = button(face, () => this.enterFace(die, face, group, one), { "aria-pressed": false });
+        one.append(element("small", percent(probability)));
+        group.append(one);
       }
       return group;
     });
-    this.find("dice").replaceChildren(...groups);
+    this.replaceList("dice", groups);
   }
 
-  enterFace(die, face, group, button) {
+  enterFace(die, face, group, chosen) {
     this.roll[die] = face;
-    for (const one of group.querySelectorAll("button")) one.setAttribute("aria-pressed", one === button);
+    for (const one of group.querySelectorAll("button")) one.setAttribute("aria-pressed", one === chosen);
     if (!this.roll.includes(null)) this.play(`roll:${this.roll.join("/")}`);
   }
 
@@ -267,15 +298,13 @@ class LiveGame {
     let previous = null;
     const items = this.snapshot.log.map(([round, seat, sentence], event) => {
       const item = element("li");
-      const button = element("button", sentence + this.remark(event), { type: "button", tabindex: -1 });
-      button.addEventListener("click", () => this.showEvent(event));
-      item.append(button);
+      item.append(button(sentence + this.remark(event), () => this.showEvent(event), { tabindex: -1 }));
       if (seat !== null) item.dataset.seat = seat;
       if (round !== previous) item.dataset.round = round ? `round ${round}` : "set-up";
       previous = round;
       return item;
     });
-    list.replaceChildren(...items);
+    this.replaceList("log", items);
     this.markLog();
     if (this.event === null) list.parentElement.scrollTop = list.parentElement.scrollHeight;
   }
@@ -319,31 +348,17 @@ class LiveGame {
 
   updateReview() {
     const { review } = this.snapshot;
-    if (!review) {
-      this.find("review").replaceChildren();
-      return;
+    const section = this.find("review");
+    section.innerHTML = review?.html ?? "";
+    if (review) section.append(this.graph(review));
+    for (const link of section.querySelectorAll("a")) {
+      const move = Number(new URLSearchParams(link.hash.slice(1)).get("move"));
+      link.href = location.href;
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        this.showEvent(move - 1);
+      });
     }
-    const table = element("table");
-    const head = element("tr");
-    head.append(element("td"), ...review.names.map((name) => element("th", name, { scope: "col" })));
-    table.createTHead().append(head);
-    const body = table.createTBody();
-    for (const [name, ...cells] of review.totals) {
-      const row = body.insertRow();
-      row.append(element("th", name, { scope: "row" }), ...cells.map((cell) => element("td", cell)));
-    }
-    const worst = element("ol");
-    for (const [event, text] of review.worst) {
-      const button = element("button", text, { type: "button" });
-      button.addEventListener("click", () => this.showEvent(event));
-      const item = element("li");
-      item.append(button);
-      worst.append(item);
-    }
-    const mistakes = review.worst.length ? worst : element("p", "No significant mistakes found.");
-    this.find("review").replaceChildren(
-      element("h2", "Review"), element("p", review.judged_by), table, mistakes, this.graph(review),
-    );
   }
 
   graph({ win_probabilities: wins, names }) {
@@ -384,7 +399,7 @@ class LiveGame {
       undo: () => this.command("undo"),
       advise: () => this.command("advise"),
       "review-game": () => this.command("review"),
-      "run-agents": () => this.command("run_agents", { on: !this.snapshot.agents_running }),
+      "run-agents": () => this.command("run_agents", () => ({ on: !this.snapshot.agents_running })),
       resign: () => this.command("resign"),
       "edit-position": () => editPosition(this),
       "correct-board": () => correctBoard(this),
@@ -392,28 +407,42 @@ class LiveGame {
       previous: () => this.showEvent(this.event - 1),
       next: () => this.showEvent(this.event + 1),
       current: () => this.showCurrent(),
+      "continue-here": async () => {
+        const { position } = await this.query("picture", { event: this.event });
+        await this.command("set_position", () => ({ position }));
+      },
       theme: () => this.setTheme(this.el.dataset.theme !== "dark"),
     };
-    for (const [name, action] of Object.entries(actions)) this.find(name).addEventListener("click", action);
-    this.find("play-forced").addEventListener("change", (event) =>
-      this.command("play_forced", { on: event.target.checked }),
+    for (const [name, action] of Object.entries(actions)) {
+      this.find(name).addEventListener("click", () => this.attempt(action));
+    }
+    this.find("play-forced").addEventListener("change", ({ target: { checked: on } }) =>
+      this.command("play_forced", () => ({ on })),
     );
-    this.find("load").addEventListener("change", (event) => this.load(event.target));
+    this.find("load").addEventListener("change", (event) => this.attempt(() => this.load(event.target)));
+    this.el.addEventListener("click", (event) => this.ignoreRepeatedClick(event), true);
     this.find("new").addEventListener("submit", (event) => this.startGame(event));
     this.el.addEventListener("keydown", (event) => this.pressKey(event));
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
   }
 
-  startGame(event) {
+  ignoreRepeatedClick(event) {
+    if (event.detail < 2 || !event.target.closest(CLICKED_ONCE)) return;
     event.preventDefault();
+    event.stopPropagation();
+  }
+
+  async startGame(event) {
+    event.preventDefault();
+    if (!(await this.mayReplaceGame())) return;
     const seed = this.find("seed").value;
-    this.command("new_game", {
+    this.find("setup").open = false;
+    await this.command("new_game", () => ({
       seats: [this.find("seat0").value, this.find("seat1").value],
       board: this.find("board-name").value,
       seed: seed === "" ? null : Number(seed),
       chance: this.find("physical").checked ? "explicit" : "sampled",
-    });
-    this.find("setup").open = false;
+    }));
   }
 
   download(name, text) {
@@ -424,24 +453,33 @@ class LiveGame {
 
   async load(input) {
     const [file] = input.files;
-    if (file) await this.command("load_record", { record: (await file.text()).trim().split("\n").at(-1) });
+    if (file && (await this.mayReplaceGame())) {
+      const record = (await file.text()).trim().split("\n").at(-1);
+      await this.command("load_record", () => ({ record }));
+    }
     input.value = "";
   }
 
   pressKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || this.find("editor").open) return;
-    if (event.target.matches("input, select, textarea")) return;
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const name = { u: "undo", a: "advise", r: "review-game" }[event.key];
-    if (name && !this.find(name).disabled) this.find(name).click();
-    else if (event.key === " " && !event.target.matches("button, summary, a")) this.find("run-agents").click();
-    else if (event.key === "Escape" && this.event !== null) this.showCurrent();
-    else if (step) this.showEvent((this.event ?? this.snapshot.log.length) + step);
-    else if (/^[1-9]$/.test(event.key) && this.find("choices").children[event.key - 1]) {
-      this.find("choices").children[event.key - 1].firstChild.click();
-    } else return;
+    const { key, repeat, target } = event;
+    if (repeat && key === "Enter") event.preventDefault(); // a held key presses a button once
+    if (event.ctrlKey || event.metaKey || event.altKey || usesKey(target, key)) return;
+    const action = this.el.querySelector("dialog[open]") ? null : this.shortcut(key);
+    if (!action) return;
+    if (!repeat || key.startsWith("Arrow")) action();
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  // Return the action of a key, if it has one now.
+  shortcut(key) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
+    if (step) return () => this.showEvent((this.event ?? this.snapshot.log.length) + step);
+    if (key === "Escape" && this.event !== null) return () => this.showCurrent();
+    const name = { u: "undo", a: "advise", r: "review-game", " ": "run-agents" }[key];
+    const choice = /^[1-9]$/.test(key) ? this.find("choices").children[key - 1]?.firstChild : null;
+    const button = name ? this.find(name) : choice;
+    return button && !button.disabled ? () => button.click() : null;
   }
 
   // Light and dark theme

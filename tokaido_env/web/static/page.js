@@ -57,6 +57,7 @@
     createTable();
     graph.innerHTML = data.graph;
     byId("review").innerHTML = data.review;
+    byId("download").href = `data:text/plain;charset=utf-8,${encodeURIComponent(data.record)}`;
     applyTheme();
     rounds.replaceChildren(
       ...data.rounds.map(([round, move]) => element("option", round || "Set-up", { value: move })),
@@ -128,6 +129,8 @@
     data.cells[move].forEach((value, cell) => (cells[cell].textContent = value));
     sentence.textContent = move ? data.moves[move - 1][2] : "Start";
     byId("position").textContent = `move ${move} of ${end()}`;
+    byId("command").textContent = `tokaido play --from game.jsonl --at ${move}`;
+    byId("copy").textContent = "Copy";
     slider.value = move;
     slider.setAttribute("aria-valuetext", `move ${move} of ${end()}: ${sentence.textContent}`);
     rounds.value = newest(data.rounds.flatMap(([, first]) => [first, first]), move, 0);
@@ -229,10 +232,11 @@
   };
 
   document.addEventListener("keydown", (event) => {
-    const hasOwnKeys = event.target.closest("select") || (event.key === " " && event.target.closest("button"));
-    if (hasOwnKeys || event.ctrlKey || event.altKey || event.metaKey || !(event.key in steps)) return;
+    const { key, repeat, target } = event;
+    const hasOwnKeys = target.closest("select") || (key === " " && target.closest("button, summary"));
+    if (hasOwnKeys || event.ctrlKey || event.altKey || event.metaKey || !(key in steps)) return;
     event.preventDefault();
-    steps[event.key]();
+    if (!repeat || key.startsWith("Arrow")) steps[key]();
   });
 
   function seek(event) {
@@ -242,11 +246,12 @@
     go(Math.round((end() * (event.clientX - box.left)) / box.width));
   }
 
-  byId("first").addEventListener("click", () => go(0));
-  byId("previous").addEventListener("click", () => go(shown - 1));
-  byId("next").addEventListener("click", () => go(shown + 1));
-  byId("last").addEventListener("click", () => go(end()));
-  play.addEventListener("click", toggle);
+  const keys = { first: "Home", previous: "ArrowLeft", next: "ArrowRight", last: "End", play: " " };
+  for (const [id, key] of Object.entries(keys)) byId(id).addEventListener("click", steps[key]);
+  byId("copy").addEventListener("click", () => {
+    getSelection().selectAllChildren(byId("command"));
+    byId("copy").textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C";
+  });
   slider.addEventListener("input", () => go(Number(slider.value)));
   rounds.addEventListener("change", () => go(Number(rounds.value)));
   chosen.addEventListener("change", () => {
@@ -271,6 +276,7 @@
   }
 
   chosen.closest("label").hidden = games.length === 1;
+  byId("continue").hidden = inFrame; // frames of notebooks allow no download
   const packed = games.filter((script) => script.type === "application/gzip");
   if (packed.length) Promise.all(packed.map(unpack)).then(begin);
   else begin();

@@ -48,8 +48,8 @@ liveGame.render({ model, el });
 // Keys work everywhere on the page.
 addEventListener("keydown", (event) => {
   if (event.target !== document.body) return;
-  const { key, ctrlKey, metaKey, altKey } = event;
-  const copy = new KeyboardEvent("keydown", { key, ctrlKey, metaKey, altKey, cancelable: true });
+  const { key, repeat, ctrlKey, metaKey, altKey } = event;
+  const copy = new KeyboardEvent("keydown", { key, repeat, ctrlKey, metaKey, altKey, cancelable: true });
   if (!el.dispatchEvent(copy)) event.preventDefault();
 });
 watch();
