@@ -23,6 +23,7 @@ from fuzz_arguments import (
     starts,
 )
 from garbage import check
+from gymnasium.vector import AutoresetMode
 from pettingzoo.utils.env_logger import EnvLogger
 
 from tokaido_env import Game
@@ -299,7 +300,7 @@ def _single_agent(give: Give) -> SingleAgentBatch:
         seat=give(rng.choice((0, 1, "alternate", "random"))),
         reward=give("win"),
         **_observation_options(give, ("float32", "uint8", "entities")),
-        autoreset=give(rng.random() < 0.5),
+        autoreset=give(rng.choice([*AutoresetMode])),
         illegal=give(rng.choice(("raise", "terminate"))),
     )
     if rng.random() < 0.9 or not give.wrong:
@@ -402,7 +403,7 @@ def _gym(give: Give) -> Any:
 
 
 def _vector(give: Give) -> Any:
-    modes = ("SameStep", "Disabled")
+    modes = ("SameStep", "NextStep", "Disabled")
     made = TokaidoDuoVectorEnv(
         give(N), give("random"), autoreset_mode=give(give.rng.choice(modes)), seat=give("random")
     )

@@ -1,32 +1,38 @@
 """Tests of `tokaido_env.gym`: Gymnasium's checks, `SyncVectorEnv` as reference, infos."""
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorStatistics
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import vector as wrappers
 from learner_games import CountingAgent, LearnerGame, random_legal_actions
 from packaging.version import Version
 from positions import game_at
 
+import tokaido_env
 from tokaido_env import SeedError
 from tokaido_env.agents import make
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.observation import FEATURES
+from tokaido_env.core.observation import FEATURES, N_FEATURES
 from tokaido_env.core.rng import episode_seed
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
+ID = "tokaido_env:TokaidoDuo-v0"
 DISCARD = IDS["discard:fan"]  # never a game's first decision
 
 
@@ -51,7 +57,7 @@ def test_env__passes_gymnasiums_checker(
     seat: Any, observation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it opens windows
-    env = gymnasium.make("tokaido_env:TokaidoDuo-v0", seat=seat, observation=observation)
+    env = gymnasium.make(ID, seat=seat, observation=observation)
     check_env(env.unwrapped)
 
 
@@ -67,14 +73,59 @@ print(type(env.unwrapped).__name__, type(envs).__name__, env.spec.id)
     assert done.stdout == "TokaidoDuoEnv TokaidoDuoVectorEnv TokaidoDuo-v0\n", done.stderr
 
 
+def test_id__is_known_in_a_worker_that_has_imported_nothing() -> None:
+    envs = AsyncVectorEnv([partial(gymnasium.make, ID, opponent="random")], context="spawn")
+    assert envs.reset(seed=3)[1]["seed"].tolist() == [3]
+    envs.close()
+
+
+@pytest.mark.slow
+def test_id__is_known_in_the_workers_of_all_libraries() -> None:
+    """In a script without a main module that imports the package in a function."""
+    script = f"""
+import gymnasium
+from gymnasium.vector import AsyncVectorEnv
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
+def main():
+    import tokaido_env
+    made = [
+        AsyncVectorEnv([lambda: gymnasium.make("{ID}", opponent="random")], context=context)
+        for context in ("spawn", "forkserver", "fork", None)
+    ]
+    made.append(gymnasium.make_vec("{ID}", 1, "async", {{"context": "spawn"}}, opponent="random"))
+    made += [
+        make_vec_env("{ID}", 1, vec_env_cls=SubprocVecEnv, vec_env_kwargs={{"start_method": how}})
+        for how in ("spawn", "forkserver", None)
+    ]
+    for envs in made:
+        envs.reset()
+        envs.close()
+    print(len(made))
+
+main()
+"""
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "8\n", done.stderr
+
+
+def test_package__reloads_without_a_warning() -> None:
+    spec = gymnasium.spec("TokaidoDuo-v0")
+    importlib.reload(tokaido_env)
+    assert gymnasium.spec("TokaidoDuo-v0") is spec
+    assert importlib.import_module("tokaido_env.gym").TokaidoDuoEnv is TokaidoDuoEnv
+
+
 def test_make__passes_options_by_name() -> None:
     agent = CountingAgent()
-    env = gymnasium.make("TokaidoDuo-v0", opponent=agent, seat=1, observation="uint8")
+    env = gymnasium.make(ID, opponent=agent, seat=1, observation="uint8")
     observation, info = env.reset(seed=0)
     assert (observation.dtype, observation[SEAT], info["seat"]) == (np.uint8, 1, 1)
     assert agent.decisions > 0
     envs = gymnasium.make_vec(
-        "tokaido_env:TokaidoDuo-v0",
+        ID,
         num_envs=3,
         opponent=["greedy", agent],
         seat=0,
@@ -90,10 +141,12 @@ def test_make__passes_options_by_name() -> None:
 # The native vector environment is Gymnasium's of single ones
 
 
-def both(n: int, mode: AutoresetMode, **options: Any) -> tuple[SyncVectorEnv, TokaidoDuoVectorEnv]:
-    single = partial(TokaidoDuoEnv, **options)
-    return SyncVectorEnv([single] * n, autoreset_mode=mode), TokaidoDuoVectorEnv(
-        n, autoreset_mode=mode, **options
+def both(
+    n: int, mode: AutoresetMode, limit: int | None = None, **options: Any
+) -> tuple[SyncVectorEnv, TokaidoDuoVectorEnv]:
+    single = partial(gymnasium.make, ID, max_episode_steps=limit, disable_env_checker=True)
+    return SyncVectorEnv([partial(single, **options)] * n, autoreset_mode=mode), (
+        TokaidoDuoVectorEnv(n, autoreset_mode=mode, max_episode_steps=limit, **options)
     )
 
 
@@ -128,7 +181,7 @@ def some_actions(masks: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.
 @pytest.fixture(
     params=[
         {"seat": "random", "opponent": "greedy"},
-        {"seat": "random", "opponent": "random", "reward": "margin", "observation": "uint8"},
+        {"opponent": "random", "reward": "margin", "observation": "uint8", "limit": 9},
         {
             "seat": 1,
             "opponent": CountingAgent("random"),
@@ -144,10 +197,13 @@ def options(request: pytest.FixtureRequest, short: Path) -> dict[str, Any]:
     return given | {"board": short} if given.get("board") == "short" else given
 
 
-def test_vector_env__same_step_equals_sync_vector_env(options: dict[str, Any]) -> None:
-    sync, native = both(5, AutoresetMode.SAME_STEP, **options)
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_vector_env__autoreset_equals_sync_vector_env(
+    mode: AutoresetMode, options: dict[str, Any]
+) -> None:
+    sync, native = both(5, mode, **options)
     rng = np.random.default_rng(0)
-    for seed in (3, None, [8, 0, 2**53 - 1, 5, 5]):
+    for seed in (3, None, [8, None, 2**53 - 1, 5, 5]):
         for outputs, expected in zip(native.reset(seed=seed), sync.reset(seed=seed), strict=True):
             assert_same(outputs, expected)
         ends, losses = 0, 0
@@ -159,7 +215,8 @@ def test_vector_env__same_step_equals_sync_vector_env(options: dict[str, Any]) -
             flags = outputs[2] | outputs[3]
             ends += flags.sum()
             losses += (outputs[1] == -1.0).sum()
-            assert ("final_obs" in outputs[4]) == ("final_info" in outputs[4]) == flags.any()
+            final = mode == AutoresetMode.SAME_STEP and flags.any()
+            assert ("final_obs" in outputs[4]) == ("final_info" in outputs[4]) == final
         assert ends > losses / 2 > 1
 
 
@@ -176,9 +233,9 @@ def test_vector_env__disabled_equals_sync_vector_env(options: dict[str, Any]) ->
             assert_same(one, other)
         done = outputs[2] | outputs[3]
         if done.any():
-            assert not outputs[4]["action_mask"][done].any()
+            assert options.get("limit") or not outputs[4]["action_mask"][done].any()
             mask = done | (rng.random(5) < 0.2)
-            for seed in (None, step, [step, 1, 2, 3, step]):
+            for seed in (None, step, [step, None, 2, 3, step]):
                 outputs = native.reset(seed=seed, options={"reset_mask": mask.copy()})
                 expected = sync.reset(seed=seed, options={"reset_mask": mask.copy()})
                 for one, other in zip(outputs, expected, strict=True):
@@ -191,7 +248,7 @@ def test_vector_env__disabled_equals_sync_vector_env(options: dict[str, Any]) ->
 
 def test_vector_env__has_the_spaces_of_sync_vector_env() -> None:
     for observation in ("float32", "uint8", "entities"):
-        for mode in (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED):
+        for mode in AutoresetMode:
             see_board = observation == "uint8"
             sync, native = both(3, mode, observation=observation, see_board=see_board)
             for name in (
@@ -265,13 +322,149 @@ def test_reset__starts_from_a_position() -> None:
 
 # Gymnasium's wrappers
 
+SAME = {"func": lambda value: value}
+BOUNDS = {"min_obs": np.float32(-1), "max_obs": np.float32(1)}
+CLIPS = {"min_reward": -0.5, "max_reward": 0.5}
+IMAGES = {"AtariPreprocessing", "GrayscaleObservation", "ResizeObservation"}
+NUMBERS = {"ClipAction", "RescaleAction", "DiscretizeAction"}  # actions that are no ids
+PACKAGES = {"ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch", "RecordVideo"}
+SINGLE: dict[str, dict[str, Any]] = {
+    "DelayObservation": {"delay": 2},
+    "DtypeObservation": {"dtype": np.int32},
+    "FilterObservation": {"filter_keys": ["areas"]},
+    "FlattenObservation": {},
+    "FrameStackObservation": {"stack_size": 3},
+    "TransformObservation": SAME | {"observation_space": None},
+    "MaxAndSkipObservation": {"skip": 2},
+    "NormalizeObservation": {},
+    "AddRenderObservation": {},
+    "ReshapeObservation": {"shape": (N_FEATURES, 1)},
+    "RescaleObservation": BOUNDS,
+    "TimeAwareObservation": {},
+    "TransformAction": SAME | {"action_space": None},
+    "StickyAction": {"repeat_action_probability": 0.1},
+    "RepeatAction": {"num_repeats": 2},
+    "ClipReward": CLIPS,
+    "TransformReward": SAME,
+    "NormalizeReward": {},
+    "TimeLimit": {"max_episode_steps": 5},
+    "Autoreset": {},
+    "PassiveEnvChecker": {},
+    "OrderEnforcing": {},
+    "RecordEpisodeStatistics": {},
+    "AddWhiteNoise": {"probability_of_noise_per_pixel": 0.1},
+    "ObstructView": {"obstructed_pixels_ratio": 0.1, "obstruction_width": 20},
+    "RenderCollection": {},
+    "HumanRendering": {},
+}
+VECTOR: dict[str, dict[str, Any]] = {
+    "VectorizeTransformObservation": SAME
+    | {"wrapper": gymnasium.wrappers.TransformObservation, "observation_space": None},
+    "VectorizeTransformAction": SAME
+    | {"wrapper": gymnasium.wrappers.TransformAction, "action_space": None},
+    "VectorizeTransformReward": SAME | {"wrapper": gymnasium.wrappers.TransformReward},
+    "DictInfoToList": {},
+    "TransformObservation": SAME,
+    "TransformAction": SAME,
+    "HumanRendering": {},
+} | {
+    name: SINGLE[name]
+    for name in (
+        *("FilterObservation", "FlattenObservation", "ReshapeObservation", "RescaleObservation"),
+        *("DtypeObservation", "NormalizeObservation", "TransformReward", "ClipReward"),
+        *("NormalizeReward", "RecordEpisodeStatistics"),
+    )
+}
+
+
+def options_for(wrapper: str) -> dict[str, Any]:
+    """Return the options of the environment that a wrapper needs."""
+    renders = wrapper in {"AddRenderObservation", "AddWhiteNoise", "ObstructView"}
+    return {
+        "opponent": "random",
+        "observation": "entities" if wrapper == "FilterObservation" else "float32",
+        "max_episode_steps": 6,
+        "render_mode": "rgb_array" if renders or wrapper in RENDERING else None,
+    }
+
+
+RENDERING = {"RenderCollection", "HumanRendering"}
+
+
+def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # windows that nobody sees
+    pixels = np.zeros((40, 60, 3), np.uint8)
+    monkeypatch.setattr("tokaido_env.render.modes._pixels", lambda picture: pixels)
+
+
+def test_env__works_in_all_wrappers_of_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over three episodes of at most six steps, with warnings as errors."""
+    small_pictures(monkeypatch)
+    names = set(gymnasium.wrappers.__all__) - {"vector", "DiscretizeObservation"}
+    assert names <= SINGLE.keys() | IMAGES | NUMBERS | PACKAGES  # a new wrapper needs a row
+    for name in sorted(names & SINGLE.keys()):
+        env = gymnasium.make(ID, **options_for(name))
+        env = getattr(gymnasium.wrappers, name)(env, **SINGLE[name])
+        observation, info = env.reset(seed=0)
+        for _ in range(15):
+            assert env.observation_space.contains(observation), name
+            action = int(info["action_mask"].argmax())
+            observation, _, terminated, truncated, info = env.step(action)
+            if (terminated or truncated) and name != "Autoreset":
+                observation, info = env.reset()
+        env.close()
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_vector_env__works_in_all_wrappers_of_gymnasium(
+    mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some wrappers refuse an autoreset mode: those that also refuse `SyncVectorEnv`."""
+    small_pictures(monkeypatch)
+    monkeypatch.setitem(sys.modules, "cv2", SimpleNamespace(resize=resized))
+    names = set(wrappers.__all__)
+    assert names <= VECTOR.keys() | IMAGES | NUMBERS | PACKAGES  # a new wrapper needs a row
+    for name in names & VECTOR.keys():
+        options = options_for(name)
+        sync, native = both(3, mode, options.pop("max_episode_steps"), **options)
+        wrapped = wrap(name, native)
+        assert (wrapped is None) == (wrap(name, sync) is None)
+        if wrapped is not None:
+            check_wrapped(wrapped, mode)
+        assert wrapped is not None or mode != AutoresetMode.NEXT_STEP
+
+
+def wrap(name: str, envs: Any) -> Any:
+    try:
+        return getattr(wrappers, name)(envs, **VECTOR[name])
+    except (ValueError, AssertionError):
+        return None
+
+
+def resized(picture: npt.NDArray[np.uint8], size: tuple[int, int]) -> npt.NDArray[np.uint8]:
+    """Stand in for OpenCV's `resize`."""
+    return np.zeros((size[1], size[0], 3), np.uint8)
+
+
+def check_wrapped(envs: Any, mode: AutoresetMode) -> None:
+    """Play 15 steps in a wrapper."""
+    observations, _ = envs.reset(seed=0)
+    for _ in range(15):
+        assert envs.observation_space.contains(observations), envs
+        actions = envs.unwrapped.action_masks().argmax(axis=1)
+        observations, _, terminations, truncations, infos = envs.step(actions)
+        assert isinstance(infos, list | dict)
+        if mode == AutoresetMode.DISABLED and (ended := terminations | truncations).any():
+            envs.reset(options={"reset_mask": ended.copy()})
+    envs.close()
+
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.DISABLED])
 def test_vector_env__works_with_record_episode_statistics(mode: AutoresetMode) -> None:
     """One in fifty actions is illegal, so that there are many ends."""
     if mode == AutoresetMode.SAME_STEP and Version(gymnasium.__version__) < Version("1.4"):
         pytest.skip("Gymnasium's own wrapper counts a step less")
-    envs = RecordVectorStatistics(TokaidoDuoVectorEnv(4, "random", autoreset_mode=mode))
+    envs = wrappers.RecordEpisodeStatistics(TokaidoDuoVectorEnv(4, "random", autoreset_mode=mode))
     envs.reset(seed=0)
     rng, lengths, outputs = np.random.default_rng(0), np.zeros(4, np.int64), 0
     for _ in range(150):
@@ -291,18 +484,78 @@ def test_vector_env__works_with_record_episode_statistics(mode: AutoresetMode) -
     assert envs.episode_count == outputs
 
 
+# Seeds, specs, frames
+
+
+def test_vector_reset__takes_any_sequence_of_seeds() -> None:
+    envs = TokaidoDuoVectorEnv(2, "random")
+    plain = envs.reset(seed=[4, 9])[1]["seed"].tolist()
+    assert plain == [4, 9]
+    for seeds in ((4, 9), range(4, 10, 5), np.array([4, 9], np.uint8), [np.int64(4), 9]):
+        assert envs.reset(seed=seeds)[1]["seed"].tolist() == plain
+    for seeds in ([None, 7], (None, 7), np.array([None, 7])):
+        envs.reset(seed=plain)
+        assert envs.reset(seed=seeds)[1]["seed"].tolist() == [int(episode_seed(4, 1)), 7]
+    envs.reset(seed=plain)
+    follow = [int(episode_seed(seed, 1)) for seed in plain]
+    assert envs.reset(seed=[None, None])[1]["seed"].tolist() == follow
+    assert envs.reset(seed=np.array(4))[1]["seed"].tolist() == [4, 5]
+
+
+def test_spec__makes_the_same_environments_again() -> None:
+    options: dict[str, Any] = {"opponent": "random", "seat": 1, "max_episode_steps": 7}
+    env = gymnasium.make(ID, **options)
+    vector_options = options | {"autoreset_mode": "NextStep", "disable_env_checker": True}
+    envs = gymnasium.make_vec(ID, num_envs=3, **vector_options)
+    for one, make_again in ((env, gymnasium.make), (envs, gymnasium.make_vec)):
+        assert one.spec is not None
+        for spec in (one.spec, EnvSpec.from_json(one.spec.to_json()), deepcopy(one.spec)):
+            again = make_again(spec)
+            assert again.spec == one.spec
+            assert np.array_equal(again.reset(seed=2)[0], one.reset(seed=2)[0])
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+@pytest.mark.parametrize("kind", ["ansi", "rgb_array", "ansi_list"])
+def test_vector_render__returns_the_frames_of_sync_vector_env(
+    kind: str, mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every third step the first game is lost; pictures of pixels stand for themselves."""
+    if kind == "rgb_array":
+        monkeypatch.setattr("tokaido_env.render.modes._pixels", lambda picture: picture)
+    sync, native = both(2, mode, opponent="random", render_mode=kind)
+    assert (native.render_mode, native.metadata["render_fps"]) == (kind, 2)
+    for envs in (sync, native):
+        envs.reset(seed=3)
+    for step in range(8):
+        actions = native.action_masks().argmax(axis=1)
+        actions[0] = DISCARD if step % 3 == 0 else actions[0]
+        for envs in (sync, native):
+            envs.step(actions)
+        if step not in (2, 3):
+            frames, expected = native.render(), sync.render()
+            assert isinstance(frames, tuple)
+            assert frames == expected
+
+
+def test_vector_render__warns_without_a_mode() -> None:
+    envs = TokaidoDuoVectorEnv(2, "random")
+    envs.reset(seed=0)
+    with pytest.warns(UserWarning, match="without a render_mode: one of 'ansi', 'rgb_array', 'a"):
+        assert envs.render() is None
+
+
 # Refusals
 
 
 def test_vector_env__refuses_wrong_options() -> None:
-    with pytest.raises(ValueError, match=r"autoreset_mode: expected one of .*SAME_STEP"):
-        TokaidoDuoVectorEnv(2, autoreset_mode=AutoresetMode.NEXT_STEP)
-    with pytest.raises(ValueError, match="autoreset_mode"):
-        TokaidoDuoVectorEnv(2, autoreset_mode="NextStep")
     with pytest.raises(ValueError, match=r"mode: expected one of .*'SameStep', .*got 'Never'"):
         TokaidoDuoVectorEnv(2, autoreset_mode="Never")
-    with pytest.raises(ValueError, match="render_mode"):
-        TokaidoDuoVectorEnv(2, render_mode="ansi")
+    with pytest.raises(ValueError, match=r"render_mode: .*'rgb_array_list', got 'human'"):
+        TokaidoDuoVectorEnv(2, render_mode="human")
+    for steps in (0, -2, 2.5, "5", True):
+        with pytest.raises(ValueError, match="max_episode_steps: expected a positive integer"):
+            TokaidoDuoVectorEnv(2, max_episode_steps=steps)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"n: expected 1 to .* games, got 0"):
         TokaidoDuoVectorEnv(0)
 
@@ -331,8 +584,12 @@ def test_reset__refuses_wrong_seeds() -> None:
     for seeds in ([0, 1], [0, 1, 2, 3], []):
         with pytest.raises(ValueError, match="seed: expected 3, one per environment"):
             envs.reset(seed=seeds)
-    with pytest.raises(ValueError, match="seed: expected an integer or integers"):
-        envs.reset(seed=[0, 1, None])  # type: ignore[list-item]
+    for seeds in ("012", b"012", {0, 1, 2}, 0.0, True):
+        with pytest.raises(SeedError, match=r"^seed: expected an integer"):
+            envs.reset(seed=seeds)  # type: ignore[arg-type]
+    for seeds in ([0, 1, "2"], np.zeros(3), [[0], [1], [2]], [0, None, 1.5]):
+        with pytest.raises(ValueError, match=r"seed: expected|game 2: seed"):
+            envs.reset(seed=seeds)  # type: ignore[arg-type]
 
 
 def test_step__refuses_wrong_actions() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 from learner_games import CountingAgent, Ints, LearnerGame, ScriptedAgent, random_legal_actions
 from positions import Position, other_board_data, position, write_board
 
@@ -216,7 +217,7 @@ def test_random_seats__of_later_episodes_follow_from_their_seeds(short: Path) ->
 
 
 def test_reset__of_finished_games_keeps_the_others() -> None:
-    versus = SingleAgentBatch(3, ["random", CountingAgent()], autoreset=False)
+    versus = SingleAgentBatch(3, ["random", CountingAgent()], autoreset=AutoresetMode.DISABLED)
     versus.reset(0)
     finish(versus)
     [game] = np.flatnonzero(versus.done)
@@ -241,7 +242,7 @@ def test_reset__of_finished_games_keeps_the_others() -> None:
 
 def test_autoreset__plays_the_games_of_manual_resets() -> None:
     outputs = []
-    for autoreset in (True, False):
+    for autoreset in (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED):
         versus = SingleAgentBatch(
             5, ["greedy", CountingAgent()], autoreset=autoreset, seat="random"
         )
@@ -251,7 +252,7 @@ def test_autoreset__plays_the_games_of_manual_resets() -> None:
         for _ in range(250):
             ended = versus.step(random_legal_actions(versus.masks(), rng))
             outcome = [each.tolist() for each in results(versus)]
-            if not autoreset and len(ended.games):
+            if autoreset == AutoresetMode.DISABLED and len(ended.games):
                 assert np.array_equal(versus.observe()[ended.games], ended.observation)
                 versus.reset(games=ended.games)
             outputs[-1].append([comparable(ended), outcome, versus.observe().tolist()])
@@ -263,7 +264,7 @@ def test_reset__clears_results() -> None:
     nearly = {"temple": 8, "garden": 6, "gold": 6, "pilgrim": 3}
     over = position(lead=0, left=["pilgrim"], dice=(1, 1, 1), mine=nearly, end_triggered=True)
     for opponent in (make("greedy"), CountingAgent("greedy")):
-        versus = SingleAgentBatch(1, opponent, seat=1, autoreset=False)
+        versus = SingleAgentBatch(1, opponent, seat=1, autoreset=AutoresetMode.DISABLED)
         versus.reset(0, over)
         assert versus.batch.over[0]
         assert versus.done[0]
@@ -291,11 +292,13 @@ def test_step__refuses_illegal_actions(kind: str, action: int) -> None:
     assert facts(versus) == outputs
 
 
-@pytest.mark.parametrize("autoreset", [True, False])
+@pytest.mark.parametrize("autoreset", AutoresetMode)
 @pytest.mark.parametrize("action", [IDS["discard:fan"], N_ACTIONS, -1, 2**40])
 @pytest.mark.parametrize("kind", OPPONENTS)
-def test_step__can_terminate_on_illegal_actions(kind: str, action: int, autoreset: bool) -> None:
-    """The other games continue; the next episode starts at once or waits for a reset."""
+def test_step__can_terminate_on_illegal_actions(
+    kind: str, action: int, autoreset: AutoresetMode
+) -> None:
+    """The other games continue; the next episode starts at once, a step later or waits."""
     both = [
         SingleAgentBatch(
             4, OPPONENTS[kind](), autoreset=autoreset, illegal=illegal, reward="margin"
@@ -313,20 +316,30 @@ def test_step__can_terminate_on_illegal_actions(kind: str, action: int, autorese
     assert versus.masks()[2].any()
     actions[2] = action
     ended = versus.step(actions)
-    assert comparable(ended) == [[2], [seen[2].tolist()], [0], [2], [0], [7]]
+    no_mask = [[False] * N_ACTIONS]
+    assert comparable(ended) == [[2], [seen[2].tolist()], [0], [2], [0], [7], no_mask]
     assert versus.reward.tolist() == [0.0, 0.0, -1.0, 0.0]
     assert versus.terminated.tolist() == [False, False, True, False]
     assert not versus.truncated.any()
     assert np.array_equal(versus.observe()[others], strict.observe()[others])
     assert np.array_equal(versus.masks()[others], strict.masks()[others])
-    if autoreset:
-        check_game(versus, 2, LearnerGame(episode_seed(2, 1), 1, versus.opponents[2]))
+    next_episode = LearnerGame(episode_seed(2, 1), 1, versus.opponents[2])
+    if autoreset == AutoresetMode.SAME_STEP:
+        check_game(versus, 2, next_episode)
         versus.step(random_legal_actions(versus.masks(), np.random.default_rng(0)))
-    else:
-        assert versus.done.tolist() == [False, False, True, False]
-        assert not versus.masks()[2].any()
+        return
+    assert versus.done.tolist() == [False, False, True, False]
+    assert not versus.masks()[2].any()
+    if autoreset == AutoresetMode.DISABLED:
         with pytest.raises(RuntimeError, match="game 2 has ended"):
             versus.step(actions)
+        return
+    actions = random_legal_actions(versus.masks(), np.random.default_rng(0))
+    actions[2] = action  # ignored
+    versus.step(actions)
+    assert not versus.done.any()
+    assert versus.player.tolist() == [0, 1, NO_PLAYER, 1]
+    check_game(versus, 2, next_episode)
 
 
 def test_step__can_lose_all_games_at_once() -> None:
@@ -546,9 +559,9 @@ def test_set_opponents__refuses_wrong_opponents() -> None:
     assert versus.opponents == before
 
 
-@pytest.mark.parametrize("autoreset", [True, False])
+@pytest.mark.parametrize("autoreset", AutoresetMode)
 @pytest.mark.parametrize(("kind", "other"), [*itertools.permutations(OPPONENTS, 2)])
-def test_restore__continues_identically(kind: str, other: str, autoreset: bool) -> None:
+def test_restore__continues_identically(kind: str, other: str, autoreset: AutoresetMode) -> None:
     """With any opponents: a snapshot contains the games, but not their opponents."""
 
     def begin(kind: str) -> SingleAgentBatch:
@@ -557,7 +570,7 @@ def test_restore__continues_identically(kind: str, other: str, autoreset: bool) 
     def go_on(versus: SingleAgentBatch) -> list[Any]:
         outputs, rng = [], np.random.default_rng(1)
         for _ in range(200):
-            if versus.done.any():
+            if versus.done.any() and autoreset == AutoresetMode.DISABLED:
                 versus.reset(games=np.flatnonzero(versus.done))
             ended = versus.step(random_legal_actions(versus.masks(), rng))
             outputs.append((comparable(ended), facts(versus)))
@@ -565,7 +578,7 @@ def test_restore__continues_identically(kind: str, other: str, autoreset: bool) 
 
     versus = begin(kind)
     versus.reset(3)
-    if autoreset:
+    if autoreset == AutoresetMode.SAME_STEP:
         for _ in walk(versus, 70):
             pass
     else:

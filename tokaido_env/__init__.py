@@ -1,10 +1,10 @@
 """Tokaido Duo as a reinforcement-learning environment.
 
-    game = Game(seed=7)               one game
-    batch = Batch(4096)               many games as arrays
-    env(), raw_env()                  PettingZoo environments
-    gymnasium.make("TokaidoDuo-v0")   Gymnasium environment, registered on import; also `make_vec`
-    agents                            opponents for training and evaluation
+    game = Game(seed=7)       one game
+    batch = Batch(4096)       many games as arrays
+    env(), raw_env()          PettingZoo environments
+    gymnasium.make("tokaido_env:TokaidoDuo-v0")   Gymnasium environment; also `make_vec`
+    agents                    opponents for training and evaluation
 
 The import is quick and compiles nothing. Each name loads its module when it is first used. Kernels
 are compiled on their first call and cached on disk.
@@ -76,11 +76,12 @@ _MODULES = {
 }
 
 
-gymnasium.register(
-    "TokaidoDuo-v0",
-    entry_point="tokaido_env.gym:TokaidoDuoEnv",
-    vector_entry_point="tokaido_env.gym:TokaidoDuoVectorEnv",
-)
+if "TokaidoDuo-v0" not in gymnasium.registry:  # it is, when this module is reloaded
+    gymnasium.register(
+        "TokaidoDuo-v0",
+        entry_point="tokaido_env.gym:TokaidoDuoEnv",
+        vector_entry_point="tokaido_env.gym:TokaidoDuoVectorEnv",
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -139,8 +139,8 @@ class Batch(CopiedWhole):
 
         Args:
             seed: an integer starts game `i` at the first episode of seed `seed + i`; integers (n,)
-                give each game its seed. None starts the next episode of each game, or, in a new
-                batch, episodes of a seed from the operating system.
+                give each game its seed. None, also in a list, starts a game's next episode, or, in
+                a new batch, an episode of a seed from the operating system.
             positions: initial positions: one for all games, or one per game. A position is a dict
                 as `Game.to_dict` returns it, which with a pool also names its board; or pass
                 `STATE` (n,) or (1,) from games on the same boards.
@@ -224,8 +224,8 @@ class Batch(CopiedWhole):
         games = self._indices(games, unique=True)
         info = self.episode_info
         begun = info["base_seed"][games] >= 0
-        base_seeds = self._base_seeds(games, seed)
-        episodes = (info["episode"][games] + 1) * (begun & (seed is None))
+        base_seeds, follows = self._base_seeds(games, seed)
+        episodes = (info["episode"][games] + 1) * (begun & follows)
         boards = self._board_indices(games, base_seeds, episodes)
         states = self._starting_states(games, boards, positions)
         info["episode"][games] = episodes
@@ -459,19 +459,19 @@ class Batch(CopiedWhole):
         if len(waiting):
             raise RuntimeError(f"game {waiting[0]} has not begun: call reset(seed=…) first")
 
-    def _base_seeds(self, games: Games, seed: Seeds) -> npt.NDArray[np.int64]:
-        """Return the base seed (that of episode 0) of each of the given games."""
+    def _base_seeds(self, games: Games, seed: Seeds) -> tuple[npt.NDArray[np.int64], Any]:
+        """Return the base seeds (those of episode 0) of games, and which games continue theirs."""
+        base_seeds = self.episode_info["base_seed"][games]
+        new = base_seeds < 0
+        if new.any():
+            base_seeds[new] = (entropy_seed() >> 1) + games[new]
         if seed is None:
-            base_seeds = self.episode_info["base_seed"][games]
-            new = base_seeds < 0
-            if new.any():
-                base_seeds[new] = (entropy_seed() >> 1) + games[new]
-            return base_seeds
+            return base_seeds, True
         if as_array("seed", seed).ndim == 0:
             first = check_seed(seed)
             check_seed(first + len(self) - 1)
-            return first + games
-        return batch_validation.checked_seeds(seed, games)
+            return first + games, False
+        return batch_validation.checked_seeds(seed, games, base_seeds)
 
     def _board_indices(
         self, games: Games, base_seeds: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]

@@ -122,25 +122,36 @@ def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.signedinteger[An
     return array
 
 
-def checked_seeds(seeds: npt.ArrayLike, games: Games) -> npt.NDArray[np.int64]:
-    """Return one seed per game, int64 (k,).
+def checked_seeds(
+    seeds: npt.ArrayLike, games: Games, previous: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return one seed per game, as `check_seed`, int64 (k,), and which were None, bool (k,).
+
+    Args:
+        seeds: integers or None (k,); a game with None keeps its previous seed.
+        games: (k,), the indices of the games, for errors.
+        previous: int64 (k,).
 
     Raises:
-        SeedError: for a seed out of range, naming the game.
-        ValueError: for anything else than integers (k,).
+        SeedError: for a seed that `check_seed` refuses, naming the game.
+        ValueError: for a wrong shape.
     """
     array = as_array("seed", seeds)
-    if array.shape != games.shape or array.dtype.kind not in "iu":
+    if array.shape != games.shape:
         raise ValueError(
             f"seed: expected an integer or integers of shape {games.shape}, "
             f"got {describe_array(array)}"
         )
-    for game, one in zip(games.tolist(), array.tolist(), strict=True):
+    checked, follows = previous.copy(), np.zeros(len(games), np.bool_)
+    # Not the elements of `array`, which has converted booleans beside integers.
+    each = seeds.tolist() if hasattr(seeds, "tolist") else seeds
+    for i, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):  # type: ignore[arg-type]
+        follows[i] = one is None
         try:
-            check_seed(one)
+            checked[i] = previous[i] if one is None else check_seed(one)
         except SeedError as error:
             raise SeedError(f"game {game}: {error}") from None
-    return array.astype(np.int64)
+    return checked, follows
 
 
 def states_from(positions: Positions, boards: BoardPool, board_index: Games, games: Games) -> Rows:

@@ -2,7 +2,7 @@
 
 | | |
 |---|---|
-| id | `TokaidoDuo-v0`, registered by `import tokaido_env`; `make` and `make_vec` |
+| id | `tokaido_env:TokaidoDuo-v0`, for `make` and `make_vec`, also in worker processes |
 | actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | float32 (N_FEATURES,) in [0, 1], or uint8 with `observation="uint8"` |
 | board features | with `see_board=True`, appended to the observation |
@@ -17,7 +17,8 @@ An illegal action ends the game as a loss. The games are those of `tokaido_env.s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium
@@ -26,9 +27,15 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from tokaido_env.agent import as_agent
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import as_array, check_choice, check_seed, describe_array
+from tokaido_env.core.arguments import (
+    as_array,
+    as_integer,
+    check_choice,
+    check_seed,
+    describe_array,
+    repr_short,
+)
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat, observation_at
@@ -38,9 +45,9 @@ from tokaido_env.spaces import action_space, observation_space, options_of
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
-    from tokaido_env.render.scene import Scene
 
-_AUTORESET_MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED, "SameStep", "Disabled")
+_AUTORESET_MODES = (*AutoresetMode, *(mode.value for mode in AutoresetMode))
+_VECTOR_RENDER_MODES = ("ansi", "rgb_array", "ansi_list", "rgb_array_list")
 
 
 class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
@@ -83,7 +90,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
             reward=reward,
             observation=observation,
             see_board=see_board,
-            autoreset=False,
+            autoreset=AutoresetMode.DISABLED,
             illegal="terminate",
         )
 
@@ -139,19 +146,11 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
 
     def render(self) -> str | Pixels | None:
         """Return the position as text or pixels, or show it, depending on the render mode."""
-        return self._renderer.render(self._scene, self.metadata["render_fps"])
+        return self._renderer.render(partial(self.games.scene, 0), self.metadata["render_fps"])
 
     def close(self) -> None:
         """Close the window, if one is open."""
         self._renderer.close()
-
-    def _scene(self) -> Scene:
-        from tokaido_env.render.scene import scene_of
-
-        batch, seat = self.games.batch, int(self.games.seats[0])
-        opponent = as_agent(self.games.opponents[0]).spec
-        names = (opponent, "learner") if seat else ("learner", opponent)
-        return scene_of(batch.pool[int(batch.episode_info["board"][0])], batch.states, names=names)
 
     def _info(self) -> dict[str, Any]:
         return {
@@ -172,10 +171,20 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             `i % len(opponent)`.
         autoreset_mode: "SameStep" starts the next episode in the step that ends a game, with the
             final observation and info in `infos["final_obs"]` and `infos["final_info"]`;
-            "Disabled" waits for `reset(options={"reset_mask": …})`.
+            "NextStep" starts it in the following step, which ignores the game's action, so the
+            mask of an ended game is empty; "Disabled" waits for
+            `reset(options={"reset_mask": …})`.
         seat, board, reward, observation, see_board: as for `TokaidoDuoEnv`.
-        render_mode: None only.
+        render_mode: None, "ansi" or "rgb_array", also with "_list", as in `gymnasium.make`.
+        max_episode_steps: truncate episodes after this many steps; None or -1 for no limit.
+        disable_env_checker: ignored, for calls that `gymnasium.make` takes.
     """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012  as Gymnasium declares it
+        "render_modes": [*_VECTOR_RENDER_MODES],
+        "render_fps": RENDER_FPS,
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
 
     def __init__(
         self,
@@ -188,11 +197,14 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         render_mode: str | None = None,
         see_board: bool = False,
+        max_episode_steps: int | None = None,
+        disable_env_checker: bool | None = None,
     ) -> None:
-        check_choice("render_mode", render_mode, (None,))
+        self._renderer = Renderer(render_mode, _VECTOR_RENDER_MODES)
+        self.render_mode = render_mode
         check_choice("autoreset_mode", autoreset_mode, _AUTORESET_MODES)
         self.autoreset_mode = mode = AutoresetMode(autoreset_mode)
-        self.metadata = {"render_modes": [], "autoreset_mode": mode}
+        self.metadata = self.metadata | {"autoreset_mode": mode}
         self.num_envs = num_envs
         self.games = SingleAgentBatch(
             num_envs,
@@ -202,9 +214,11 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             reward=reward,
             observation=observation,
             see_board=see_board,
-            autoreset=mode == AutoresetMode.SAME_STEP,
+            autoreset=mode,
             illegal="terminate",
+            max_decisions=_checked_limit(max_episode_steps),
         )
+        self._frames: list[list[Any]] = [[] for _ in range(num_envs)]
         self.single_observation_space = observation_space(observation, see_board)
         self.single_action_space = action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -213,32 +227,28 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
     def reset(
         self,
         *,
-        seed: int | list[int] | None = None,
+        seed: int | Sequence[int | None] | npt.NDArray[Any] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
         """Start episodes.
 
         Args:
-            seed: environment `i` gets `seed + i`, or `seed[i]`; None continues with the next
-                episode of each.
+            seed: environment `i` gets `seed + i`, or `seed[i]` of a sequence; None continues with
+                its next episode.
             options: `{"reset_mask": bool (num_envs,)}` resets only these environments;
                 `{"state": position}` starts all from one position.
 
         Returns:
             Observations and infos; see `TokaidoDuoEnv.reset`.
         """
-        if isinstance(seed, list) and len(seed) != self.num_envs:
-            raise ValueError(
-                f"seed: expected {self.num_envs}, one per environment, got {len(seed)}"
-            )
-        if seed is not None and not isinstance(seed, list):
-            seed = check_seed(seed)
+        seeds = self._checked_seeds(seed)
         reset_options = options_of(options)
         flags = self._reset_mask(reset_options)
         games = np.flatnonzero(flags)
-        chosen = as_array("seed", seed)[games] if isinstance(seed, list) else seed
+        chosen = [seeds[game] for game in games.tolist()] if isinstance(seeds, list) else seeds
         self.games.reset(chosen, reset_options.get("state"), games)
-        super().reset(seed=seed if isinstance(seed, int) else None)
+        super().reset(seed=seeds if isinstance(seeds, int) else None)
+        self._collect(games)
         return self.games.observe(), _flagged(_info_of(self.games), flags)
 
     def step(
@@ -268,12 +278,49 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         infos = _flagged(info, np.ones(self.num_envs, np.bool_))
         if len(ended.games) and self.autoreset_mode == AutoresetMode.SAME_STEP:
             infos |= _final(ended, info)
+        self._collect(games.batch.all_games)
         results = games.reward.astype(np.float64), games.terminated.copy(), games.truncated.copy()
         return games.observe(), *results, infos
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions of every game: bool (num_envs, N_ACTIONS)."""
         return self.games.masks()
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Return the frames of all games, text or uint8 (height, width, 3) each.
+
+        With a render mode "…_list", a list per game: the frames since the last call, or since its
+        episode began.
+        """
+        if self.render_mode and self.render_mode.endswith("_list"):
+            frames, self._frames = self._frames, [[] for _ in self._frames]
+            return tuple(frames)
+        return tuple(map(self._frame, range(self.num_envs))) if self.render_mode else self._frame(0)
+
+    def _frame(self, game: int) -> Any:
+        return self._renderer.render(partial(self.games.scene, game), self.metadata["render_fps"])
+
+    def _collect(self, games: npt.NDArray[np.int64]) -> None:
+        """Collect a frame of each of the given games, if the render mode collects frames."""
+        if not self.render_mode or not self.render_mode.endswith("_list"):
+            return
+        for game in games.tolist():
+            if self.games.player[game] == NO_PLAYER:  # a new episode
+                self._frames[game] = []
+            self._frames[game].append(self._frame(game))
+
+    def _checked_seeds(self, seed: object) -> int | list[Any] | None:
+        """Return one seed, or one per environment, which the batch then checks."""
+        if seed is None:
+            return None
+        each = as_array("seed", seed).tolist() if hasattr(seed, "__array__") else seed
+        if not isinstance(each, Sequence) or isinstance(each, str | bytes):
+            return check_seed(each)
+        if len(each) != self.num_envs:
+            raise ValueError(
+                f"seed: expected {self.num_envs}, one per environment, got {len(each)}"
+            )
+        return list(each)
 
     def _reset_mask(self, options: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         """Return which environments to reset (default: all), bool (num_envs,)."""
@@ -299,14 +346,15 @@ def _info_of(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
         "board": games.board_indices(),
         "seat": games.seats.astype(np.int64),
         "player": games.player.astype(np.int64),
-        "next_player": np.where(games.done, NO_PLAYER, games.seats).astype(np.int64),
+        "next_player": np.where(games.over, NO_PLAYER, games.seats).astype(np.int64),
     }
 
 
 def _final(ended: EndedGames, info: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """Return the final observations and infos of ended games, in the form of `SyncVectorEnv`."""
-    final_info: dict[str, Any] = {"action_mask": 0, "seed": ended.seed, "board": ended.board}
-    final_info |= {"seat": ended.seat, "player": ended.seat, "next_player": NO_PLAYER}
+    final_info: dict[str, Any] = {"action_mask": ended.mask, "seed": ended.seed}
+    final_info |= {"board": ended.board, "seat": ended.seat, "player": ended.seat}
+    final_info["next_player"] = np.where(ended.mask.any(axis=1), ended.seat, NO_PLAYER)
     flags = np.zeros(len(info["seed"]), np.bool_)
     flags[ended.games] = True
     last = np.full(len(flags), None, object)
@@ -322,3 +370,13 @@ def _final(ended: EndedGames, info: Mapping[str, npt.NDArray[Any]]) -> dict[str,
 def _flagged(infos: dict[str, Any], flags: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Add Gymnasium's `_KEY` entries: which environments each entry belongs to."""
     return infos | {f"_{key}": flags.copy() for key in infos}
+
+
+def _checked_limit(max_episode_steps: int | None) -> int | None:
+    limit = as_integer(max_episode_steps)
+    if max_episode_steps is not None and (limit is None or limit < -1 or limit == 0):
+        raise ValueError(
+            "max_episode_steps: expected a positive integer, or None or -1 for no limit, "
+            f"got {repr_short(max_episode_steps)}"
+        )
+    return None if limit == -1 else limit

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
 
 from tokaido_env.agent import Agent, AgentAdapter, as_agent
 from tokaido_env.batch import Batch, Seeds
@@ -34,6 +35,9 @@ from tokaido_env.core.rng import seats_of_seeds
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat
 
+if TYPE_CHECKING:
+    from tokaido_env.render.scene import Scene
+
 Seating = Literal[0, 1, "alternate", "random"]
 SEATS: tuple[Seating, ...] = (0, 1, "alternate", "random")
 LOSS = -1.0
@@ -52,6 +56,8 @@ class EndedGames(NamedTuple):
         seed: int64 (k,), seeds with which `Game` has the same dice and draws.
         board: int64 (k,), indices of the boards in `SingleAgentBatch.boards`.
         length: int64 (k,), numbers of the learner's decisions.
+        mask: bool (k, N_ACTIONS), the learner's legal actions in a game that `max_decisions` cut;
+            all False in the others.
     """
 
     games: Games
@@ -60,6 +66,7 @@ class EndedGames(NamedTuple):
     seed: npt.NDArray[np.int64]
     board: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
+    mask: npt.NDArray[np.bool_]
 
 
 class SingleAgentBatch(CopiedWhole):
@@ -71,8 +78,10 @@ class SingleAgentBatch(CopiedWhole):
         seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2), or "random" (drawn
             from the seed of each episode).
         board, reward, observation, see_board: as for `Batch`.
-        autoreset: start a game's next episode within the step that ends it.
+        autoreset: SAME_STEP starts a game's next episode within the step that ends it; NEXT_STEP
+            in the next step, which ignores the game's action; DISABLED waits for `reset`.
         illegal: "raise" raises `IllegalMove`; "terminate" ends the game as the learner's loss.
+        max_decisions: truncate an episode after this many decisions of the learner.
 
     Attributes:
         batch: the `Batch` of the games.
@@ -81,6 +90,7 @@ class SingleAgentBatch(CopiedWhole):
             last step.
         player: int8 (n,), the learner's seat if it decided in the last step, -1 after a reset.
         done: bool (n,), whether a game has ended, or not started, and needs a reset.
+        over: bool (n,), whether a game has no decision left: done, but not by `max_decisions`.
     """
 
     def __init__(
@@ -93,10 +103,12 @@ class SingleAgentBatch(CopiedWhole):
         reward: Literal["win", "margin"] = "win",
         observation: ObservationFormat = "float32",
         see_board: bool = False,
-        autoreset: bool = True,
+        autoreset: AutoresetMode = AutoresetMode.SAME_STEP,
         illegal: Literal["raise", "terminate"] = "raise",
+        max_decisions: int | None = None,
     ) -> None:
         check_choice("seat", seat, SEATS)
+        check_choice("autoreset", autoreset, AutoresetMode)
         check_choice("illegal", illegal, ("raise", "terminate"))
         self.batch = Batch(
             n,
@@ -112,10 +124,12 @@ class SingleAgentBatch(CopiedWhole):
         self.truncated = np.zeros(n, np.bool_)
         self.player = np.full(n, NO_PLAYER, np.int8)
         self.done = np.ones(n, np.bool_)
+        self.over = np.ones(n, np.bool_)
         self._lengths = np.zeros(n, np.int64)
         self._all = self.batch.all_games
         self._seating = seat
         self._autoreset = autoreset
+        self._max_decisions = max_decisions
         self._terminates_illegal = illegal == "terminate"
         self._agents: list[Agent] = []  # the opponent of each game
         self._next_agents: dict[int, Agent] = {}  # of the next episode, if it differs
@@ -179,7 +193,7 @@ class SingleAgentBatch(CopiedWhole):
         with self._all_or_nothing():
             self._begin(chosen, seed, positions)
             self._play_opponents(chosen)
-            self._end(chosen[self.batch.over[chosen]])
+            self._end(chosen[self.batch.over[chosen]], self._all[:0])
         self._clear()
 
     def step(self, actions: npt.ArrayLike) -> EndedGames:
@@ -196,36 +210,35 @@ class SingleAgentBatch(CopiedWhole):
                 opponent, naming the game. No game changes then.
             RuntimeError: if a game needs a reset.
         """
-        if self.done.any():
-            game = int(self.done.argmax())
-            raise RuntimeError(f"game {game} has ended or not begun: call reset first")
+        resets = self._resets() if self.done.any() else self._all[:0]
         batch = self.batch
         moves = checked_moves(actions, len(self))
         wrong = batch.find_illegal(self._all, moves)
+        if len(resets):
+            wrong[resets] = False
         lost = self._all[wrong]
         if len(lost) and not self._terminates_illegal:
             batch.raise_illegal(lost, moves[lost])
-        played = self._all[~wrong] if len(lost) else self._all
+        played = self._all[~(wrong | self.done)] if len(lost) or len(resets) else self._all
         with self._all_or_nothing():
             batch.advance(played, moves[played], check=False)
             self._lengths += 1
             self.player[:] = self.seats
             self._clear()
+            if len(resets):
+                self._begin(resets, None, None)
+                played = np.concatenate([played, resets])
             self._play_opponents(played)
-            over = self._all[batch.over]
-            ended = self._end(np.concatenate([lost, over]) if len(lost) else over)
-            self.reward[lost] = LOSS
-            self.terminated[lost] = True
-            return ended
+            return self._end(self._ending(lost), lost)
 
     def observe(self) -> Any:
         """Return the learner's current observations; see `Batch.observe`."""
         return self.batch.observe(self._all, self.seats)
 
     def masks(self) -> npt.NDArray[np.bool_]:
-        """Return the learner's legal actions, bool (n, N_ACTIONS); all False if a game is done."""
+        """Return the learner's legal actions, bool (n, N_ACTIONS); all False if a game is over."""
         masks = self.batch.masks(self._all)
-        masks[self.done] = False
+        masks[self.over] = False
         return masks
 
     @property
@@ -237,6 +250,15 @@ class SingleAgentBatch(CopiedWhole):
         """Return the indices in `boards` of the boards of some games (default: all), int64 (k,)."""
         indices = self.batch.episode_info["board"]
         return (indices if games is None else indices[games]).astype(np.int64)
+
+    def scene(self, game: int) -> Scene:
+        """Return the position of a game for `render`, with the opponent's spec as its name."""
+        from tokaido_env.render.scene import scene_of
+
+        batch, opponent = self.batch, self._agents[game].spec
+        names = (opponent, "learner") if self.seats[game] else ("learner", opponent)
+        board = batch.pool[int(batch.episode_info["board"][game])]
+        return scene_of(board, batch.states[game : game + 1], names=names)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return arrays from which `restore` continues identically with the same opponents."""
@@ -266,7 +288,7 @@ class SingleAgentBatch(CopiedWhole):
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         arrays: dict[str, npt.NDArray[Any]] = {"seats": self.seats, "lengths": self._lengths}
-        return arrays | {"done": self.done, "player": self.player}
+        return arrays | {"done": self.done, "over": self.over, "player": self.player}
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -300,7 +322,7 @@ class SingleAgentBatch(CopiedWhole):
         else:
             self.seats[games] = self._seating
         self._lengths[games] = 0
-        self.done[games] = False
+        self.done[games] = self.over[games] = False
         self.player[games] = NO_PLAYER
         self._take_next_agents(games)
         self._set_bots(games)
@@ -351,12 +373,31 @@ class SingleAgentBatch(CopiedWhole):
                 if len(due):
                     batch.decide(agent, due)
 
-    def _end(self, games: Games) -> EndedGames:
+    def _resets(self) -> Games:
+        """Return the games that the step resets, or raise `RuntimeError`."""
+        blocked = self.done
+        if self._autoreset == AutoresetMode.NEXT_STEP:
+            blocked = self.batch.episode_info["base_seed"] < 0
+        if blocked.any():
+            game = int(blocked.argmax())
+            raise RuntimeError(f"game {game} has ended or not begun: call reset first")
+        return self._all[self.done]
+
+    def _ending(self, lost: Games) -> Games:
+        """Return the games that the step ends: by the rules, an illegal action or the limit."""
+        ending = self.batch.over
+        if len(lost):
+            ending[lost] = True
+        if self._max_decisions is not None:
+            ending |= self._lengths >= self._max_decisions
+        return self._all[ending]
+
+    def _end(self, games: Games, lost: Games) -> EndedGames:
         """Store the results of ended games; start their next episodes, or mark them done."""
         if not len(games):
             return self._none_ended
-        ended = self._store_results(games)
-        if self._autoreset:
+        ended = self._store_results(games, lost)
+        if self._autoreset == AutoresetMode.SAME_STEP:
             self._begin(games, None, None)
             self._play_opponents(games)
         else:
@@ -365,13 +406,20 @@ class SingleAgentBatch(CopiedWhole):
 
     @cached_property
     def _none_ended(self) -> EndedGames:
-        return self._store_results(self._all[:0])
+        return self._store_results(self._all[:0], self._all[:0])
 
-    def _store_results(self, games: Games) -> EndedGames:
-        info, seats = self.batch.episode_info, self.seats[games]
+    def _store_results(self, games: Games, lost: Games) -> EndedGames:
+        info, seats, lengths = self.batch.episode_info, self.seats[games], self._lengths[games]
         self.reward[games] = info["reward"][games, seats]
         self.terminated[games] = info["terminated"][games]
         self.truncated[games] = info["truncated"][games]
-        last = self.batch.observe(games, seats)
-        boards, lengths = self.board_indices(games), self._lengths[games]
-        return EndedGames(games, last, seats, info["seed"][games], boards, lengths)
+        if self._max_decisions is not None:
+            self.truncated[games] |= lengths >= self._max_decisions
+        self.reward[lost] = LOSS
+        self.terminated[lost] = True
+        self.over[games] = self.batch.over[games]
+        self.over[lost] = True
+        last, masks = self.batch.observe(games, seats), self.batch.masks(games)
+        masks[self.over[games]] = False
+        boards = self.board_indices(games)
+        return EndedGames(games, last, seats, info["seed"][games], boards, lengths, masks)

@@ -38,12 +38,15 @@ class Renderer:
     """Renderer of one environment; a copied or unpickled one opens another window.
 
     Args:
-        mode: one of `RENDER_MODES`, or None for an environment that does not render.
+        mode: one of `modes`, or None for an environment that does not render. With "_list" at its
+            end, the environment collects the frames.
+        modes: the environment's render modes.
     """
 
-    def __init__(self, mode: str | None) -> None:
-        check_choice("render_mode", mode, (None, *RENDER_MODES))
+    def __init__(self, mode: str | None, modes: tuple[str, ...] = RENDER_MODES) -> None:
+        check_choice("render_mode", mode, (None, *modes))
         self.mode = mode
+        self._modes = modes
         self._window: _Window | None = None
         self._shown = ""
 
@@ -59,14 +62,14 @@ class Renderer:
             RuntimeError: if there is no display for a window.
         """
         if self.mode is None:
-            modes = ", ".join(map(repr, RENDER_MODES))
+            modes = ", ".join(map(repr, self._modes))
             gymnasium.logger.warn(f"render() does nothing without a render_mode: one of {modes}")
             return None
-        if self.mode == "ansi":
+        if self.mode.startswith("ansi"):
             from tokaido_env.render.ansi import draw, has_colors
 
             return draw(current_scene(), color=has_colors(sys.stdout))
-        if self.mode == "rgb_array":
+        if self.mode.startswith("rgb_array"):
             return _pixels(_picture(current_scene()))
         self._show(current_scene, fps)
         return None
@@ -77,8 +80,8 @@ class Renderer:
             self._window.close()
         self._window, self._shown = None, ""
 
-    def __reduce__(self) -> tuple[type[Renderer], tuple[str | None]]:
-        return Renderer, (self.mode,)
+    def __reduce__(self) -> tuple[type[Renderer], tuple[str | None, tuple[str, ...]]]:
+        return Renderer, (self.mode, self._modes)
 
     def _show(self, current_scene: Callable[[], Scene], fps: float) -> None:
         """Show the scene unless the window shows the same picture already."""
