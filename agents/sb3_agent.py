@@ -17,7 +17,8 @@ class SB3Agent:
     """Plays the likeliest action of a model.
 
     Args:
-        file: a saved `MaskablePPO` that was trained in `TokaidoVecEnv` or `TokaidoDuo-v0`.
+        file: a saved `MaskablePPO` that was trained in `TokaidoVecEnv` or in
+            `tokaido_env:TokaidoDuo-v0`.
     """
 
     def __init__(self, file: str) -> None:

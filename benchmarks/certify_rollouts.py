@@ -37,10 +37,10 @@ def random_action(mask: Any, rng: np.random.Generator) -> int:
 
 
 def gymnasium_rollout() -> str:
-    """Play `TokaidoDuo-v0`, many games in one process."""
+    """Play `tokaido_env:TokaidoDuo-v0`, many games in one process."""
     import gymnasium
 
-    envs = gymnasium.make_vec("TokaidoDuo-v0", num_envs=64, opponent="random")
+    envs = gymnasium.make_vec("tokaido_env:TokaidoDuo-v0", num_envs=64, opponent="random")
     _, infos = envs.reset(seed=1)
     rng, since = np.random.default_rng(1), time.process_time()
     for _ in range(STEPS // 10):
@@ -192,7 +192,7 @@ def agilerl_learns() -> str:
     from agilerl.components.replay_buffer import ReplayBuffer
     from tensordict import TensorDict
 
-    envs = gymnasium.make_vec("TokaidoDuo-v0", num_envs=16, opponent="random")
+    envs = gymnasium.make_vec("tokaido_env:TokaidoDuo-v0", num_envs=16, opponent="random")
     agent = DQN(envs.single_observation_space, envs.single_action_space, batch_size=64)
     memory = ReplayBuffer(max_size=4096)
     seen, infos = envs.reset(seed=1)
@@ -217,7 +217,7 @@ def skrl_wraps() -> str:
     import torch
     from skrl.envs.wrappers.torch import wrap_env
 
-    env = wrap_env(gymnasium.make("TokaidoDuo-v0", opponent="random"))
+    env = wrap_env(gymnasium.make("tokaido_env:TokaidoDuo-v0", opponent="random"))
     _, info = env.reset()
     rng, since = np.random.default_rng(1), time.process_time()
     for _ in range(STEPS):

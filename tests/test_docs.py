@@ -202,3 +202,25 @@ def test_train__quotes_the_duration_of_the_readme() -> None:
     train = (DOCS / "how-to" / "train.md").read_text(encoding="utf-8")
     (duration,) = re.findall(r"five minutes: ([0-9]:[0-9]{2}) with", train)
     assert f"make train  # {duration} minutes" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_gymnasium_id__names_the_module_everywhere() -> None:
+    """The id alone is unknown in worker processes. TextArena has a game of that name too."""
+    sources = [
+        *(path for folder in ("agents", "benchmarks", "docs") for path in ROOT.glob(folder)),
+        *(ROOT / "notebooks", Path(tokaido_env.__file__).parent),
+    ]
+    files = [
+        file for source in sources for file in source.rglob("*.*") if "_build" not in file.parts
+    ]
+    texts = {
+        file.relative_to(ROOT).as_posix(): file.read_text("utf-8")
+        for file in {*PAGES, *files}
+        if file.suffix in {".py", ".md", ".ipynb"}
+    }
+    texts["tokaido_env/__init__.py"] = tokaido_env.__doc__ or ""
+    alone = {name for name, text in texts.items() if re.search(r"(?<!env:)TokaidoDuo-v0", text)}
+    named = {name for name, text in texts.items() if "tokaido_env:TokaidoDuo-v0" in text}
+    assert alone == {"docs/how-to/language-models.md", "tokaido_env/textarena.py"}
+    assert {"README.md", "docs/how-to/troubleshooting.md", "tokaido_env/gym.py"} < named
+    assert {"notebooks/02_environment.ipynb", "tokaido_env/__init__.py"} < named

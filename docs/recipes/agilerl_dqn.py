@@ -69,7 +69,9 @@ def train(steps: int, seed: int) -> DQN:
     np.random.seed(seed)  # noqa: NPY002, AgileRL draws from it
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # small batches: Numba has the other cores
-    envs = gymnasium.make_vec("TokaidoDuo-v0", num_envs=GAMES, opponent="random", reward="margin")
+    envs = gymnasium.make_vec(
+        "tokaido_env:TokaidoDuo-v0", num_envs=GAMES, opponent="random", reward="margin"
+    )
     agent = DQN(
         envs.single_observation_space,
         envs.single_action_space,

@@ -125,7 +125,9 @@ class SkrlAgent(Agent):
 def train(steps: int, seed: int) -> Policy:
     """Train for a number of decisions."""
     set_seed(seed)
-    envs = gymnasium.make_vec("TokaidoDuo-v0", num_envs=GAMES, opponent="greedy", reward="margin")
+    envs = gymnasium.make_vec(
+        "tokaido_env:TokaidoDuo-v0", num_envs=GAMES, opponent="greedy", reward="margin"
+    )
     env = wrap_env(MaskInObservation(envs))
     model_args = {
         "observation_space": env.observation_space,

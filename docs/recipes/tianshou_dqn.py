@@ -4,9 +4,9 @@
     python docs/recipes/tianshou_dqn.py --steps 100000 --seed 1
 
 Tianshou's Q-learning masks actions by `obs.mask`; its actor-critic methods do not. The script
-learns one seat of `TokaidoDuo-v0`, because in `PettingZooEnv` the player may change between two
-positions, and targets would take the opponent's values for the player's. The opponent is `random`:
-a beginner always loses to `greedy`, and would learn nothing.
+learns one seat of `tokaido_env:TokaidoDuo-v0`, because in `PettingZooEnv` the player may change
+between two positions, and targets would take the opponent's values for the player's. The opponent
+is `random`: a beginner always loses to `greedy`, and would learn nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def train(steps: int, seed: int) -> DiscreteQLearningPolicy[Any]:
     torch.manual_seed(seed)
 
     def make_env() -> gymnasium.Env[Any, Any]:
-        return WithMask(gymnasium.make("TokaidoDuo-v0", opponent="random"))
+        return WithMask(gymnasium.make("tokaido_env:TokaidoDuo-v0", opponent="random"))
 
     envs = DummyVectorEnv([make_env] * GAMES)
     envs.seed(seed)

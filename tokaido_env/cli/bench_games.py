@@ -186,10 +186,10 @@ def deep_copies() -> float:
 
 
 def gym_play() -> Throughput:
-    """Play whole episodes of `TokaidoDuo-v0` against `random`, in steps."""
+    """Play whole episodes of `tokaido_env:TokaidoDuo-v0` against `random`, in steps."""
     import gymnasium
 
-    env = gymnasium.make("TokaidoDuo-v0", opponent="random")
+    env = gymnasium.make("tokaido_env:TokaidoDuo-v0", opponent="random")
     rng = random.Random(0)
     steps, began = 0, time.perf_counter()
     for seed in range(20):

@@ -113,7 +113,7 @@ ROWS = (
     Row("board", "a procedural board", "ms", draw_boards, 2.0, at_most=True),
     Row("game", "`Game` from Python, random play", _SPEED, game_play, 150e3),
     Row("env", "`env()`: last, mask, step", _SPEED, aec_play(tokaido_env.env, 50), 100e3),
-    Row("gym", "Gymnasium `TokaidoDuo-v0` against random", "steps/s", gym_play),
+    Row("gym", "Gymnasium environment against random", "steps/s", gym_play),
     Row("deepcopy", "deepcopy of a running `env()`", "µs", deep_copies, 50.0, at_most=True),
     *_on_threads(
         "mcts.4000",

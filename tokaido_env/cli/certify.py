@@ -155,7 +155,7 @@ def _gymnasium_check_env(*, rendered: bool, **options: Any) -> str:
 
     with warnings.catch_warnings(), HEADLESS:
         warnings.simplefilter("error")
-        env = gymnasium.make("TokaidoDuo-v0", **options).unwrapped
+        env = gymnasium.make("tokaido_env:TokaidoDuo-v0", **options).unwrapped
         check_env(env, skip_render_check=not rendered)
     return ""
 
@@ -166,7 +166,7 @@ def _sb3_check_env() -> str:
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(gymnasium.make("TokaidoDuo-v0").unwrapped)
+        check_env(gymnasium.make("tokaido_env:TokaidoDuo-v0").unwrapped)
     return ""
 
 

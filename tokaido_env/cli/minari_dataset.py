@@ -1,7 +1,7 @@
 """Minari datasets (Farama Foundation) of recorded games: `tokaido export FILE minari:ID`.
 
-An episode is one seat's view of one game, as in `TokaidoDuo-v0`: it has one more observation than
-actions, and its reward comes with the last action. The `infos` of an episode are
+An episode is one seat's view of one game, as in `tokaido_env:TokaidoDuo-v0`: it has one more
+observation than actions, and its reward comes with the last action. The `infos` of an episode are
 
 | name | shape | meaning |
 |---|---|---|
@@ -9,8 +9,9 @@ actions, and its reward comes with the last action. The `infos` of an episode ar
 | game | int64 (T + 1,) | line of the record file, from 1 |
 | seat | int64 (T + 1,) | seat of the view |
 
-`recover_environment()` returns `TokaidoDuo-v0` against its default opponent, on the board of the
-games if they share one with a name. The metadata names the players; no agent is made from a file.
+`recover_environment()` returns `tokaido_env:TokaidoDuo-v0` against its default opponent, on the
+board of the games if they share one with a name. The metadata names the players; no agent is made
+from a file.
 The variable MINARI_DATASETS_PATH sets the folder of the datasets.
 """
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 PREFIX = "minari:"
 
-_ENVIRONMENT = "TokaidoDuo-v0"
+_ENVIRONMENT = "tokaido_env:TokaidoDuo-v0"
 
 
 def export(
