@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,10 +135,15 @@ def test_export__rows_equal_the_environment(tmp_path: Path, suffix: str) -> None
     assert sum(row["terminated"] for row in expected) == 8
     assert dataset.export(tmp_path / "games.jsonl", out) == (len(expected), 5)
     check_rows(rows_of(out), expected)
-    table = (dataset.__doc__ or "").split("|---|---|---|\n")[1].split("\n\n")[0]
-    assert list(dataset.columns("float32")) == [
-        line.split("|")[1].strip() for line in table.splitlines()
-    ]
+
+
+def test_docs__list_the_columns_of_decisions() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "file-formats.md"
+    section = page.read_text(encoding="utf-8").partition("\n## Decisions\n")[2]
+    table = section.partition("|---|---|---|\n")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()]
+    names = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert names == list(dataset.columns("float32"))
 
 
 def test_export__archive_has_episodes_with_final_observations(tmp_path: Path) -> None:

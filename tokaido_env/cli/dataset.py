@@ -1,43 +1,7 @@
 """Tables of the decisions of recorded games, for offline learning and analysis.
 
-`tokaido export games.jsonl games.parquet` writes one row per decision, in the order of games and
-decisions, for `pandas.read_parquet`:
-
-| column | type | meaning |
-|---|---|---|
-| game | int64 | line of the record file, from 1 |
-| seed | int64 | of the game, -1 if its record has none |
-| step | int32 | number of the decision in the game, from 0 |
-| seat | int8 | seat of the player that decides |
-| player | string | name of that player in the record |
-| board | string | the name of the game's board |
-| board_hash | string | its hash |
-| observation | list of N_FEATURES, float32 or uint8 | observation of that seat |
-| mask | list of N_ACTIONS, int8 | 1 = legal |
-| action | int64 | the chosen action |
-| reward | float32 | reward until that seat's next decision: its return in its last row, else 0 |
-| return | float32 | the final result of that seat: 1, 0 or -1; NaN in a game without an end |
-| terminated | bool | that seat's last row, the game ended by a trigger |
-| truncated | bool | that seat's last row, any other end: the cap of rounds, or unfinished |
-| chance | list of strings | the outcomes of chance between this decision and the next, by label |
-| next_player | int8 | seat of the next decision, -1 for none |
-
-`export games.jsonl games.npz` writes the same rows for `numpy.load`, under the names of the fields
-of Minari's EpisodeData (Farama Foundation). An episode is one seat's view of one game; episodes
-stand one after the other, by game and by seat, so that episode `e` has the rows
-`episode_starts[e]` to `episode_starts[e + 1]` of
-
-    observations, actions, rewards, terminations, truncations
-
-and, beyond Minari's fields, of `action_masks`, `returns`, `steps` and `next_players`. Minari's
-observations have one more row than the actions, the final one: it is `final_observations[e]`. The
-other arrays of episodes are `episode_games`, `episode_seeds`, `episode_seats`, `episode_players`,
-`episode_boards` and `episode_board_hashes`. The outcomes after row `i` are `chance_labels[k]` for
-`k` in `chance[chance_starts[i] : chance_starts[i + 1]]`.
-
-Both files carry `metadata`, JSON text with the versions of the format, the rules and the layout of
-the observation: in the parquet file under the key "tokaido_env" of its schema. A uint8 observation
-divided by `observation.SCALES` is the float32 one.
+`docs/reference/file-formats.md` lists the columns of Parquet files and the arrays of `.npz`
+archives, which have the names of the fields of Minari's EpisodeData (Farama Foundation).
 """
 
 from __future__ import annotations

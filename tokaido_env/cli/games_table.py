@@ -1,25 +1,7 @@
 """Table of recorded games, one row per game: `tokaido export FILE OUT --rows games`.
 
-| column | type | meaning |
-|---|---|---|
-| game | int64 | line of the record file, from 1, as in the table of decisions |
-| seed | int64 | of the game, -1 if its record has none |
-| board, board_hash | string | name and hash of the board |
-| player_0, player_1 | string | names of the players in the record |
-| winner | int8 | 0 or 1; -1 for a shared victory and for a game without a winner |
-| end | string | "triggers", "cap", "forfeit", or "" if it was not finished |
-| margin | int16 | points of player_0 less those of player_1 |
-| faith_0, commerce_0, culture_0, total_0, … | int16 | points of each seat |
-| rounds | int16 | number of rounds, the last included |
-| decisions_0, decisions_1 | int32 | of each seat |
-| trigger | string | cause of the last round: "temple", "garden", "gold", "gifted", or "" |
-| trigger_seat | int8 | seat that caused it, -1 for none |
-| trigger_round | int16 | the round of the cause, 0 for none |
-| forfeit_seat | int8 | seat that forfeited, -1 for none |
-| forfeit_reason | string | reason of the forfeit, "" for none |
-
-The table is parquet, for `pandas.read_parquet`, or .npz with an array per column. Both have
-`metadata` like the table of decisions.
+`docs/reference/file-formats.md` lists the columns. The table is Parquet, for `pandas.read_parquet`,
+or `.npz` with an array per column.
 """
 
 from __future__ import annotations
