@@ -53,7 +53,7 @@ def imitate(file: str, steps: int) -> None:
         scores = scores.masked_fill(torch.from_numpy(timestep.mask) == 0, -1e9)
         loss = nn.functional.cross_entropy(scores, torch.from_numpy(actions))
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         timestep = batch.step(actions)
     torch.save(network.state_dict(), file)
