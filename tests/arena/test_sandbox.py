@@ -316,3 +316,34 @@ def test_read_records__refuses_an_unfinished_game(forfeited: Path, tmp_path: Pat
     assert load(path)[0].end is None  # a valid record, but of no match
     with pytest.raises(RecordError, match="expected a game that is over, got an unfinished one"):
         read_records(path, [new_match()])
+
+
+MAIN = """
+from tokaido_env.__main__ import main
+
+if __name__ == "__main__":
+    main(["evaluate", "python:json.py:Bot", "random", "--games", "2", "--executor", "processes:1"])
+"""
+
+
+def test_processes__import_no_module_of_the_current_folder(tmp_path: Path) -> None:
+    """Neither workers nor the fork server take json.py and pickle.py there for Python's."""
+    bot = "import os\nassert 'PYTHONSAFEPATH' not in os.environ\nclass Bot:\n"
+    bot += "    def choose(self, game, rng):\n        return game.legal_actions()[0]\n"
+    for name in ("json", "pickle", "socket", "numpy"):
+        (tmp_path / f"{name}.py").write_text(bot, encoding="utf-8")
+    (tmp_path / "scripts").mkdir()
+    script = tmp_path / "scripts" / "main.py"
+    script.write_text(MAIN, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "2 games per pair of agents" in done.stdout
+    assert "forfeit" not in done.stdout

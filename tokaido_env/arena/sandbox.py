@@ -252,6 +252,30 @@ class SandboxedAgent(Agent):
         return SandboxFailure(reason, detail)
 
 
+_SAFE_PATH = "PYTHONSAFEPATH", "at start"
+
+
+@contextlib.contextmanager
+def safe_path() -> Iterator[None]:
+    """Let new processes import nothing from the current folder, which may have a json.py.
+
+    They get the import path of this process later, and end this setting by `end_safe_path`.
+    """
+    name, value = _SAFE_PATH
+    os.environ.setdefault(name, value)
+    try:
+        yield
+    finally:
+        end_safe_path()
+
+
+def end_safe_path() -> None:
+    """Let further processes of this one import as usual, unless the user set otherwise."""
+    name, value = _SAFE_PATH
+    if os.environ.get(name) == value:
+        del os.environ[name]
+
+
 @contextlib.contextmanager
 def interrupts_blocked() -> Iterator[None]:
     """Block Ctrl-C while processes start, which inherit the block; deliver it later."""
@@ -281,7 +305,10 @@ class _Process:
         with child_socket, child_lifeline:
             arguments = child_socket, child_lifeline
             self._process: BaseProcess = context.Process(target=serve, args=arguments, daemon=True)
-            with interrupts_blocked():  # the fork server, too, starts with the first of them
+            with (
+                safe_path(),
+                interrupts_blocked(),
+            ):  # the fork server, too, starts with the first of them
                 self._process.start()
         # At exit before `multiprocessing` waits for its processes; not in a fork of this process.
         self._finalizer = Finalize(self, _end, (self._process, self._socket, 0.0), exitpriority=1)

@@ -14,7 +14,7 @@ import numba
 
 from tokaido_env.arena.executors.base import AgentCache, Message, RemoteExecutor, Task, run_task
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.sandbox import interrupts_blocked
+from tokaido_env.arena.sandbox import end_safe_path, interrupts_blocked, safe_path
 
 
 def cpus() -> int:
@@ -58,7 +58,7 @@ class ProcessExecutor(RemoteExecutor):
         context = multiprocessing.get_context("spawn")
         pipe, child_pipe = context.Pipe()
         process = context.Process(target=_work, args=(child_pipe,), daemon=True)
-        with interrupts_blocked():
+        with safe_path(), interrupts_blocked():
             process.start()
         self._processes[pipe] = process
         child_pipe.close()
@@ -107,6 +107,7 @@ def _cause(status: int | None) -> str:
 
 def _work(pipe: Connection) -> None:
     """Run tasks until the pipe closes: the main function of a worker process."""
+    end_safe_path()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     multiprocessing.current_process().daemon = False  # a daemon may not start sandbox processes
     numba.set_num_threads(1)
