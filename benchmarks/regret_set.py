@@ -38,7 +38,7 @@ PART = 20  # positions in one file of results
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the missing parts and the set; return the exit status."""
     options = _parser().parse_args(arguments)
-    check_seed(options.seed)
+    options.seed = check_seed(options.seed)
     check_outputs(options.out)
     check_executor(options.executor)
     options.work.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         default=making.GAMES,
         help=f"for each pair of sources (default: {making.GAMES})",
     )
-    add("--seed", type=int, default=0, help="random seed, 0 to 2**53 - 1 (default: 0)")
+    add("--seed", type=int, default=0, help="random seed (default: 0)")
     add("--name", default="tokaido-regret-1", help="name of the set (default: tokaido-regret-1)")
     add(
         "--out",

@@ -227,7 +227,7 @@ def _check(options: argparse.Namespace) -> None:
         got = getattr(options, name)
         if not 1 <= got <= most:
             raise ValueError(f"--{name}: expected a number from 1 to {most:,}, got {got}")
-    check_seed(options.seed)
+    options.seed = check_seed(options.seed)
     check_outputs(options.out, read=[options.board])
 
 

@@ -22,6 +22,7 @@ from positions import (
 from tokaido_env import Board, BoardError, Game, PositionError
 from tokaido_env.aec import env
 from tokaido_env.batch import Batch
+from tokaido_env.core.arguments import plain_data
 from tokaido_env.files import parse_json
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.record import Record, RecordError, replay
@@ -198,9 +199,8 @@ KEYS = (
 
 def _canonical(given: Any) -> str:
     """Return JSON with sorted dice."""
-    return json.dumps(
-        given | {"dice_left": sorted(given["dice_left"])}, sort_keys=True, default=dict
-    )
+    plain = plain_data(given)
+    return json.dumps(plain | {"dice_left": sorted(plain["dice_left"])}, sort_keys=True)
 
 
 def _start_record(board: Board, given: Any) -> None:

@@ -3,6 +3,7 @@
 What several adapters refuse alike is here too; what only one does, in the tests of that one.
 """
 
+import hashlib
 import random
 from functools import partial
 from pathlib import Path
@@ -18,8 +19,11 @@ from positions import position
 from tokaido_env import Batch, BoardError, Game, PositionError, SeedError, env, raw_env
 from tokaido_env.agents import AgentError
 from tokaido_env.core.actions import IDS
+from tokaido_env.core.arguments import parse_seed
 from tokaido_env.core.rng import episode_seed
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
+from tokaido_env.single_agent import SingleAgentBatch
+from tokaido_env.web.game_session import Session
 
 approx = pytest.approx
 
@@ -237,11 +241,45 @@ MAKERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("seed", [2**53, 2**64 + 1, 10**400, np.uint64(2**64 - 1)])
+def test_seeds__from_2_53_on_are_hashed_alike_by_every_api(seed: Any) -> None:
+    number = int(seed)
+    digest = hashlib.sha256(number.to_bytes(-(-number.bit_length() // 8), "little")).digest()
+    hashed = int.from_bytes(digest[:8], "little") % 2**53
+    first, second = (Game(seed=each).seed for each in (seed, number + 1))
+    assert first == hashed == Game.from_dict(position(), seed=seed).seed
+    seeds = []
+    for e in (env(), raw_env(), TokaidoDuoEnv("random")):
+        _, info = e.reset(seed=seed) or (None, getattr(e, "infos", {}).get("player_0"))
+        seeds.append([info["seed"]])
+    batch = Batch(2)
+    for given in (seed, [seed, number + 1], np.array([seed, number + 1], object)):
+        batch.reset(given)
+        seeds.append(batch.episode_info["seed"].tolist())
+    vector = TokaidoDuoVectorEnv(2, "random")
+    seeds += [vector.reset(seed=each)[1]["seed"].tolist() for each in (seed, [seed, number + 1])]
+    single = SingleAgentBatch(2, "random")
+    single.reset(seed)
+    seeds += [single.batch.episode_info["seed"].tolist(), [parse_seed(str(number)), second]]
+    session = Session(("random", "random"), seed=seed)
+    seeds.append([session.game.seed])
+    assert all(each == [first, second][: len(each)] for each in seeds)
+    sb3 = pytest.importorskip("tokaido_env.sb3")
+    assert sb3.TokaidoVecEnv(2, "random", seed).seed() == [first, second]
+
+
+def test_seeds__of_later_games_may_pass_2_53() -> None:
+    batch = Batch(3)
+    batch.reset(2**53 - 2)
+    expected = [Game(seed=2**53 - 2 + game).seed for game in range(3)]
+    assert batch.episode_info["seed"].tolist() == expected
+
+
 @pytest.mark.parametrize(
     ("seed", "options", "error", "message"),
     [
         (-1, None, (SeedError, gymnasium.error.Error), "[Ss]eed"),
-        (2**53, None, SeedError, "^seed: expected an integer from 0"),
+        (True, None, (SeedError, gymnasium.error.Error), "[Ss]eed"),
         ("7", None, SeedError, "^seed: expected an integer from 0"),
         (3, {"state": {"board": "shikoku"}}, PositionError, "expected"),
         (None, {"state": position(mine={"temple": 10})}, PositionError, "temple"),

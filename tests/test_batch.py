@@ -1003,17 +1003,18 @@ def played_from(seed: int) -> TimeStep:
     return batch.play("random")
 
 
-SEED = "seed: expected an integer from 0 to 9007199254740991"
+SEED = "seed: expected an integer from 0"
 SEEDS = r"seed: expected an integer or integers of shape \(3,\), got "
 MOVES = r"moves: expected integers of shape \(3,\), one for each"
 WRONG: list[tuple[str, Any, str]] = [
-    *(("reset", seed, SEED) for seed in (-1, MAX_SEED - 1, 2**53, 2**70, True, 1.0, "7")),
+    *(("reset", seed, SEED) for seed in (-1, np.int8(-1), np.bool_(True), True, 1.0, "7")),
     ("reset", [0, 1], SEEDS + r"int64 of .*\(2,\)"),
     ("reset", [[0], [1], [2]], SEEDS + r"int64 of shape \(3, 1\)"),
-    ("reset", [0.0, 1.0, 2.0], SEEDS + r"float64 of shape \(3,\)"),
-    ("reset", [True, False, True], SEEDS + r"bool of shape \(3,\)"),
-    ("reset", [0, -1, 2], f"game 1: {SEED} .* got -1"),
-    ("reset", np.array([2**64 - 1] * 3, np.uint64), f"game 0: {SEED} .* got 18446744073709551615"),
+    ("reset", [0.0, 1.0, 2.0], f"game 0: {SEED}, got 0.0"),
+    ("reset", [2, False, True], f"game 1: {SEED}, got False"),
+    ("reset", np.ones(3, np.bool_), f"game 0: {SEED}, got True"),
+    ("reset", [0, -1, 2], f"game 1: {SEED}, got -1"),
+    ("reset", [2**70, 0, -(2**70)], f"game 2: {SEED}, got -1180"),
     *(("step", moves, MOVES) for moves in ([0, 0], [[0]] * 3, 0, np.zeros(3), [True] * 3)),
     *(("step", [move] * 3, MOVES) for move in (None, "pilgrim")),
     *(

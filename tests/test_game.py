@@ -135,17 +135,22 @@ def test_illegal_move__changes_nothing_and_names_what_was_legal(
 # Seeds
 
 
-@pytest.mark.parametrize("seed", [0, 1, MAX_SEED, np.int64(7), np.uint64(MAX_SEED), np.int8(3)])
+INTEGERS = [np.dtype(code).type for code in np.typecodes["AllInteger"]]
+
+
+@pytest.mark.parametrize(
+    "seed", [0, 1, MAX_SEED, np.array(7), np.uint64(MAX_SEED), *(kind(7) for kind in INTEGERS)]
+)
 def test_seed__any_integer_that_json_keeps(seed: Any) -> None:
     assert Game(seed=seed).seed == int(seed)
     assert Game(seed=seed) == Game(seed=int(seed))
 
 
 @pytest.mark.parametrize(
-    "seed", [-1, MAX_SEED + 1, 2**64, 1.0, "7", True, np.bool_(True), [7], b"7"]
+    "seed", [-1, -(2**70), np.int64(-1), 1.0, "7", True, np.bool_(True), [7], b"7"]
 )
 def test_seed__anything_else_is_refused(seed: Any) -> None:
-    message = r"seed: expected an integer from 0 to 9007199254740991 \(2\*\*53 - 1\), got "
+    message = "^seed: expected an integer from 0, got "
     with pytest.raises(SeedError, match=message):
         Game(seed=seed)
     with pytest.raises(SeedError, match=message):

@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormali
 from tokaido_env import IllegalMove, SeedError
 from tokaido_env.agents import make
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.arguments import check_seed
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.sb3 import TokaidoVecEnv
 
@@ -215,18 +216,18 @@ def test_seed__applies_from_the_next_reset() -> None:
     alone = [LearnerGame(20 + i, i % 2, make("greedy")).observation() for i in range(3)]
     assert env.reset().tolist() == alone
     assert env.seed() == [20, 21, 22]
-    for seed in (-1, 2**53 - 2):
+    for seed in (-1, True):
         with pytest.raises(SeedError):
             env.seed(seed)
     assert env.seed() == [20, 21, 22]
-    assert env.seed(2**53 - 3)[-1] == 2**53 - 1
+    assert env.seed(2**53 - 2) == [check_seed(2**53 - 2 + i) for i in range(3)]
 
 
 def test_vec_env__refuses_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="n: expected 1 to"):
         TokaidoVecEnv(0, "random", 0)
     with pytest.raises(SeedError):
-        TokaidoVecEnv(3, "random", 2**53 - 2)
+        TokaidoVecEnv(3, "random", -2)
     with pytest.raises(ValueError, match="expected one of 'win', 'margin', got 'points'"):
         TokaidoVecEnv(1, "random", 0, reward="points")  # type: ignore[arg-type]
 

@@ -615,4 +615,4 @@ def test_single_agent_batch__refuses_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):
         SingleAgentBatch(1, "random", illegal="ignore")  # type: ignore[arg-type]
     with pytest.raises(SeedError):
-        SingleAgentBatch(3, "random").reset(2**53 - 2)
+        SingleAgentBatch(3, "random").reset(-2)

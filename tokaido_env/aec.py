@@ -119,13 +119,13 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         """Start an episode.
 
         Args:
-            seed: random seed of the episode, 0 to 2**53 - 1. None continues with the next episode
+            seed: random seed of the episode, as for `Game`. None continues with the next episode
                 of the last seed, or in a new environment takes a seed from the operating system.
                 `infos` contain the seed with which `Game(seed=…)` has the same dice and draws.
             options: `{"state": position}` starts from a position as `Game.to_dict` returns it.
 
         Raises:
-            SeedError: for a seed out of range.
+            SeedError: for anything else than a non-negative integer.
             PositionError: for a position that no game can reach. The environment is unchanged
                 after an error.
         """

@@ -28,9 +28,9 @@ from tokaido_env.core.arguments import (
     IllegalMove,
     as_array,
     check_choice,
-    check_seed,
     join_limited,
     repr_short,
+    seeds_from,
 )
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
@@ -149,7 +149,7 @@ class Batch(CopiedWhole):
             The first time step, at the first decision of each game.
 
         Raises:
-            SeedError: for a seed outside 0 to 2**53 - 1.
+            SeedError: for anything else than non-negative integers.
             PositionError: for a position that no game can reach. No game changes on errors.
         """
         self.begin(self.all_games, seed, positions)
@@ -468,9 +468,7 @@ class Batch(CopiedWhole):
         if seed is None:
             return base_seeds, True
         if as_array("seed", seed).ndim == 0:
-            first = check_seed(seed)
-            check_seed(first + len(self) - 1)
-            return first + games, False
+            return seeds_from(seed, games), False
         return batch_validation.checked_seeds(seed, games, base_seeds)
 
     def _board_indices(

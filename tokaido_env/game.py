@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +12,14 @@ from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS, NO_ACTION
-from tokaido_env.core.arguments import CHANCES, Chance, IllegalMove, check_choice, check_seed
+from tokaido_env.core.arguments import (
+    CHANCES,
+    Chance,
+    IllegalMove,
+    as_integer,
+    check_choice,
+    check_seed,
+)
 from tokaido_env.core.bitmask import actions_of, unpack_mask
 from tokaido_env.core.copying import CopiedWhole, shallow_copy
 from tokaido_env.core.events import illegal_move_message, outcome_label, outcomes_by_label
@@ -49,8 +55,9 @@ class Game(CopiedWhole):
     Args:
         board: name of a built-in board, path of a board file, `family:NUMBER`, a `Board`, or a
             pool such as `family:train/1000`, from which the seed draws one (`boards.board_pool`).
-        seed: random seed of dice and draws, 0 to 2**53 - 1. The same seed and moves give the same
-            game. None takes a seed from the operating system.
+        seed: random seed of dice and draws, an integer from 0; from 2**53 on it is hashed
+            (`core.arguments.check_seed`). The same seed and moves give the same game. None takes a
+            seed from the operating system.
         chance: "sampled": dice and draws follow from the seed; "explicit": the game stops at each
             chance phase, where `play` takes an outcome.
 
@@ -93,7 +100,7 @@ class Game(CopiedWhole):
         """Start a game from a position, with new random numbers.
 
         Args:
-            position: a position as `to_dict` returns it.
+            position: a position as `to_dict` returns it, also with NumPy's integers and arrays.
             board: required if `position["board"]` names a board that is neither built in nor of
                 the family. A pool must contain the board that the position names.
             seed: as for `Game`.
@@ -434,9 +441,5 @@ def _board_of(position: Mapping[str, Any], boards: Boards | None) -> Board:
 
 def _as_int(move: object) -> int:
     """Return an integer as int, also NumPy's; NO_ACTION for anything else."""
-    if isinstance(move, bool):
-        return NO_ACTION
-    try:
-        return operator.index(move)  # type: ignore[arg-type]
-    except Exception:  # a custom `__index__` may raise any error
-        return NO_ACTION
+    number = as_integer(move)
+    return NO_ACTION if number is None else number

@@ -100,7 +100,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         """Start an episode.
 
         Args:
-            seed: random seed, 0 to 2**53 - 1; None continues with the next episode of the last
+            seed: random seed, as for `Game`; None continues with the next episode of the last
                 seed.
             options: `{"state": position}` starts from a position as `Game.to_dict` returns it.
 
@@ -110,7 +110,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
             and `next_player`. All are numbers.
 
         Raises:
-            SeedError: for a seed out of range.
+            SeedError: for anything else than a non-negative integer.
             PositionError: for a position that no game can reach.
         """
         seed = None if seed is None else check_seed(seed)
@@ -247,7 +247,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         games = np.flatnonzero(flags)
         chosen = [seeds[game] for game in games.tolist()] if isinstance(seeds, list) else seeds
         self.games.reset(chosen, reset_options.get("state"), games)
-        super().reset(seed=seeds if isinstance(seeds, int) else None)
+        super().reset(seed=check_seed(seeds) if isinstance(seeds, int) else None)
         self._collect(games)
         return self.games.observe(), _flagged(_info_of(self.games), flags)
 
@@ -315,7 +315,8 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             return None
         each = as_array("seed", seed).tolist() if hasattr(seed, "__array__") else seed
         if not isinstance(each, Sequence) or isinstance(each, str | bytes):
-            return check_seed(each)
+            check_seed(each)
+            return as_integer(each)
         if len(each) != self.num_envs:
             raise ValueError(
                 f"seed: expected {self.num_envs}, one per environment, got {len(each)}"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import DataReader
 from tokaido_env.core import serialization, state_validation as validation
-from tokaido_env.core.arguments import repr_short, str_short
+from tokaido_env.core.arguments import plain_data, repr_short, str_short
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -191,7 +191,7 @@ class _PositionReader(DataReader):
     def __init__(self, board: Board, position: Mapping[str, Any]) -> None:
         super().__init__(PositionError, "", "the position", "an object")
         self.board = board
-        self.position = position
+        self.position: Any = plain_data(position)
         self.states = initial_states(board.record)
         self.row = self.states[0]
 

@@ -26,8 +26,8 @@ from tokaido_env.core.arguments import (
     IllegalMove,
     as_integer,
     check_choice,
-    check_seed,
     repr_short,
+    seeds_from,
 )
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.observation import OBSERVATION_DTYPES
@@ -83,20 +83,21 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         )
         self.render_mode = None
         super().__init__(n, observation_space(observation, see_board), action_space())
-        self._base_seed = check_seed(check_seed(seed) + n - 1) - n + 1
+        self.seed(seed)
         self._actions = np.zeros(n, np.int64)
         self._start_time = time.time()
 
     def reset(self) -> npt.NDArray[Any]:
         """Start the first episode of every game; return observations (n, …)."""
-        self.games.reset(self._base_seed)
+        self.games.reset(self._base_seeds)
         return self.observe()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Set the seed of the next reset; return the seeds of all games."""
         if seed is not None:
-            self._base_seed = check_seed(check_seed(seed) + self.num_envs - 1) - self.num_envs + 1
-        return [self._base_seed + game for game in range(self.num_envs)]
+            self._base_seeds = seeds_from(seed, self.games.batch.all_games)
+        seeds: list[int | None] = self._base_seeds.tolist()
+        return seeds
 
     def observe(self) -> npt.NDArray[Any]:
         """Return the learner's current observations, one row per game."""

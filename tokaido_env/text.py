@@ -290,7 +290,7 @@ def play_by_text(
         _replay(game, names, resume.record)
     exchanges = list(resume.exchanges) if resume else []
     try:
-        forfeit = _play_on(game, agents, seed, exchanges)
+        forfeit = _play_on(game, agents, game.seed or 0, exchanges)
     except BaseException as error:  # Ctrl-C too
         error.transcript = Transcript(game.record(names), exchanges)  # type: ignore[attr-defined]
         raise

@@ -43,7 +43,7 @@ except ModuleNotFoundError as error:
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import IllegalMove, check_seed
+from tokaido_env.core.arguments import IllegalMove, seeds_from
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.observers import observation_size
 from tokaido_env.timestep import TimeStep
@@ -82,7 +82,7 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
     ) -> None:
         super().__init__(batch_size=[n], device=device)
         self.games = Batch(n, board, autoreset=False, reward=reward, see_board=see_board)
-        self._base_seed: int | None = None
+        self._seeds: npt.NDArray[np.int64] | None = None
         width = observation_size("float32", see_board)
         on = {"device": self.device}
         self.observation_spec = Composite(
@@ -98,12 +98,12 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         self.done_spec = Composite(flags, shape=(n,))
 
     def _set_seed(self, seed: int | None) -> None:
-        self._base_seed = None if seed is None else check_seed(seed)
+        self._seeds = None if seed is None else seeds_from(seed, self.games.all_games)
 
     def _reset(self, tensordict: TensorDictBase | None = None, **options: Any) -> TensorDict:
         games = self._flagged("_reset", tensordict)
-        self.games.begin(games, None if self._base_seed is None else self._base_seed + games)
-        self._base_seed = None
+        self.games.begin(games, None if self._seeds is None else self._seeds[games])
+        self._seeds = None
         no_end = np.zeros(len(self.games), np.bool_)
         return self._time_step(self.games.timestep(), no_end, no_end)
 

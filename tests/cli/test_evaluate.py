@@ -272,7 +272,6 @@ def test_list__prints_all_agents(capsys: Output) -> None:
             ("greedy", "random", "--report", "r.html", "--replays", "101"),
             "--replays: expected 0 to 100 games of a match, got 101",
         ),
-        (("greedy", "random", "--seed", "-1"), "seed: expected an integer from 0"),
         (("greedy", "random", "--board", "honshu"), "unknown board 'honshu'"),
         (("greedy", "random", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
         (("greedy", "random", "--records", "/nowhere/g"), "/nowhere/g: there is no folder"),

@@ -150,7 +150,6 @@ def test_compare__refuses_a_curve_without_training_boards(
         (("greedy", "--pairs", "0"), "pairs: expected 1 to"),
         (("greedy", "--split", "tests"), "split: expected one of 'train', 'valid', 'test'"),
         (("greedy", "--train", "0"), "family:train/0: expected 1 to"),
-        (("greedy", "--seed", "-1"), "seed: expected an integer from 0"),
         (
             ("greedy", "--executor", "process"),
             "executor: expected serial, processes[:N] or ",

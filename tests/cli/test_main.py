@@ -131,6 +131,14 @@ def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -
         ("replay", "replay: file: expected a value, got none: tokaido replay --help lists all"),
         ("bench --runs x", "bench: --runs: expected an integer, got 'x'\n"),
         ("evaluate --error x", "evaluate: --error: expected a number, got 'x'\n"),
+        *(
+            (
+                f"{command} --seed={seed}",
+                f"{command.split()[0]}: --seed: expected an integer from 0, got '{seed}'\n",
+            )
+            for command in ("play", "review", "evaluate", "evaluate generalise")
+            for seed in ("-1", "1.0")
+        ),
         ("export a b --rows x", "export: --rows: expected one of 'decisions', 'games', got 'x'\n"),
     ],
 )

@@ -265,7 +265,6 @@ def test_terminal__asks_for_forced_moves_on_request() -> None:
     [
         (["--opponent", "nobody"], "unknown agent 'nobody'"),
         (["--board", "atlantis"], "atlantis"),
-        (["--seed", "-1"], "seed: expected an integer from 0"),
         (["--save", "no/such/folder.jsonl"], "there is no folder"),
     ],
 )

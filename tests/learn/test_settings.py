@@ -47,7 +47,8 @@ PPO = PpoSettings.defaults()
         ),
         ({"value_games": "past"}, "value_games: expected 'self-play' or 'all', got 'past'"),
         ({"agents": "greedy greedy"}, "agents: expected each once, got 'greedy greedy'"),
-        ({"seed": 2**53 - 2}, "seed: expected an integer from 0"),  # of the last game
+        ({"seed": -1}, "seed: expected an integer from 0"),
+        ({"seed": "7"}, "seed: expected an integer from 0"),
         ({"width": 20}, "width: expected a multiple of 8, got 20"),
         ({"promotion_games": 3}, "promotion_games: expected an even number, got 3"),
         (

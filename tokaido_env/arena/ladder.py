@@ -309,7 +309,7 @@ def make_ladder(
             or if matches of the file would be lost.
         InUseError: if another command makes the ladder.
     """
-    check_seed(seed)
+    seed = check_seed(seed)
     games = _schedule(agents, games_of)
     anchor = choose_anchor(agents, anchor)
     pool = BoardPool.load(board)

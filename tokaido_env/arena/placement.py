@@ -80,7 +80,7 @@ def rate_on_ladder(
     Raises:
         LadderError: if the ladder is not finished, or has no opponent for the agent.
     """
-    check_seed(seed)
+    seed = check_seed(seed)
     if not ladder.agents:
         played = len(ladder.matches)
         raise LadderError(

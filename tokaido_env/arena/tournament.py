@@ -62,7 +62,7 @@ def play_match(
         a: one agent.
         b: the other.
         games: how many, even and positive.
-        seed: of the match, 0 to 2**53 - 1; the same seed gives the same games to any two agents.
+        seed: of the match, as for `Game`; the same seed gives the same games to any two agents.
         board: as for `Game`; of a pool each pair is played on the board that its seed draws.
         progress: see `OnProgress`.
         executor: as for `play_remaining`.
@@ -110,7 +110,7 @@ class MatchState:
                 f"games: expected an even number from 2 to {MAX_GAMES:,} (each pair swaps seats), "
                 f"got {games}"
             )
-        check_seed(seed)
+        seed = check_seed(seed)
         pool = BoardPool.load(board)
         seeds = pair_seeds(seed, games // 2)
         self._set_pairs(a, b, pool, seeds, pool.indices_of_seeds(seeds))

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.boards.geometry import area_paths, component, edges
-from tokaido_env.core.arguments import MAX_NAME_CHARS, MAX_PATH_CHARS, escape_text, str_short
+from tokaido_env.core.arguments import (
+    MAX_NAME_CHARS,
+    MAX_PATH_CHARS,
+    escape_text,
+    plain_data,
+    str_short,
+)
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -91,7 +97,7 @@ def read_board_data(data: object, source: str) -> dict[str, Any]:
     Raises:
         BoardError: if the data are no board or break a rule of the game.
     """
-    return _BoardReader(source, data).fields()
+    return _BoardReader(source, plain_data(data)).fields()
 
 
 class DataReader:

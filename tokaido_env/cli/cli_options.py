@@ -20,7 +20,7 @@ from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, OnProgress
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, write_json
-from tokaido_env.core.arguments import escape_text
+from tokaido_env.core.arguments import escape_text, parse_seed
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
 from tokaido_env.record import MAX_DETAIL_CHARS, REASONS, Forfeit
@@ -32,7 +32,7 @@ VERSION = 2  # of the results as JSON
 _MATCH_EXECUTOR = "serial; for agents that play one game at a time, processes"
 
 _SHARED: dict[str, dict[str, Any]] = {
-    "--seed": {"type": int, "default": 0, "help": "random seed, 0 to 2**53 - 1"},
+    "--seed": {"type": parse_seed, "default": 0, "help": "random seed, an integer from 0"},
     "--board": {"default": "shikoku", "help": "a built-in board or a board file"},
     "--json": {
         "type": Path,

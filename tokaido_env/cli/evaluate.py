@@ -62,7 +62,7 @@ from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
 from tokaido_env.cli.ladders import build_ladder, place_agent
 from tokaido_env.cli.protocols import generalise, suite, verify_submission
 from tokaido_env.cli.regret import regret
-from tokaido_env.core.arguments import check_seed, escape_text, unknown_name
+from tokaido_env.core.arguments import escape_text, unknown_name
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
 from tokaido_env.report import tables
@@ -244,7 +244,6 @@ def _merge(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse wrong options before a game is played."""
-    check_seed(options.seed)
     if options.shard is not None and options.until_decided:
         raise ValueError("--shard: expected without --until-decided, which needs whole matches")
     check_limits(options.move_seconds, options.memory)

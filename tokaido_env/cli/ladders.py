@@ -42,7 +42,7 @@ from tokaido_env.cli.cli_options import (
     save_results,
 )
 from tokaido_env.cli.command import write_json
-from tokaido_env.core.arguments import check_choice, check_seed
+from tokaido_env.core.arguments import check_choice
 from tokaido_env.files import write_text
 from tokaido_env.report import tables
 
@@ -193,7 +193,6 @@ def _parse(
 ) -> tuple[argparse.Namespace, BoardPool]:
     add_match_options(parser)
     options = parser.parse_args(arguments)
-    check_seed(options.seed)
     return options, BoardPool.load(options.board)
 
 

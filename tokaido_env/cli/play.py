@@ -23,7 +23,7 @@ from tokaido_env.boards.board_pool import Boards, board_by_name
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.terminal import Terminal
-from tokaido_env.core.arguments import Chance, str_short
+from tokaido_env.core.arguments import Chance, parse_seed, str_short
 from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.files import check_outputs, locked
 from tokaido_env.game import Game
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seat", type=int, choices=(0, 1), help="your seat (default: 0)")
     board = "a built-in board, a board file, family:NUMBER or a pool (default: shikoku)"
     add("--board", help=board)
-    add("--seed", type=int, help="random seed, 0 to 2**53 - 1 (default: random)")
+    add("--seed", type=parse_seed, help="random seed, an integer from 0 (default: random)")
     physical = "enter the rolls and draws of a physical game yourself"
     add("--physical", action="store_true", help=physical)
     source = "start from the last game of this record file (default: from the set-up)"

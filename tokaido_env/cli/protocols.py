@@ -38,7 +38,7 @@ from tokaido_env.cli.cli_options import (
     print_stopped,
 )
 from tokaido_env.cli.command import CommandParser, program, write_json
-from tokaido_env.core.arguments import check_seed, escape_text
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.threads import single_thread
 from tokaido_env.decoding import Number, Source, Struct
 from tokaido_env.files import write_text
@@ -227,7 +227,6 @@ def verify_submission(arguments: Sequence[str]) -> int:
     add("--agent", metavar="AGENT", help=agent)
     add("--suite", type=Path, metavar="FILE", help="suite file (default: tokaido-bench-1)")
     options = parser.parse_args(arguments)
-    check_seed(options.seed)
     found = verify(
         *(options.file, Suite.load(options.suite), make),
         share=options.share,

@@ -25,7 +25,7 @@ from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.arguments import escape_text
+from tokaido_env.core.arguments import escape_text, parse_seed
 from tokaido_env.files import atomic_write, check_outputs, write_text
 from tokaido_env.record import Record, RecordError, read_verified
 from tokaido_env.render.narration import display_names
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--value-agent", default="champion", metavar="SPEC", help=value)
     samples = "number of sampled chance outcomes after each action"
     add("--chance-samples", type=int, default=CHANCE_SAMPLES, help=samples)
-    add("--seed", type=int, default=0, help="random seed of these samples, 0 to 2**53 - 1")
+    add("--seed", type=parse_seed, default=0, help="random seed of these samples")
     json_file = "write the reviews to this file as JSON (default: none)"
     add("--json", type=Path, metavar="OUT", help=json_file)
     data = "write a row per event to this .parquet or .npz file (default: none)"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import hashlib
+import operator
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -35,30 +38,66 @@ class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
 
 
 class SeedError(ValueError):
-    """A seed that is not an integer from 0 to 2**53 - 1."""
+    """A seed that is not a non-negative integer."""
 
 
 def check_seed(seed: object) -> int:
-    """Return a seed as an int, or raise `SeedError`.
+    """Return a seed as an int from 0 to `MAX_SEED`, which JSON represents exactly.
 
-    JSON represents the integers from 0 to `MAX_SEED` exactly.
+    A larger seed is reduced to its hash: the first 8 bytes of the SHA-256 of its little-endian
+    bytes, without trailing zeros, as a little-endian integer modulo 2**53.
+
+    Raises:
+        SeedError: for anything else than a non-negative integer.
     """
     number = as_integer(seed)
-    if number is None or not 0 <= number <= MAX_SEED:
-        raise SeedError(
-            f"seed: expected an integer from 0 to {MAX_SEED} (2**53 - 1), got {repr_short(seed)}"
-        )
-    return number
+    if number is None or number < 0:
+        raise SeedError(f"seed: expected an integer from 0, got {repr_short(seed)}")
+    if number <= MAX_SEED:
+        return number
+    digest = hashlib.sha256(number.to_bytes((number.bit_length() + 7) // 8, "little")).digest()
+    return int.from_bytes(digest[:8], "little") & MAX_SEED
+
+
+def seeds_from(first: object, games: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return `check_seed(first + i)` for each game `i` of `games`, int64 (k,)."""
+    check_seed(first)
+    number = as_integer(first) or 0
+    if number + (1 << 32) <= MAX_SEED:
+        return number + games
+    return np.array([check_seed(number + game) for game in games.tolist()], np.int64)
+
+
+def parse_seed(text: str) -> int:
+    """Return the value of a command's `--seed`, as `check_seed`."""
+    try:
+        return check_seed(int(text))
+    except ValueError:
+        raise ArgumentTypeError(f"expected an integer from 0, got {repr_short(text)}") from None
 
 
 def as_integer(value: object) -> int | None:
-    """Return a Python or NumPy integer as an int; None for a bool or anything else."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+    """Return an integer of Python, NumPy or another library as an int; None for anything else."""
+    if isinstance(value, bool | np.bool_):
         return None
     try:
-        return int(value)
-    except Exception:  # an untrusted subclass
+        return operator.index(value)  # type: ignore[arg-type]
+    except Exception:  # an untrusted `__index__` may raise any error
         return None
+
+
+def plain_data(value: Any, levels: int = 8) -> Any:
+    """Return nested data with NumPy's numbers and arrays as Python's, and tuples as lists.
+
+    Data more than `levels` deep stays as it is.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if levels and isinstance(value, Mapping):
+        return {plain_data(key, 0): plain_data(one, levels - 1) for key, one in value.items()}
+    if levels and isinstance(value, list | tuple):
+        return [plain_data(item, levels - 1) for item in value]
+    return value
 
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from tokaido_env.agents.registry import Parameter
-from tokaido_env.core.arguments import MAX_SEED, repr_short
+from tokaido_env.core.arguments import MAX_SEED, SeedError, check_seed, plain_data, repr_short
 
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)
@@ -56,6 +56,12 @@ class Settings:
             RunError: if the value has the wrong type or is out of range.
         """
         allowed = cls._allowed(name)
+        value = plain_data(value)
+        if name == "seed":
+            try:
+                return check_seed(value)
+            except SeedError as error:
+                raise RunError(str(error)) from None
         valid = type(value) in (allowed.type, *((int,) if allowed.type is float else ()))
         if valid:
             is_text = isinstance(value, str)

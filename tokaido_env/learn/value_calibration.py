@@ -35,7 +35,7 @@ from tokaido_env.arena.match import MAX_GAMES, match_seed
 from tokaido_env.arena.tournament import pair_seeds, play_selfplay
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
-from tokaido_env.core.arguments import check_seed
+from tokaido_env.core.arguments import check_seed, parse_seed
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import check_outputs
@@ -124,14 +124,14 @@ def calibrate_value(
         boards: a board, or a pool, with as many games on each board; at most `MAX_BOARDS` boards,
             evenly spaced in the pool.
         games: the least number of games, from `MIN_CALIBRATION_GAMES`.
-        seed: of the games, 0 to 2**53 - 1.
+        seed: of the games, as for `Game`.
         progress: called now and then with the number of games just finished.
         bias_penalty: weight of the squared mean errors of each three rounds, 0 to 1,000: see `fit`.
 
     Raises:
         ValueError: if a number is out of range.
     """
-    check_seed(seed)
+    seed = check_seed(seed)
     if not 0 <= bias_penalty <= _MAX_BIAS_PENALTY:
         raise ValueError(f"bias_penalty: expected 0 to {_MAX_BIAS_PENALTY:,}, got {bias_penalty}")
     if not MIN_CALIBRATION_GAMES <= games <= MAX_GAMES:
@@ -330,7 +330,7 @@ def _parser() -> argparse.ArgumentParser:
         default=CALIBRATION_GAMES,
         help=f"self-play games, at least {MIN_CALIBRATION_GAMES} (default: {CALIBRATION_GAMES:,})",
     )
-    add("--seed", type=int, default=0, help="seed of the games, 0 to 2**53 - 1 (default: 0)")
+    add("--seed", type=parse_seed, default=0, help="seed of the games (default: 0)")
     add(
         "--bias-penalty",
         type=float,

@@ -42,7 +42,7 @@ from tokaido_env.arena.match import MAX_GAMES, SCORE_KEYS, TRIGGERS
 from tokaido_env.arena.tournament import play_selfplay, rollout_positions
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.procedural import SPLITS
-from tokaido_env.core.arguments import check_seed, escape_text, repr_short
+from tokaido_env.core.arguments import escape_text, parse_seed, repr_short
 from tokaido_env.core.constants import CAPACITY, CHARACTERS, ROBUST, SIDES
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
@@ -112,7 +112,7 @@ def study_board(
         board: of all games.
         games: number of games, from 1.
         swaps: number of these games with swapped tiles, from 0.
-        seed: random seed, 0 to 2**53 - 1.
+        seed: random seed, as `check_seed` returns it.
         executor: plays the games; they do not depend on it. None: this process.
 
     Raises:
@@ -359,7 +359,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        check_seed(options.seed)
         for name, most in (("games", MAX_GAMES), ("family", MOST_BOARDS)):
             got = getattr(options, name)
             if not 0 <= got <= most:
@@ -396,7 +395,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--swaps", type=int, default=400, help="games with swapped tiles (default: 400)")
     add("--boards", nargs="+", default=_boards(), help="names or files (default: all built-in)")
     add("--family", type=int, default=50, help="number of boards of family:train (default: 50)")
-    add("--seed", type=int, default=0, help="random seed, 0 to 2**53 - 1 (default: 0)")
+    add("--seed", type=parse_seed, default=0, help="random seed, an integer from 0 (default: 0)")
     add("--json", type=Path, metavar="FILE", help="write the statistics to this file")
     add("--executor", default="serial", help=f"runs games: {EXECUTORS} (default: serial)")
     return parser

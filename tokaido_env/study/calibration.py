@@ -106,7 +106,7 @@ class CalibrationConfig:
         games: of the agent against itself, from 2.
         positions: of these games that get rollouts, from 0.
         rollouts: of each position, from 2.
-        seed: of the luck, 0 to 2**53 - 1.
+        seed: of the luck, as for `Game`.
 
     Raises:
         ValueError: if a number is out of range.
@@ -118,7 +118,7 @@ class CalibrationConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
+        object.__setattr__(self, "seed", check_seed(self.seed))
         for name, least, most in (
             ("games", 2, MAX_GAMES),
             ("positions", 0, _MAX_ROLLOUTS),

@@ -105,12 +105,12 @@ def generalisation_test(
         pairs: of games on each board, from 1.
         train: number of the first boards of `train` that the agent was trained on, if its policy
             file does not say.
-        seed: of the games, 0 to 2**53 - 1.
+        seed: of the games, as for `Game`.
 
     Raises:
         ValueError: if a number is out of range, or the agent was trained on boards of the split.
     """
-    check_seed(seed)
+    seed = check_seed(seed)
     test = _pool_of(split, boards)
     _check_pairs(pairs, boards)
     recorded = trained_on(agent)

@@ -21,7 +21,7 @@ from tokaido_env.agent import Agent, as_agent
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS, LABELS
-from tokaido_env.core.arguments import Chance, IllegalMove
+from tokaido_env.core.arguments import Chance, IllegalMove, check_seed
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.rng import agent_keys, arena_seed, entropy_seed
 from tokaido_env.core.serialization import state_to_dict
@@ -179,7 +179,7 @@ class Session(CopiedWhole):
         self._start(board, seed, chance or self.game.chance)
 
     def _start(self, board: Boards, seed: int | None, chance: Chance) -> None:
-        self._seed = entropy_seed() if seed is None else seed
+        self._seed = entropy_seed() if seed is None else check_seed(seed)
         self._undo_points: list[_UndoPoint] = []  # before each input of a person
         self._set_game(Game(board, self._seed, chance))
 
