@@ -148,7 +148,7 @@ def ready(browser: Browser) -> None:
 def reviewed(browser: Browser) -> None:
     """Review the game and show the worst decision."""
     find(browser, ".review-game:enabled").click()
-    find(browser, ".review li button").click()
+    find(browser, ".review li a").click()
     find(browser, ".history:not([hidden])")
 
 
