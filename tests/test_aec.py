@@ -1,12 +1,18 @@
 """Tests of `tokaido_env.aec`: PettingZoo's tests, its usual wrappers as reference, contracts."""
 
 import copy
+import importlib
 import pickle
 import random
+import sys
+import types
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pettingzoo
 import pytest
 from pettingzoo.test import api_test, seed_test
 from pettingzoo.utils.wrappers import (
@@ -17,6 +23,7 @@ from pettingzoo.utils.wrappers import (
 from positions import position
 from processes import run_script
 
+import tokaido_env
 from tokaido_env import FEATURES, Game, IllegalMove, env, raw_env
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.rng import episode_seed
@@ -138,6 +145,46 @@ def test_env__passes_the_api_test_with_box_observations_without_warnings(
 @pytest.mark.parametrize("observation", ["dict", "box", "entities"])
 def test_env__passes_the_seed_test(observation: Any) -> None:
     seed_test(lambda: env(observation=observation), num_cycles=500)
+
+
+@pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="PettingZoo has no registry")
+def test_registry__makes_the_environment() -> None:
+    for name in ("tokaido_duo_v0", "tokaido_duo-v0", "tokaido_duo"):
+        e = pettingzoo.make("aec", name, mask="infos", board="family:7")
+        assert (type(e), e.boards.name) == (env, "family:7")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        importlib.reload(tokaido_env)  # registers nothing twice
+
+
+def test_record_video__records_each_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The encoder is a stand-in where MoviePy, which PettingZoo uses, is not installed."""
+    wrappers = pytest.importorskip("pettingzoo.utils.wrappers.record_video")
+    pytest.importorskip("resvg_py")
+    encoded: list[Any] = []
+
+    class Clip:
+        def __init__(self, frames: list[Any], fps: int) -> None:
+            encoded.append((np.array(frames), fps))
+
+        def write_videofile(self, path: str, **options: Any) -> None:
+            Path(path).touch()
+
+    stand_in: Any = types.ModuleType("moviepy.video.io.ImageSequenceClip")
+    stand_in.ImageSequenceClip = Clip
+    monkeypatch.setitem(sys.modules, "moviepy", types.ModuleType("moviepy"))
+    monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
+    e = wrappers.RecordVideo(env(render_mode="rgb_array"), str(tmp_path / "videos"))
+    e.reset(seed=1)
+    for _ in range(3):
+        e.step(e.unwrapped.game.legal_actions()[0])
+    e.close()
+    (frames, fps) = encoded[0]
+    assert (frames.shape, frames.dtype, fps) == ((4, 668, 1000, 3), np.uint8, 2)
+    assert len({frame.tobytes() for frame in frames}) == 4
+    assert [file.name for file in (tmp_path / "videos").iterdir()] == ["rl-video-episode-0.mp4"]
 
 
 # Equality to the usual wrappers

@@ -2,7 +2,7 @@
 
     game = Game(seed=7)       one game
     batch = Batch(4096)       many games as arrays
-    env(), raw_env()          PettingZoo environments
+    env(), raw_env()          PettingZoo environments; also `pettingzoo.make`
     gymnasium.make("tokaido_env:TokaidoDuo-v0")   Gymnasium environment; also `make_vec`
     agents                    opponents for training and evaluation
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
+import pettingzoo
 
 if TYPE_CHECKING:
     from tokaido_env import agents
@@ -82,6 +83,9 @@ if "TokaidoDuo-v0" not in gymnasium.registry:  # it is, when this module is relo
         entry_point="tokaido_env.gym:TokaidoDuoEnv",
         vector_entry_point="tokaido_env.gym:TokaidoDuoVectorEnv",
     )
+# PettingZoo has a registry from version 1.27 on.
+if "tokaido_duo-v0" not in getattr(pettingzoo, "aec_registry", ("tokaido_duo-v0",)):
+    pettingzoo.register("aec", "tokaido_duo_v0", entry_point="tokaido_env.aec:env")
 
 
 def __getattr__(name: str) -> Any:
