@@ -31,6 +31,7 @@ SPECS = (
     *("policy_search:best,sims=8", "policy:path=best", 'policy_search:path="run",sims=2'),
     *("policy:run", "policy:a b", "policy:missing", "policy:fifo", "policy:link"),
     *("python:custom_agents:Trace,path=trace", "python:subprocess:Popen,args=echo"),
+    *("exec:touch trace", "exec:true --a=b,c"),
 )
 FILES = ("board.toml", "ladder.json", "best", "run", "fifo", "link", "my.toml", "/dev/zero")
 WORDS = (
@@ -73,7 +74,7 @@ class Configs(Cases):
             self.check(random.Random(0))
             self._check_settings(type(settings), asdict(settings))
             assert not self._command([])
-        for spec in SPECS[:-5]:
+        for spec in SPECS[:-7]:
             self._check_spec(spec, None)
 
     def case(self, rng: random.Random) -> bool:
@@ -166,10 +167,10 @@ class Configs(Cases):
     def _check_spec(self, spec: str, rng: random.Random | None) -> None:
         """Check that an accepted spec runs no code, stays in its folder and makes an agent."""
         where = "x"
-        if rng is None or rng.random() < 0.7 or spec.startswith("python:"):
+        if rng is None or rng.random() < 0.7 or spec.startswith(("python:", "exec:")):
             with allow_refusal(AgentError, names=f"{where}: ") as messages:
                 spec = check_spec_in_file(spec, where, self.folder)
-                assert not spec.startswith("python:")
+                assert not spec.startswith(("python:", "exec:"))
             if messages:
                 raise AgentError(messages[0])
         agent = make(spec)

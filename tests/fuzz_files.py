@@ -201,6 +201,7 @@ class Ladders(Cases):
         *("random", "greedy", "policy:best", "policy:other", "policy:../best", "mcts:sims=999999"),
         *("champion", "policy:fifo", "nobody", "expectimax:depth=4", "mcts:sims=0"),
         *("python:subprocess:Popen,args=echo", "python:custom_agents:Trace,path=trace"),
+        "exec:touch trace",
     )
 
     def set_up(self) -> None:

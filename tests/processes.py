@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,3 +38,16 @@ def file_size_limit(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def wait_for_end(processes: Iterable[str], seconds: float = 10.0) -> None:
+    """Wait until processes, by their ids, have ended; only Linux knows."""
+    until = time.monotonic() + seconds
+    for process in processes:
+        while _is_running(Path(f"/proc/{process}/stat")):
+            assert time.monotonic() < until, process
+            time.sleep(0.05)
+
+
+def _is_running(stat: Path) -> bool:
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"

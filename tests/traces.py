@@ -397,18 +397,20 @@ OUTSIDE = f"policy:{SECRET_PATH}/policy"
 CLIMBS = f"policy:run/../{SECRET_PATH}/policy"
 SHELL = "python:os:system,command=touch trace"
 POPEN = "python:subprocess:Popen,args=touch trace,shell=True"
+EXEC = "exec:touch trace"
 
 AGENTS = {
     "agents are code": SPEC,
     "agents are a shell": SHELL,
     "agents are a process": POPEN,
+    "agents are a program": EXEC,
     "agents lie outside": OUTSIDE,
     "agents climb": CLIMBS,
     "agents by an absolute path": "policy:/" + SECRET,
 }
 PICKLE: dict[str, Maker] = {"a pickle": pickled}
 RECORDS = PICKLE | {
-    "players are code": writer(record_file, players=[SPEC, POPEN]),
+    "players are code": writer(record_file, players=[SPEC, EXEC]),
     "board is a path": writer(record_file, board=BOARD),
     "board climbs": writer(record_file, board=f"../../{SECRET}/board"),
     "start names a board": writer(record_file, start={"board": BOARD}),

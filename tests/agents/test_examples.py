@@ -57,7 +57,7 @@ def run(folder: Path, example: str, *more: str, **environment: str) -> str:
 
 def test_readme__lists_every_example() -> None:
     files = {path.name for path in (ROOT / "agents").iterdir() if path.is_file()}
-    assert {*re.findall(r"`([\w-]+\.(?:py|c|toml))`", README), "README.md"} == files
+    assert {*re.findall(r"`([\w-]+\.(?:py|pl|c|toml))`", README), "README.md"} == files
 
 
 def test_temple_bot__beats_random(folder: Path) -> None:
@@ -66,7 +66,12 @@ def test_temple_bot__beats_random(folder: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_engine__beats_random(folder: Path) -> None:
-    assert re.search(r" 1 +python:agents\.engine\S+ +20 ", run(folder, "engine"))
+    assert re.search(r" 1 +exec:\./engine +20 ", run(folder, "engine"))
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="needs Perl")
+def test_trader__beats_random(folder: Path) -> None:
+    assert re.search(r" 1 +exec:perl agents/trader\.pl +20 ", run(folder, "trader"))
 
 
 def test_pytorch_agent__learns_and_beats_random(folder: Path) -> None:

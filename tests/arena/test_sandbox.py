@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matches import play_recorded
-from processes import ROOT
+from processes import ROOT, wait_for_end
 
 from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
@@ -179,11 +179,6 @@ def test_check_limits__refuses_limits_out_of_range(
 # Processes
 
 
-def is_running(process: int) -> bool:
-    stat = Path(f"/proc/{process}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends an agent that holds the GIL")
 @pytest.mark.parametrize("kill_parent", [False, True])
 def test_processes__of_an_agent_end_with_its_process_or_the_parent(
@@ -209,10 +204,7 @@ if __name__ == "__main__":
             parent.kill()
     else:
         sandboxed_match(f"Holds,path={path}", limits=Limits(seconds=1.0), games=2)
-    until = time.monotonic() + 10.0
-    while any(is_running(int(one)) for one in path.read_text().split()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_for_end(path.read_text().split())
 
 
 def test_sandboxed_agent__starts_again_after_close_or_kill() -> None:

@@ -197,9 +197,20 @@ KINDS = {
         required=True,
         is_user_code=True,
     ),
+    "exec": AgentKind(
+        "exec_agent",
+        "make_exec_agent",
+        "exec:PROGRAM [ARGS]",
+        "Plays a program of your own in any language, which reads positions and writes actions as "
+        "lines of JSON.",
+        {"command": Parameter(str)},
+        required=True,
+        is_user_code=True,
+    ),
 }
 
 
+COMMAND = "command"  # a parameter that is all of its spec
 # Parameters that may hold commas, and then stand in double quotes.
 PATH, VICTIM, CLASS = "path", "victim", "class"
 _IN_QUOTES = re.compile(r'(?:(?:path|victim|class)=)?("(?:[^"\\]|\\.)*")(?=,|$)')
@@ -324,7 +335,7 @@ def check_spec_in_file(spec: str, where: str, folder: Path, trusted: Container[s
         reason = "a file may name policies of its own folder only, by a relative path"
     raise AgentError(
         f"{where}: {repr_short(spec)}: {reason}: if you trust it, name this agent on the command "
-        "line (train: --agents, rate: --allow-python-agents)"
+        "line (train: --agents, rate: --allow-agents)"
     )
 
 
@@ -397,6 +408,8 @@ def _parse_parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
 
 def _split(kind: AgentKind, text: str) -> list[str]:
     """Split the parameters of a spec at commas outside quotes, and remove the quotes."""
+    if COMMAND in kind.parameters:
+        return [f"{COMMAND}={text}"]
     free = _free_text(kind)
     quoted = _IN_QUOTES.match(text) if free else None
     if quoted is None:

@@ -41,9 +41,11 @@ DEFAULT_MEMORY = 2048  # MiB
 _MAX_SECONDS = 86_400
 _MAX_MEMORY = 1 << 24  # MiB
 _START_SECONDS = 120.0  # to make the agent
+_GRACE_SECONDS = 5.0  # for a program: the process that asks it keeps the time
 _EXIT_SECONDS = 2.0  # for a process that has closed its connection
 _MAX_ANSWER = 1 << 22  # bytes
 _PRELOAD = "tokaido_env.arena.sandbox_preload"
+_FACTS = [int, int, bool, bool]  # types of what `start` returns
 _BAD_ANSWER = "its process sent no valid answer"
 
 
@@ -118,6 +120,7 @@ class SandboxedAgent(Agent):
         self.limits = limits
         self._boards: list[Board] = []
         self._process: _Process | None = None
+        self._is_program = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy without the process: each copy starts its own."""
@@ -204,7 +207,8 @@ class SandboxedAgent(Agent):
         if self._process is None:
             self._start()
         games, seconds = len(arguments[1]), self.limits.seconds
-        moves = self._ask("act", arguments, None if seconds is None else seconds * games)
+        grace = _GRACE_SECONDS if self._is_program else 0.0
+        moves = self._ask("act", arguments, None if seconds is None else seconds * games + grace)
         valid = isinstance(moves, list) and len(moves) == games
         if not valid or not all(type(move) is int for move in moves):
             raise self._failure("exit", _BAD_ANSWER)
@@ -213,12 +217,12 @@ class SandboxedAgent(Agent):
     def _start(self) -> None:
         self._process = _Process()
         threads = {"OMP_NUM_THREADS": str(numba.get_num_threads())}
-        arguments = self.spec, self.limits.memory, threads | dict(os.environ)
+        arguments = self.spec, *self.limits, threads | dict(os.environ)
         try:
             facts = self._ask("start", arguments, _START_SECONDS)
-            if not isinstance(facts, list) or [type(one) for one in facts] != [int, int, bool]:
+            if not isinstance(facts, list) or [*map(type, facts)] != _FACTS:
                 raise self._failure("exit", _BAD_ANSWER)
-            self.cost, self.games_at_once, self.batched = facts
+            self.cost, self.games_at_once, self.batched, self._is_program = facts
             if self._boards:
                 self._ask("prepare", self._boards, _START_SECONDS)
         except SandboxFailure:  # the process has no agent
@@ -243,7 +247,7 @@ class SandboxedAgent(Agent):
         if "answer" in answer:
             return answer["answer"]
         failure = SandboxFailure(str(answer.get("reason")), str(answer.get("detail")))
-        if failure.reason == "memory":  # the process does not free its memory
+        if failure.reason == "memory" or self._is_program:  # nothing frees the memory; it has ended
             self.close()
         raise failure
 

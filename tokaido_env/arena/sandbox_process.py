@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import AgentError
+from tokaido_env.agents.exec_agent import ProgramFailure, ProgramPlayer
 from tokaido_env.agents.python_agent import InvalidChoice
 from tokaido_env.agents.registry import make
 from tokaido_env.batch_validation import checked_moves
@@ -62,6 +63,8 @@ def _answer(agent: _AgentMethods, method: str, arguments: Any) -> dict[str, Any]
         reason, detail = "illegal", str(error)
     except SystemExit as error:
         reason, detail = "exit", f"it tried to end the command: {format_error(error)}"
+    except ProgramFailure as error:
+        reason, detail = error.reason, error.detail
     except AgentError as error:
         reason, detail = "crash", str(error)
     except BaseException as error:
@@ -74,14 +77,21 @@ class _AgentMethods:
 
     memory = 0
 
-    def start(self, spec: str, memory: int, environment: dict[str, str]) -> tuple[int, int, bool]:
-        """Make the agent; return its cost, its number of games at once, and if it is batched."""
+    def start(
+        self, spec: str, seconds: float | None, memory: int, environment: dict[str, str]
+    ) -> tuple[int, int, bool, bool]:
+        """Make the agent; return its cost, games at once, and if it is batched and a program."""
         os.environ.clear()
         os.environ.update(environment)
         self.memory = memory
         _limit_memory(memory)
         self.agent = make(spec)
-        return int(self.agent.cost), int(self.agent.games_at_once), bool(self.agent.batched)
+        player = getattr(self.agent, "wrapped", None)
+        if isinstance(player, ProgramPlayer):
+            player.seconds, player.has_own_group = seconds, False
+            player.start()
+        facts = int(self.agent.cost), int(self.agent.games_at_once), bool(self.agent.batched)
+        return *facts, isinstance(player, ProgramPlayer)
 
     def prepare(self, *boards: Board) -> None:
         """Prepare the agent for games on these boards."""

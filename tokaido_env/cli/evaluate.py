@@ -152,14 +152,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_sandbox_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of custom agents (python:...)."""
+    """Add the options of custom agents (python:..., exec:...)."""
     add = parser.add_argument
     add(
         "--on-failure",
         choices=("forfeit", "stop"),
         default="forfeit" if CAN_FORK else "stop",
-        help="what to do when a custom agent (python:...) fails: forfeit the game, for which each "
-        "custom agent runs in its own process; or stop the command",
+        help="what to do when a custom agent (python:..., exec:...) fails: forfeit the game, for "
+        "which each custom agent runs in its own process; or stop the command",
     )
     seconds = "maximum seconds per decision of a custom agent (default: none)"
     add("--move-seconds", type=float, metavar="S", help=seconds)

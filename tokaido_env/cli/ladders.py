@@ -124,18 +124,18 @@ def place_agent(arguments: list[str]) -> int:
     add("--opponents", type=int, default=placement.OPPONENTS, help=opponents)
     add("--include-slow", action="store_true", help="play against slow agents too")
     add(
-        "--allow-python-agents",
+        "--allow-agents",
         nargs="+",
         default=[],
         metavar="AGENT",
-        help="agents of the ladder that may run Python code, or load policies outside its folder",
+        help="agents of the ladder that may run code, or load policies outside its folder",
     )
     options, board = _parse(parser, arguments)
     options.ladder = options.ladder or ladder_for(board)
     read = [options.ladder, options.board, policy_path_of(options.agent)]
     check_run(options, options.json, read=read)
     spec = make(options.agent).spec
-    allowed = [spec, options.agent, *options.allow_python_agents]
+    allowed = [spec, options.agent, *options.allow_agents]
     loaded = Ladder.load(options.ladder, board, allowed)
     with _match_player(options, loaded.pool) as play_two:
         rated = placement.rate_on_ladder(

@@ -1,0 +1,306 @@
+"""Programs as agents: they play, fail with a reason, end with their processes, and are refused."""
+
+import copy
+import json
+import pickle
+import select
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import ROOT, wait_for_end
+
+from tokaido_env import Game
+from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents import exec_agent, make
+from tokaido_env.agents.exec_agent import ProgramFailure
+from tokaido_env.agents.registry import check_spec_in_file, parse_named_agent
+from tokaido_env.arena.executors import SerialExecutor, open_executor
+from tokaido_env.arena.match import Match
+from tokaido_env.arena.sandbox import Limits, make_sandboxed
+from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
+from tokaido_env.boards.board import Board
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pipes to poll")
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+SHORT = Limits(seconds=2.0, memory=256)
+LATE = Limits(seconds=60.0, memory=256)
+
+
+def bot(how: str, *more: object) -> str:
+    """Return the spec of a program that answers right as player_0, as player_1 it fails."""
+    words = sys.executable, "-S", ROOT / "tests" / "line_bot.py", how, *more
+    return f"exec:{shlex.join(map(str, words))}"
+
+
+def player(spec: str, seconds: float | None = None) -> Any:
+    made: Any = make(spec)
+    made.wrapped.seconds = seconds
+    return made.wrapped
+
+
+def game_of(seat: int) -> Game:
+    game = Game(seed=1)
+    while game.player != seat:
+        game.play(game.legal_actions()[0])
+    return game
+
+
+def choose(program: Any, seat: int) -> int:
+    return int(program.choose(game_of(seat), np.random.default_rng(5)))
+
+
+def sandboxed_match(
+    spec: str, board: Path, limits: Limits = SHORT, executor: str = "serial"
+) -> tuple[Match, dict[int, tuple[str, str]]]:
+    """Play four games against `random`; return the match and reason and detail of its forfeits."""
+    own, match_state = (
+        make_sandboxed(spec, limits),
+        MatchState(spec, "random", 4, 1, Board.load(board)),
+    )
+    with open_executor(executor) as chosen:
+        play_remaining(match_state, own, make("random"), executor=chosen)
+    own.close()  # type: ignore[attr-defined]
+    assert match_state.finished.all()
+    forfeits = {n: (one.reason, one.detail) for n, one in match_state.forfeits.items()}
+    return match_state.to_match(), forfeits
+
+
+# Failures
+
+ONE_LINE = "expected one line per request, got "
+SUCH = 'expected a line such as {"action": "pass"}, got '
+
+
+@pytest.mark.parametrize(
+    ("how", "reason", "detail"),
+    [
+        ("exits", "exit", "its program ended with status 3"),
+        ("closes", "exit", "its program closed its input or output"),
+        ("hangs", "time", "no answer in 0.5 s"),
+        ("floods stderr", "time", "no answer in 0.5 s"),
+        ("no line end", "time", 'no answer in 0.5 s, only \'{"action": '),
+        ("floods", "illegal", "an answer of more than 65,536 bytes"),
+        ("long", "illegal", "an answer of more than 65,536 bytes"),
+        ("garbage", "illegal", f"{SUCH}'hello'"),
+        ("bytes", "illegal", f"{SUCH}'��'"),
+        ("nests", "illegal", f"{SUCH}'[[["),
+        ("null", "illegal", f"{SUCH}'null'"),
+        ("label", "illegal", f"{SUCH}'"),
+        ("key", "illegal", f'{SUCH}\'{{"move": "pass"}}\''),
+        ("illegal", "illegal", "illegal action 'discard:fan': legal are "),
+        ("unknown", "illegal", "illegal action 'merchant:C9': legal are "),
+        ("id", "illegal", "illegal action 24: legal are "),
+        ("list", "illegal", "illegal action ['pass']: legal are "),
+        ("blank", "illegal", ONE_LINE),
+        ("twice", "illegal", ONE_LINE),
+    ],
+)
+def test_choose__reports_the_cause_and_standard_error(how: str, reason: str, detail: str) -> None:
+    program = player(bot(how))
+    choose(program, 0)
+    program.seconds = 0.5 if reason == "time" else 30.0
+    with pytest.raises(ProgramFailure) as failure:
+        choose(program, 1)
+    assert failure.value.reason == reason
+    assert failure.value.detail.startswith(detail)
+    noise = "noise | noise" if how == "floods stderr" else f"; stderr: first | about to: {how}"
+    assert noise in failure.value.detail
+    assert len(failure.value.detail) <= 300
+    assert str(failure.value).startswith(("agent 'exec:", 'agent "exec:'))
+    program.seconds = None
+    assert choose(program, 0) in game_of(0).legal_actions()  # started again
+
+
+def test_choose__reports_a_second_answer_that_comes_later() -> None:
+    program = player(bot("twice, later"))
+    choose(program, 1)
+    select.select([program._output], [], [], 30.0)
+    with pytest.raises(ProgramFailure, match=ONE_LINE):
+        choose(program, 0)
+
+
+def test_start__needs_an_answer_of_this_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exec_agent, "START_SECONDS", 0.5)
+    for spec, message in (
+        (bot("mute"), "no answer in 0.5 s: a program has to flush its output after each line"),
+        (bot("newer"), 'expected protocol 1, got \'{"protocol": 2'),
+        ("exec:cat", 'expected a line such as {"protocol": 1}, got \'{"type": "hello"'),
+        ("exec:true", "its program ended with status 0"),
+    ):
+        with pytest.raises(ProgramFailure) as failure:
+            choose(player(spec), 0)
+        assert message in str(failure.value)
+    with pytest.raises(AgentError, match=r"newer.* cannot be made: expected protocol 1"):
+        make_sandboxed(bot("newer"), SHORT)
+
+
+@pytest.mark.parametrize(
+    ("how", "reason", "detail"),
+    [
+        ("hangs", "time", "no answer in 2 s; stderr: first | about to: hangs"),
+        ("illegal", "illegal", "illegal action 'discard:fan': legal are "),
+        pytest.param("eats", "exit", "its program ended with status 1; stderr: ", marks=LINUX),
+    ],
+)
+def test_sandbox__forfeits_only_the_games_in_which_a_program_fails(
+    short: Path, how: str, reason: str, detail: str
+) -> None:
+    match, forfeits = sandboxed_match(bot(how), short, SHORT if how == "hangs" else LATE)
+    assert sorted(forfeits) == [1, 3]
+    for reason_and_detail in forfeits.values():
+        assert reason_and_detail[0] == reason
+        assert reason_and_detail[1].startswith(detail)
+    assert match.games["result"].reshape(-1)[[1, 3]].tolist() == [0.0, 0.0]
+    assert "MemoryError" in forfeits[1][1] or how != "eats"
+
+
+@LINUX
+@pytest.mark.parametrize("is_sandboxed", [False, True])
+def test_failure__ends_all_processes_of_a_program(
+    short: Path, tmp_path: Path, is_sandboxed: bool
+) -> None:
+    path = tmp_path / "processes"
+    if is_sandboxed:
+        sandboxed_match(bot("forks", path), short)
+    else:
+        with pytest.raises(ProgramFailure, match=r"no answer in 0\.5 s"):
+            choose(player(bot("forks", path), 0.5), 1)
+    assert len(path.read_text().split()) == 2
+    wait_for_end(path.read_text().split())
+
+
+# Games
+
+
+def test_sandbox__plays_as_in_this_process(short: Path) -> None:
+    match, forfeits = sandboxed_match(bot("plays"), short, LATE)
+    expected = play_match(
+        make(bot("plays")), make("random"), 4, 1, short, executor=SerialExecutor()
+    )
+    assert not forfeits
+    assert (match.games == expected.games).all()
+    assert (match.actions == expected.actions).all()
+
+
+@pytest.mark.slow
+def test_executors__play_the_same_games(short: Path) -> None:
+    one, two = (sandboxed_match(bot("plays"), short, LATE, f"processes:{n}") for n in (1, 2))
+    assert (one[0].games == two[0].games).all()
+    assert not one[1]
+    assert not two[1]
+
+
+def test_choose__sends_the_board_once_and_whole_positions(tmp_path: Path) -> None:
+    program = player(bot("logs", tmp_path / "log"), 60.0)
+    for seat in (0, 1):
+        choose(program, seat)
+    hello, board, *decisions = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    assert hello == {"type": "hello", "protocols": [1], "rules": 1, "seconds": 60.0}
+    known = Board.load()
+    assert board == {"type": "board", "board_hash": known.hash, "board": known.to_dict()}
+    seed = int(np.random.default_rng(5).integers(2**53))
+    for seat, decision in enumerate(decisions):
+        game = game_of(seat)
+        assert decision == {
+            **{"type": "decide", "board_hash": known.hash, "position": game.to_dict()},
+            **{"legal": game.legal_labels(), "seed": seed, "seconds": 60.0},
+        }
+    assert len(decisions) == 2
+
+
+def test_copy__starts_a_program_of_its_own() -> None:
+    program = player(bot("plays"))
+    choose(program, 0)
+    for other in (copy.deepcopy(program), pickle.loads(pickle.dumps(program))):
+        assert choose(other, 0) == choose(program, 0)
+        assert other._process.pid != program._process.pid
+
+
+JAVASCRIPT = """
+require("readline").createInterface({input: process.stdin}).on("line", line => {
+  const message = JSON.parse(line);
+  if (message.type === "hello") console.log(JSON.stringify({protocol: 1}));
+  if (message.type === "decide") console.log(JSON.stringify({action: message.legal[0]}));
+});
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_sandbox__plays_a_program_of_node(short: Path, tmp_path: Path) -> None:
+    (tmp_path / "my bot.js").write_text(JAVASCRIPT)
+    limits = Limits(LATE.seconds, 1024)
+    _, forfeits = sandboxed_match(f"exec:node '{tmp_path}/my bot.js'", short, limits)
+    assert not forfeits
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("perl") is None, reason="needs Perl")
+def test_trader__plays_200_games_without_a_forfeit() -> None:
+    own = make_sandboxed(f"exec:perl {ROOT}/agents/trader.pl", LATE)
+    match_state = MatchState("trader", "random", 200, 0, Board.load())
+    play_remaining(match_state, own, make("random"), executor=SerialExecutor())
+    assert not match_state.forfeits
+    assert match_state.to_match().games["result"].mean() > 0.9
+
+
+# Specs
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("true --depth=2 a,b=c", ["true", "--depth=2", "a,b=c"]),
+        (" true 'x y' \"z\"", ["true", "x y", "z"]),
+        ("true command=x path=y,", ["true", "command=x", "path=y,"]),
+        ("true ~/x", ["true", str(Path.home() / "x")]),
+    ],
+)
+def test_make__splits_a_command_as_a_shell_does(command: str, words: list[str]) -> None:
+    agent: Any = make(f"exec:{command}")
+    assert isinstance(agent, Agent)
+    assert agent.wrapped._words == words
+    assert agent.spec == f"exec:{command}"
+    assert parse_named_agent(f"Bot=exec:{command}") == ("Bot", agent.spec)
+    assert parse_named_agent(agent.spec) == (agent.spec, agent.spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("exec", "expected exec:PROGRAM [ARGS]"),
+        ("exec:", "expected exec:PROGRAM [ARGS]"),
+        ("exec: ", "expected an executable file or a command of PATH"),
+        ("exec:no-such-program", "expected an executable file"),
+        ("exec:/", "expected an executable file"),
+        (f"exec:{__file__}", "make it executable"),
+        ("exec:true 'x", "expected words as in a shell: No closing quotation"),
+        ("exec:true \0", "expected an executable file"),
+        ("exec:true " + "x" * 1000, "expected at most 1000 characters"),
+    ],
+)
+def test_make__refuses_what_is_no_program(spec: str, message: str) -> None:
+    with pytest.raises(AgentError) as error:
+        make(spec)
+    assert message in str(error.value)
+
+
+def test_start__names_a_file_that_the_system_cannot_run(tmp_path: Path) -> None:
+    (tmp_path / "bot").write_bytes(b"\0")
+    (tmp_path / "bot").chmod(0o755)
+    with pytest.raises(AgentError, match="cannot start it: Exec format error"):
+        choose(player(f"exec:{tmp_path}/bot"), 0)
+
+
+def test_check_spec_in_file__refuses_a_program(tmp_path: Path) -> None:
+    for spec in ("exec:./bot", "exec:touch trace"):
+        with pytest.raises(
+            AgentError, match=r"x: .* a file may not name code to run: if you trust"
+        ):
+            check_spec_in_file(spec, "x", tmp_path)
+        assert check_spec_in_file(spec, "x", tmp_path, [spec]) == spec
