@@ -207,6 +207,20 @@ def test_attributes__are_read_and_set_per_game() -> None:
     assert env.env_is_wrapped(gymnasium.Wrapper) == [False] * 3
 
 
+def test_render__shows_the_games_as_the_gymnasium_vector_env_does() -> None:
+    pytest.importorskip("resvg_py")
+    env = TokaidoVecEnv(2, "random", 7, seat=0, render_mode="rgb_array")
+    envs = TokaidoDuoVectorEnv(2, "random", seat=0, render_mode="rgb_array")
+    env.reset()
+    envs.reset(seed=7)
+    images = env.get_images()
+    for image, frame in zip(images, envs.render(), strict=True):
+        assert np.array_equal(image, frame)
+    assert env.render().shape == (images[0].shape[0] * 2, *images[0].shape[1:])
+    with pytest.raises(ValueError, match=r"render_mode: expected .*'rgb_array'"):
+        TokaidoVecEnv(1, "random", 0, render_mode="human")
+
+
 def test_seed__applies_from_the_next_reset() -> None:
     env = TokaidoVecEnv(3, "greedy", 7)
     first = env.reset()

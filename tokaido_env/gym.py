@@ -54,7 +54,8 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
     """A game of the learner against an opponent.
 
     Args:
-        opponent: a spec string such as "greedy" or "policy:runs/a/best", or an agent.
+        opponent: a spec string such as "greedy" or "policy:runs/a/best", an agent, or an object
+            with `choose(game, rng)`.
         seat: the learner's seat: 0, 1, "random" (drawn from each episode's seed) or "alternate".
         board: as for `Game`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].

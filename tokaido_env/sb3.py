@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ from tokaido_env.core.arguments import (
 )
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.observation import OBSERVATION_DTYPES
+from tokaido_env.render.modes import RENDER_FPS, Renderer
 from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch, When
 from tokaido_env.spaces import action_space, observation_space
 
@@ -58,7 +60,10 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2) or "random".
         observation: "float32" or "uint8".
         see_board: as for `Batch`.
+        render_mode: None, or "rgb_array" for `render` and `VecVideoRecorder`.
     """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": RENDER_FPS}  # noqa: RUF012
 
     def __init__(
         self,
@@ -70,7 +75,9 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         seat: Seating = "alternate",
         observation: Literal["float32", "uint8"] = "float32",
         see_board: bool = False,
+        render_mode: str | None = None,
     ) -> None:
+        self._renderer = Renderer(render_mode, ("rgb_array",))
         check_choice("observation", observation, OBSERVATION_DTYPES)
         self.games = SingleAgentBatch(
             n,
@@ -81,7 +88,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
             observation=observation,
             see_board=see_board,
         )
-        self.render_mode = None
+        self.render_mode = render_mode
         super().__init__(n, observation_space(observation, see_board), action_space())
         self.seed(seed)
         self._actions = np.zeros(n, np.int64)
@@ -139,6 +146,11 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         for j, game in enumerate(ended.games.tolist()):
             infos[game] = self._final(ended, j, game)
         return self.observe(), games.reward.copy(), games.terminated | games.truncated, infos
+
+    def get_images(self) -> Sequence[Any]:
+        """Return a picture of each game, uint8 (height, width, 3)."""
+        scenes = (partial(self.games.scene, game) for game in range(self.num_envs))
+        return [self._renderer.render(scene, RENDER_FPS) for scene in scenes]
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return arrays from which `restore` continues identically with the same opponents."""
