@@ -181,10 +181,10 @@ def expand_home(path: str) -> str:
     return path
 
 
-FILE, FOLDER, NOTHING = "a file", "a folder", "nothing"
+FILE, FOLDER, NOTHING, PIPE = "a file", "a folder", "nothing", "a pipe"
 _KINDS = {
     **{stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: "a link"},
-    **{stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"},
+    **{stat.S_IFIFO: PIPE, stat.S_IFSOCK: "a socket"},
 }
 
 

@@ -63,6 +63,16 @@ def test_merge__joins_several_seeds_to_one_match(whole: Path, tmp_path: Path) ->
         assert match["score"] == pytest.approx(np.concatenate(results).mean(), abs=1e-6)
 
 
+def test_merge__gives_the_same_ratings_for_lines_in_any_order(whole: Path, tmp_path: Path) -> None:
+    lines, part = whole.read_text(encoding="utf-8").splitlines(), tmp_path / "part.jsonl"
+    expected = merged(tmp_path, whole)["ratings"]
+    for seed in range(3):
+        part.write_text("\n".join(np.random.default_rng(seed).permutation(lines)), encoding="utf-8")
+        assert merged(tmp_path, part)["ratings"] == expected
+    part.write_text("\n".join(lines[::-1]), encoding="utf-8")
+    assert merged(tmp_path, part)["ratings"] == expected
+
+
 def test_merge__accepts_games_on_several_boards(tmp_path: Path) -> None:
     files = [
         evaluate(tmp_path, f"on-{i}", "--board", board)

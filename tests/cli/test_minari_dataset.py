@@ -81,6 +81,12 @@ def test_minari__refuses_wrong_and_existing_names(
 ) -> None:
     assert main(["export", str(match), "minari:../outside-v0"]) == 1
     assert "Malformed dataset ID" in capsys.readouterr().err
+    for name in ("x", "x-v", "x-vb", "", "a/x", "x-v0 "):
+        assert main(["export", str(match), f"minari:{name}"]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith(f"export: minari:{name}: expected a name that ends in its version")
+        assert error.endswith("-v0\n")
+        assert error.count("\n") == 1
     assert minari.list_local_datasets() == {}
     assert main(["export", str(match), "minari:mine-v0"]) == 0
     assert main(["export", str(match), "minari:mine-v0"]) == 1

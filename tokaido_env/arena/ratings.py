@@ -11,7 +11,7 @@ independent. Matches of the same seed share them too: their n-th pairs are resam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any, NamedTuple
@@ -398,6 +398,12 @@ class _Counts:
     a: str
     b: str
     pentanomial: npt.NDArray[np.int64]
+
+
+def in_order(matches: Iterable[PairedMatch]) -> list[PairedMatch]:
+    """Return matches by the names of their agents, so that resamples do not depend on the order."""
+    sorted_ = (match if match.a <= match.b else _swap_agents(match) for match in matches)
+    return sorted(sorted_, key=lambda match: (match.a, match.b))
 
 
 def _swap_agents(match: PairedMatch) -> PairedMatch:

@@ -28,7 +28,7 @@ import numba
 import tokaido_env
 from tokaido_env.cli.bench_games import GAMES, Throughput, has_gpu
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
-from tokaido_env.cli.command import CommandParser, reports_errors, write_json
+from tokaido_env.cli.command import CommandParser, reports_errors, write_json, write_path
 from tokaido_env.files import check_outputs
 from tokaido_env.report.progress import ProgressLines
 
@@ -79,7 +79,7 @@ def main(
     parser.add_argument(
         "--json",
         metavar="FILE",
-        type=Path,
+        type=write_path,
         help="also write the figures to this file as JSON (default: none)",
     )
     options = parser.parse_args(arguments)

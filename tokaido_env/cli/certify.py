@@ -17,14 +17,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
 import tokaido_env
-from tokaido_env.cli.command import CommandParser, write_json
+from tokaido_env.cli.command import CommandParser, write_json, write_path
 from tokaido_env.core.optional_deps import install_command
 
 # PettingZoo warns of every dictionary with a mask, but for some games that it lists by name.
@@ -376,7 +375,7 @@ def main(arguments: Sequence[str] | None = None, checks: Sequence[Check] = CHECK
     parser = CommandParser("certify", __doc__)
     parser.add_argument(
         "--json",
-        type=Path,
+        type=write_path,
         metavar="FILE",
         help="also write the table to this file as JSON (default: none)",
     )

@@ -19,7 +19,16 @@ from tokaido_env.arena.ratings import DEFAULT_MODEL, Rating
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, OnProgress
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, write_json
+from tokaido_env.cli.command import (
+    INTERRUPTED,
+    CommandParser,
+    board_name,
+    file_path,
+    home_path,
+    program,
+    write_json,
+    write_path,
+)
 from tokaido_env.core.arguments import escape_text, parse_seed
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
@@ -33,24 +42,28 @@ _MATCH_EXECUTOR = "serial; for agents that play one game at a time, processes"
 
 _SHARED: dict[str, dict[str, Any]] = {
     "--seed": {"type": parse_seed, "default": 0, "help": "random seed, an integer from 0"},
-    "--board": {"default": "shikoku", "help": "a built-in board or a board file"},
+    "--board": {
+        "type": board_name,
+        "default": "shikoku",
+        "help": "a built-in board or a board file",
+    },
     "--json": {
-        "type": Path,
+        "type": write_path,
         "metavar": "FILE",
         "help": "write the results to this file as JSON (default: none)",
     },
     "--markdown": {
-        "type": Path,
+        "type": write_path,
         "metavar": "FILE",
         "help": "write the tables to this file as Markdown (default: none)",
     },
     "--plots": {
-        "type": Path,
+        "type": home_path,
         "metavar": "DIR",
         "help": "write figures to this folder (default: none)",
     },
     "--records": {
-        "type": Path,
+        "type": file_path,
         "metavar": "FILE",
         "help": "append every game to this record file, and resume from its games (default: none)",
     },
@@ -91,9 +104,8 @@ def add_match_options(parser: argparse.ArgumentParser) -> None:
     help_games = "number of games per pair of agents, even"
     parser.add_argument("--games", type=int, default=1000, help=help_games)
     add_shared(parser, "--seed")
-    parser.add_argument(
-        "--board", default="shikoku", help="a built-in board, a board file or a pool of boards"
-    )
+    boards = "a built-in board, a board file or a pool of boards"
+    parser.add_argument("--board", type=board_name, default="shikoku", help=boards)
     add_shared(parser, "--json")
     add_executor(parser)
 

@@ -6,17 +6,24 @@ import argparse
 import functools
 import inspect
 import json
+import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec
 
 from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short, unknown_name
-from tokaido_env.files import write_text
+from tokaido_env.files import PIPE, expand_home, file_kind, write_text
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
 CLOSED_PIPE = 141  # exit status after SIGPIPE, likewise
+
+_LIBRARIES = ("gymnasium", "minari", "h5py", "pyarrow", "matplotlib", "PIL", "ray", "safetensors")
+"""Libraries with errors of their own classes, which the user can cause."""
 
 Arguments = ParamSpec("Arguments")
 
@@ -86,9 +93,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def add_record_file(self) -> None:
         """Add the arguments of a record file, and of the board of its games."""
-        self.add_argument("file", type=Path, help="record file, JSON Lines")
+        self.add_argument("file", type=read_path, help="record file, JSON Lines")
         board = "board file of the games (default: the built-in or procedural board that they name)"
-        self.add_argument("--board", help=board)
+        self.add_argument("--board", type=board_name, help=board)
 
     def error(self, message: str) -> NoReturn:
         """Print an error in one line and exit with status 2."""
@@ -114,6 +121,84 @@ class CommandParser(argparse.ArgumentParser):
         )
 
 
+# Paths of options: ~ is the home folder, and - standard input or output
+
+_inputs: dict[str, Path] = {}  # copies of what comes through pipes, by the texts of the options
+_outputs: dict[str, Path] = {}  # what is to be written to pipes
+
+
+def home_path(text: str) -> Path:
+    """Return the path of a folder, or of a file whose folder matters."""
+    return Path(expand_home(text))
+
+
+def file_path(text: str) -> Path:
+    """Return the path of a file that cannot be a pipe."""
+    if _is_pipe(text):
+        raise argparse.ArgumentTypeError(f"expected a file, got the pipe {text}")
+    return home_path(text)
+
+
+def read_path(text: str, suffix: str = "") -> Path:
+    """Return the path of a file to read: of a pipe that of a copy, to be read more than once."""
+    if not _is_pipe(text):
+        return home_path(text)
+    if text not in _inputs:
+        _inputs[text] = _temporary(suffix)
+        source = nullcontext(sys.stdin.buffer) if text == "-" else home_path(text).open("rb")
+        with source as pipe, _inputs[text].open("wb") as copy:
+            shutil.copyfileobj(pipe, copy)
+    return _inputs[text]
+
+
+def board_name(text: str) -> str:
+    """Return the name of a board, or the path of a board file as `read_path` does."""
+    return str(read_path(text, ".toml")) if _is_pipe(text) else expand_home(text)
+
+
+def write_path(text: str) -> Path:
+    """Return the path of a file to write; a pipe gets what is written at the end of the command.
+
+    With standard output (-), the command prints all else on standard error.
+    """
+    if text == "-":
+        sys.stdout = sys.stderr
+    if not _is_pipe(text):
+        return home_path(text)
+    if text not in _outputs:
+        _outputs[text] = _temporary()
+    return _outputs[text]
+
+
+def _is_pipe(text: str) -> bool:
+    return text == "-" or file_kind(home_path(text)) == PIPE
+
+
+def _temporary(suffix: str = "") -> Path:
+    handle, name = tempfile.mkstemp(suffix, "tokaido-")
+    os.close(handle)
+    return Path(name)
+
+
+@contextmanager
+def _pipes() -> Iterator[None]:
+    """Write to the pipes of a command's options when it has ended."""
+    try:
+        with redirect_stdout(sys.stdout):  # `write_path` may change it
+            yield
+        for text, path in _outputs.items():
+            if not path.stat().st_size:
+                continue
+            to = nullcontext(sys.stdout.buffer) if text == "-" else home_path(text).open("wb")
+            with to as pipe:
+                pipe.write(path.read_bytes())
+    finally:
+        for path in (*_inputs.values(), *_outputs.values()):
+            path.unlink(missing_ok=True)
+        _inputs.clear()
+        _outputs.clear()
+
+
 def write_json(path: Path | None, data: object, **options: Any) -> None:
     """Write data as JSON, whole or not at all; without a path, do nothing.
 
@@ -128,9 +213,12 @@ def write_json(path: Path | None, data: object, **options: Any) -> None:
 
 def _one_line(error: Exception) -> str:
     """Return the message of an error; of the system's on a file, `FILE: problem`."""
+    text = str(error)
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{str_short(error.filename, MAX_PATH_CHARS)}: {error.strerror}"
-    return str(error)
+        text = f"{str_short(error.filename, MAX_PATH_CHARS)}: {error.strerror}"
+    for given, path in (_inputs | _outputs).items():
+        text = text.replace(str(path), given)
+    return " ".join(text.splitlines())
 
 
 def reports_errors(
@@ -150,16 +238,20 @@ def reports_errors(
     def decorate(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
         @functools.wraps(main)
         def reporting(*arguments: Arguments.args, **named: Arguments.kwargs) -> int:
-            try:
-                return main(*arguments, **named)
-            except BrokenPipeError:
-                raise  # `__main__` ends the command silently
-            except errors as error:
-                print(f"{command}: {_one_line(error)}", file=sys.stderr)
-                return 1
-            except KeyboardInterrupt:
-                print(f"{command}: {interrupted}", file=sys.stderr)
-                return INTERRUPTED
+            with _pipes():
+                try:
+                    return main(*arguments, **named)
+                except BrokenPipeError:
+                    raise  # `__main__` ends the command silently
+                except Exception as error:
+                    library = type(error).__module__.partition(".")[0]
+                    if not isinstance(error, errors) and library not in _LIBRARIES:
+                        raise
+                    print(f"{command}: {_one_line(error)}", file=sys.stderr)
+                    return 1
+                except KeyboardInterrupt:
+                    print(f"{command}: {interrupted}", file=sys.stderr)
+                    return INTERRUPTED
 
         return reporting
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tokaido_env.cli import dataset, games_table, minari_dataset
 from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.minari_dataset import PREFIX
+from tokaido_env.files import expand_home
 
 
 @reports_errors("export")
@@ -18,7 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the dataset; return the exit status."""
     parser = CommandParser("export", __doc__)
     parser.add_record_file()
-    parser.add_argument("out", help="dataset to write: .parquet, .npz, or minari:NAME-v0")
+    parser.add_argument(
+        "out", type=expand_home, help="dataset to write: .parquet, .npz, or minari:NAME-v0"
+    )
     parser.add_argument(
         "--rows",
         choices=("decisions", "games"),

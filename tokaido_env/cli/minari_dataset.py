@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,8 +71,16 @@ def export(
     from minari.dataset.minari_dataset import parse_dataset_id
 
     source = Path(records)
+    if re.search("-v[0-9]+$", dataset_id) is None:
+        raise ValueError(
+            f"{PREFIX}{dataset_id}: expected a name that ends in its version, as "
+            f"{PREFIX}{dataset_id or 'games'}-v0"
+        )
     parse_dataset_id(dataset_id)
-    if dataset_id in minari.list_local_datasets():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of other, damaged datasets
+        known = minari.list_local_datasets()
+    if dataset_id in known:
         raise ValueError(
             f"{PREFIX}{dataset_id}: expected a new name, it exists: choose another version"
         )

@@ -21,7 +21,7 @@ from pathlib import Path
 from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.boards.board_pool import Boards, board_by_name
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.cli.command import CommandParser, reports_errors
+from tokaido_env.cli.command import CommandParser, board_name, file_path, read_path, reports_errors
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.arguments import Chance, parse_seed, str_short
 from tokaido_env.core.optional_deps import extra_error
@@ -70,16 +70,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--player", metavar="SPEC", help="the player in your seat (default: human)")
     add("--seat", type=int, choices=(0, 1), help="your seat (default: 0)")
     board = "a built-in board, a board file, family:NUMBER or a pool (default: shikoku)"
-    add("--board", help=board)
+    add("--board", type=board_name, help=board)
     add("--seed", type=parse_seed, help="random seed, an integer from 0 (default: random)")
     physical = "enter the rolls and draws of a physical game yourself"
     add("--physical", action="store_true", help=physical)
     source = "start from the last game of this record file (default: from the set-up)"
-    add("--from", metavar="FILE", dest="source", help=source)
+    add("--from", type=read_path, metavar="FILE", dest="source", help=source)
     at = "start after this number of events of --from (default: after all)"
     add("--at", type=int, metavar="EVENTS", help=at)
     save = "save games to this record file, and resume its last game (default: none)"
-    add("--save", metavar="FILE", help=save)
+    add("--save", type=file_path, metavar="FILE", help=save)
     add("--advice", default="champion:sims=400", metavar="SPEC", help="agent that gives advice")
     forced = "in a terminal, ask for moves with a single legal action too"
     add("--ask-forced", action="store_true", help=forced)

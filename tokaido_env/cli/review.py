@@ -21,7 +21,7 @@ from tokaido_env.agents import make
 from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import CommandParser, reports_errors
+from tokaido_env.cli.command import CommandParser, file_path, reports_errors, write_path
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
@@ -75,10 +75,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--chance-samples", type=int, default=CHANCE_SAMPLES, help=samples)
     add("--seed", type=parse_seed, default=0, help="random seed of these samples")
     json_file = "write the reviews to this file as JSON (default: none)"
-    add("--json", type=Path, metavar="OUT", help=json_file)
+    add("--json", type=write_path, metavar="OUT", help=json_file)
     data = "write a row per event to this .parquet or .npz file (default: none)"
-    add("--data", type=Path, metavar="OUT", help=data)
-    add("--html", type=Path, metavar="OUT", help="write a page to step through (default: none)")
+    add("--data", type=file_path, metavar="OUT", help=data)
+    add(
+        "--html",
+        type=write_path,
+        metavar="OUT",
+        help="write a page to step through (default: none)",
+    )
     add("--executor", default="serial", help=f"where to review games: {EXECUTORS}")
     return parser
 

@@ -18,11 +18,19 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from tokaido_env.arena.executors import EXECUTORS, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, reports_errors
+from tokaido_env.cli.command import (
+    INTERRUPTED,
+    CommandParser,
+    home_path,
+    program,
+    read_path,
+    reports_errors,
+)
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, PRESETS, PpoSettings, RunSettings, split_specs
@@ -81,11 +89,11 @@ def _methods() -> argparse.ArgumentParser:
         "of self-play; alphazero: self-play by search (default: of the run or file, else ppo)",
     )
     folder = parser.add_mutually_exclusive_group()
-    folder.add_argument("--run", type=Path, help="folder of a new run")
-    folder.add_argument("--resume", type=Path, help="folder of a run to continue or extend")
+    folder.add_argument("--run", type=home_path, help="folder of a new run")
+    folder.add_argument("--resume", type=home_path, help="folder of a run to continue or extend")
     parser.add_argument(
         "--config",
-        type=Path,
+        type=read_path,
         metavar="FILE",
         help="settings file, in the format of a run's config.toml (default: none)",
     )
@@ -158,11 +166,13 @@ def _train(folder: Path, trusted: Sequence[str], options: argparse.Namespace) ->
 
         complete = run.train(folder, report, trusted, executor)
     if not complete:
-        print(f"Interrupted and saved. Continue with: {program('train')} --resume {folder}")
+        again = f"{program('train')} --resume {quote(str(folder))}"
+        print(f"Interrupted and saved. Continue with: {again}")
         return INTERRUPTED
     best = "the highest rating" if settings.rate_every else "the same: without ratings"
     print(f"policies  {folder}/last, {folder}/best ({best})")
-    print(f"logs      tensorboard --logdir {folder}/tb, and {folder}/metrics.jsonl")
+    logs = quote(str(folder / "tb"))
+    print(f"logs      tensorboard --logdir {logs}, and {folder}/metrics.jsonl")
     return 0
 
 

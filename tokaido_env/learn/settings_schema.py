@@ -10,6 +10,7 @@ from typing import Any
 
 from tokaido_env.agents.registry import Parameter
 from tokaido_env.core.arguments import MAX_SEED, SeedError, check_seed, plain_data, repr_short
+from tokaido_env.files import expand_home
 
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)
@@ -70,6 +71,7 @@ class Settings:
             raise RunError(f"{name}: expected {allowed.expected}, got {repr_short(value)}")
         if isinstance(value, str):
             _check_text(name, value)
+            value = expand_home(value)  # a path may begin with ~, no other text does
         elif abs(value) > MAX_SEED:  # a float does not hold larger integers exactly
             raise RunError(
                 f"{name}: expected at most {MAX_SEED} (2**53 - 1), got {repr_short(value)}"
