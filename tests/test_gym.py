@@ -449,8 +449,10 @@ def resized(picture: npt.NDArray[np.uint8], size: tuple[int, int]) -> npt.NDArra
 def check_wrapped(envs: Any, mode: AutoresetMode) -> None:
     """Play 15 steps in a wrapper."""
     observations, _ = envs.reset(seed=0)
+    old = Version(gymnasium.__version__) < Version("1.4")  # its normalised space has bounds
     for _ in range(15):
-        assert envs.observation_space.contains(observations), envs
+        in_space = envs.observation_space.contains(observations)
+        assert in_space or (old and isinstance(envs, wrappers.NormalizeObservation)), envs
         actions = envs.unwrapped.action_masks().argmax(axis=1)
         observations, _, terminations, truncations, infos = envs.step(actions)
         assert isinstance(infos, list | dict)
