@@ -91,6 +91,8 @@ def plain_data(value: Any, levels: int = 8) -> Any:
 
     Data more than `levels` deep stays as it is.
     """
+    if value is None or type(value) in (str, int, float, bool):  # the usual cases, quickly
+        return value
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if levels and isinstance(value, Mapping):
