@@ -214,6 +214,7 @@ def test_render__shows_the_games_as_the_gymnasium_vector_env_does() -> None:
     env.reset()
     envs.reset(seed=7)
     images = env.get_images()
+    assert env.metadata["render_fps"] == envs.metadata["render_fps"]
     for image, frame in zip(images, envs.render(), strict=True):
         assert np.array_equal(image, frame)
     assert env.render().shape == (images[0].shape[0] * 2, *images[0].shape[1:])

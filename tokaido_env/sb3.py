@@ -63,7 +63,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         render_mode: None, or "rgb_array" for `render` and `VecVideoRecorder`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": RENDER_FPS}  # noqa: RUF012
+    metadata: dict[str, Any]
 
     def __init__(
         self,
@@ -90,6 +90,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         )
         self.render_mode = render_mode
         super().__init__(n, observation_space(observation, see_board), action_space())
+        self.metadata["render_fps"] = RENDER_FPS
         self.seed(seed)
         self._actions = np.zeros(n, np.int64)
         self._start_time = time.time()
