@@ -288,15 +288,20 @@ def _rate(results: list[MatchResult], options: argparse.Namespace, *, complete: 
     """Rate the agents; matches that are not complete may be too few for ratings."""
     matches = [result.match for result in results]
     # A match of an agent with itself, or of the same two agents again, would count games twice.
-    different = in_order({frozenset((m.a, m.b)): m for m in matches if m.a != m.b}.values())
+    once = {frozenset((m.a, m.b)): m for m in matches if m.a != m.b}
+    different = in_order(once.values())
+    # The first agent given has rating 0, where no standard anchor plays; lines have no order.
+    first = None if options.from_records or not once else anchor_of([*once.values()])
     ratings: list[Rating] = []
     try:
         if different:
-            ratings = rate_matches(different, model=options.rating_model, seed=options.seed)
+            model, seed = options.rating_model, options.seed
+            ratings = rate_matches(different, model=model, anchor=first, seed=seed)
     except RatingError:
         if complete:
             raise
-    scale = RatingScale(options.rating_model, anchor_of(different) if ratings else None)
+    anchor = anchor_of(different, first) if ratings else None
+    scale = RatingScale(options.rating_model, anchor)
     return _Rated(results, different, ratings, scale, standings(matches, ratings))
 
 
