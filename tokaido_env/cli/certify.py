@@ -23,7 +23,7 @@ from unittest import mock
 import numpy as np
 
 import tokaido_env
-from tokaido_env.cli.command import CommandParser, write_json, write_path
+from tokaido_env.cli.command import CommandParser, write_json
 from tokaido_env.core.optional_deps import install_command
 
 # PettingZoo warns of every dictionary with a mask, but for some games that it lists by name.
@@ -48,14 +48,14 @@ class Check:
     Attributes:
         package: distribution that provides it.
         name: its name there, and the form of the environment.
-        run: runs it, and returns a finding or ""; raises if it fails.
+        run: runs it, and returns a finding or None; raises if it fails.
         extra: extra of this project that installs its modules, "" for none.
         needs: modules that it needs besides the package.
     """
 
     package: str
     name: str
-    run: Callable[[], str]
+    run: Callable[[], str | None]
     extra: str = ""
     needs: tuple[str, ...] = ()
 
@@ -94,9 +94,8 @@ def _verdict(check: Check) -> Verdict:
         return Verdict(check.package, version, check.name, "not installed", detail)
     try:
         # Output and warnings of libraries are no verdict; checks enable warnings themselves.
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            outcome, detail = "passed", check.run()
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+            outcome, detail = "passed", check.run() or ""
     except Exception as error:  # any exception of a check is its verdict
         first = next(iter(str(error).splitlines()), "")
         outcome, detail = "FAILED", f"{type(error).__name__}: {first}"
@@ -105,27 +104,24 @@ def _verdict(check: Check) -> Verdict:
     return Verdict(check.package, version, check.name, outcome, (detail + other).strip())
 
 
-def _api_test(**options: Any) -> str:
+def _api_test(**options: Any) -> None:
     from pettingzoo.test import api_test
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         if options.get("observation") != "box":
             for warning in DICTIONARY_WARNINGS:
                 warnings.filterwarnings("ignore", warning, UserWarning)
         api_test(tokaido_env.env(**options), num_cycles=500)
         api_test(tokaido_env.raw_env(**options), num_cycles=500)
-    return ""
 
 
-def _seed_test() -> str:
+def _seed_test() -> None:
     from pettingzoo.test import seed_test
 
     seed_test(tokaido_env.env, num_cycles=500)
-    return ""
 
 
-def _render_test() -> str:
+def _render_test() -> None:
     from pettingzoo.test import render_test
 
     def fast_env(**options: Any) -> Any:
@@ -135,7 +131,6 @@ def _render_test() -> str:
 
     with HEADLESS:
         render_test(fast_env)
-    return ""
 
 
 def _performance_benchmark() -> str:
@@ -148,28 +143,24 @@ def _performance_benchmark() -> str:
     return f"{float(turns[1]):,.0f} turns/s" if turns else printed.getvalue()
 
 
-def _gymnasium_check_env(*, rendered: bool, **options: Any) -> str:
+def _gymnasium_check_env(**options: Any) -> None:
     import gymnasium
     from gymnasium.utils.env_checker import check_env
 
-    with warnings.catch_warnings(), HEADLESS:
-        warnings.simplefilter("error")
-        env = gymnasium.make("tokaido_env:TokaidoDuo-v0", **options).unwrapped
-        check_env(env, skip_render_check=not rendered)
-    return ""
+    with warnings.catch_warnings(action="error"), HEADLESS:
+        env = gymnasium.make(_ID, **options).unwrapped
+        check_env(env, skip_render_check="render_mode" not in options)
 
 
-def _sb3_check_env() -> str:
+def _sb3_check_env() -> None:
     import gymnasium
     from stable_baselines3.common.env_checker import check_env
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gymnasium.make("tokaido_env:TokaidoDuo-v0").unwrapped)
-    return ""
+    with warnings.catch_warnings(action="error"):
+        check_env(gymnasium.make(_ID).unwrapped)
 
 
-def _random_sim_test() -> str:
+def _random_sim_test() -> None:
     import pyspiel
 
     import tokaido_env.openspiel
@@ -180,29 +171,24 @@ def _random_sim_test() -> str:
         serialize=True,
         verbose=False,
     )
-    return ""
 
 
-def _check_env_specs(**options: Any) -> str:
+def _check_env_specs(**options: Any) -> None:
     from torchrl.envs.utils import check_env_specs
 
     from tokaido_env.torchrl import TokaidoDuoEnv
 
-    with warnings.catch_warnings(), HEADLESS:
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"), HEADLESS:
         check_env_specs(TokaidoDuoEnv(16, **options))
-    return ""
 
 
-def _check_multiagent_environments(**options: Any) -> str:
+def _check_multiagent_environments(**options: Any) -> None:
     from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
     from tokaido_env.rllib import TokaidoMultiAgentEnv
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         check_multiagent_environments(TokaidoMultiAgentEnv(options))
-    return ""
 
 
 def _play(env: Any, options: dict[str, Any], masks: Callable[[Any], Any]) -> list[Any]:
@@ -217,28 +203,26 @@ def _play(env: Any, options: dict[str, Any], masks: Callable[[Any], Any]) -> lis
     return [step[0] if isinstance(step, tuple) else step for step in seen]
 
 
-def _same(expected: list[Any], played: list[Any]) -> str:
+def _same(expected: list[Any], played: list[Any]) -> None:
     np.testing.assert_array_equal(played, expected, "games in workers differ from those here")
-    return ""
 
 
-def _zero_sum(rewards: Iterable[float]) -> str:
+def _zero_sum(rewards: Iterable[float]) -> None:
     if sorted(rewards) not in ([-1, 1], [0, 0]):
         raise AssertionError("expected +1 for the winner and -1 for the other, or 0 for both")
-    return ""
 
 
-def _async_vector_env() -> str:
+def _async_vector_env() -> None:
     import gymnasium
 
     def play(mode: str, **options: Any) -> list[Any]:
         envs = gymnasium.make_vec(_ID, 2, mode, vector_kwargs=options)
         return _play(envs, {"seed": 1}, lambda step: step[-1]["action_mask"])
 
-    return _same(play("sync"), play("async", context="spawn"))
+    _same(play("sync"), play("async", context="spawn"))
 
 
-def _sb3_vec_envs() -> str:
+def _sb3_vec_envs() -> None:
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
@@ -246,10 +230,10 @@ def _sb3_vec_envs() -> str:
         env = make_vec_env(_ID, 2, seed=1, vec_env_cls=kind)
         return _play(env, {}, lambda _: env.env_method("action_masks"))
 
-    return _same(play(DummyVecEnv), play(SubprocVecEnv))
+    _same(play(DummyVecEnv), play(SubprocVecEnv))
 
 
-def _torchrl_wrappers() -> str:
+def _torchrl_wrappers() -> None:
     from torchrl.collectors import Collector
     from torchrl.envs import SerialEnv, StepCounter, TransformedEnv
 
@@ -261,28 +245,26 @@ def _torchrl_wrappers() -> str:
     make().rollout(60, break_when_any_done=False)
     SerialEnv(2, make).rollout(60, random_policy, break_when_any_done=False)
     list(Collector(make(), None, frames_per_batch=160, total_frames=320))
-    return ""
 
 
-def _torchrl_gym_env() -> str:
+def _torchrl_gym_env() -> None:
     from torchrl.envs import GymEnv
     from torchrl.envs.utils import check_env_specs
 
     check_env_specs(GymEnv(_ID))
-    return ""
 
 
-def _torchrl_pettingzoo_wrapper() -> str:
+def _torchrl_pettingzoo_wrapper() -> None:
     from torchrl.envs import PettingZooWrapper
     from torchrl.envs.utils import check_env_specs
 
     env = PettingZooWrapper(tokaido_env.env(), use_mask=True)
     check_env_specs(env)
     data = env.rollout(10_000)
-    return _zero_sum(float(data["next", agent, "reward"].sum()) for agent in env.possible_agents)
+    _zero_sum(float(data["next", agent, "reward"].sum()) for agent in env.possible_agents)
 
 
-def _supersuit_wrappers() -> str:
+def _supersuit_wrappers() -> None:
     import supersuit
     from pettingzoo.test import api_test
 
@@ -290,10 +272,9 @@ def _supersuit_wrappers() -> str:
     env = supersuit.clip_reward_v0(supersuit.dtype_v0(env, np.float16))
     env = supersuit.agent_indicator_v0(supersuit.flatten_v0(env))
     api_test(env, num_cycles=200)
-    return ""
 
 
-def _rllib_pettingzoo_env() -> str:
+def _rllib_pettingzoo_env() -> None:
     from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
     from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
@@ -304,7 +285,7 @@ def _rllib_pettingzoo_env() -> str:
         ((agent, observation),) = seen.items()
         action = int(rng.choice(np.flatnonzero(observation["action_mask"])))
         seen, paid, *_ = env.step({agent: action})
-    return _zero_sum(paid.values())
+    _zero_sum(paid.values())
 
 
 CHECKS = (
@@ -316,18 +297,16 @@ CHECKS = (
     Check("pettingzoo", "seed_test", _seed_test),
     Check("pettingzoo", "render_test", _render_test, "render", DRAWING),
     Check("pettingzoo", "performance_benchmark", _performance_benchmark),
-    Check(
-        "gymnasium", "check_env, warnings as errors", lambda: _gymnasium_check_env(rendered=False)
-    ),
+    Check("gymnasium", "check_env, warnings as errors", _gymnasium_check_env),
     Check(
         "gymnasium",
         "check_env, entities, warnings as errors",
-        lambda: _gymnasium_check_env(rendered=False, observation="entities"),
+        lambda: _gymnasium_check_env(observation="entities"),
     ),
     Check(
         "gymnasium",
         "check_env, uint8, rendered in all modes",
-        lambda: _gymnasium_check_env(rendered=True, observation="uint8", render_mode="rgb_array"),
+        lambda: _gymnasium_check_env(observation="uint8", render_mode="rgb_array"),
         "render",
         DRAWING,
     ),
@@ -373,12 +352,8 @@ TESTED = {
 def main(arguments: Sequence[str] | None = None, checks: Sequence[Check] = CHECKS) -> int:
     """Print the table; return 1 if a check failed, else 0."""
     parser = CommandParser("certify", __doc__)
-    parser.add_argument(
-        "--json",
-        type=write_path,
-        metavar="FILE",
-        help="also write the table to this file as JSON (default: none)",
-    )
+    table = "also write the table to this file as JSON (default: none)"
+    parser.add_argument("--json", type="output", metavar="FILE", help=table)
     options = parser.parse_args(arguments)
     print(f"tokaido_env {tokaido_env.__version__}, Python {sys.version.split()[0]}")
     verdicts = []
