@@ -28,7 +28,7 @@ import numba
 import tokaido_env
 from tokaido_env.cli.bench_games import GAMES, Throughput, has_gpu
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
-from tokaido_env.cli.command import CommandParser, reports_errors, write_json, write_path
+from tokaido_env.cli.command import CommandParser, reports_errors, write_json
 from tokaido_env.files import check_outputs
 from tokaido_env.report.progress import ProgressLines
 
@@ -76,12 +76,8 @@ def main(
     parser.add_argument("--runs", type=int, default=5, help="number of measured runs")
     only = "measure only rows with a key that starts with one of these (default: all)"
     parser.add_argument("--only", nargs="+", metavar="ROW", help=only)
-    parser.add_argument(
-        "--json",
-        metavar="FILE",
-        type=write_path,
-        help="also write the figures to this file as JSON (default: none)",
-    )
+    figures = "also write the figures to this file as JSON (default: none)"
+    parser.add_argument("--json", metavar="FILE", type="output", help=figures)
     options = parser.parse_args(arguments)
     if options.runs < 1:
         raise ValueError(f"--runs: expected 1 or more, got {options.runs}")

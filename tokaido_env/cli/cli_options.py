@@ -19,17 +19,8 @@ from tokaido_env.arena.ratings import DEFAULT_MODEL, Rating
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, OnProgress
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import (
-    INTERRUPTED,
-    CommandParser,
-    board_name,
-    file_path,
-    home_path,
-    program,
-    write_json,
-    write_path,
-)
-from tokaido_env.core.arguments import escape_text, parse_seed
+from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, write_json
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
 from tokaido_env.record import MAX_DETAIL_CHARS, REASONS, Forfeit
@@ -41,29 +32,25 @@ VERSION = 2  # of the results as JSON
 _MATCH_EXECUTOR = "serial; for agents that play one game at a time, processes"
 
 _SHARED: dict[str, dict[str, Any]] = {
-    "--seed": {"type": parse_seed, "default": 0, "help": "random seed, an integer from 0"},
-    "--board": {
-        "type": board_name,
-        "default": "shikoku",
-        "help": "a built-in board or a board file",
-    },
+    "--seed": {"type": "seed", "default": 0, "help": "random seed, an integer from 0"},
+    "--board": {"type": "board", "default": "shikoku", "help": "a built-in board or a board file"},
     "--json": {
-        "type": write_path,
+        "type": "output",
         "metavar": "FILE",
         "help": "write the results to this file as JSON (default: none)",
     },
     "--markdown": {
-        "type": write_path,
+        "type": "output",
         "metavar": "FILE",
         "help": "write the tables to this file as Markdown (default: none)",
     },
     "--plots": {
-        "type": home_path,
+        "type": "path",
         "metavar": "DIR",
         "help": "write figures to this folder (default: none)",
     },
     "--records": {
-        "type": file_path,
+        "type": "file",
         "metavar": "FILE",
         "help": "append every game to this record file, and resume from its games (default: none)",
     },
@@ -105,7 +92,7 @@ def add_match_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--games", type=int, default=1000, help=help_games)
     add_shared(parser, "--seed")
     boards = "a built-in board, a board file or a pool of boards"
-    parser.add_argument("--board", type=board_name, default="shikoku", help=boards)
+    parser.add_argument("--board", type="board", default="shikoku", help=boards)
     add_shared(parser, "--json")
     add_executor(parser)
 

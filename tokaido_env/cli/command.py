@@ -16,7 +16,13 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec
 
-from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short, unknown_name
+from tokaido_env.core.arguments import (
+    MAX_PATH_CHARS,
+    parse_seed,
+    repr_short,
+    str_short,
+    unknown_name,
+)
 from tokaido_env.files import PIPE, expand_home, file_kind, write_text
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
@@ -69,6 +75,8 @@ class CommandParser(argparse.ArgumentParser):
             calls as this process was started.
         parents: parsers with more options of the command.
         add_help: whether to add the option --help; a parent has none.
+
+    An argument's `type` may be a name of `TYPES`.
     """
 
     def __init__(
@@ -90,12 +98,14 @@ class CommandParser(argparse.ArgumentParser):
             allow_abbrev=False,
             add_help=add_help,
         )
+        for name, convert in TYPES.items():
+            self.register("type", name, convert)
 
     def add_record_file(self) -> None:
         """Add the arguments of a record file, and of the board of its games."""
-        self.add_argument("file", type=read_path, help="record file, JSON Lines")
+        self.add_argument("file", type="input", help="record file, JSON Lines")
         board = "board file of the games (default: the built-in or procedural board that they name)"
-        self.add_argument("--board", type=board_name, help=board)
+        self.add_argument("--board", type="board", help=board)
 
     def error(self, message: str) -> NoReturn:
         """Print an error in one line and exit with status 2."""
@@ -168,6 +178,16 @@ def write_path(text: str) -> Path:
     if text not in _outputs:
         _outputs[text] = _temporary()
     return _outputs[text]
+
+
+TYPES: dict[str, Callable[[str], Any]] = {
+    "path": home_path,
+    "file": file_path,
+    "input": read_path,
+    "output": write_path,
+    "board": board_name,
+    "seed": parse_seed,
+}
 
 
 def _is_pipe(text: str) -> bool:

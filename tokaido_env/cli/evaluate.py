@@ -37,13 +37,7 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.paired_games import PairedMatch
 from tokaido_env.arena.rating_models import RatingError
-from tokaido_env.arena.ratings import (
-    Rating,
-    anchor_of,
-    goodness_of_fit,
-    in_order,
-    rate_matches,
-)
+from tokaido_env.arena.ratings import Rating, anchor_of, goodness_of_fit, in_order, rate_matches
 from tokaido_env.arena.records import RecordFile, merge_records, parse_shard, shard
 from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_limits, make_sandboxed
 from tokaido_env.arena.sequential_test import check_error_rate
@@ -61,7 +55,7 @@ from tokaido_env.cli.cli_options import (
     print_stopped,
     save_results,
 )
-from tokaido_env.cli.command import CommandParser, file_path, program, read_path, reports_errors
+from tokaido_env.cli.command import CommandParser, program, reports_errors
 from tokaido_env.cli.exploit import exploit_agent
 from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
 from tokaido_env.cli.ladders import build_ladder, place_agent
@@ -134,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     add_match_options(parser)
     add_shared(parser, "--records", "--plots", "--rating-model")
     report = "write the results to this file as a page of HTML (default: none)"
-    add("--report", type=file_path, metavar="FILE", help=report)
+    add("--report", type="file", metavar="FILE", help=report)
     replays = (
         "number of games of each match that --report links, as pages in a folder with its "
         f"name and {FOLDER} (default: 2)"
@@ -151,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     part = "play only part I of N of each match, for --from-records (default: all)"
     add("--shard", metavar="I/N", help=part)
     files = "report the games of these record files, of shards or seeds, instead of playing"
-    add("--from-records", nargs="+", type=read_path, default=[], metavar="FILE", help=files)
+    add("--from-records", nargs="+", type="input", default=[], metavar="FILE", help=files)
     add("--list", action="store_true", help="list all agents and exit")
     return parser
 

@@ -19,9 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the dataset; return the exit status."""
     parser = CommandParser("export", __doc__)
     parser.add_record_file()
-    parser.add_argument(
-        "out", type=expand_home, help="dataset to write: .parquet, .npz, or minari:NAME-v0"
-    )
+    out = "dataset to write: .parquet, .npz, or minari:NAME-v0"
+    parser.add_argument("out", type=expand_home, help=out)
     parser.add_argument(
         "--rows",
         choices=("decisions", "games"),

@@ -22,12 +22,7 @@ from tokaido_env.arena.ladder import (
 )
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import MatchResult
-from tokaido_env.arena.ratings import (
-    ANCHORS,
-    goodness_of_fit,
-    rate_differences,
-    rate_matches,
-)
+from tokaido_env.arena.ratings import ANCHORS, goodness_of_fit, rate_differences, rate_matches
 from tokaido_env.arena.tournament import MatchState, play_remaining
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.cli_options import (
@@ -41,7 +36,7 @@ from tokaido_env.cli.cli_options import (
     match_state_bar,
     save_results,
 )
-from tokaido_env.cli.command import file_path, read_path, write_json
+from tokaido_env.cli.command import write_json
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.files import write_text
 from tokaido_env.report import tables
@@ -119,7 +114,7 @@ def place_agent(arguments: list[str]) -> int:
     add_agents(parser)
     add = parser.add_argument
     ladder = "ladder file (default: the ladder of the package for the board)"
-    add("--ladder", type=read_path, metavar="FILE", help=ladder)
+    add("--ladder", type="input", metavar="FILE", help=ladder)
     opponents = "number of opponents to play against"
     add("--opponents", type=int, default=placement.OPPONENTS, help=opponents)
     add("--include-slow", action="store_true", help="play against slow agents too")
@@ -165,7 +160,7 @@ def build_ladder(arguments: list[str]) -> int:
     parser = evaluate_parser("ladder", build_ladder)
     add_agents(parser, "agents", nargs="+")
     add = parser.add_argument
-    add("--ladder", type=file_path, required=True, metavar="FILE", help="ladder file to write")
+    add("--ladder", type="file", required=True, metavar="FILE", help="ladder file to write")
     distance = "play only agents up to this many places apart"
     add("--max-distance", type=int, default=1000, metavar="N", help=distance)
     anchor = f"agent with the rating 0 (default: {' or '.join(ANCHORS)})"

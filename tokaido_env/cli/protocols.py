@@ -37,14 +37,7 @@ from tokaido_env.cli.cli_options import (
     play_matches,
     print_stopped,
 )
-from tokaido_env.cli.command import (
-    CommandParser,
-    home_path,
-    program,
-    read_path,
-    write_json,
-    write_path,
-)
+from tokaido_env.cli.command import CommandParser, program, write_json
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.threads import single_thread
 from tokaido_env.decoding import Number, Source, Struct
@@ -66,10 +59,10 @@ def _parser(name: str, run: Callable[..., int]) -> CommandParser:
     add_executor(parser)
     compare = "compare these result files of --json instead of measuring an agent"
     parser.add_argument(
-        "--compare", nargs="+", type=read_path, default=[], metavar="FILE", help=compare
+        "--compare", nargs="+", type="input", default=[], metavar="FILE", help=compare
     )
     written = "write the table of --compare to this file as Markdown (default: none)"
-    parser.add_argument("--markdown", type=write_path, metavar="FILE", help=written)
+    parser.add_argument("--markdown", type="output", metavar="FILE", help=written)
     return parser
 
 
@@ -138,8 +131,8 @@ def suite(arguments: Sequence[str]) -> int:
     parser = _parser("suite", suite)
     add = parser.add_argument
     timing = "write the agent's time per move to this file (default: none)"
-    add("--timing", type=write_path, metavar="FILE", help=timing)
-    add("--suite", type=read_path, metavar="FILE", help="suite file (default: tokaido-bench-1)")
+    add("--timing", type="output", metavar="FILE", help=timing)
+    add("--suite", type="input", metavar="FILE", help="suite file (default: tokaido-bench-1)")
     options = parser.parse_args(arguments)
     _check(options, [options.timing], read=[options.suite])
     if options.json is not None and options.records is not None:
@@ -228,13 +221,13 @@ def verify_submission(arguments: Sequence[str]) -> int:
     parser = evaluate_parser("verify", verify_submission)
     add = parser.add_argument
     submission = "file that suite --json wrote, with its records in the same folder"
-    add("file", type=home_path, metavar="FILE", help=submission)
+    add("file", type="path", metavar="FILE", help=submission)
     share = "share of games in which decisions are repeated"
     add("--share", type=float, default=SHARE, help=share)
     add_shared(parser, "--seed")
     agent = "repeat the decisions of this agent too (default: only of its opponents)"
     add("--agent", metavar="AGENT", help=agent)
-    add("--suite", type=read_path, metavar="FILE", help="suite file (default: tokaido-bench-1)")
+    add("--suite", type="input", metavar="FILE", help="suite file (default: tokaido-bench-1)")
     options = parser.parse_args(arguments)
     found = verify(
         *(options.file, Suite.load(options.suite), make),

@@ -16,7 +16,7 @@ from tokaido_env.cli.cli_options import (
     chosen_executor,
     evaluate_parser,
 )
-from tokaido_env.cli.command import read_path, write_json
+from tokaido_env.cli.command import write_json
 from tokaido_env.files import write_text
 from tokaido_env.report import regret as report
 from tokaido_env.report.tables import markdown, print_table
@@ -66,7 +66,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = evaluate_parser("regret", regret)
     add_agents(parser, "agents", nargs="+")
     help_set = "file of rolled-out positions (default: the regret set of the package)"
-    parser.add_argument("--set", type=read_path, metavar="FILE", help=help_set)
+    parser.add_argument("--set", type="input", metavar="FILE", help=help_set)
     add_shared(parser, "--json", "--markdown")
     help_timed = "include core-seconds in the files, which then differ from run to run"
     parser.add_argument("--timed", action="store_true", help=help_timed)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tokaido_env.cli.command import CommandParser, file_path, reports_errors, write_path
+from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
@@ -57,9 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print only the results")
     written = parser.add_mutually_exclusive_group()
     gif = "write one game as an animated GIF instead of text (default: none)"
-    written.add_argument("--gif", type=file_path, metavar="OUT", help=gif)
+    written.add_argument("--gif", type="file", metavar="OUT", help=gif)
     html = "write a page to step through instead of text (default: none)"
-    written.add_argument("--html", type=write_path, metavar="OUT", help=html)
+    written.add_argument("--html", type="output", metavar="OUT", help=html)
     agent = "agent that estimates the positions of the page (default: none)"
     add("--agent", metavar="SPEC", help=agent)
     return parser

@@ -21,11 +21,11 @@ from tokaido_env.agents import make
 from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import CommandParser, file_path, reports_errors, write_path
+from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.arguments import escape_text, parse_seed
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import atomic_write, check_outputs, write_text
 from tokaido_env.record import Record, RecordError, read_verified
 from tokaido_env.render.narration import display_names
@@ -73,17 +73,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--value-agent", default="champion", metavar="SPEC", help=value)
     samples = "number of sampled chance outcomes after each action"
     add("--chance-samples", type=int, default=CHANCE_SAMPLES, help=samples)
-    add("--seed", type=parse_seed, default=0, help="random seed of these samples")
+    add("--seed", type="seed", default=0, help="random seed of these samples")
     json_file = "write the reviews to this file as JSON (default: none)"
-    add("--json", type=write_path, metavar="OUT", help=json_file)
+    add("--json", type="output", metavar="OUT", help=json_file)
     data = "write a row per event to this .parquet or .npz file (default: none)"
-    add("--data", type=file_path, metavar="OUT", help=data)
-    add(
-        "--html",
-        type=write_path,
-        metavar="OUT",
-        help="write a page to step through (default: none)",
-    )
+    add("--data", type="file", metavar="OUT", help=data)
+    html = "write a page to step through (default: none)"
+    add("--html", type="output", metavar="OUT", help=html)
     add("--executor", default="serial", help=f"where to review games: {EXECUTORS}")
     return parser
 

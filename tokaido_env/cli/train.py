@@ -23,14 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokaido_env.arena.executors import EXECUTORS, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.cli.command import (
-    INTERRUPTED,
-    CommandParser,
-    home_path,
-    program,
-    read_path,
-    reports_errors,
-)
+from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, reports_errors
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, PRESETS, PpoSettings, RunSettings, split_specs
@@ -89,14 +82,10 @@ def _methods() -> argparse.ArgumentParser:
         "of self-play; alphazero: self-play by search (default: of the run or file, else ppo)",
     )
     folder = parser.add_mutually_exclusive_group()
-    folder.add_argument("--run", type=home_path, help="folder of a new run")
-    folder.add_argument("--resume", type=home_path, help="folder of a run to continue or extend")
-    parser.add_argument(
-        "--config",
-        type=read_path,
-        metavar="FILE",
-        help="settings file, in the format of a run's config.toml (default: none)",
-    )
+    folder.add_argument("--run", type="path", help="folder of a new run")
+    folder.add_argument("--resume", type="path", help="folder of a run to continue or extend")
+    config = "settings file, in the format of a run's config.toml (default: none)"
+    parser.add_argument("--config", type="input", metavar="FILE", help=config)
     return parser
 
 
