@@ -21,9 +21,9 @@ from pathlib import Path
 from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.boards.board_pool import Boards, board_by_name
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.cli.command import CommandParser, board_name, file_path, read_path, reports_errors
+from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.terminal import Terminal
-from tokaido_env.core.arguments import Chance, parse_seed, str_short
+from tokaido_env.core.arguments import Chance, str_short
 from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.files import check_outputs, locked
 from tokaido_env.game import Game
@@ -31,8 +31,6 @@ from tokaido_env.record import Record, RecordError, read_unverified, replay
 from tokaido_env.web.game_session import HUMAN, Session
 
 _NOTICE_AFTER = 3.0  # seconds
-
-_Players = tuple[str | None, str | None]  # the given player and opponent
 
 
 @reports_errors("play")
@@ -70,16 +68,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--player", metavar="SPEC", help="the player in your seat (default: human)")
     add("--seat", type=int, choices=(0, 1), help="your seat (default: 0)")
     board = "a built-in board, a board file, family:NUMBER or a pool (default: shikoku)"
-    add("--board", type=board_name, help=board)
-    add("--seed", type=parse_seed, help="random seed, an integer from 0 (default: random)")
+    add("--board", type="board", help=board)
+    add("--seed", type="seed", help="random seed, an integer from 0 (default: random)")
     physical = "enter the rolls and draws of a physical game yourself"
     add("--physical", action="store_true", help=physical)
     source = "start from the last game of this record file (default: from the set-up)"
-    add("--from", type=read_path, metavar="FILE", dest="source", help=source)
+    add("--from", type="input", metavar="FILE", dest="source", help=source)
     at = "start after this number of events of --from (default: after all)"
     add("--at", type=int, metavar="EVENTS", help=at)
     save = "save games to this record file, and resume its last game (default: none)"
-    add("--save", type=file_path, metavar="FILE", help=save)
+    add("--save", type="file", metavar="FILE", help=save)
     add("--advice", default="champion:sims=400", metavar="SPEC", help="agent that gives advice")
     forced = "in a terminal, ask for moves with a single legal action too"
     add("--ask-forced", action="store_true", help=forced)
@@ -164,33 +162,30 @@ def _resumed(file: Path, options: argparse.Namespace, start: Game | None) -> Ses
 
 
 def _differences(
-    options: argparse.Namespace, players: _Players, start: Game | None, record: Record
+    options: argparse.Namespace,
+    given: tuple[str | None, str | None],
+    start: Game | None,
+    record: Record,
 ) -> list[tuple[str, ...]]:
-    """Return the given options that a game does not have: name, value of the game, given value."""
+    """Return the given options that a game does not have: name, value of the game, given value.
+
+    The given player and opponent are compared in the seats that fit better.
+    """
+    you, other = given[0] or (HUMAN if HUMAN in record.players else None), given[1]
     physical = record.seed is None
     has_start = start is None or start.to_dict() == record.start
-    pairs = [
-        *_seat_pairs(options.seat, players, record.players),
+    shared = [
         ("physical", physical, options.physical or None),
         ("seed", record.seed, None if physical and options.physical else options.seed),
         ("board", record.board, None if _has_board(record, options.board) else options.board),
         ("from", "the start of the game", None if has_start else options.source),
     ]
-    return [tuple(map(str_short, pair)) for pair in pairs if pair[2] not in (None, pair[1])]
-
-
-def _seat_pairs(
-    seat: int | None, given: _Players, players: Sequence[str]
-) -> Sequence[tuple[str, object, object]]:
-    """Return option, player and given player of the seats; without a seat, of the one that fits."""
-    you, other = given[0] or (HUMAN if HUMAN in players else None), given[1]
-    pairs = [
-        (("player", players[own], you), ("opponent", players[1 - own], other)) for own in (0, 1)
-    ]
-    wrong = [sum(value not in (None, player) for _, player, value in of) for of in pairs]
-    if seat is None:
-        return pairs[wrong[1] < wrong[0]]
-    return [("seat", 1 - seat, seat)] if wrong[seat] and not wrong[1 - seat] else pairs[seat]
+    found = []
+    for own in (1, 0) if options.seat == 0 else (0, 1):
+        seats = ("player", record.players[own], you), ("opponent", record.players[1 - own], other)
+        pairs = [("seat", own, options.seat), *seats, *shared]
+        found.append([pair for pair in pairs if pair[2] not in (None, pair[1])])
+    return [tuple(map(str_short, pair)) for pair in min(found, key=len)]
 
 
 def _has_board(record: Record, boards: Boards | None) -> bool:
