@@ -1,18 +1,7 @@
 """Minari datasets (Farama Foundation) of recorded games: `tokaido export FILE minari:ID`.
 
-An episode is one seat's view of one game, as in `tokaido_env:TokaidoDuo-v0`: it has one more
-observation than actions, and its reward comes with the last action. The `infos` of an episode are
-
-| name | shape | meaning |
-|---|---|---|
-| action_mask | int8 (T + 1, N_ACTIONS) | 1 = legal; zeros after the last action |
-| game | int64 (T + 1,) | line of the record file, from 1 |
-| seat | int64 (T + 1,) | seat of the view |
-
-`recover_environment()` returns `tokaido_env:TokaidoDuo-v0` against its default opponent, on the
-board of the games if they share one with a name. The metadata names the players; no agent is made
-from a file.
-The variable MINARI_DATASETS_PATH sets the folder of the datasets.
+`docs/reference/file-formats.md` lists the parts of a dataset. The variable MINARI_DATASETS_PATH
+sets the folder of the datasets.
 """
 
 from __future__ import annotations
@@ -77,8 +66,8 @@ def export(
             f"{PREFIX}{dataset_id or 'games'}-v0"
         )
     parse_dataset_id(dataset_id)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of other, damaged datasets
+    # Warnings here are of other, damaged datasets.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         known = minari.list_local_datasets()
     if dataset_id in known:
         raise ValueError(
@@ -87,8 +76,8 @@ def export(
     rows = count_decisions(source)
     players, boards, games = _summary(source)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of a missing author and link
+        # of a missing author and link
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             minari.create_dataset_from_buffers(
                 dataset_id,
                 _episodes(source, board, dtype),
