@@ -242,25 +242,20 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         Returns:
             Observations and infos; see `TokaidoDuoEnv.reset`.
         """
-        seeds = self._checked_seeds(seed)
         reset_options = options_of(options)
         flags = self._reset_mask(reset_options)
         games = np.flatnonzero(flags)
-        chosen = [seeds[game] for game in games.tolist()] if isinstance(seeds, list) else seeds
+        seeds: Any = seed
+        is_one = seeds is not None and as_array("seed", seeds).ndim == 0
+        chosen = seeds if seeds is None or is_one else self._seeds_of(games, seeds)
         self.games.reset(chosen, reset_options.get("state"), games)
-        super().reset(seed=check_seed(seeds) if isinstance(seeds, int) else None)
+        super().reset(seed=check_seed(seeds) if is_one else None)
         self._collect(games)
         return self.games.observe(), _flagged(_info_of(self.games), flags)
 
     def step(
         self, actions: Any
-    ) -> tuple[
-        Any,
-        npt.NDArray[Any],
-        npt.NDArray[Any],
-        npt.NDArray[Any],
-        dict[str, Any],
-    ]:
+    ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
         """Play an action in every game, then the opponents until the learner decides again.
 
         Args:
@@ -310,19 +305,14 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
                 self._frames[game] = []
             self._frames[game].append(self._frame(game))
 
-    def _checked_seeds(self, seed: object) -> int | list[Any] | None:
-        """Return one seed, or one per environment, which the batch then checks."""
-        if seed is None:
-            return None
-        each = as_array("seed", seed).tolist() if hasattr(seed, "__array__") else seed
-        if not isinstance(each, Sequence) or isinstance(each, str | bytes):
-            check_seed(each)
-            return as_integer(each)
+    def _seeds_of(self, games: npt.NDArray[np.int64], seeds: Any) -> npt.NDArray[Any]:
+        """Return the seeds of some games, which the batch then checks."""
+        each = np.asarray(seeds, object)
         if len(each) != self.num_envs:
             raise ValueError(
                 f"seed: expected {self.num_envs}, one per environment, got {len(each)}"
             )
-        return list(each)
+        return each[games]
 
     def _reset_mask(self, options: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         """Return which environments to reset (default: all), bool (num_envs,)."""
@@ -345,7 +335,7 @@ def _info_of(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
     return {
         "action_mask": games.masks().view(np.int8),
         "seed": games.batch.episode_info["seed"].copy(),
-        "board": games.board_indices(),
+        "board": games.batch.episode_info["board"].astype(np.int64),
         "seat": games.seats.astype(np.int64),
         "player": games.player.astype(np.int64),
         "next_player": np.where(games.over, NO_PLAYER, games.seats).astype(np.int64),

@@ -23,13 +23,7 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.batch_validation import checked_games
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import (
-    IllegalMove,
-    as_integer,
-    check_choice,
-    repr_short,
-    seeds_from,
-)
+from tokaido_env.core.arguments import IllegalMove, as_integer, check_choice, repr_short, seeds_from
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.observation import OBSERVATION_DTYPES
 from tokaido_env.render.modes import RENDER_FPS, Renderer

@@ -111,12 +111,7 @@ class SingleAgentBatch(CopiedWhole):
         check_choice("autoreset", autoreset, AutoresetMode)
         check_choice("illegal", illegal, ("raise", "terminate"))
         self.batch = Batch(
-            n,
-            board,
-            autoreset=False,
-            reward=reward,
-            observation=observation,
-            see_board=see_board,
+            n, board, autoreset=False, reward=reward, observation=observation, see_board=see_board
         )
         self.seats = np.zeros(n, np.int8)
         self.reward = np.zeros(n, np.float32)
@@ -129,7 +124,7 @@ class SingleAgentBatch(CopiedWhole):
         self._all = self.batch.all_games
         self._seating = seat
         self._autoreset = autoreset
-        self._max_decisions = max_decisions
+        self._max_decisions = np.inf if max_decisions is None else max_decisions
         self._terminates_illegal = illegal == "terminate"
         self._agents: list[Agent] = []  # the opponent of each game
         self._next_agents: dict[int, Agent] = {}  # of the next episode, if it differs
@@ -173,10 +168,7 @@ class SingleAgentBatch(CopiedWhole):
         self._take_next_agents(chosen if when == "now" else chosen[self.done[chosen]])
 
     def reset(
-        self,
-        seed: Seeds = None,
-        positions: Positions | None = None,
-        games: Games | None = None,
+        self, seed: Seeds = None, positions: Positions | None = None, games: Games | None = None
     ) -> None:
         """Start an episode of some games and play to the learner's first decision.
 
@@ -214,8 +206,7 @@ class SingleAgentBatch(CopiedWhole):
         batch = self.batch
         moves = checked_moves(actions, len(self))
         wrong = batch.find_illegal(self._all, moves)
-        if len(resets):
-            wrong[resets] = False
+        wrong[resets] = False
         lost = self._all[wrong]
         if len(lost) and not self._terminates_illegal:
             batch.raise_illegal(lost, moves[lost])
@@ -245,11 +236,6 @@ class SingleAgentBatch(CopiedWhole):
     def boards(self) -> BoardPool:
         """The boards in use."""
         return self.batch.pool
-
-    def board_indices(self, games: Games | None = None) -> npt.NDArray[np.int64]:
-        """Return the indices in `boards` of the boards of some games (default: all), int64 (k,)."""
-        indices = self.batch.episode_info["board"]
-        return (indices if games is None else indices[games]).astype(np.int64)
 
     def scene(self, game: int) -> Scene:
         """Return the position of a game for `render`, with the opponent's spec as its name."""
@@ -388,8 +374,7 @@ class SingleAgentBatch(CopiedWhole):
         ending = self.batch.over
         if len(lost):
             ending[lost] = True
-        if self._max_decisions is not None:
-            ending |= self._lengths >= self._max_decisions
+        ending |= self._lengths >= self._max_decisions
         return self._all[ending]
 
     def _end(self, games: Games, lost: Games) -> EndedGames:
@@ -413,13 +398,12 @@ class SingleAgentBatch(CopiedWhole):
         self.reward[games] = info["reward"][games, seats]
         self.terminated[games] = info["terminated"][games]
         self.truncated[games] = info["truncated"][games]
-        if self._max_decisions is not None:
-            self.truncated[games] |= lengths >= self._max_decisions
+        self.truncated[games] |= lengths >= self._max_decisions
         self.reward[lost] = LOSS
         self.terminated[lost] = True
         self.over[games] = self.batch.over[games]
         self.over[lost] = True
         last, masks = self.batch.observe(games, seats), self.batch.masks(games)
         masks[self.over[games]] = False
-        boards = self.board_indices(games)
+        boards = info["board"][games].astype(np.int64)
         return EndedGames(games, last, seats, info["seed"][games], boards, lengths, masks)
