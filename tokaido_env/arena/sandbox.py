@@ -259,20 +259,6 @@ class SandboxedAgent(Agent):
 _SAFE_PATH = "PYTHONSAFEPATH", "at start"
 
 
-@contextlib.contextmanager
-def safe_path() -> Iterator[None]:
-    """Let new processes import nothing from the current folder, which may have a json.py.
-
-    They get the import path of this process later, and end this setting by `end_safe_path`.
-    """
-    name, value = _SAFE_PATH
-    os.environ.setdefault(name, value)
-    try:
-        yield
-    finally:
-        end_safe_path()
-
-
 def end_safe_path() -> None:
     """Let further processes of this one import as usual, unless the user set otherwise."""
     name, value = _SAFE_PATH
@@ -281,17 +267,23 @@ def end_safe_path() -> None:
 
 
 @contextlib.contextmanager
-def interrupts_blocked() -> Iterator[None]:
-    """Block Ctrl-C while processes start, which inherit the block; deliver it later."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    resource_tracker.ensure_running()  # which else unblocks SIGINT when it starts in the block
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+def process_start() -> Iterator[None]:
+    """Block Ctrl-C while processes start, which inherit the block; deliver it later.
+
+    They import nothing from the current folder, which may have a json.py. They get the import path
+    of this process later, and end this setting by `end_safe_path`.
+    """
+    os.environ.setdefault(*_SAFE_PATH)
+    can_block = hasattr(signal, "pthread_sigmask")  # not on Windows
+    if can_block:
+        resource_tracker.ensure_running()  # which else unblocks SIGINT when it starts in the block
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        end_safe_path()
+        if can_block:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Process:
@@ -309,10 +301,7 @@ class _Process:
         with child_socket, child_lifeline:
             arguments = child_socket, child_lifeline
             self._process: BaseProcess = context.Process(target=serve, args=arguments, daemon=True)
-            with (
-                safe_path(),
-                interrupts_blocked(),
-            ):  # the fork server, too, starts with the first of them
+            with process_start():  # the fork server, too, starts with the first of them
                 self._process.start()
         # At exit before `multiprocessing` waits for its processes; not in a fork of this process.
         self._finalizer = Finalize(self, _end, (self._process, self._socket, 0.0), exitpriority=1)

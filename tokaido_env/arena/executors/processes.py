@@ -14,7 +14,7 @@ import numba
 
 from tokaido_env.arena.executors.base import AgentCache, Message, RemoteExecutor, Task, run_task
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.sandbox import end_safe_path, interrupts_blocked, safe_path
+from tokaido_env.arena.sandbox import end_safe_path, process_start
 
 
 def cpus() -> int:
@@ -58,7 +58,7 @@ class ProcessExecutor(RemoteExecutor):
         context = multiprocessing.get_context("spawn")
         pipe, child_pipe = context.Pipe()
         process = context.Process(target=_work, args=(child_pipe,), daemon=True)
-        with safe_path(), interrupts_blocked():
+        with process_start():
             process.start()
         self._processes[pipe] = process
         child_pipe.close()
