@@ -38,25 +38,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=errors)
     try:
-        status = _run(arguments)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return status
+        try:
+            return _run(arguments)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except OSError as error:  # of standard output; commands report those of files
-        if not isinstance(error, BrokenPipeError):
-            print(f"{program()}: standard output: {error.strerror}", file=sys.stderr)
-        return CLOSED_PIPE if isinstance(error, BrokenPipeError) else 1
-    finally:
-        _discard_unwritten()
-
-
-def _discard_unwritten() -> None:
-    """Discard what cannot be printed, because Python would report it at exit."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:
+        # Discard what cannot be printed, because Python would report it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return CLOSED_PIPE
+        print(f"{program()}: standard output: {error.strerror}", file=sys.stderr)
+        return 1
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -188,22 +188,6 @@ _KINDS = {
 }
 
 
-def check_distinct(files: Sequence[Path]) -> None:
-    """Check that no file is given twice, also by another path or link.
-
-    Raises:
-        ValueError: naming both paths.
-        OSError: if there is no such file.
-    """
-    known: dict[tuple[int, int], Path] = {}
-    for path in files:
-        found = path.stat()
-        place = found.st_dev, found.st_ino
-        if place in known:
-            raise ValueError(f"{path}: is the same file as {known[place]}: expected each file once")
-        known[place] = path
-
-
 def _is_same_file(path: Path, other: Path) -> bool:
     if path.exists() and other.exists():
         return path.samefile(other)

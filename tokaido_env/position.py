@@ -53,15 +53,9 @@ _EXPECTED = {
         "players[{seat}].hidden.{icon}",
         "{number} at most for this seat, with those on the easel",
     ),
-    validation.COINS_FOR_GOLD: (
-        "players[{seat}].coins",
-        "less than 10 before the sixth gold slab",
-    ),
+    validation.COINS_FOR_GOLD: ("players[{seat}].coins", "less than 10 before the sixth gold slab"),
     validation.TWO_PILGRIMS: ("players[1].pilgrim", "no two characters on one station"),
-    validation.MERCHANT_STATION: (
-        "players[{seat}].merchant",
-        "no two characters on one station",
-    ),
+    validation.MERCHANT_STATION: ("players[{seat}].merchant", "no two characters on one station"),
     validation.BOUTIQUE_SKIPPED: ("boutiques.{town}", "a token: they are drawn in order C1 … C8"),
     validation.SIDE_SKIPPED: ("waves.{character}.side", "a side: they are drawn in this order"),
     validation.LEFT_TO_DRAW: ("phase", "SETUP until all boutiques and sides are drawn"),

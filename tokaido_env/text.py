@@ -65,9 +65,7 @@ _ANSWER_FORMAT = 'Answer with a block of JSON as the last thing: {"action": "LAB
 _MAX_ANSWER = 20_000  # characters parsed, from the end of an answer
 _MAX_BLOCKS = 200  # JSON blocks tried, from the last
 _MAX_STORED = 1_000  # characters of an answer in a transcript
-_MAX_BEFORE_KEY = (
-    2_000  # characters between a brace and the key "action" in a block that is not JSON
-)
+_MAX_BEFORE_KEY = 2_000  # characters before the key "action" in a block that is not JSON
 _QUOTE = "[\"'`\u2018\u2019\u201c\u201d\u201e\u201f]"  # typographic ones too
 _NO_QUOTE = _QUOTE.replace("[", "[^\n{}")
 _LENIENT_BLOCK = re.compile(
@@ -397,15 +395,11 @@ def _read_block(text: str, start: int) -> tuple[str | None, str, int]:
             return match[1], "", match.end()
         return None, f"one that is not JSON: {str_short(text[start : start + 99], 60)}", 0
     if "action" not in block:
-        return None, f"one with {_keys_of(block)}", stop
+        keys = ", ".join(repr_short(key, 20) for key in list(block)[:3])
+        return None, f"one with the key {keys}" if block else "one with no key", stop
     if not isinstance(block["action"], str):
         return None, f"the action {repr_short(block['action'])}, which is no text", stop
     return block["action"], "", stop
-
-
-def _keys_of(block: dict[str, Any]) -> str:
-    keys = ", ".join(repr_short(key, 20) for key in list(block)[:3])
-    return f"the key {keys}" if block else "no key"
 
 
 def _normalise(label: str) -> str:

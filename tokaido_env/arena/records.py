@@ -11,7 +11,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,6 @@ from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import ENDS
 from tokaido_env.files import (
     atomic_write,
-    check_distinct,
     flush_folder,
     flush_to_disk,
     lock,
@@ -413,7 +412,9 @@ def merge_records(
         BoardError: if a board is neither among `boards` nor built in nor of the family.
     """
     seeds_by_agents: _SeedsByAgents = defaultdict(dict)
-    check_distinct(files)
+    for known, path in combinations(files, 2):
+        if path.samefile(known):
+            raise ValueError(f"{path}: is the same file as {known}: expected each file once")
     for path in files:
         _collect_seeds(path, seeds_by_agents)
     names = list(dict.fromkeys(board for seeds in seeds_by_agents.values() for _, board in seeds))

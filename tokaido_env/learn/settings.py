@@ -17,15 +17,7 @@ from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.agents.registry import Parameter
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.learn.settings_schema import (
-    COUNT,
-    RATE,
-    SHARE,
-    TEXT,
-    RunError,
-    Settings,
-    setting,
-)
+from tokaido_env.learn.settings_schema import COUNT, RATE, SHARE, TEXT, RunError, Settings, setting
 
 MAX_DECISIONS = 2**24  # of one rollout; a decision takes about 8 KB
 MAX_WIDTH = 2**12  # a policy file of this width takes 70 MB

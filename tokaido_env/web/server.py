@@ -118,7 +118,10 @@ def create_app(live_game: LiveGame, port: int, token: str) -> Starlette:
         """Refuse foreign requests, and requests about the game without the token."""
         given = request.headers.get("x-token", "").encode()
         if _is_foreign(request, port):
-            response = _refusal(403, _foreign_error(request, port))
+            got = repr_short(request.headers.get("origin", request.headers.get("host", "")))
+            error = f"host, origin: expected {LOOPBACK}:{port} or localhost:{port}, got {got}"
+            remedy = f"through ssh, use its port: ssh -L {port}:{LOOPBACK}:{port} HOST"
+            response = _refusal(403, f"{error}: open the printed address; {remedy}")
         elif request.url.path in _STATIC or secrets.compare_digest(given, token.encode()):
             response = await then(request)
         else:
@@ -160,14 +163,6 @@ def _is_foreign(request: Request, port: int) -> bool:
     hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
     host, origin = request.headers.get("host", ""), request.headers.get("origin")
     return host not in hosts or origin not in (None, f"http://{host}")
-
-
-def _foreign_error(request: Request, port: int) -> str:
-    given = repr_short(request.headers.get("origin", request.headers.get("host", "")))
-    return (
-        f"host, origin: expected {LOOPBACK}:{port} or localhost:{port}, got {given}: open the "
-        f"printed address; through ssh, use its port: ssh -L {port}:{LOOPBACK}:{port} HOST"
-    )
 
 
 def _error_response(request: Request, error: Exception) -> Response:
