@@ -233,7 +233,7 @@ def test_seats__takes_any_memory_layout(kind: Any) -> None:
     "make", [Batch, lambda n: SingleAgentBatch(n, "random")], ids=["Batch", "SingleAgentBatch"]
 )
 def test_n__refuses_wrong_numbers_of_games(make: Any) -> None:
-    for wrong in (0, -1, 10**12, 2**24 + 1, True, 2.0, "3", None, [3], np.array(3)):
+    for wrong in (0, -1, 10**12, 2**24 + 1, True, 2.0, "3", None, [3], np.array([3])):
         with pytest.raises(ValueError, match=r"^n: expected 1 to 16777216 games, "):
             make(wrong)
 
@@ -299,7 +299,9 @@ class Nameless:
 def test_decide__refuses_objects_and_actions_of_wrong_types() -> None:
     batch, wrong = running_batch(), (None, 5, "random", object(), [[1, 2], [3]])
     for agent in (None, 5, object()):
-        with unchanged(batch, AgentError, r"^agent: expected a spec string or an object with act"):
+        with unchanged(
+            batch, AgentError, r"^agent: expected a spec string, or an object with choose"
+        ):
             batch.decide(agent, np.array([0]))  # type: ignore[arg-type]
     for actions in wrong:
         with unchanged(batch, ValueError, r"^agent 'Nameless': moves: expected"):
@@ -323,7 +325,7 @@ def test_step__keeps_its_results_when_an_opponent_fails() -> None:
     while not (games.terminated | games.truncated).any():
         games.step(games.masks().argmax(axis=1))
     expected = [each.copy() for each in (games.reward, games.terminated, games.truncated)]
-    games.set_opponents(Nameless("nothing"))
+    games.set_opponents(Nameless("nothing"), when="now")
     with pytest.raises(ValueError, match="agent 'Nameless'"):
         games.step(games.masks().argmax(axis=1))
     now = games.reward, games.terminated, games.truncated

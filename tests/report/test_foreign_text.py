@@ -5,26 +5,22 @@ Names of players and boards, and specs with the names of files, may hold anythin
 
 import json
 import re
-import runpy
-from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
 import pytest
 from networks import random_policy
 from positions import shikoku_data, write_board
-from processes import ROOT
 
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
+from tokaido_env.cli.evaluate import main as evaluate
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import read_json
 from tokaido_env.study import analysis
 
 # The end of a rich style, a terminal title, colours, text direction, line ends, TeX, and formats.
 HOSTILE = "[/x]\x1b]0;gone\x07\x1b[31m\u202eabc\u2066\r\n\x9b2J\x00$x_{y$<b>{0}%s"
-
-evaluate: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "evaluate.py"))["main"]
 
 
 @pytest.fixture
