@@ -74,7 +74,7 @@ class WeightedMcts(MctsAgent):
 
     def __init__(self, board: Board, weights: Weights, sims: int) -> None:
         super().__init__(sims)
-        self.eval_tables = eval_tables_with_weights(board, weights)
+        self.eval_tables = eval_tables_with_weights(board.record, weights)
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""

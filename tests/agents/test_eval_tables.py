@@ -54,7 +54,7 @@ def test_eval_tables__agree_with_the_reference(name: str, tmp_path: Path) -> Non
 def test_eval_tables__contain_the_weights() -> None:
     board = Board.load()
     assert load_weights().shape == (2, N_TERMS)
-    tables = eval_tables_with_weights(board, load_weights())
+    tables = eval_tables_with_weights(board.record, load_weights())
     assert tables.dtype == EVAL_TABLES
     assert tables.tobytes() == eval_tables_of(board.record).tobytes()
 

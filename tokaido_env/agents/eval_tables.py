@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.board_cache import BoardCache
-from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.constants import (
     AREAS,
@@ -121,28 +120,18 @@ def eval_tables_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 def eval_tables_with_weights(
-    board: Board, weights: npt.NDArray[np.float32]
+    boards: npt.NDArray[np.void], weights: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.void]:
-    """Return the tables of a board with other weights: `EVAL_TABLES` (1,).
-
-    Args:
-        board: the board.
-        weights: float32 (2, N_TERMS).
-    """
-    tables = np.zeros(1, EVAL_TABLES)
-    _fill_tables(board.record, tables)
+    """Return the tables of boards, `BOARD` (b,), with weights, float32 (2, N_TERMS)."""
+    tables = np.zeros(len(boards), EVAL_TABLES)
+    _fill_tables(boards, tables)
     tables["weights"] = np.rint(weights / WEIGHT_UNIT)
     return tables
 
 
-def _make_tables(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    eval_tables = np.zeros(len(boards), EVAL_TABLES)
-    _fill_tables(boards, eval_tables)
-    eval_tables["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
-    return eval_tables
-
-
-_TABLES_BY_BOARD = BoardCache(_make_tables, (), EVAL_TABLES)
+_TABLES_BY_BOARD = BoardCache(
+    lambda boards: eval_tables_with_weights(boards, load_weights()), (), EVAL_TABLES
+)
 
 
 @entry
