@@ -28,20 +28,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import (
-    as_array,
-    as_integer,
-    check_choice,
-    check_seed,
-    describe_array,
-    repr_short,
-)
+from tokaido_env.core.arguments import as_array, check_choice, check_seed, describe_array
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat, observation_at
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch
-from tokaido_env.spaces import action_space, observation_space, options_of
+from tokaido_env.spaces import action_space, checked_limit, observation_space, options_of
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
@@ -217,7 +210,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             see_board=see_board,
             autoreset=mode,
             illegal="terminate",
-            max_decisions=_checked_limit(max_episode_steps),
+            max_decisions=checked_limit(max_episode_steps),
         )
         self._frames: list[list[Any]] = [[] for _ in range(num_envs)]
         self.single_observation_space = observation_space(observation, see_board)
@@ -362,13 +355,3 @@ def _final(ended: EndedGames, info: Mapping[str, npt.NDArray[Any]]) -> dict[str,
 def _flagged(infos: dict[str, Any], flags: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Add Gymnasium's `_KEY` entries: which environments each entry belongs to."""
     return infos | {f"_{key}": flags.copy() for key in infos}
-
-
-def _checked_limit(max_episode_steps: int | None) -> int | None:
-    limit = as_integer(max_episode_steps)
-    if max_episode_steps is not None and (limit is None or limit < -1 or limit == 0):
-        raise ValueError(
-            "max_episode_steps: expected a positive integer, or None or -1 for no limit, "
-            f"got {repr_short(max_episode_steps)}"
-        )
-    return None if limit == -1 else limit

@@ -1,4 +1,4 @@
-"""Gymnasium spaces of observations and actions, and the options of `reset`."""
+"""Gymnasium spaces of observations and actions, and arguments of `make_vec` and `reset`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import repr_short
+from tokaido_env.core.arguments import as_integer, repr_short
 from tokaido_env.core.board_features import BOARD_SCALES
 from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import SCALES
@@ -31,6 +31,17 @@ def options_of(options: object) -> Mapping[str, Any]:
             f"got {repr_short(options)}"
         )
     return options
+
+
+def checked_limit(max_episode_steps: int | None) -> int | None:
+    """Return a positive limit of steps, None for None and -1; else raise `ValueError`."""
+    limit = as_integer(max_episode_steps)
+    if max_episode_steps is not None and (limit is None or limit < -1 or limit == 0):
+        raise ValueError(
+            "max_episode_steps: expected a positive integer, or None or -1 for no limit, "
+            f"got {repr_short(max_episode_steps)}"
+        )
+    return None if limit == -1 else limit
 
 
 def observation_space(
