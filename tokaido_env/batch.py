@@ -11,7 +11,7 @@ Game `i` of seed `s` equals `Game(seed=s + i)`, for any number of games and thre
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core import batch_kernels
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.arguments import (
-    CHANCES,
     Chance,
     IllegalMove,
     as_array,
@@ -102,7 +101,7 @@ class Batch(CopiedWhole):
         copy: bool = True,
     ) -> None:
         n = batch_validation.checked_count(n)
-        check_choice("chance", chance, CHANCES)
+        check_choice("chance", chance, get_args(Chance))
         check_choice("reward", reward, ("win", "margin"))
         for name, flag in (("autoreset", autoreset), ("check", check), ("copy", copy)):
             check_choice(name, flag, (True, False))

@@ -114,11 +114,7 @@ class CudaBatch(NotCopied):
         check_choice("check", check, (True, False))
         check_observation(observation, see_board, (*OBSERVATION_DTYPES, None))
         self._host = Batch(
-            *(n, board),
-            chance=chance,
-            autoreset=autoreset,
-            reward=reward,
-            observation=None,
+            *(n, board), chance=chance, autoreset=autoreset, reward=reward, observation=None
         )
         self.pool: BoardPool = self._host.pool
         self._check = check
@@ -343,7 +339,7 @@ class CudaBatch(NotCopied):
 
     def _on_device(self, moves: Any) -> Any:
         """Return moves as int64 (n,) on this GPU."""
-        if not _is_on_gpu(moves):
+        if not hasattr(moves, "copy_to_host" if SIMULATED else "__cuda_array_interface__"):
             self._moves.copy_to_device(batch_validation.checked_moves(moves, len(self)))
             return self._moves
         device = _device_of(moves)
@@ -359,10 +355,6 @@ class CudaBatch(NotCopied):
     def _need_begun(self) -> None:
         if not self._begun:
             raise RuntimeError("game 0 has not begun: call reset(seed=…) first")
-
-
-def _is_on_gpu(array: Any) -> bool:
-    return hasattr(array, "copy_to_host" if SIMULATED else "__cuda_array_interface__")
 
 
 def _device_of(array: Any) -> int | None:

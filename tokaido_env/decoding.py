@@ -38,14 +38,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from tokaido_env.core.arguments import (
-    MAX_NAME_CHARS,
-    MAX_PATH_CHARS,
-    MAX_SEED,
-    escape_text,
-    repr_short,
-    str_short,
-)
+from tokaido_env.core.arguments import MAX_NAME_CHARS, MAX_SEED, escape_text, repr_short, short_path
 from tokaido_env.files import read_json, read_toml
 
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
@@ -86,7 +79,7 @@ class Source:
     """
 
     def __init__(self, name: str | Path, data: Any, error: Callable[[str], Exception]) -> None:
-        self.name = str_short(name, MAX_PATH_CHARS)
+        self.name = short_path(name)
         self.data = data
         self.error = error
 
@@ -104,7 +97,7 @@ class Source:
     def _read(
         cls, read: Callable[[Path], Any], path: Path, kind: str, error: Callable[[str], Exception]
     ) -> Source:
-        where = str_short(path, MAX_PATH_CHARS)
+        where = short_path(path)
         try:
             return cls(where, read(path), error)
         except FileNotFoundError:

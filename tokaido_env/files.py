@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
+from tokaido_env.core.arguments import escape_text, repr_short, short_path
 
 MAX_DEPTH = 64  # nested lists and objects, and parts of a TOML key
 
@@ -243,9 +243,7 @@ def read_json(path: Path) -> Any:
     try:
         return parse_json(read_text(path, MAX_JSON_BYTES), json_number)
     except ValueError as error:
-        raise ValueError(
-            f"{str_short(path, MAX_PATH_CHARS)}: not a whole JSON file: {error}"
-        ) from None
+        raise ValueError(f"{short_path(path)}: not a whole JSON file: {error}") from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -260,7 +258,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return _parse_toml(read_text(path, MAX_TOML_BYTES))
     except ValueError as error:
         reason = escape_text(str(error), 200)
-        raise ValueError(f"{str_short(path, MAX_PATH_CHARS)}: not a TOML file: {reason}") from None
+        raise ValueError(f"{short_path(path)}: not a TOML file: {reason}") from None
 
 
 def read_text(path: Path, max_bytes: int) -> str:

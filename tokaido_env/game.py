@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,7 @@ from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS, NO_ACTION
-from tokaido_env.core.arguments import (
-    CHANCES,
-    Chance,
-    IllegalMove,
-    as_integer,
-    check_choice,
-    check_seed,
-)
+from tokaido_env.core.arguments import Chance, IllegalMove, as_integer, check_choice, check_seed
 from tokaido_env.core.bitmask import actions_of, unpack_mask
 from tokaido_env.core.copying import CopiedWhole, shallow_copy
 from tokaido_env.core.events import illegal_move_message, outcome_label, outcomes_by_label
@@ -78,10 +71,7 @@ class Game(CopiedWhole):
     """
 
     def __init__(
-        self,
-        board: Boards = "shikoku",
-        seed: int | None = None,
-        chance: Chance = "sampled",
+        self, board: Boards = "shikoku", seed: int | None = None, chance: Chance = "sampled"
     ) -> None:
         seed = entropy_seed() if seed is None else check_seed(seed)
         loaded = BoardPool.load(board).board_of_seed(seed)
@@ -126,7 +116,7 @@ class Game(CopiedWhole):
     legal_mask: int
 
     def _begin(self, board: Board, states: npt.NDArray[np.void], seed: int, chance: Chance) -> None:
-        check_choice("chance", chance, CHANCES)
+        check_choice("chance", chance, get_args(Chance))
         self.board = board
         self.seed: int | None = seed if chance == "sampled" else None
         self.chance: Chance = chance

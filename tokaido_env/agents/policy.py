@@ -33,7 +33,7 @@ from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal
 from tokaido_env.agents.inference import Floats, Network, Weights, choose_actions, evaluate_all
 from tokaido_env.agents.network_inputs import INPUTS_HASH, MAX_INPUT, N_AFTERSTATE, N_INPUTS
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
-from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
+from tokaido_env.core.arguments import escape_text, repr_short, short_path
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.core.rules import RULES_VERSION
@@ -171,7 +171,7 @@ class Policy:
         path = Path(path)
         if file_kind(path) == FOLDER:
             path = path / "best"
-        where = str_short(path, MAX_PATH_CHARS)
+        where = short_path(path)
         header, tensors = _read_file(path, where)
         training = _check_header(where, header)
         check_tensors(where, tensors, "board" in header)

@@ -17,7 +17,7 @@ from tokaido_env.arena.suite import Submission, SubmissionError, Suite, SuiteRes
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short
+from tokaido_env.core.arguments import repr_short, short_path, str_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import FILE, NOTHING, file_kind
 
@@ -71,7 +71,7 @@ def verify(
     if not 0 <= share <= 1:
         raise ValueError(f"share: expected a number from 0 to 1, got {share}")
     submitted = Submission.load(path, suite)
-    where = str_short(path, MAX_PATH_CHARS)
+    where = short_path(path)
     if submitted.records is None:
         raise SubmissionError(f"{where}: records: expected a file of all games, got none")
     match_states = suite.match_states(submitted.agent)
@@ -100,7 +100,7 @@ def verify(
 
 def _load_all(path: Path, match_states: Sequence[MatchState]) -> int:
     """Load all games of the matches from a record file; refuse missing and forfeited games."""
-    where = str_short(path, MAX_PATH_CHARS)
+    where = short_path(path)
     try:
         if file_kind(path) not in (FILE, NOTHING):
             raise SubmissionError(f"{where}: records: expected a file, got {file_kind(path)}")
@@ -133,7 +133,7 @@ def _verify_decisions(
     if mismatch is not None:
         recorded, decided = LABELS[mismatch.recorded], LABELS[mismatch.decided]
         raise SubmissionError(
-            f"{str_short(path, MAX_PATH_CHARS)}: {_place(match_state, mismatch.game)}, decision "
+            f"{short_path(path)}: {_place(match_state, mismatch.game)}, decision "
             f"{mismatch.decision}: {repr_short((match_state.a, match_state.b)[side])} decides "
             f"{decided!r}, the record has {recorded!r}"
         )

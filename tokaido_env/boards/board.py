@@ -40,13 +40,7 @@ from tokaido_env.boards.reader import (
     table_of,
 )
 from tokaido_env.boards.writer import board_data, board_text, values_of
-from tokaido_env.core.arguments import (
-    MAX_PATH_CHARS,
-    escape_text,
-    repr_short,
-    str_short,
-    unknown_name,
-)
+from tokaido_env.core.arguments import escape_text, repr_short, short_path, unknown_name
 from tokaido_env.core.constants import (
     AREAS,
     COAST,
@@ -115,7 +109,7 @@ class Board:
             if str(board) not in built_in_boards():
                 raise BoardError(f"{_unknown(str(board))} or a path that ends in .toml")
         if file_kind(path) != FILE:
-            raise BoardError(f"{str_short(path, MAX_PATH_CHARS)}: no such board file")
+            raise BoardError(f"{short_path(path)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
 
@@ -166,9 +160,7 @@ class Board:
         """
         file = Path(path)
         if file.suffix != ".toml":
-            raise BoardError(
-                f"path: expected a name that ends in .toml, got {str_short(file, MAX_PATH_CHARS)}"
-            )
+            raise BoardError(f"path: expected a name that ends in .toml, got {short_path(file)}")
         write_text(file, self.to_toml())
 
     def to_toml(self) -> str:
@@ -342,7 +334,7 @@ def _warn_of_name(board: Board, path: Path) -> None:
         return
     if known.hash != board.hash:
         warnings.warn(
-            f"{str_short(path, MAX_PATH_CHARS)}: name: {repr_short(board.name)} is another board, "
+            f"{short_path(path)}: name: {repr_short(board.name)} is another board, "
             "with other values: choose another name, or records of games on this file cannot be "
             "loaded",
             BoardNameWarning,

@@ -16,13 +16,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec
 
-from tokaido_env.core.arguments import (
-    MAX_PATH_CHARS,
-    parse_seed,
-    repr_short,
-    str_short,
-    unknown_name,
-)
+from tokaido_env.core.arguments import parse_seed, repr_short, short_path, unknown_name
 from tokaido_env.files import PIPE, expand_home, file_kind, write_text
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
@@ -235,7 +229,7 @@ def _one_line(error: Exception) -> str:
     """Return the message of an error; of the system's on a file, `FILE: problem`."""
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        text = f"{str_short(error.filename, MAX_PATH_CHARS)}: {error.strerror}"
+        text = f"{short_path(error.filename)}: {error.strerror}"
     for given, path in (_inputs | _outputs).items():
         text = text.replace(str(path), given)
     return " ".join(text.splitlines())

@@ -56,10 +56,7 @@ class GameRows(NamedTuple):
 
 
 def export(
-    records: str | Path,
-    out: str | Path,
-    board: Boards | None = None,
-    dtype: Dtype = "float32",
+    records: str | Path, out: str | Path, board: Boards | None = None, dtype: Dtype = "float32"
 ) -> tuple[int, int]:
     """Verify a record file and write its decisions to a dataset.
 

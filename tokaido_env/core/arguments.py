@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 Chance = Literal["sampled", "explicit"]
-CHANCES = ("sampled", "explicit")
 
 MAX_SEED = 2**53 - 1
 
@@ -178,6 +177,11 @@ def _text(convert: Callable[[object], str], value: object) -> str:
         return convert(value)
     except Exception:  # too many digits, nested too deeply, or an untrusted method
         return f"{type(value).__name__} that cannot be shown"
+
+
+def short_path(path: object) -> str:
+    """Return a path as `str_short`, in at most `MAX_PATH_CHARS` characters."""
+    return str_short(path, MAX_PATH_CHARS)
 
 
 def escape_text(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:

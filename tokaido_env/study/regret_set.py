@@ -27,7 +27,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short
+from tokaido_env.core.arguments import repr_short, short_path, str_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import RULES_VERSION, legal_mask
@@ -188,7 +188,7 @@ class RegretSet:
                 another layout or other boards.
         """
         path = Path(path)
-        where = str_short(path, MAX_PATH_CHARS)
+        where = short_path(path)
         members = _members(path, where)
         card = _checked_card(where, members.pop("card"))
         loaded = cls(card, **members)
