@@ -204,14 +204,14 @@ def citation(paths: Paths) -> str:
         (ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "README.md")
     )
     entry = re.search(r"^@software\{.*?^\}", readme, re.MULTILINE | re.DOTALL)
-    plain = re.sub(r"[{}\\]", "", entry[0] if entry else "")  # without TeX's braces
+    without_braces = re.sub(r"[{}\\]", "", entry[0] if entry else "")
     for key in ("  - name", "title", "version", "repository-code", "date-released"):
         found = re.search(rf"^{key}: [\"']?(.*?)[\"']?$", cited, re.MULTILINE)
         if found is None and key == "date-released":  # before the release
             continue
         value = found[1] if found else "nothing"
         value = value[:4] if key == "date-released" else value
-        if not re.search(rf"= (Version )?{re.escape(value)}(,|$)", plain, re.MULTILINE):
+        if not re.search(rf"= (Version )?{re.escape(value)}(,|$)", without_braces, re.MULTILINE):
             key = key.strip(" -")
             raise FailedError(f"README.md: BibTeX: expected {key} {value!r}, as CITATION.cff")
     program = paths.tool("check-jsonschema")

@@ -199,8 +199,8 @@ KEYS = (
 
 def _canonical(given: Any) -> str:
     """Return JSON with sorted dice."""
-    plain = plain_data(given)
-    return json.dumps(plain | {"dice_left": sorted(plain["dice_left"])}, sort_keys=True)
+    position = plain_data(given)
+    return json.dumps(position | {"dice_left": sorted(position["dice_left"])}, sort_keys=True)
 
 
 def _start_record(board: Board, given: Any) -> None:

@@ -116,7 +116,7 @@ def test_pettingzoo__plays_the_scripts(script: Script, make: Any) -> None:
 
 
 def not_numbers(infos: Any) -> list[str]:
-    """Return the keys of infos whose values are no numbers or arrays of numbers."""
+    """Return the keys of infos with values that are no numbers or arrays of numbers."""
     found = []
     for key, value in infos.items():
         if isinstance(value, dict):

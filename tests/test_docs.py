@@ -145,8 +145,8 @@ def test_models__quotes_the_table_of_speeds() -> None:
     }.items():
         speed = speeds.partition(f"| {measured} | 1 | ")[2].partition(" |")[0]
         row = models.partition(f"| {quoted} |")[2].partition("\n")[0]
-        shown = re.findall(r"\| ([0-9.,]+(?: M)?) \w+/s", row)
-        assert shown == [rounded(speed)], quoted
+        quoted_speeds = re.findall(r"\| ([0-9.,]+(?: M)?) \w+/s", row)
+        assert quoted_speeds == [rounded(speed)], quoted
 
 
 def rounded(speed: str) -> str:

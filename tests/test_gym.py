@@ -491,15 +491,15 @@ def test_vector_env__works_with_record_episode_statistics(mode: AutoresetMode) -
 
 def test_vector_reset__takes_any_sequence_of_seeds() -> None:
     envs = TokaidoDuoVectorEnv(2, "random")
-    plain = envs.reset(seed=[4, 9])[1]["seed"].tolist()
-    assert plain == [4, 9]
+    each = envs.reset(seed=[4, 9])[1]["seed"].tolist()
+    assert each == [4, 9]
     for seeds in ((4, 9), range(4, 10, 5), np.array([4, 9], np.uint8), [np.int64(4), 9]):
-        assert envs.reset(seed=seeds)[1]["seed"].tolist() == plain
+        assert envs.reset(seed=seeds)[1]["seed"].tolist() == each
     for seeds in ([None, 7], (None, 7), np.array([None, 7])):
-        envs.reset(seed=plain)
+        envs.reset(seed=each)
         assert envs.reset(seed=seeds)[1]["seed"].tolist() == [int(episode_seed(4, 1)), 7]
-    envs.reset(seed=plain)
-    follow = [int(episode_seed(seed, 1)) for seed in plain]
+    envs.reset(seed=each)
+    follow = [int(episode_seed(seed, 1)) for seed in each]
     assert envs.reset(seed=[None, None])[1]["seed"].tolist() == follow
     assert envs.reset(seed=np.array(4))[1]["seed"].tolist() == [4, 5]
 

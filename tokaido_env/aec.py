@@ -264,8 +264,8 @@ class TokaidoEnv(RawTokaidoEnv):
     are part of this class because each wrapper takes longer than a step of the game.
 
     Args:
-        board: as for `Game`. With a pool, the seed of each episode draws a board, whose index
-            in `boards` the `infos` contain.
+        board: as for `Game`. With a pool, the seed of each episode draws a board; `infos`
+            contain its index in `boards`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "dict" for the vector and the mask; "box" for the vector alone, with the mask
             in `infos`; "entities" for a dict of arrays (`entities.ENTITY_SHAPES`) and the mask.

@@ -143,7 +143,7 @@ def checked_seeds(
             f"got {describe_array(array)}"
         )
     checked, follows = previous.copy(), np.zeros(len(games), np.bool_)
-    # Not the elements of `array`, which has converted booleans beside integers.
+    # Not the elements of `array`, which has converted booleans among integers.
     each = seeds.tolist() if hasattr(seeds, "tolist") else seeds
     for i, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):  # type: ignore[arg-type]
         follows[i] = one is None

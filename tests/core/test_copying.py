@@ -42,7 +42,7 @@ def begun(made: Any, *arguments: Any, **options: Any) -> Any:
 
 
 def of_games(make: Callable[[], Any], batch: Callable[[Any], Any] = lambda e: e.games) -> Case:
-    """Return the case of an environment whose games have masks and a snapshot."""
+    """Return the case of an environment with games that have masks and a snapshot."""
 
     def play(e: Any, rng: random.Random) -> None:
         masks = batch(e).masks(*([batch(e).all_games] if isinstance(batch(e), Batch) else []))

@@ -64,7 +64,7 @@ def make_exec_agent(command: str) -> Agent:
     spec = f"exec:{command}"
     where = f"agent {repr_short(spec)}"
     if os.name != "posix":
-        raise AgentError(f"{where}: expected Linux or macOS, whose pipes can be polled: use WSL")
+        raise AgentError(f"{where}: expected Linux or macOS, where pipes can be polled: use WSL")
     try:
         words = [expand_home(word) for word in shlex.split(command)]
     except ValueError as error:

@@ -96,10 +96,10 @@ class RecordFile:
         loaded = _load_games(path, lines, _Unfound(match_states), players)
         indices = np.array(loaded, np.int64).reshape(-1, 2)
         lines = [kept for line in lines if (kept := line.strip(_BLANK))]
-        plain = b"".join(line + b"\n" for line in lines)
-        if not text.startswith(plain):  # blank lines, CRLF, or no last line break
+        rewritten = b"".join(line + b"\n" for line in lines)
+        if not text.startswith(rewritten):  # blank lines, CRLF, or no last line break
             with atomic_write(path.resolve()) as file:
-                file.write(plain)
+                file.write(rewritten)
         self.other_games = int((indices[:, 0] == _OTHER_PLAYERS).sum())
         self.loaded = len(lines) - self.other_games
         # Begin and end in the file of the line of each game: of all matches in turn, then of other

@@ -132,7 +132,7 @@ _outputs: dict[str, Path] = {}  # what is to be written to pipes
 
 
 def home_path(text: str) -> Path:
-    """Return the path of a folder, or of a file whose folder matters."""
+    """Return the path of a folder, or of a file that needs its folder."""
     return Path(expand_home(text))
 
 
