@@ -298,7 +298,7 @@ class Nameless:
 
 def test_decide__refuses_objects_and_actions_of_wrong_types() -> None:
     batch, wrong = running_batch(), (None, 5, "random", object(), [[1, 2], [3]])
-    for agent in (None, 5, object()):
+    for agent in (None, 5, object(), np.array(["greedy"]), np.int64(3)):
         with unchanged(
             batch, AgentError, r"^agent: expected a spec string, or an object with choose"
         ):

@@ -226,11 +226,13 @@ def as_agent(agent: object, boards: Any = ()) -> Agent:
     from tokaido_env.agents import PerGameAdapter, make
 
     made: Agent
+    # NumPy's arrays and numbers have a method `choose` too.
+    is_object = not isinstance(agent, type | np.ndarray | np.generic)
     if isinstance(agent, str):
         made = make(agent)
-    elif not isinstance(agent, type) and callable(getattr(agent, "act", None)):
+    elif is_object and callable(getattr(agent, "act", None)):
         made = AgentAdapter(agent)
-    elif not isinstance(agent, type) and callable(getattr(agent, "choose", None)):
+    elif is_object and callable(getattr(agent, "choose", None)):
         made = PerGameAdapter(agent)
     else:
         raise AgentError(
