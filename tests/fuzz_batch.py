@@ -38,7 +38,16 @@ from tokaido_env.single_agent import SingleAgentBatch
 CALLS = 6
 ERRORS = (ValueError, IndexError, TypeError, RuntimeError)
 REMEDIES = (
-    *("expected", "legal are", "possible are", "is over", "not begun", "reset", "nothing to"),
+    *(
+        "expected",
+        "needs",
+        "legal are",
+        "possible are",
+        "is over",
+        "not begun",
+        "reset",
+        "nothing to",
+    ),
     *("unknown", "does not fit", "action space", "follow from", "no outcome", "only valid"),
     *(
         "has no attribute",
