@@ -122,6 +122,16 @@ class Highest:
         return np.array([actions_of(int(mask))[-1] for mask in legal], np.int64)
 
 
+def check_equal_games(first: SingleAgentBatch, second: SingleAgentBatch) -> None:
+    for games in (first, second):
+        games.reset(seed=5)
+    for _ in range(20):
+        actions = first.masks().argmax(axis=1)
+        first.step(actions)
+        second.step(actions)
+        assert first.batch.states.tobytes() == second.batch.states.tobytes()
+
+
 @pytest.mark.parametrize("board", ["shikoku", "file", "family:train/4"])
 def test_as_agent__accepts_objects_with_choose_wherever_it_is_called(
     short: Path, board: Any
@@ -133,13 +143,7 @@ def test_as_agent__accepts_objects_with_choose_wherever_it_is_called(
         SingleAgentBatch(6, [one, "greedy"], board=board) for one in (player, Highest())
     )
     assert first.opponents[0] is player
-    for games in (first, second):
-        games.reset(seed=5)
-    for _ in range(12):
-        actions = first.masks().argmax(axis=1)
-        first.step(actions)
-        second.step(actions)
-        assert first.batch.states.tobytes() == second.batch.states.tobytes()
+    check_equal_games(first, second)
     batch = Batch(2, board)
     timestep = batch.reset(seed=3)
     highest = [actions_of(int(mask))[-1] for mask in timestep.legal]
@@ -156,13 +160,7 @@ def test_make_vec__accepts_an_object_with_act_as_opponent() -> None:
         SingleAgentBatch(8, one, seat=0, observation="uint8")
         for one in (Lowest(), AgentAdapter(Lowest()))
     )
-    for games in (first, second):
-        games.reset(seed=5)
-    for _ in range(20):
-        actions = first.masks().argmax(axis=1)
-        first.step(actions)
-        second.step(actions)
-        assert first.batch.states.tobytes() == second.batch.states.tobytes()
+    check_equal_games(first, second)
 
 
 def test_judge__defaults_to_the_action_of_act() -> None:
