@@ -35,7 +35,7 @@ from tokaido_env.agents.lookahead_features import (
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import AREAS, TOWNS, Action, Mask, Row, Seat
-from tokaido_env.core.jit import index, int64, kernel, pooled
+from tokaido_env.core.jit import entry, index, int64, kernel, pooled
 from tokaido_env.core.observation import (
     FLOAT_QUOTIENTS,
     LAYOUT_HASH,
@@ -43,7 +43,7 @@ from tokaido_env.core.observation import (
     encode,
     layout_hash,
 )
-from tokaido_env.core.rules import apply, picker
+from tokaido_env.core.rules import apply, is_chance, picker
 from tokaido_env.core.state import EFFECT, OVER
 
 MAX_LEGAL = 2 + len(TOWNS) + len(AREAS)
@@ -229,3 +229,30 @@ def _encode_each(
             *(boards[board], eval_tables[board], states[i], masks[i], scratch, inputs[i]),
             afterstates[begins[i] :],
         )
+
+
+def apply_actions(
+    boards: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: States,
+    actions: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int8]:
+    """Apply actions; return the viewer of each state that is then a chance node, else -1.
+
+    Args:
+        boards: `BOARD` (b,).
+        which: int64 (n,), the board of each state.
+        states: `STATE` (n,), with a decision to take; overwritten.
+        actions: int64 (n,), legal ones.
+    """
+    viewers = np.full(len(states), -1, np.int8)
+    _apply_actions(viewers, boards, which, states, actions)
+    return viewers
+
+
+@entry
+def _apply_actions(viewers: Any, boards: Any, which: Any, states: Any, actions: Any) -> None:
+    for i in range(len(viewers)):
+        apply(boards[index(which[i])], states[i], actions[i])
+        if is_chance(states[i]):
+            viewers[i] = active_seat(states[i])

@@ -20,8 +20,10 @@ from tokaido_env.cli.command import write_json
 from tokaido_env.files import write_text
 from tokaido_env.report import regret as report
 from tokaido_env.report.tables import markdown, print_table
+from tokaido_env.study.agent_values import has_values
 from tokaido_env.study.regret import choose_actions, regret_difference, summarize
 from tokaido_env.study.regret_set import SHIPPED, RegretSet
+from tokaido_env.study.value_error import afterstate_values, summarize_values
 
 VERSION = 1
 GROUPS = ("boards", "phase", "rounds")
@@ -30,14 +32,24 @@ GROUPS = ("boards", "phase", "rounds")
 def regret(arguments: Sequence[str]) -> int:
     """Measure the loss per decision of agents, in positions with rolled-out actions.
 
-    It takes seconds for an agent that does not search, and minutes for one that does.
+    For agents that give values, the errors of the values follow. It takes seconds for an agent that
+    does not search, and minutes for one that does.
     """
     options = _options(arguments)
     agents = [make(spec) for spec in options.agents]
     regret_set = RegretSet.load(options.set)
     with chosen_executor(options.executor) as executor:
         measured = [choose_actions(agent, regret_set, executor) for agent in agents]
-    found = [summarize(regret_set, one, timed=True) for one in measured]
+        values = [
+            summarize_values(regret_set, afterstate_values(agent, regret_set, executor))
+            if has_values(agent, regret_set.boards[0])
+            else None
+            for agent in agents
+        ]
+    found = [
+        summarize(regret_set, one, timed=True) | ({"values": value} if value else {})
+        for one, value in zip(measured, values, strict=True)
+    ]
     order = sorted(range(len(found)), key=lambda i: float(found[i]["regret"]["mean"]))
     differences = [
         regret_difference(regret_set, measured[worse], measured[better])
@@ -57,6 +69,8 @@ def regret(arguments: Sequence[str]) -> int:
     print_table(report.main_table(title, found))
     for key in GROUPS:
         print_table(report.groups_table(key, found))
+    for table in report.value_tables(found):
+        print_table(table)
     if differences:
         print_table(report.differences_table(differences))
     return 0

@@ -23,6 +23,7 @@ import torch
 from torch.nn import functional
 
 from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.network_inputs import apply_actions
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
@@ -35,7 +36,7 @@ from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked
 from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
-from tokaido_env.learn.rollouts import apply_actions, evaluate_chance, evaluate_decisions
+from tokaido_env.learn.rollouts import evaluate_chance, evaluate_decisions
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.selfplay_games import SelfPlayGames
 from tokaido_env.learn.settings import AlphaZeroSettings

@@ -16,13 +16,11 @@ import torch
 from tokaido_env.agent import Keys, Legal, States
 from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.inference import choose_actions
-from tokaido_env.agents.network_inputs import active_seat, encode_positions
+from tokaido_env.agents.network_inputs import apply_actions, encode_positions
 from tokaido_env.arena.match import GAME, store_ends
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.jit import entry, index
-from tokaido_env.core.rules import apply, is_chance
 from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.observers import masks
@@ -266,30 +264,3 @@ def logits_of(
 
 def _concatenate(parts: Any) -> Any:
     return torch.cat(parts) if isinstance(parts[0], torch.Tensor) else np.concatenate(parts)
-
-
-def apply_actions(
-    boards: npt.NDArray[np.void],
-    which: npt.NDArray[np.int64],
-    states: States,
-    actions: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int8]:
-    """Apply actions; return the viewer of each state that is then a chance node, else -1.
-
-    Args:
-        boards: `BOARD` (b,).
-        which: int64 (n,), the board of each state.
-        states: `STATE` (n,), with a decision to take; overwritten.
-        actions: int64 (n,), legal ones.
-    """
-    viewers = np.full(len(states), -1, np.int8)
-    _apply_actions(viewers, boards, which, states, actions)
-    return viewers
-
-
-@entry
-def _apply_actions(viewers: Any, boards: Any, which: Any, states: Any, actions: Any) -> None:
-    for i in range(len(viewers)):
-        apply(boards[index(which[i])], states[i], actions[i])
-        if is_chance(states[i]):
-            viewers[i] = active_seat(states[i])

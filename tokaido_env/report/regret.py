@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tokaido_env.report import tables
@@ -12,6 +12,7 @@ JsonDict = dict[str, Any]
 
 MAIN = ("agent", "regret", "at most", "errors", "blunders")
 _DASH = "–"
+_VALUE_GROUPS = {"rounds": "rounds", "distance": "steps to an end trigger"}
 
 
 def title_of(card: JsonDict) -> str:
@@ -50,6 +51,27 @@ def differences_table(differences: Sequence[JsonDict]) -> Table:
     """Return the paired differences in regret between agents."""
     rows = [(one["a"], one["b"], with_interval(one, sign=True)) for one in differences]
     return Table("paired, in 1/1000 of a result", ("agent", "than", "more"), rows)
+
+
+def value_tables(found: Sequence[JsonDict]) -> list[Table]:
+    """Return the value errors of the agents that give values, for each kind of boards."""
+    judged = [one for one in in_order(found) if "values" in one]
+    found_tables = []
+    for boards in judged[0]["values"] if judged else ():
+        for key in ("rounds", "distance"):
+            names = list(judged[0]["values"][boards][key])
+            rows = [(one["agent"], *_value_errors(one["values"][boards], key)) for one in judged]
+            title = f"value error and share explained, {boards}, by {_VALUE_GROUPS[key]}"
+            found_tables.append(Table(title, ("agent", "all", *names), rows))
+    return found_tables
+
+
+def _value_errors(measured: JsonDict, key: str) -> Iterator[str]:
+    """Yield the cells of all positions and of each group: the error, the share explained."""
+    for group in (measured["all"], *measured[key].values()):
+        explained = group["explained"]
+        share = _DASH if explained is None else f"{100 * explained:.0f} %".replace("-", "−")
+        yield f"{group['error']['mean']:.3f}, {share}"
 
 
 def in_order(found: Sequence[JsonDict]) -> list[JsonDict]:

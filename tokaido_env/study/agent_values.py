@@ -30,11 +30,17 @@ _MAX_ROWS = 2**15  # games of one batch of samples: about 30 MB
 Values = npt.NDArray[np.float64]
 
 
-def check_has_values(agent: Agent, board: Board) -> None:
-    """Raise `ValueError` if an agent gives no values."""
+def has_values(agent: Agent, board: Board) -> bool:
+    """Return whether an agent gives values."""
     batch = Batch(1, board, observation=None)
     batch.reset(0)
-    if _judge(agent, batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)) is None:
+    position = batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)
+    return _judge(agent, *position) is not None
+
+
+def check_has_values(agent: Agent, board: Board) -> None:
+    """Raise `ValueError` if an agent gives no values."""
+    if not has_values(agent, board):
         raise ValueError(
             f"agent: expected one that gives values, got {repr_short(agent.spec)}: "
             "use champion or mcts:sims=100, for example"

@@ -1,0 +1,210 @@
+"""Value error: the distance of an agent's values from the rollouts of a regret set.
+
+The value of an action is the result that the agent expects after it. Two measures compare these
+values with the mean rollout results, in results from -1 to 1:
+
+- the error, the root of the mean squared difference;
+- the share explained of the differences between the actions of one position: 1 less the mean
+  squared error of these differences over their mean square. A choice depends on nothing else.
+
+Rollouts have noise: its estimated variance is subtracted from every mean square.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agent import Agent, States
+from tokaido_env.agents.network_inputs import apply_actions
+from tokaido_env.arena.executors import (
+    CallTask,
+    Executor,
+    SerialExecutor,
+    agent_spec_of,
+    chunked,
+    gather,
+)
+from tokaido_env.arena.match import match_seed
+from tokaido_env.batch import Batch
+from tokaido_env.boards.board import Board
+from tokaido_env.core.arguments import repr_short
+from tokaido_env.core.constants import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS
+from tokaido_env.core.rng import arena_seed
+from tokaido_env.core.state import copy_rows
+from tokaido_env.study.agent_values import game_values
+from tokaido_env.study.regret import RESAMPLES
+from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+SAMPLES = 8
+"""Samples of chance after an action; the value of the action is the mean of theirs."""
+
+DISTANCES = ("ended", "1", "2", "3", "4–")
+"""Names of the groups by `trigger_distances`."""
+
+_ROWS = 2**14  # samples of one task
+
+
+class _Squares(NamedTuple):
+    """Means over the actions of each position, without noise: float64 (n,)."""
+
+    error: Floats
+    """Of the squared errors."""
+    within: Floats
+    """Of the squared errors of differences from the position's mean."""
+    total: Floats
+    """Of the squared differences from the position's mean."""
+
+
+def afterstate_values(
+    agent: Agent, regret_set: RegretSet, executor: Executor | None = None
+) -> Floats:
+    """Return an agent's values of all actions of a set for the players who decide, float64 (m,).
+
+    Args:
+        agent: gives the values.
+        regret_set: the set.
+        executor: runs the agent; None: this process.
+
+    Raises:
+        AgentFailed: if the agent fails, or gives no numbers from -1 to 1.
+    """
+    executor, agents = executor or SerialExecutor(), (agent_spec_of(agent),)
+    states = copy_rows(regret_set.states, regret_set.action_positions)
+    which = regret_set.board[regret_set.action_positions].astype(np.int64)
+    actions = regret_set.actions.astype(np.int64)
+    at_chance = apply_actions(regret_set.boards.records, which, copy_rows(states), actions) >= 0
+    counts = np.where(at_chance, SAMPLES, 1)
+    rows = np.repeat(np.arange(len(actions)), counts)
+    seed = match_seed(regret_set.card["seed"], "regret", "values")
+    seeds = np.array([arena_seed(seed, k) for k in range(len(rows))], np.int64)
+
+    def tasks() -> Iterator[CallTask]:
+        for k, board in enumerate(regret_set.boards):
+            for some in chunked(np.flatnonzero(which[rows] == k), _ROWS):
+                own = rows[some]
+                text = f"values of {repr_short(agent.spec)} after {len(some)} actions"
+                arguments = some, board, copy_rows(states, own), actions[own], seeds[some]
+                yield CallTask(_values_task, agents, arguments, text)
+
+    values = np.empty(len(rows))
+    gather(values, executor, tasks(), (agent,))
+    return np.asarray(np.bincount(rows, values) / counts * (1 - 2 * states["player"]))
+
+
+def _values_task(
+    agent: Agent, indices: Rows, board: Board, states: States, actions: Rows, seeds: Rows
+) -> Iterator[tuple[Rows, Floats]]:
+    batch = Batch(len(indices), board, autoreset=False, observation=None)
+    batch.reset(seeds, states)
+    batch.advance(batch.all_games, actions)
+    yield indices, game_values(agent, board, batch)
+
+
+def summarize_values(regret_set: RegretSet, values: Floats) -> dict[str, Any]:
+    """Return the value error and the share explained, as plain JSON types.
+
+    Args:
+        regret_set: the set.
+        values: by `afterstate_values`.
+
+    Returns:
+        For each kind of boards "all", and for "rounds" and "distance" (`trigger_distances`) each
+        group: {"positions", "error": {"mean", "ci95"}, "explained"}; groups without positions are
+        left out. Positions count by the shares of their strata, as in the regret.
+    """
+    squares = _squares(regret_set, values)
+    sizes = np.bincount(regret_set.stratum, minlength=len(regret_set.shares))
+    weights = (regret_set.shares / np.maximum(sizes, 1))[regret_set.stratum]
+    groups = {
+        "boards": _names(regret_set, "boards"),
+        "rounds": _names(regret_set, "rounds"),
+        "distance": np.asarray(DISTANCES)[trigger_distances(regret_set.states)],
+    }
+
+    def measure(chosen: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        return _measure(_Squares(*(column[chosen] for column in squares)), weights[chosen])
+
+    found: dict[str, Any] = {}
+    for boards in dict.fromkeys(groups["boards"].tolist()):
+        of_boards = groups["boards"] == boards
+        found[boards] = {"all": measure(of_boards)}
+        for key in ("rounds", "distance"):
+            names = DISTANCES if key == "distance" else dict.fromkeys(groups[key].tolist())
+            chosen = {name: of_boards & (groups[key] == name) for name in names}
+            found[boards][key] = {
+                name: measure(rows) for name, rows in chosen.items() if rows.any()
+            }
+    return found
+
+
+def trigger_distances(states: States) -> Rows:
+    """Return the fewest steps that any player needs to pull an end trigger (R10.1), up to 4.
+
+    Args:
+        states: `STATE` (n,).
+
+    Returns:
+        int64 (n,); 0 after a trigger.
+    """
+    lasts = {"temple": LAST_TEMPLE, "garden": LAST_GARDEN, "gold": LAST_SLAB, "gifted": PAINTINGS}
+    left = [last - states[name].astype(np.int64).max(axis=1) for name, last in lasts.items()]
+    return np.where(states["end_triggered"], 0, np.min(left, axis=0).clip(0, len(DISTANCES) - 1))
+
+
+def _names(regret_set: RegretSet, key: str) -> npt.NDArray[Any]:
+    """Return the name of each position's group of strata."""
+    return np.array([stratum[key] for stratum in regret_set.card["strata"]])[regret_set.stratum]
+
+
+def _squares(regret_set: RegretSet, values: Floats) -> _Squares:
+    """Return the mean squares of each position."""
+    rolled = regret_set.sums != NOT_ROLLED
+    rollouts = BLOCK * rolled.sum(axis=2)  # (m, policies)
+    means = np.where(rolled, regret_set.sums, 0).sum(axis=2) / rollouts
+    # A result is 1 or -1, but for rare shared victories, so that its variance is 1 less the mean
+    # squared; the divisor makes the estimate unbiased.
+    noise = ((1 - means**2) / (rollouts - 1)).mean(axis=1) / means.shape[1]
+    truth = means.mean(axis=1)
+    position, counts = regret_set.action_positions, np.diff(regret_set.starts)
+
+    def mean(column: Floats) -> Floats:
+        return np.asarray(np.bincount(position, column) / counts)
+
+    def centred(column: Floats) -> Floats:
+        return np.asarray(column - mean(column)[position])
+
+    noise_within = mean(noise) * (1 - 1 / counts)
+    return _Squares(
+        error=mean((values - truth) ** 2) - mean(noise),
+        within=mean(centred(values - truth) ** 2) - noise_within,
+        total=mean(centred(truth) ** 2) - noise_within,
+    )
+
+
+def _measure(squares: _Squares, weights: Floats) -> dict[str, Any]:
+    """Return the measures of some positions; the interval is of a bootstrap over positions."""
+    n = len(weights)
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES) * weights
+    means = drawn @ squares.error / np.maximum(drawn.sum(axis=1), 1e-300)
+    low, high = np.quantile(means, [0.025, 0.975])
+    within, total = (float(weights @ column) for column in (squares.within, squares.total))
+    return {
+        "positions": n,
+        "error": {
+            "mean": _root(weights @ squares.error / weights.sum()),
+            "ci95": [_root(low), _root(high)],
+        },
+        "explained": round(1 - within / total, 4) if total > 0 else None,
+    }
+
+
+def _root(square: float) -> float:
+    return round(math.sqrt(max(float(square), 0.0)), 4)
