@@ -17,9 +17,8 @@ from unittest.mock import patch
 from tokaido_100 import filled
 
 from tokaido_env.__main__ import COMMANDS, main as run_command
-from tokaido_env.cli import actions
+from tokaido_env.cli import actions, evaluate, text
 from tokaido_env.cli.command import CommandParser
-from tokaido_env.cli.evaluate import SUBCOMMANDS
 from tokaido_env.cli.features import index_formula
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES, ENTITY_SHAPES
@@ -27,6 +26,7 @@ from tokaido_env.core.observation import FEATURES, Feature, width
 from tokaido_env.files import write_text
 from tokaido_env.learn.settings import METHODS
 
+SUBCOMMANDS = {"evaluate": evaluate.SUBCOMMANDS, "text": text.SUBCOMMANDS}
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
 
@@ -80,9 +80,9 @@ def command_sections() -> str:
         parser, rows = parser_of(command), options_of(parser_of(command))
         if command != "train":
             sections.append(f"## `tokaido {command}`\n\n{_description(parser)}\n{_options(rows)}")
-            for name in SUBCOMMANDS if command == "evaluate" else ():
-                parser = parser_of(f"evaluate {name}")
-                title = f"### `tokaido evaluate {name}`\n\n{_description(parser)}\n"
+            for name in SUBCOMMANDS.get(command, ()):
+                parser = parser_of(f"{command} {name}")
+                title = f"### `tokaido {command} {name}`\n\n{_description(parser)}\n"
                 sections.append(title + _options(options_of(parser)))
             continue
         methods = {name: options_of(parser_of(f"train --method {name}")) for name in METHODS}

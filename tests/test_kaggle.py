@@ -5,15 +5,16 @@ Where Kaggle's package is installed, also by that harness in its environment of 
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from prompt_reader import reads_and_answers
 
 from tokaido_env import Game
 from tokaido_env.kaggle import TextHarness, generate_prompt, get_legal_moves, parse_response
 from tokaido_env.position import PositionError
-from tokaido_env.text import RULES, TextFormat, make_prompt
+from tokaido_env.text import TextFormat, make_prompt
 
 
 def observed(game: Game, seat: int) -> dict[str, Any]:
@@ -33,8 +34,10 @@ def test_harness__plays_a_game() -> None:
         legal = get_legal_moves(seen)
         assert legal == dict(zip(game.legal_actions(), game.legal_labels(), strict=True))
         prompt = generate_prompt(seen, moves)
-        assert prompt.endswith(make_prompt(game, TextFormat(history=0)))
-        assert prompt.startswith(f"Your last moves: {', '.join(moves[-12:])}" if moves else RULES)
+        assert prompt.endswith(make_prompt(game, TextFormat(history=0, retries=1)))
+        begin = f"Your last moves: {', '.join(moves[-12:])}" if moves else "Tokaido Duo, for two"
+        assert prompt.startswith(begin)
+        assert "Legal actions" not in prompt
         label = list(legal.values())[-1]
         answer = f'Well. {{"action": "{label.upper()}"}}'
         parsed = parse_response(answer, list(legal.values()), observation=seen)
@@ -45,13 +48,60 @@ def test_harness__plays_a_game() -> None:
     assert get_legal_moves(observed(game, 0)) == {}
 
 
+MAX_RETRIES = 2  # tries of a decision, as Kaggle's harness counts them
+
+
+def play_by_harness(answers: Sequence[Callable[[str], str]], seed: int) -> tuple[Game, list[str]]:
+    """Play as the loop of Kaggle's harness does; return the game and the refused answers.
+
+    A seat without a legal action ends the game there.
+    """
+    game, moves, refused = Game(seed=seed), ([], []), list[str]()  # type: tuple[Game, Any, Any]
+    while game.player is not None:
+        seat, previous = game.player, (None, None)
+        seen = observed(game, seat)
+        legal = get_legal_moves(seen)
+        for _ in range(MAX_RETRIES):
+            answer = answers[seat](generate_prompt(seen, moves[seat], *previous))
+            parsed = parse_response(answer, list(legal.values()))
+            if parsed.legal_action is not None:
+                break
+            refused.append(answer)
+            previous = answer, parsed.raw_action
+        else:
+            return game, refused
+        moves[seat].append(parsed.legal_action)
+        game.play(parsed.legal_action)
+    return game, refused
+
+
+@pytest.mark.parametrize("games", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_harness__plays_games_of_a_player_that_reads_its_prompts(games: int) -> None:
+    rng, forfeits, all_refused = random.Random(5), 0, 0
+
+    def slips(prompt: str) -> str:
+        if rng.random() < 0.02:
+            return rng.choice(['{"action": "merchant:C9"}', "I am not sure."])
+        return reads_and_answers(prompt)
+
+    for seed in range(games):
+        game, refused = play_by_harness((reads_and_answers, slips)[:: -1 if seed % 2 else 1], seed)
+        forfeits += not game.is_over
+        all_refused += len(refused)
+        assert game.is_over or len(refused) >= MAX_RETRIES
+    assert games // 2 <= all_refused < 10 * games
+    assert forfeits < 5
+
+
 def test_generate_prompt__repeats_the_error() -> None:
     game = Game(seed=4)
     seen = observed(game, 0)
     parsed = parse_response('{"action": "fly"}', list(get_legal_moves(seen).values()))
     assert parsed == (None, "fly", None, '{"action": "fly"}')
     prompt = generate_prompt(seen, [], '{"action": "fly"}', parsed.raw_action)
-    assert "Your last answer was refused: fly is no legal action" in prompt
+    assert "Your last answer was refused: fly is no legal action here" in prompt
+    prompt = generate_prompt(seen, [], "I do not know", None)
+    assert "It ended in:\nI do not know\n" in prompt
     assert parse_response("no", ["pilgrim"]) == (None, None, None, "no")
     assert parse_response(None, ["pilgrim"]) == (None, None, None, None)
 
@@ -107,7 +157,9 @@ def test_harness__plays_in_kaggles_environment(monkeypatch: pytest.MonkeyPatch) 
     kaggle.register(made["specification"]["name"], made)
     env = kaggle.make(made["specification"]["name"], configuration={"seed": 1}, debug=True)
     player = core_harness.create_agent_fn(
-        TextHarness(), max_retries=20, model_override=("stand-in", {})
+        TextHarness(TextFormat("listed", retries=19)),
+        max_retries=20,
+        model_override=("stand-in", {}),
     )
     env.run([player, player])
     assert [seat.status for seat in env.steps[-1]] == ["DONE", "DONE"]

@@ -2,10 +2,12 @@
 
 import json
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
+from prompt_reader import reads_and_answers
 
 from tokaido_env import Batch, Game, record
 from tokaido_env.agent import AgentError
@@ -14,7 +16,6 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import LABELS
 from tokaido_env.text import (
-    RULES,
     TextAgent,
     TextFormat,
     TextPlayer,
@@ -24,6 +25,7 @@ from tokaido_env.text import (
 )
 
 LEGAL_FORMS = ("listed", "unlisted")
+LISTED = TextFormat("listed")
 LEGAL = ["pilgrim", "pilgrim:wave", "merchant:C3", "merchant:stay", "artist:A1"]
 
 
@@ -63,7 +65,7 @@ class Sloppy:
 def test_play_by_text__plays_both_seats() -> None:
     for seed in range(4):
         one = Scripted()
-        seats: list[Any] = [TextPlayer(one), "greedy"]
+        seats: list[Any] = [TextPlayer(one, LISTED), "greedy"]
         transcript = play_by_text(seats[:: 1 if seed % 2 else -1], seed)
         assert transcript.forfeit is None
         assert len(transcript.exchanges) == one.asked > 0
@@ -73,13 +75,15 @@ def test_play_by_text__plays_both_seats() -> None:
 
 def test_play_by_text__retries_and_forfeits() -> None:
     forfeits = refused = 0
+    kinds: Counter[str] = Counter()
     for seed in range(10):
         one = Sloppy(seed, 0.25)
-        form = TextFormat(rules=False, history=0, retries=2)
+        form = TextFormat("listed", rules=False, history=0, retries=2)
         transcript = play_by_text([TextPlayer(one, form, "sloppy"), "random"], seed)
         assert transcript.record.players == ("sloppy:legal=listed", "random")
-        assert transcript.refused(0) == one.mistakes
-        assert transcript.refused(1) == 0
+        assert sum(transcript.refused(0).values()) == one.mistakes
+        assert transcript.refused(1) == {"illegal": 0, "unreadable": 0}
+        kinds += transcript.refused(0)
         tries = [each.event for each in transcript.exchanges]
         assert max(map(tries.count, tries)) <= form.retries + 1
         wrong = [each.event for each in transcript.exchanges if each.parsed.label is None]
@@ -93,6 +97,7 @@ def test_play_by_text__retries_and_forfeits() -> None:
         refused += one.mistakes
     assert 0 < forfeits < 10
     assert refused > 30
+    assert 10 < kinds["illegal"] < kinds["unreadable"]  # one kind of wrong answer and three
 
 
 def test_play_by_text__keeps_and_resumes_a_game_that_an_exception_ended() -> None:
@@ -103,16 +108,26 @@ def test_play_by_text__keeps_and_resumes_a_game_that_an_exception_ended() -> Non
             return super().__call__(prompt)
 
     with pytest.raises(KeyboardInterrupt) as raised:
-        play_by_text([TextPlayer(Failing()), "mcts:sims=2"], 4)
+        play_by_text([TextPlayer(Failing(), LISTED), "mcts:sims=2"], 4)
     kept = raised.value.transcript  # type: ignore[attr-defined]
     assert len(kept.exchanges) == 20
-    whole = play_by_text([TextPlayer(Scripted()), "mcts:sims=2"], 4)
-    assert play_by_text([TextPlayer(Scripted()), "mcts:sims=2"], 4, resume=kept) == whole
+    whole = play_by_text([TextPlayer(Scripted(), LISTED), "mcts:sims=2"], 4)
+    assert play_by_text([TextPlayer(Scripted(), LISTED), "mcts:sims=2"], 4, resume=kept) == whole
     for seats, seed, transcript in (("greedy", 4, kept), ("mcts:sims=2", 5, kept)):
         with pytest.raises(ValueError, match="resume: expected seed, board hash, players and end"):
-            play_by_text([TextPlayer(Scripted()), seats], seed, resume=transcript)
+            play_by_text([TextPlayer(Scripted(), LISTED), seats], seed, resume=transcript)
     with pytest.raises(ValueError, match="resume: expected"):
-        play_by_text([TextPlayer(Scripted()), "mcts:sims=2"], 4, resume=whole)
+        play_by_text([TextPlayer(Scripted(), LISTED), "mcts:sims=2"], 4, resume=whole)
+
+
+@pytest.mark.parametrize("board", ["shikoku", "family:2000003"])
+def test_prompts__suffice_to_play_legally(board: str) -> None:
+    """A player that reads its prompts only, as a language model does, is never refused."""
+    for seed in range(3):
+        readers = [TextPlayer(reads_and_answers), TextPlayer(reads_and_answers)]
+        transcript = play_by_text(readers, seed, board)
+        assert transcript.record.end == "triggers"
+        assert transcript.refused(0) == transcript.refused(1) == {"illegal": 0, "unreadable": 0}
 
 
 def test_make_prompt__contains_rules_position_and_question() -> None:
@@ -122,19 +137,52 @@ def test_make_prompt__contains_rules_position_and_question() -> None:
         game.play(game.legal_actions()[-1])
         if game.rounds % 4 or game.is_over:
             continue
-        prompt = make_prompt(game)
+        prompt = make_prompt(game, LISTED)
         assert listed(prompt) == game.legal_labels()
-        assert prompt.startswith(RULES)
+        assert prompt.startswith("Tokaido Duo, for two players")
         assert str(game) in prompt
         assert f"You are player_{game.player}." in prompt
-        bare = make_prompt(game, TextFormat("unlisted", rules=False, history=0), "no such place")
+        for label in game.legal_labels():  # its form is named, with the same first word
+            assert label.partition(":")[0] in prompt.partition("Labels of actions:")[2]
+        bare = make_prompt(game, TextFormat(rules=False, history=0))
         assert "Legal actions" not in bare
-        assert RULES not in bare
+        assert "Tokaido Duo, for two players" not in bare
         assert "Last events" not in bare
-        assert "Your last answer was refused: no such place" in bare
+        assert "refused" not in bare
     assert {"MOVE", "EFFECT"} <= phases
     with pytest.raises(ValueError, match="expected a game at a decision, got one at OVER"):
         make_prompt(game)
+
+
+def test_make_prompt__has_a_retry_text_for_each_kind_of_refused_answer() -> None:
+    game, form = Game(seed=3), TextFormat(rules=False, history=0)
+    illegal = make_prompt(game, form, 'I fly. {"action": "merchant:C9"}')
+    assert "refused: merchant:C9 is no legal action here. Choose another action." in illegal
+    assert "It ended in" not in illegal
+    unreadable = make_prompt(game, form, "x" * 5_000 + "so I take the \x1b[2J pilgrim")
+    assert "refused: expected a JSON block" in unreadable
+    end = unreadable.partition("It ended in:\n")[2].splitlines()
+    assert end[0].endswith("so I take the \\x1b[2J pilgrim")
+    assert len(end[0]) == 303  # three characters more for the escape
+    assert end[1].endswith('must be a block like {"action": "artist:A3"}')
+    assert "It ended in:\n(nothing)\n" in make_prompt(game, form, "")
+
+
+def test_ask_player__repeats_the_refused_answer_in_the_next_prompt() -> None:
+    prompts: list[str] = []
+
+    def respond(prompt: str) -> Any:
+        prompts.append(prompt)
+        return (None, '{"action": "fly"}', "no")[len(prompts) - 1]
+
+    transcript = play_by_text([TextPlayer(respond), "greedy"], 3)
+    assert "refused" not in prompts[0].partition("You are player_")[2]
+    assert "It ended in:\n(nothing)" in prompts[1]
+    assert "fly is no legal action here" in prompts[2]
+    assert [one.parsed.kind for one in transcript.exchanges] == [
+        *("unreadable", "illegal", "unreadable")
+    ]
+    assert transcript.forfeit is not None
 
 
 def test_make_prompt__contains_the_last_events() -> None:
@@ -227,7 +275,7 @@ def test_parse_answer__never_crashes() -> None:
 @pytest.mark.parametrize("board", ["shikoku", "family:test/2"])
 def test_text_agent__plays_matches(board: str) -> None:
     one = Scripted()
-    agent = TextAgent(TextPlayer(one))
+    agent = TextAgent(TextPlayer(one, LISTED))
     match = play_match(agent, make("random"), 4, 1, board)
     assert one.asked > 0
     assert 0 <= match.score <= 1
@@ -235,7 +283,7 @@ def test_text_agent__plays_matches(board: str) -> None:
     while len(game.legal_actions()) < 2:
         game.play(game.legal_actions()[0])
     assert agent.choose(game) == game.legal_actions()[-1]
-    failed = r"agent .text:legal=listed.: game 1 of 2.*expected a JSON block"
+    failed = r"agent .text:legal=unlisted.: game 1 of 2.*expected a JSON block"
     with pytest.raises(AgentFailed, match=failed):
         play_match(TextAgent(TextPlayer(lambda prompt: "no")), make("random"), 2, 1, board)
 
@@ -244,7 +292,9 @@ def test_text_agent__refuses_unprepared_boards() -> None:
     batch = Batch(2)
     batch.reset(seed=1)
     keys = batch.keys(batch.all_games)
-    with pytest.raises(AgentError, match="agent 'text:legal=listed': unknown board: call prepare"):
+    with pytest.raises(
+        AgentError, match="agent 'text:legal=unlisted': unknown board: call prepare"
+    ):
         TextAgent(TextPlayer(Scripted())).act(batch.boards, batch.states, batch.legal, keys)
 
 

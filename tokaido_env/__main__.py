@@ -21,6 +21,7 @@ COMMANDS = {
     "actions": "print the actions and the outcomes of chance",
     "train": "train an agent by self-play",
     "evaluate": "measure agents: matches, rate, ladder, exploit, generalise",
+    "text": "measure a language model: play, positions",
     "bench": "measure the speed of this machine",
     "certify": "run the conformance tests of all installed libraries",
     "warmup": "compile all kernels in advance",

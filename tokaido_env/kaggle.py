@@ -29,8 +29,8 @@ class ParseResult(NamedTuple):
 
     Attributes:
         legal_action: label of the legal action; None if the answer has none.
-        raw_action: the action in the answer; None without a JSON block.
-        submission: always None, because the actions are listed.
+        raw_action: the action in the answer; None if it is unreadable.
+        submission: always None, because a legal action has a label.
         thoughts: the end of the answer.
     """
 
@@ -45,12 +45,13 @@ class TextHarness:
 
     Args:
         form: contents of prompts. `history` counts the player's own moves, since an observation
-            has no others; `retries` is ignored, because the harness counts them.
+            has no others. The harness counts the tries: give the format its number less one as
+            `retries`, which prompts name; None: one retry, the harness's default.
         board: as for `Game`; required for a board that is neither built in nor of the family.
     """
 
     def __init__(self, form: TextFormat | None = None, board: Boards | None = None) -> None:
-        self.form = form or TextFormat()
+        self.form = form or TextFormat(retries=1)
         self._board = board
 
     def get_legal_moves(self, observation: Mapping[str, Any]) -> dict[int, str]:
@@ -87,11 +88,8 @@ class TextHarness:
             PositionError: for an observation without a valid position.
             ValueError: if nobody is to decide.
         """
-        game = self._game(observation)
-        error = ""
-        if previous_response is not None:
-            error = parse_answer(previous_response, game.legal_labels()).error
-        prompt = make_prompt(game, replace(self.form, history=0), error)
+        form = replace(self.form, history=0)
+        prompt = make_prompt(self._game(observation), form, previous_response)
         last = list(move_history)[-self.form.history :] if self.form.history else []
         return f"Your last moves: {', '.join(last)}\n\n{prompt}" if last else prompt
 

@@ -5,9 +5,9 @@
     transcript = play_by_text([TextPlayer(respond), "greedy"], seed=7)  # respond: str -> str
     print(transcript.record.winner, transcript.forfeit)
 
-A prompt contains short rules, a drawing of the position, the last events and the question. An
-answer ends in a JSON block, `{"action": "merchant:C3"}`. This module calls no model: the caller
-passes a function that answers prompts. An answer is data and is never executed.
+A prompt contains the rules, a drawing of the position, the last events and the question. An answer
+ends in a JSON block, `{"action": "merchant:C3"}`. This module calls no model: the caller passes a
+function that answers prompts, such as `chat.ChatEndpoint.respond`. An answer is never executed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from tokaido_env.agent import Agent, AgentError, as_agent
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import as_integer, check_choice, repr_short, str_short
+from tokaido_env.core.arguments import (
+    as_integer,
+    check_choice,
+    escape_text,
+    repr_short,
+    str_short,
+)
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import Phase
 from tokaido_env.game import Game
@@ -33,38 +39,36 @@ from tokaido_env.position import to_dict
 from tokaido_env.record import FORFEIT, MAX_DETAIL_CHARS, Forfeit, Record
 from tokaido_env.render.narration import log_entries
 from tokaido_env.render.scene import SEATS, scenes_of
+from tokaido_env.text_rules import rules_text
+
+REFUSED = ("illegal", "unreadable")
+"""Kinds of refused answers, as in `ParsedAnswer.kind`."""
 
 Respond = Callable[[str], str]
 """A function that answers a prompt."""
 
-RULES = """\
-Tokaido Duo, for two players. Each has a pilgrim, a merchant and an artist. A round is three dice,
-one for each kind of character: the leading player takes a die and moves that character of theirs by
-exactly what it shows, then the other player does, then the leader takes the last; the lead changes
-each round. After a move the player may use the place or pass.
-- The pilgrim walks clockwise along the coast, past stations that others hold. A temple or a garden
-  moves its peg on by one; faith is the temple slot's number times the garden slot's. A coastal town
-  gives the price of its boutique in coins.
-- The merchant travels the trade routes. A mountain town gives as many wares, drawn from the bag, as
-  it says, and five may be kept; in a coastal town wares of the boutique's kind are sold, each for
-  its price. Ten coins become a slab of gold at once; commerce grows with the slabs.
-- The artist crosses neighbouring areas. It paints, revealing as many paintings as other characters
-  are there, or gives the front painting away where the area shows its icon; culture grows with
-  those given.
-Who holds the hot spring token may use a die twice; the seashore's waves help one character each.
-The last temple or garden slot, the sixth slab or the tenth painting given make the round the last.
-Most points win."""
-
 _QUESTIONS = {
-    Phase.MOVE: "Take a die and move its character.",
-    Phase.EFFECT: "Use what is at this place, or pass.",
+    Phase.MOVE: "Take a die that is left and move its character.",
+    Phase.EFFECT: "Use this place, or pass.",
     Phase.DISCARD: "You hold too many wares: return one to the bag.",
-    Phase.REPEAT: "You hold the hot spring token: use the place again, or pass.",
+    Phase.REPEAT: "You hold the hot spring token: use the same die again, or pass.",
 }
-_ANSWER_FORMAT = 'Answer with a block of JSON as the last thing: {"action": "LABEL"}.'
+_MOVES = (
+    "pilgrim; with its wave tile also pilgrim:wave",
+    "merchant:TOWN, such as merchant:M2",
+    "artist:AREA, such as artist:A3",
+)
+_STAYS = ("", "; merchant:stay if it has no full move", "; artist:stay if it has no full move")
+_EFFECTS = (
+    "visit; at a seashore take:CHARACTER, such as take:artist",
+    "draw; sell:NUMBER, such as sell:2; with its wave tile also draw:wave, sell:2:wave",
+    "paint; gift; with its wave tile also paint:wave",
+)
+_EXAMPLES = {Phase.MOVE: "artist:A3", Phase.DISCARD: "discard:fan"}
 _MAX_ANSWER = 20_000  # characters parsed, from the end of an answer
 _MAX_BLOCKS = 200  # JSON blocks tried, from the last
 _MAX_STORED = 1_000  # characters of an answer in a transcript
+_MAX_SHOWN = 300  # characters of an unreadable answer in the next prompt
 _MAX_BEFORE_KEY = 2_000  # characters before the key "action" in a block that is not JSON
 _QUOTE = "[\"'`\u2018\u2019\u201c\u201d\u201e\u201f]"  # typographic ones too
 _NO_QUOTE = _QUOTE.replace("[", "[^\n{}")
@@ -80,19 +84,20 @@ class TextFormat:
     """Contents of prompts and number of retries.
 
     Attributes:
-        legal: "listed": list the labels of all legal actions; "unlisted": do not.
-        rules: start with the short rules.
+        legal: "unlisted": prompts have the forms of labels only; "listed": the labels of all legal
+            actions too.
+        rules: start with the rules and the tables of the board.
         history: number of last events in the prompt.
         retries: further tries after an answer without a legal action, before a forfeit.
     """
 
-    legal: str = "listed"
+    legal: str = "unlisted"
     rules: bool = True
     history: int = 12
     retries: int = 2
 
     def __post_init__(self) -> None:
-        check_choice("legal", self.legal, ("listed", "unlisted"))
+        check_choice("legal", self.legal, ("unlisted", "listed"))
         for name in ("history", "retries"):
             if as_integer(getattr(self, name)) is None or getattr(self, name) < 0:
                 raise ValueError(f"{name}: expected an integer from 0, got {getattr(self, name)!r}")
@@ -104,6 +109,13 @@ class ParsedAnswer(NamedTuple):
     label: str | None
     error: str = ""
     raw_action: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """One of "legal", "illegal" (it names another action) and "unreadable" (it names none)."""
+        if self.label is not None:
+            return "legal"
+        return "unreadable" if self.raw_action is None else "illegal"
 
 
 class Exchange(NamedTuple):
@@ -132,9 +144,10 @@ class Transcript:
         """The forfeit of the game, if there was one."""
         return self.record.forfeit
 
-    def refused(self, seat: int) -> int:
-        """Return the number of a seat's answers without a legal action."""
-        return sum(one.seat == seat and one.parsed.label is None for one in self.exchanges)
+    def refused(self, seat: int) -> dict[str, int]:
+        """Return the number of a seat's refused answers, {"illegal": …, "unreadable": …}."""
+        kinds = [one.parsed.kind for one in self.exchanges if one.seat == seat]
+        return {kind: kinds.count(kind) for kind in REFUSED}
 
 
 @dataclass(frozen=True)
@@ -165,13 +178,13 @@ class TextPlayer:
         return f"{self.name}:legal={self.form.legal}"
 
 
-def make_prompt(game: Game, form: TextFormat | None = None, error: str = "") -> str:
+def make_prompt(game: Game, form: TextFormat | None = None, refused: str | None = None) -> str:
     """Return the prompt for the player to decide.
 
     Args:
         game: a game at a decision.
         form: contents of the prompt.
-        error: the error of the last answer.
+        refused: the last answer, if it had no legal action.
 
     Raises:
         ValueError: if nobody is to decide.
@@ -179,16 +192,45 @@ def make_prompt(game: Game, form: TextFormat | None = None, error: str = "") -> 
     form = form or TextFormat()
     if game.player is None:
         raise ValueError(f"game: expected a game at a decision, got one at {game.phase.name}")
-    parts = [RULES] if form.rules else []
+    parts = [rules_text(game.board, form.retries)] if form.rules else []
     parts.append(str(game))
     if lines := history_lines(game, form.history):
         parts.append("Last events:\n" + "\n".join(f"- {line}" for line in lines))
     parts.append(f"You are {SEATS[game.player]}. {_QUESTIONS[game.phase]}")
+    parts.append("Labels of actions:\n" + "\n".join(f"- {line}" for line in _label_forms(game)))
     if form.legal == "listed":
         parts.append("Legal actions: " + ", ".join(game.legal_labels()))
-    if error:
-        parts.append(f"Your last answer was refused: {error}")
-    return "\n\n".join([*parts, _ANSWER_FORMAT])
+    example = f'{{"action": "{_EXAMPLES.get(game.phase, "pass")}"}}'
+    if refused is not None:
+        parts.append(_retry(refused, game.legal_labels(), example))
+    parts.append(
+        'You may reason first. End with one block of JSON, {"action": "LABEL"}, for example '
+        f"{example}. Only the last block counts."
+    )
+    return "\n\n".join(parts)
+
+
+def _label_forms(game: Game) -> list[str]:
+    """Return the forms of the labels of a phase: of the dice left, or of the selected die."""
+    if game.phase == Phase.MOVE:
+        left = int(game.states["dice_left"][0])
+        return [f"{_MOVES[i]}{_STAYS[i]}" for i in range(len(_MOVES)) if left >> i & 1]
+    if game.phase == Phase.DISCARD:
+        return ["discard:WARE, such as discard:fan"]
+    forms = _EFFECTS if game.phase == Phase.EFFECT else _MOVES
+    return [forms[int(game.states["die"][0])], "pass"]
+
+
+def _retry(refused: str, legal: Sequence[str], example: str) -> str:
+    """Return the part of a prompt about the last answer, which was refused."""
+    parsed = parse_answer(refused, legal)
+    if parsed.kind == "illegal":
+        return f"Your last answer was refused: {parsed.error} here. Choose another action."
+    return (
+        f"Your last answer was refused: {parsed.error}. It ended in:\n"
+        f"{escape_text(refused[-_MAX_SHOWN:], 10 * _MAX_SHOWN) or '(nothing)'}\n"
+        f"The last part of an answer must be a block like {example}"
+    )
 
 
 def history_lines(game: Game, most: int) -> list[str]:
@@ -246,12 +288,12 @@ def ask_player(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str
     Raises:
         TextError: after the last retry.
     """
-    error, seat = "", game.player or 0
+    refused, error, seat = None, "", game.player or 0
     for _ in range(player.form.retries + 1):
-        answer = player.respond(make_prompt(game, player.form, error))
+        answer = player.respond(make_prompt(game, player.form, refused))
         parsed = parse_answer(answer, game.legal_labels())
-        stored = answer[-_MAX_STORED:] if isinstance(answer, str) else ""
-        exchanges.append(Exchange(seat, len(game.events()), stored, parsed))
+        refused = answer if isinstance(answer, str) else ""
+        exchanges.append(Exchange(seat, len(game.events()), refused[-_MAX_STORED:], parsed))
         if parsed.label is not None:
             return parsed.label
         error = parsed.error

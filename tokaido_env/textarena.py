@@ -11,7 +11,7 @@
 | | |
 |---|---|
 | players | 0 and 1; a player may decide several times in a row |
-| observation | first the rules; at each decision the position, the question and the legal actions |
+| observation | first the rules; at each decision the position, the question and label forms |
 | action | text ending in a JSON block, as `tokaido_env.text.parse_answer` reads it |
 | illegal action | an error message and up to `retries` further tries, then a loss |
 | rewards | 1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
@@ -43,7 +43,8 @@ except ModuleNotFoundError as error:
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.game import Game
-from tokaido_env.text import RULES, TextFormat, history_lines, make_prompt, parse_answer
+from tokaido_env.text import TextFormat, history_lines, make_prompt, parse_answer
+from tokaido_env.text_rules import rules_text
 
 NAME = "TokaidoDuo-v0"
 PLAYERS = 2
@@ -97,7 +98,7 @@ class TokaidoDuoTextEnv(CopiedWhole, textarena.Env):
         if parsed.label is None:
             self.state.set_invalid_move(f"{parsed.error}.")
             if not self.state.done:
-                self._ask(parsed.error)
+                self._ask(text)
         else:
             since = len(game.events())
             game.play(parsed.label)
@@ -128,15 +129,17 @@ class TokaidoDuoTextEnv(CopiedWhole, textarena.Env):
         else:
             self.state.set_winner(winner, f"{totals} points.")
 
-    def _ask(self, error: str = "") -> None:
+    def _ask(self, refused: str | None = None) -> None:
         form = replace(self.form, rules=False, history=0)
         game = self._playing()
-        message = make_prompt(game, form, error)
+        message = make_prompt(game, form, refused)
         self.state.add_observation(message, ObservationType.GAME_BOARD, to_id=game.player)
 
     def _prompt(self, player_id: int, game_state: dict[str, Any]) -> str:
         you = f"You are player_{player_id} of Tokaido Duo."
-        return f"{RULES}\n\n{you}" if self.form.rules else you
+        if self.game is None or not self.form.rules:
+            return you
+        return f"{rules_text(self.game.board, self.form.retries)}\n\n{you}"
 
 
 _WRAPPERS = {

@@ -1,19 +1,18 @@
 """The examples of agents/, run by the commands of their README, and sizes in the docs."""
 
-import json
+import itertools
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
+from chat_server import completion, serving
+from prompt_reader import reads_and_answers
 
 from tokaido_env import Game
 
@@ -91,43 +90,14 @@ def test_one_file_ppo__learns_and_plays(folder: Path) -> None:
     assert "against greedy: " in run(folder, "one_file_ppo", "--games", "8")
 
 
-class Server(BaseHTTPRequestHandler):
-    """Answers every second prompt with the last legal action, others with an illegal one."""
-
-    asked: list[tuple[str | None, str, str]]
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.asked.append((self.headers["Authorization"], body["model"], self.path))
-        legal = body["messages"][-1]["content"].rpartition("Legal actions: ")[2].splitlines()[0]
-        label = legal.split(", ")[-1] if len(self.asked) % 2 else "fly"
-        content = f'I choose {{"action": "{label}"}}'
-        answer = json.dumps({"choices": [{"message": {"role": "assistant", "content": content}}]})
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(answer.encode())
-
-    def log_message(self, *arguments: object) -> None:
-        """Print nothing."""
-
-
-@pytest.fixture
-def server() -> Iterator[HTTPServer]:
-    Server.asked = []
-    with HTTPServer(("127.0.0.1", 0), Server) as served:
-        thread = Thread(target=served.serve_forever)
-        thread.start()
-        yield served
-        served.shutdown()
-        thread.join()
-
-
-def test_language_model__plays_by_http(folder: Path, server: HTTPServer) -> None:
-    base = f"http://127.0.0.1:{server.server_port}/v1/"
-    printed = run(folder, "language_model", OPENAI_BASE_URL=base, OPENAI_API_KEY="a key")
+def test_language_model__plays_by_http(folder: Path) -> None:
+    answers = itertools.cycle([reads_and_answers, lambda prompt: '{"action": "fly"}'])
+    with serving(lambda prompt: completion(next(answers)(prompt))) as server:
+        printed = run(folder, "language_model", OPENAI_BASE_URL=server.url, OPENAI_API_KEY="a-key")
     assert "LanguageModel" in printed
-    assert set(Server.asked) == {("Bearer a key", "llama3.2", "/v1/chat/completions")}
-    assert len(Server.asked) > 100
+    asked = {(one.key, one.body["model"], one.path) for one in server.asked}
+    assert asked == {("Bearer a-key", "llama3.2", "/v1/chat/completions")}
+    assert len(server.asked) > 100
 
 
 def test_agents_page__has_the_sizes_of_arrays() -> None:

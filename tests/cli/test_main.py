@@ -109,6 +109,7 @@ def test_version__equals_the_project(capsys: Output) -> None:
     [
         *(name for name in COMMANDS if name != "train"),
         *(f"evaluate {name}" for name in SUBCOMMANDS),
+        *("text play", "text positions"),
     ],
 )
 def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -> None:

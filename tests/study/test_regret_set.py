@@ -160,3 +160,26 @@ def test_shipped_set__has_policies_that_agree() -> None:
     for policy in shipped.card["policies"]:
         assert found[f"lost_by_{policy}"]["mean"] < 0.025
     assert {"champion", "greedy"} <= {*shipped.card["references"]}
+
+
+def test_sample__keeps_shares_and_results_of_whole_positions() -> None:
+    whole = RegretSet.load()
+    some = whole.sample(100, seed=4)
+    assert 95 <= len(some) <= 100
+    counts = np.bincount(some.stratum, minlength=len(whole.shares))
+    assert (counts[whole.shares > 0] >= 2).all()
+    large = whole.shares > 0.05
+    assert large.any()
+    np.testing.assert_allclose(counts[large] / len(some), whole.shares[large], atol=0.03)
+    known = [state.tobytes() for state in whole.states]
+    rows = [known.index(state.tobytes()) for state in some.states]
+    assert rows == sorted(rows)
+    for i, row in enumerate(rows):
+        own, old = (slice(*s.starts[k : k + 2]) for s, k in ((some, i), (whole, row)))
+        assert (some.actions[own] == whole.actions[old]).all()
+        assert (some.sums[own] == whole.sums[old]).all()
+        assert some.board[i] == whole.board[row]
+    assert whole.sample(100, seed=5).states.tobytes() != some.states.tobytes()
+    assert len(whole.sample(2_000, seed=0)) > 1_000
+    with pytest.raises(ValueError, match=r"positions: expected [0-9]+ or more, got 9"):
+        whole.sample(9, seed=0)

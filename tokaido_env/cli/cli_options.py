@@ -251,12 +251,15 @@ def print_forfeits(states: Sequence[MatchState]) -> None:
 
 
 def print_stopped(
-    stopped: BaseException, states: Sequence[MatchState], records: Path | None
+    stopped: BaseException,
+    states: Sequence[MatchState],
+    records: Path | None,
+    command: str = "evaluate",
 ) -> int:
     """Print the reason of a stop and the number of played games; return the exit status."""
     interrupted = isinstance(stopped, KeyboardInterrupt)
     played, total = sum(int(s.finished.sum()) for s in states), sum(map(len, states))
     kept = "" if records is None else f" and saved in {records}: the same command resumes"
-    print(f"evaluate: {'interrupted' if interrupted else stopped}", file=sys.stderr)
-    print(f"evaluate: {played:,} of {total:,} games are played{kept}", file=sys.stderr)
+    print(f"{command}: {'interrupted' if interrupted else stopped}", file=sys.stderr)
+    print(f"{command}: {played:,} of {total:,} games are played{kept}", file=sys.stderr)
     return INTERRUPTED if interrupted else 1

@@ -65,7 +65,7 @@ class AgentChoices(NamedTuple):
 
     agent: str
     choices: Rows
-    """Actions, int64 (n,)."""
+    """Actions, int64 (n,); NO_ACTION where the agent forfeits."""
     seconds: float
     """Of a processor, a decision, on one thread."""
 
@@ -165,11 +165,12 @@ def losses(regret_set: RegretSet, rows: Rows, policy: int | None = None) -> Loss
 
     Args:
         regret_set: the set.
-        rows: int64 (n,), the rows of the actions, by `RegretSet.action_rows`.
+        rows: int64 (n,), the rows of the actions, by `RegretSet.action_rows`; -1 (no action)
+            loses the game.
         policy: index of the policy of the rollouts, None for the mean of all.
     """
     values = block_means(regret_set, policy)  # (m, blocks)
-    own = values[rows]  # nan without rollouts
+    own = np.where(rows[:, None] < 0, -1.0, values[rows])  # nan without rollouts
     best = np.take_along_axis(values, best_rows_without_each_block(regret_set, values), axis=0)
     top = values[best_rows(regret_set, values)]
     return Losses(np.nanmean(best - own, axis=1), np.nanmean(top - own, axis=1))

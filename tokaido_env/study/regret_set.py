@@ -26,7 +26,7 @@ from tokaido_env.batch_validation import check_states
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.actions import LABELS
+from tokaido_env.core.actions import LABELS, NO_ACTION
 from tokaido_env.core.arguments import repr_short, short_path, str_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.rng import arena_seed
@@ -161,11 +161,39 @@ class RegretSet:
             np.array([arena_seed(seed, k) for k in some.tolist()], np.int64),
         )
 
+    def sample(self, positions: int, seed: int) -> RegretSet:
+        """Return a set of at most that many positions, in proportion to the shares of the strata.
+
+        A stratum with a share keeps two positions or more, which intervals need.
+
+        Raises:
+            ValueError: for fewer positions than that.
+        """
+        order = np.random.default_rng(seed).permutation(len(self))
+        order = order[np.argsort(self.stratum[order], kind="stable")]
+        stratum, shares = self.stratum[order], self.shares
+        rank = np.arange(len(self)) - np.searchsorted(stratum, stratum)
+        for scale in range(positions, -1, -1):
+            wanted = np.where(shares > 0, np.maximum(np.rint(scale * shares), 2), 0)
+            if wanted.sum() <= positions:
+                break
+        else:
+            raise ValueError(f"positions: expected {wanted.sum():.0f} or more, got {positions}")
+        some = np.sort(order[rank < wanted[stratum]])
+        rows = np.isin(self.action_positions, some)
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[some])]).astype(np.int32)
+        return RegretSet(
+            *(self.card, copy_rows(self.states, some), self.board[some], self.stratum[some]),
+            *(starts, self.actions[rows], self.sums[rows]),
+        )
+
     def action_rows(self, choices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the rows of legal actions, one of each position: int64 (n,)."""
-        rows = np.flatnonzero(self.actions == choices[self.action_positions])
-        if len(rows) != len(self):
-            raise ValueError("choices: expected a legal action in each position")
+        """Return the rows of actions, one of each position, -1 for NO_ACTION: int64 (n,)."""
+        found = np.flatnonzero(self.actions == choices[self.action_positions])
+        rows = np.full(len(self), NO_ACTION, np.int64)
+        rows[self.action_positions[found]] = found
+        if ((rows < 0) != (choices == NO_ACTION)).any():
+            raise ValueError("choices: expected a legal action in each position, or NO_ACTION")
         return rows
 
     # The file

@@ -1,0 +1,178 @@
+"""Tests of `tokaido text` against a stand-in for a server of language models."""
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chat_server import ChatServer, Reply, completion, serving
+from prompt_reader import reads_and_answers
+from refusals import check_refused
+from regrets import drawn_sums, small_set, truth_of
+
+from tokaido_env import chat
+from tokaido_env.__main__ import main
+from tokaido_env.core.actions import NO_ACTION
+from tokaido_env.record import load
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    with serving(lambda prompt: completion("")) as served:
+        yield served
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "FIRST_WAIT", 0.0)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def reading(slips: float = 0.0, broken: float = 0.0) -> Callable[[str], Reply]:
+    """A model that reads its prompts, slips now and then, on a server that fails now and then."""
+    rng = random.Random(3)
+
+    def reply(prompt: str) -> Reply:
+        if rng.random() < broken:
+            return rng.choice([Reply(b"busy", 429), Reply(b'{"choices": [')])
+        wrong = rng.choice(['{"action": "merchant:C9"}', "I am not sure."])
+        said = wrong if rng.random() < slips else reads_and_answers(prompt)
+        return completion(said, prompt_tokens=2_000, completion_tokens=50)
+
+    return reply
+
+
+def words(server: ChatServer, subcommand: str, *more: str) -> list[str]:
+    return ["text", subcommand, "--endpoint", server.url, "--model", "stand-in", *more]
+
+
+@pytest.mark.parametrize("games", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_play__reports_games_answers_and_costs(
+    server: ChatServer, tmp_path: Path, capsys: Output, games: int
+) -> None:
+    server.reply = reading(slips=0.1, broken=0.05)
+    server.asked.clear()
+    results, records = tmp_path / "r.json", tmp_path / "games.jsonl"
+    files = ["--json", str(results), "--records", str(records)]
+    play = words(server, "play", "--games", str(games), "--opponent", "random", *files)
+    assert main(play) == 0
+    printed = capsys.readouterr().out
+    assert "Luck-adjusted scores" in printed
+    assert "stand-in:legal=unlisted" in printed
+    data = json.loads(results.read_text(encoding="utf-8"))
+    assert data["agents"] == ["stand-in:legal=unlisted", "random"]
+    (match,) = data["matches"]
+    assert match["games"] == games
+    assert 0 <= match["score"] <= 1
+    assert (match["adjusted"] is None) == (games == 2)
+    answers = data["answers"]
+    said = [one for game in data["games"] for one in game["answers"]]
+    refused = [one for one in said if one["label"] is None]
+    assert answers["illegal"] + answers["unreadable"] == len(refused) > games
+    assert answers["illegal"] == sum(one["raw_action"] is not None for one in refused)
+    assert answers["prompt tokens"] == pytest.approx(2_000 * len(said) / answers["decisions"], 0.01)
+    assert len(server.asked) > len(said)  # tries that the server failed
+    kept = load(records)
+    assert len(kept) == games
+    assert sum(one.forfeit is not None for one in kept) == answers["forfeits"]
+
+
+def test_play__keeps_finished_games_and_resumes(
+    server: ChatServer, short: Path, tmp_path: Path, capsys: Output
+) -> None:
+    records = tmp_path / "games.jsonl"
+    play = words(server, "play", "--games", "4", "--records", str(records))
+    play += ["--opponent", "random", "--board", str(short)]
+    model, asked = reading(), 0
+
+    def fails_later(prompt: str) -> Reply:
+        nonlocal asked
+        asked += 1
+        return model(prompt) if asked < 12 else Reply(b"out of credit", 402)
+
+    server.reply = fails_later
+    assert main(play) == 1
+    first, second = capsys.readouterr().err.splitlines()[-2:]
+    assert first.startswith(f"text: endpoint {server.url}: expected an answer of the model 'stand-")
+    assert first.endswith("got status 402: out of credit")
+    found = re.fullmatch(r"text: ([1-3]) of 4 games are played and saved in .*resumes", second)
+    assert found is not None
+    assert len(load(records, short)) == int(found[1])
+    server.reply = model
+    assert main(play) == 0
+    stopped_and_resumed = records.read_bytes()
+    records.unlink()
+    assert main(play) == 0
+    assert records.read_bytes() == stopped_and_resumed
+
+
+def test_play__forfeits_games_without_a_legal_answer(
+    server: ChatServer, tmp_path: Path, capsys: Output
+) -> None:
+    server.reply = lambda prompt: completion("I resign.")
+    records, results = tmp_path / "games.jsonl", tmp_path / "r.json"
+    files = ["--json", str(results), "--records", str(records)]
+    assert main(words(server, "play", "--games", "2", "--retries", "1", *files)) == 0
+    data = json.loads(results.read_text(encoding="utf-8"))
+    assert data["matches"][0]["score"] == 0
+    assert (data["answers"]["unreadable"], data["answers"]["forfeits"]) == (4, 2)
+    assert [one.end for one in load(records)] == ["forfeit"] * 2
+
+
+def test_positions__reports_regret_next_to_agents(
+    server: ChatServer, tmp_path: Path, capsys: Output
+) -> None:
+    server.reply = reading(slips=0.5)
+    results, path, rng = tmp_path / "r.json", tmp_path / "set.npz", np.random.default_rng(0)
+    loaded = small_set()
+    replace(loaded, sums=drawn_sums(loaded, truth_of(loaded, rng, 0.3), rng)).save(path)
+    ask = words(server, "positions", "--json", str(results), "--set", str(path))
+    assert main([*ask, "--compare", "random", "--retries", "1", "--positions", "40"]) == 0
+    printed = capsys.readouterr().out
+    assert "regret per choice" in printed
+    data = json.loads(results.read_text(encoding="utf-8"))
+    model, other = data["agents"]
+    assert (model["agent"], other["agent"]) == ("stand-in:legal=unlisted", "random")
+    assert 20 < data["set"]["positions"] <= 40
+    forfeits = model["choices"].count(NO_ACTION)
+    assert data["answers"]["forfeits"] == forfeits > 2
+    share = forfeits / data["set"]["positions"]  # each costs about 1, a draw's distance to a loss
+    assert model["regret"]["mean"] == pytest.approx(share, abs=0.4)
+    assert data["differences"][0]["a"] == model["agent"]
+    assert np.isfinite([model["regret"]["mean"], *model["regret"]["ci95"]]).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--endpoint", "ftp://a"], "endpoint: expected an address of http or https, such as"),
+        (["--request", "{"], "--request: "),
+        (["--request", "[1]"], "--request: expected an object of JSON without model and messages"),
+        (["--request", '{"model": "x"}'], "--request: expected an object of JSON without model"),
+        (["--timeout", "0"], "timeout: expected seconds above 0, got 0"),
+        (["--retries", "-1"], "retries: expected an integer from 0, got -1"),
+        (["--json", "no/where.json"], "no/where.json"),
+    ],
+)
+@pytest.mark.parametrize("subcommand", ["play", "positions"])
+def test_text__refuses_wrong_options_in_one_line(
+    server: ChatServer, capsys: Output, subcommand: str, more: list[str], message: str
+) -> None:
+    check_refused(capsys, words(server, subcommand, *more), message)
+
+
+def test_text__names_a_missing_key_and_the_subcommands(server: ChatServer, capsys: Output) -> None:
+    server.reply = lambda prompt: Reply(b"no key", 401)
+    error = f"endpoint {server.url}: expected a key that it accepts, got none, status 401: no key"
+    check_refused(capsys, words(server, "positions"), error)
+    assert main(words(server, "play")) == 1
+    printed = capsys.readouterr()
+    assert printed.err == f"text: {error}\ntext: 0 of 20 games are played\n"
+    assert printed.out == ""
+    check_refused(capsys, ["text", "pla"], "unknown subcommand 'pla': the nearest is 'play'")

@@ -1,0 +1,271 @@
+"""Measure a language model behind an HTTP interface like OpenAI's.
+
+tokaido text play --endpoint http://localhost:11434/v1 --model llama3.2 --records games.jsonl
+tokaido text positions --endpoint https://api.openai.com/v1 --model NAME
+
+The key is read from the environment variable OPENAI_API_KEY. A subcommand (play, positions) has its
+own --help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.agents import make
+from tokaido_env.agents.registry import policy_path_of
+from tokaido_env.arena.match_series import MatchResult
+from tokaido_env.arena.records import RecordFile, finished_game
+from tokaido_env.arena.tournament import MatchState
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.chat import TIMEOUT, ChatEndpoint, EndpointError
+from tokaido_env.cli.cli_options import (
+    RatingScale,
+    add_shared,
+    match_state_bar,
+    print_stopped,
+    save_results,
+)
+from tokaido_env.cli.command import CommandParser, program, reports_errors, write_json
+from tokaido_env.core.actions import IDS, NO_ACTION
+from tokaido_env.core.arguments import unknown_name
+from tokaido_env.files import check_outputs, parse_json
+from tokaido_env.game import Game
+from tokaido_env.position import to_dict
+from tokaido_env.report import regret as regret_report
+from tokaido_env.report.tables import Table, luck_table, matches_table, print_table
+from tokaido_env.study.regret import AgentChoices, choose_actions, regret_difference, summarize
+from tokaido_env.study.regret_set import SHIPPED, RegretSet
+from tokaido_env.text import (
+    REFUSED,
+    Exchange,
+    TextError,
+    TextFormat,
+    TextPlayer,
+    Transcript,
+    ask_player,
+    play_by_text,
+)
+
+KEY = "OPENAI_API_KEY"
+VERSION = 1  # of the results of `positions`
+
+
+@reports_errors("text", EndpointError)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments and arguments[0] in SUBCOMMANDS:
+        return SUBCOMMANDS[arguments[0]](arguments[1:])
+    parser = CommandParser("text", __doc__)
+    parser.add_argument("subcommand", help="play or positions")
+    name = parser.parse_args(arguments).subcommand
+    remedy = f"{program('text')} --help lists all"
+    raise ValueError(f"{unknown_name('subcommand', name, SUBCOMMANDS)}; {remedy}")
+
+
+def play(arguments: Sequence[str]) -> int:
+    """Play paired games of a language model against an agent.
+
+    A game has about 75 decisions of the model. If the server fails or Ctrl-C comes, the finished
+    games are kept: with --records, the same command resumes.
+    """
+    options = _play_options(arguments)
+    endpoint = _endpoint_of(options)
+    player, opponent = _player_of(options, endpoint), make(options.opponent)
+    pool = BoardPool.load(options.board)
+    state = MatchState(player.spec, opponent.spec, options.games, options.seed, pool)
+    state.with_luck = True
+    records = RecordFile(options.records, [state]) if options.records is not None else None
+    transcripts: list[Transcript] = []
+    stopped: BaseException | None = None
+    try:
+        with match_state_bar(state, "1/1") as progress:
+            for number in np.flatnonzero(~state.finished).tolist():
+                game = state.games[number]
+                seats = (opponent, player) if game["seat_of_a"] else (player, opponent)
+                transcript = play_by_text(seats, int(game["seed"]), pool[int(game["board"])])
+                finished = finished_game(state, number, transcript.record)
+                state.add(finished)
+                transcripts.append(transcript)
+                if records is not None:
+                    records.append(state, finished)
+                progress(1)
+    except (EndpointError, KeyboardInterrupt) as error:
+        stopped = error
+    _save_games(options, endpoint, state, transcripts)
+    if stopped is not None:
+        return print_stopped(stopped, [state], options.records, "text")
+    return 0
+
+
+def _save_games(
+    options: argparse.Namespace,
+    endpoint: ChatEndpoint,
+    state: MatchState,
+    transcripts: Sequence[Transcript],
+) -> None:
+    """Print and write the results of the match, and the answers of the games of this run."""
+    match = state.to_match()
+    exchanges = [one for transcript in transcripts for one in transcript.exchanges]
+    decisions = sum(len({one.event for one in each.exchanges}) for each in transcripts)
+    forfeits = sum(transcript.forfeit is not None for transcript in transcripts)
+    if len(match.games):
+        print_table(matches_table([match], f"{match.results.size} games, seats swapped"))
+        print_table(luck_table([match]))
+    answers = _answers(options, endpoint, exchanges, decisions, forfeits)
+    games = [
+        {
+            "seed": one.record.seed,
+            "players": one.record.players,
+            "answers": [{"event": e.event, "text": e.answer, **e.parsed._asdict()} for e in said],
+        }
+        for one, said in ((transcript, transcript.exchanges) for transcript in transcripts)
+    ]
+    results = [MatchResult(match, None)] if len(match.games) else []
+    extra, scale = {"answers": answers, "games": games}, RatingScale("probit", None)
+    save_results(options, state.pool, [state.a, state.b], results, [], scale, None, extra)
+
+
+def positions(arguments: Sequence[str]) -> int:
+    """Ask a language model for its actions in positions of the regret set.
+
+    Its regret per decision needs fewer answers than games do. A position without a legal answer
+    counts as a lost game. Agents are measured in the same positions.
+    """
+    options = _positions_options(arguments)
+    endpoint, agents = _endpoint_of(options), [make(spec) for spec in options.compare]
+    player, whole = _player_of(options, endpoint), RegretSet.load(options.set or SHIPPED)
+    some = whole.sample(options.positions, options.seed)
+    exchanges: list[Exchange] = []
+    choices = np.array([_ask(player, some, i, exchanges) for i in range(len(some))])
+    own = AgentChoices(player.spec, choices, endpoint.seconds / len(some))
+    measured = [own, *(choose_actions(agent, some) for agent in agents)]
+    found = [summarize(some, one) for one in measured]
+    differences = [regret_difference(some, own, other) for other in measured[1:]]
+    card = {"name": whole.card["name"], "hash": whole.hash, "positions": len(some)}
+    print_table(regret_report.main_table(regret_report.title_of(card), found))
+    if differences:
+        print_table(regret_report.differences_table(differences))
+    forfeits = int((choices == NO_ACTION).sum())
+    answers = _answers(options, endpoint, exchanges, len(some), forfeits)
+    data = {"version": VERSION, "set": card, "seed": options.seed, "agents": found}
+    write_json(options.json, data | {"differences": differences, "answers": answers})
+    return 0
+
+
+def _ask(player: TextPlayer, some: RegretSet, number: int, exchanges: list[Exchange]) -> int:
+    """Return a player's action in a position; NO_ACTION without a legal answer."""
+    board = some.boards[int(some.board[number])]
+    game = Game.from_dict(to_dict(board, some.states[number]), board=board, seed=0)
+    try:
+        return IDS[ask_player(player, game, exchanges)]
+    except TextError:
+        return NO_ACTION
+
+
+SUBCOMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"play": play, "positions": positions}
+
+
+def _answers(
+    options: argparse.Namespace,
+    endpoint: ChatEndpoint,
+    exchanges: Sequence[Exchange],
+    decisions: int,
+    forfeits: int,
+) -> dict[str, Any]:
+    """Print the answers by kind and the costs of a decision; return them as plain JSON types."""
+    kinds, each = Counter(one.parsed.kind for one in exchanges), max(decisions, 1)
+    row = {
+        "model": options.model,
+        "decisions": decisions,
+        **{kind: kinds[kind] for kind in REFUSED},
+        "forfeits": forfeits,
+        "prompt tokens": round(endpoint.prompt_tokens / each, 1),
+        "answer tokens": round(endpoint.answer_tokens / each, 1),
+        "seconds": round(endpoint.seconds / each, 3),
+    }
+    title = "Refused answers, and tokens and seconds per decision, of this run"
+    if exchanges:
+        print_table(Table(title, tuple(row), [tuple(map(str, row.values()))]))
+    settings = ("legal", "history", "retries", "request")
+    return row | {name: getattr(options, name) for name in settings}
+
+
+# Options
+
+
+def _parser(name: str, run: Callable[[Sequence[str]], int]) -> CommandParser:
+    """Return a parser with the options of both subcommands."""
+    parser, form = CommandParser(f"text {name}", run.__doc__), TextFormat()
+    add = parser.add_argument
+    address = "address of the server, with http or https, such as http://localhost:11434/v1"
+    add("--endpoint", required=True, metavar="URL", help=f"{address} (default: none)")
+    add("--model", required=True, help="name of the model on the server (default: none)")
+    request = 'more keys of each request, as JSON, such as {"temperature": 0}'
+    add("--request", metavar="JSON", default="{}", help=request)
+    add("--timeout", type=float, default=TIMEOUT, metavar="S", help="seconds for a whole answer")
+    legal = "whether prompts list the legal actions, which makes the game easier"
+    add("--legal", choices=("unlisted", "listed"), default=form.legal, help=legal)
+    retries = "further tries after an answer without a legal action"
+    add("--retries", type=int, default=form.retries, metavar="N", help=retries)
+    add_shared(parser, "--seed", "--json")
+    return parser
+
+
+def _play_options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = _parser("play", play)
+    add = parser.add_argument
+    opponent = f"opponent; {program('evaluate')} --list lists all agents"
+    add("--opponent", metavar="SPEC", default="heuristic", help=opponent)
+    add("--games", type=int, default=20, help="number of games, even")
+    history = "number of last events in a prompt"
+    add("--history", type=int, default=TextFormat().history, metavar="N", help=history)
+    add_shared(parser, "--board", "--records")
+    options = parser.parse_args(arguments)
+    options.luck_adjusted = True
+    check_outputs(
+        *(options.json, options.records and options.records.resolve()),
+        read=[options.board, policy_path_of(options.opponent)],
+    )
+    return options
+
+
+def _positions_options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = _parser("positions", positions)
+    add = parser.add_argument
+    add("--positions", type=int, default=100, help="maximum number of positions to ask")
+    compare = "agents to measure in the same positions"
+    add("--compare", nargs="*", default=["champion", "greedy"], metavar="AGENT", help=compare)
+    regret_set = "file of rolled-out positions (default: the regret set of the package)"
+    add("--set", type="input", metavar="FILE", help=regret_set)
+    options = parser.parse_args(arguments)
+    options.history = 0
+    check_outputs(options.json, read=[options.set, *map(policy_path_of, options.compare)])
+    return options
+
+
+def _endpoint_of(options: argparse.Namespace) -> ChatEndpoint:
+    try:
+        options.request = parse_json(options.request)
+    except ValueError as error:
+        raise ValueError(f"--request: {error}") from None
+    if not isinstance(options.request, dict) or {"model", "messages"} & options.request.keys():
+        raise ValueError("--request: expected an object of JSON without model and messages")
+    return ChatEndpoint(
+        *(options.endpoint, options.model),
+        key=os.environ.get(KEY) or None,
+        timeout=options.timeout,
+        options=options.request,
+    )
+
+
+def _player_of(options: argparse.Namespace, endpoint: ChatEndpoint) -> TextPlayer:
+    form = TextFormat(options.legal, history=options.history, retries=options.retries)
+    return TextPlayer(endpoint.respond, form, options.model)
