@@ -329,10 +329,10 @@ class Game(CopiedWhole):
             policy: as for `show`.
         """
         from tokaido_env.agent import as_agent
-        from tokaido_env.render.scene import last_step, scene_of
+        from tokaido_env.render.scene import last_steps, scene_of
 
         played = self.trajectory()
-        last = last_step(self.board, played.states, played.events)
+        last = last_steps(self.board, played.states, played.events)
         if policy is None or not self.legal_mask:
             return scene_of(self.board, self.states, last=last)
         legal = np.array([self.legal_mask], np.uint64)

@@ -196,8 +196,8 @@ def test_play__starts_from_a_position_of_a_record(
 
 def test_terminal__describes_each_choice() -> None:
     out = terminal_output(Session((HUMAN, "greedy"), seed=7), ["1"])
-    assert "   1  pilgrim         takes the pilgrim's 3 to C2\n" in out
-    assert "   2  visit           gains 2 coins at C2\n" in out
+    assert "   1  pilgrim         C2 · +2 coins\n" in out
+    assert "   2  visit           +2 coins\n" in out
     assert "human takes the pilgrim's 3 to C2" in out
 
 

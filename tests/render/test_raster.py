@@ -126,8 +126,8 @@ def test_gif__has_a_frame_for_each_move(
 def test_frames_of__starts_with_the_first_move_and_ends_with_the_end() -> None:
     game = played()
     scenes = scenes_of_moves(game)
-    assert scenes[0].last is None
-    assert all(scene.last is not None for scene in scenes[1:])
+    assert not scenes[0].last
+    assert all(scene.last for scene in scenes[1:])
     assert [scene.position["phase"] for scene in (scenes[0], scenes[-1])] == ["MOVE", "OVER"]
     assert scenes[-1].position == game.to_dict()
     assert {scene.names for scene in scenes} == {("anna", "ben")}

@@ -102,7 +102,7 @@ def test_choices__are_marked_at_their_destinations() -> None:
 
 def test_scene__has_the_newest_move() -> None:
     game, luck = Game(seed=4), random.Random(4)
-    assert game.scene().last is None
+    assert game.scene().last == []
     moved, repeated = None, 0
     while repeated < 2:
         before, seat, phase = game.to_dict(), int(game.player or 0), game.phase
@@ -116,7 +116,7 @@ def test_scene__has_the_newest_move() -> None:
             )
             moved = (seat, character, start, end)
         if phase == Phase.REPEAT or luck.random() < 0.1:
-            assert game.scene().last == moved
+            assert game.scene().last[-1] == moved
             repeated += phase == Phase.REPEAT
 
 
@@ -130,11 +130,10 @@ def test_draw__shows_a_merchants_move_along_routes() -> None:
         for _ in range(60):
             before = len(game.events())
             game.play(luck.choice(game.legal_labels()))
-            if not (step := game.scene().last) or step[1] != "merchant" or not before:
+            if not (last := game.scene().last) or (step := last[-1])[1] != "merchant" or not before:
                 continue
-            line = re.search(r'<path d="M([^"]*)" class="way[01]"', draw(game.scene(), "light"))
-            assert line
-            points = [tuple(map(float, point.split())) for point in line[1].split("L")]
+            lines = re.findall(r'<path d="M([^"]*)" class="way[01]"', draw(game.scene(), "light"))
+            points = [tuple(map(float, point.split())) for point in lines[-1].split("L")]
             assert {frozenset(two) for two in itertools.pairwise(points[1:-1])} <= routes
             ends = [game.board.stations[at] if isinstance(at, int) else at for at in step[2:]]
             assert [points[1], points[-2]] == [sites[end] for end in ends]
@@ -234,3 +233,31 @@ def test_save__refuses_other_file_endings(
     with pytest.raises(ValueError, match=found):
         played(33).show().save(name)
     assert not list(tmp_path.iterdir())
+
+
+def test_next_steps__are_worth_the_scores_of_the_board() -> None:
+    game = played(90)
+    scene, commerce, culture = game.scene(), game.board.commerce, game.board.culture
+    for seat, player in enumerate(game.to_dict()["players"]):
+        temple, garden, gold = player["temple"], player["garden"], player["gold"]
+        given = player["gifted"]
+        worth = {
+            "temple": (garden, 9 - temple),
+            "garden": (temple, 6 - garden),
+            "gold": (commerce[gold + 1] - commerce[gold], 6 - gold),
+            "gifted": (culture[given + 1] - culture[given], 10 - given),
+        }
+        assert scene.next_points[seat] == {track: points for track, (points, _) in worth.items()}
+        for track, (points, left) in worth.items():
+            title = f"next step of {track}: {points} points; {left} left until the end"
+            assert title in titles(draw(scene))
+
+
+def test_picks__are_lead_other_lead() -> None:
+    game = Game(seed=3)
+    for _ in range(60):
+        lead, left = game.to_dict()["lead"], {3: 0, 2: 1, 1: 2}
+        dice = len(game.to_dict()["dice_left"]) + (game.to_dict()["die"] is not None)
+        order = [f"player_{seat}" for seat in (lead, 1 - lead, lead)][left[dice] :]
+        assert f"picks left in the round: {', '.join(order)}" in titles(draw(game.scene()))
+        game.play(game.legal_actions()[-1])

@@ -22,7 +22,8 @@ from tokaido_env.render.scene import scene_of
 from tokaido_env.render.svg import panels_of
 from tokaido_env.study.review import review
 from tokaido_env.web.game_session import HUMAN, Session
-from tokaido_env.web.live_game import LiveGame, opponents
+from tokaido_env.web.live_game import LiveGame
+from tokaido_env.web.opponents import LEVEL_STEP, opponents
 
 StartGame = Callable[..., LiveGame]
 Snapshot = dict[str, Any]
@@ -95,7 +96,7 @@ def reviewed(live_game: LiveGame) -> Snapshot:
 def test_live_game__plays_a_game_and_saves_every_move(live_game: LiveGame, tmp_path: Path) -> None:
     snapshot = until_turn(live_game)
     while snapshot["waits_for"] != "nobody":
-        assert snapshot["choices"][0]["text"]
+        assert snapshot["choices"][0]["name"]
         (saved,) = record.load(tmp_path / "game.jsonl")
         assert len(saved.events) == len(snapshot["log"])
         play(live_game, -1)
@@ -111,7 +112,9 @@ def test_live_game__plays_a_game_and_saves_every_move(live_game: LiveGame, tmp_p
 def test_snapshot__shows_the_position(live_game: LiveGame) -> None:
     snapshot, game = live_game.snapshot(), Game(seed=7)
     panels = panels_of(live_game.session.scenes[-1])
-    assert snapshot["panels"] == {name: "".join(parts.values()) for name, parts in panels.items()}
+    for name, parts in panels.items():
+        groups = (f'<g data-part="{part}">{markup}</g>' for part, markup in parts.items())
+        assert snapshot["panels"][name] == "".join(groups)
     assert [choice["label"] for choice in snapshot["choices"]] == game.legal_labels()
     assert len(snapshot["log"]) == len(game.events())
     assert [snapshot["player"], snapshot["board"]] == [0, "shikoku"]
@@ -124,8 +127,15 @@ def test_opponents__are_those_of_the_ladder() -> None:
     known = {rating.agent: round(rating.elo) for rating in ratings}
     found = opponents()
     rated = [opponent for opponent in found if opponent.elo is not None]
-    assert dict(rated) == known
+    assert {opponent.spec: opponent.elo for opponent in rated} == known
     assert [opponent.elo for opponent in rated] == sorted(known.values())
+    assert all(low <= elo <= high for _, _, _, elo, (low, high), _ in rated)
+    levels = [opponent for opponent in found if opponent.level]
+    assert [opponent.level for opponent in levels] == [*range(1, len(levels) + 1)]
+    assert {levels[0].spec, levels[-1].spec} == {rated[0].spec, rated[-1].spec}
+    steps = np.diff([opponent.elo for opponent in levels[:-1]])
+    assert steps.min() >= LEVEL_STEP - 1
+    assert len({opponent.plays for opponent in levels}) == len(levels)
     assert all(Session((opponent.spec, HUMAN)).names[0] == opponent.spec for opponent in found)
 
 
@@ -296,7 +306,7 @@ def test_picture__shows_the_position_before_an_event(live_game: LiveGame) -> Non
     for event in (0, 12, len(snapshot["log"])):
         panels = live_game.query("picture", {"event": event})["panels"]
         scene = scene_of(played.board, played.states[event : event + 1], names=snapshot["names"])
-        assert panels["supply"] == "".join(panels_of(scene)["supply"].values())
+        assert all(part in panels["supply"] for part in panels_of(scene)["supply"].values())
 
 
 def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
@@ -384,6 +394,90 @@ def probability(roll: Sequence[str], dice: Sequence[dict[str, float]]) -> float:
     return math.prod(die[face] for die, face in zip(dice, roll, strict=True))
 
 
+def test_coach__asks_before_a_move_that_loses(start: StartGame) -> None:
+    live_game = start(Session((HUMAN, HUMAN), seed=7), is_chosen=False)
+    assert not live_game.snapshot()["is_chosen"]
+    snapshot = live_game.command("coach", {"loss": 0.01})
+    for _ in range(40):  # people who decline every effect
+        length = len(snapshot["log"])
+        play(live_game, -1)
+        snapshot = until(live_game, lambda snapshot: not snapshot["thinking"])
+        if snapshot["objection"]:
+            break
+    objection = snapshot["objection"]
+    assert objection["loss"] >= max(0.01, objection["error"])
+    assert len(snapshot["log"]) == length
+    assert {objection["label"], objection["best"]} <= {one["label"] for one in snapshot["choices"]}
+    assert live_game.command("coach", {"loss": 0.01})["objection"] is None  # choose again
+    snapshot = live_game.command("play", {"move": objection["best"]})
+    snapshot = until(live_game, lambda snapshot: not snapshot["thinking"])
+    assert (snapshot["objection"], len(snapshot["log"]) > length) == (None, True)
+    live_game.command("undo", {})
+    snapshot = live_game.command("play", {"move": objection["label"], "anyway": True})
+    assert len(snapshot["log"]) > length
+    assert snapshot["is_chosen"]
+
+
+def test_coach__that_fails_turns_itself_off(start: StartGame) -> None:
+    live_game = start(Session((HUMAN, HUMAN), seed=7), advisor=FailingAgent())
+    live_game.command("coach", {"loss": 0.01})
+    length = len(live_game.snapshot()["log"])
+    play(live_game)
+    snapshot = until(live_game, lambda snapshot: snapshot["error"])
+    assert (snapshot["coach"], len(snapshot["log"]) > length) == (None, True)
+
+
+def test_end__is_reviewed_and_gives_exercises(start: StartGame) -> None:
+    live_game = start(Session((HUMAN, "random"), seed=7))
+    for _ in range(40):
+        play(live_game, -1)
+        until_turn(live_game)
+    live_game.command("resign", {})
+    snapshot = reviewed(live_game)
+    assert snapshot["winner"] == 1
+    moments = snapshot["review"]["moments"]
+    assert moments[0]["title"] == "Largest loss"
+    assert all(snapshot["log"][one["event"]][2] in one["text"] for one in moments)
+    assert snapshot["log"][moments[0]["event"]][1] == 0  # the person's own
+    assert snapshot["exercises"]
+    for exercise in snapshot["exercises"]:
+        odds, key = exercise["odds"], {"board": exercise["board"]}
+        key |= {"board_hash": exercise["board_hash"], "position": exercise["position"]}
+        shown = live_game.query("exercise", key)
+        assert sorted(one["label"] for one in shown["choices"]) == sorted(odds)
+        assert not odds[exercise["played"]][2]
+        assert max(odds.values())[2]
+        assert max(odds.values())[0] > odds[exercise["played"]][0]
+    for change in ({"board": "gone"}, {"board_hash": "changed"}, {"position": {}}):
+        with pytest.raises(ValueError, match=r"board|position"):
+            live_game.query("exercise", key | change)
+    json.dumps(snapshot)
+
+
+def test_end__without_values_of_the_advisor_shows_no_error(start: StartGame) -> None:
+    live_game = start(Session((HUMAN, "random"), seed=7), advisor="greedy")
+    play(live_game)
+    until_turn(live_game)
+    live_game.command("resign", {})
+    snapshot = until(live_game, lambda snapshot: not snapshot["thinking"])
+    assert (snapshot["error"], snapshot["review"]) == ("", None)
+    live_game.command("review", {})
+    assert until(live_game, lambda snapshot: snapshot["error"])
+
+
+def test_map__shows_a_board(live_game: LiveGame) -> None:
+    maps = {name: live_game.query("map", {"board": name}) for name in ("shikoku", "family:7")}
+    assert len(set(maps.values())) == 2
+    with pytest.raises(ValueError, match="board: expected"):
+        live_game.query("map", {"board": "/etc/passwd"})
+
+
+def test_load_record__keeps_a_built_in_opponent(live_game: LiveGame) -> None:
+    for spec, seat in (("champion:sims=2", "champion:sims=2"), ("policy:a", HUMAN)):
+        line = Game(seed=4).record((HUMAN, spec)).to_json()
+        assert live_game.command("load_record", {"record": line})["seats"] == [HUMAN, seat]
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "error"),
     [
@@ -392,6 +486,7 @@ def probability(roll: Sequence[str], dice: Sequence[dict[str, float]]) -> float:
         ("play", {"move": "merchant:X"}, "legal are"),
         ("undo", {}, "there is no decision to undo"),
         ("review", {}, "the game has no decisions yet"),
+        ("coach", {"loss": 2}, "loss: expected a number between 0 and 1"),
         ("new_game", {"seats": ["python:os:system", HUMAN]}, "expected human or a listed agent"),
         ("new_game", {"seats": [HUMAN]}, "seats: expected two"),
         ("new_game", {"seats": [HUMAN, {}]}, "expected human or a listed agent"),

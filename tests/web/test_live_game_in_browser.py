@@ -23,7 +23,10 @@ from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-PICTURE = "return document.querySelector('[data-panel=island]').innerHTML"
+PICTURE = """
+const island = document.querySelector('[data-panel=island]');
+return island.innerHTML.replaceAll(" hovered", "");
+"""
 
 # Contrast of every visible HTML text with its background, by WCAG 2.
 CONTRASTS = """
@@ -197,27 +200,26 @@ def press(browser: Browser, *keys: str) -> None:
 
 
 CONTROLS = (
-    *(".play-forced", ".load", ".physical", ".undo", ".run-agents", ".theme", ".setup summary"),
-    *(".probabilities summary", ".choices button", ".log button", ".new button"),
+    *(".play-forced", ".animate", ".coach", ".load", ".undo", ".run-agents", ".theme"),
+    *(".probabilities summary", ".choices button", ".log button", ".new-game", ".exercises"),
 )
 
 
 def test_keys__work_from_every_control_but_fields(opened: Browser, served: Served) -> None:
     game = served.live_game.session.game
-    opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
     focus = "document.querySelector(arguments[0]).focus(); return document.activeElement.className"
-    for control in (".seat0", ".board-name", ".seed"):
-        before = game.events()
-        opened.execute_script(focus, control)
-        press(opened, "1", Keys.ARROW_LEFT)
-        assert game.events() == before
-        assert text(opened, "history") == ""
+    press(opened, "n")
+    before = game.events()
+    opened.execute_script(focus, ".seed")
+    press(opened, "1", "u", Keys.ARROW_LEFT)
+    assert game.events() == before
+    assert opened.find_element(By.CLASS_NAME, "seed").get_attribute("value") == "1u"
+    press(opened, Keys.ESCAPE)
     for control in CONTROLS:
         before = game.events()
         opened.execute_script(focus, control)
         act_and_wait(opened, served, lambda: press(opened, "1"))
         assert len(game.events()) > len(before), control
-    assert opened.find_element(By.CLASS_NAME, "seed").get_attribute("value") == "1"
     forced = opened.find_element(By.CLASS_NAME, "play-forced")
     forced.click()
     act_and_wait(opened, served, lambda: press(opened, "u"))
@@ -301,12 +303,12 @@ def test_new_game__asks_once_in_mid_game(
     opened: Browser, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start() -> None:
-        if not opened.find_elements(By.CSS_SELECTOR, ".setup[open]"):
-            opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
-        opened.find_element(By.CSS_SELECTOR, ".new button").click()
+        if not opened.find_elements(By.CSS_SELECTOR, ".start[open]"):
+            click(opened, "new-game")
+        opened.find_element(By.CSS_SELECTOR, ".start .done").click()
 
     def question() -> Any:
-        (found,) = until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, "dialog[open]"))
+        (found,) = until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".question[open]"))
         return found
 
     act_and_wait(opened, served, start)  # nothing to lose: not asked
@@ -317,8 +319,9 @@ def test_new_game__asks_once_in_mid_game(
         asked = question()
         assert (asked.aria_role, asked.accessible_name) == ("alertdialog", "Leave this game?")
         press(opened, "1", "u", answer)
-        until(opened, lambda b: not b.find_elements(By.CSS_SELECTOR, "dialog[open]"))
+        until(opened, lambda b: not b.find_elements(By.CSS_SELECTOR, ".question[open]"))
     assert served.live_game.session is first
+    opened.find_element(By.CSS_SELECTOR, ".start .cancel").click()
     file = tmp_path / "game.jsonl"
     record.save([first.record()], file)
     opened.find_element(By.CLASS_NAME, "load").send_keys(str(file))
@@ -330,15 +333,15 @@ def test_new_game__asks_once_in_mid_game(
     assert served.live_game.session is not first
     assert not opened.find_elements(By.CSS_SELECTOR, "dialog[open]")
     started: list[object] = []
-    new_game = LiveGame._new_game
+    new_game = _COMMANDS["new_game"]
 
     def counted(game: LiveGame, given: Any) -> None:
         started.append(given)
         new_game(game, given)
 
     monkeypatch.setitem(_COMMANDS, "new_game", counted)
-    start_button = opened.find_element(By.CSS_SELECTOR, ".new button")
-    opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
+    click(opened, "new-game")
+    start_button = opened.find_element(By.CSS_SELECTOR, ".start .done")
     act_and_wait(opened, served, ActionChains(opened).double_click(start_button).perform)
     time.sleep(0.3)
     assert len(started) == 1
@@ -381,21 +384,22 @@ def test_tabs__show_the_same_game(opened: Browser, served: Served) -> None:
 
 
 def test_new_game__starts_or_shows_an_error(opened: Browser, served: Served) -> None:
-    opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
+    click(opened, "new-game")
     opened.find_element(By.CLASS_NAME, "seed").send_keys("5")
-    board = opened.find_element(By.CLASS_NAME, "board-name")
-    board.clear()
-    board.send_keys("shikoku_ring")
-    chooser = opened.find_element(By.CSS_SELECTOR, ".seat1 option[value=human]")
-    chooser.click()
-    opened.find_element(By.CSS_SELECTOR, ".new button").click()
+    first_map = wait_for(opened, ".board-map g").get_attribute("outerHTML")
+    opened.find_element(By.CSS_SELECTOR, ".board-name option[value=shikoku_ring]").click()
+    opened.find_element(By.CSS_SELECTOR, ".seat option[value='1']").click()
+    opened.find_element(By.CSS_SELECTOR, ".others option[value=heuristic]").click()
+    until(opened, lambda b: wait_for(b, ".board-map g").get_attribute("outerHTML") != first_map)
+    opened.find_element(By.CSS_SELECTOR, ".start .done").click()
     until(opened, lambda b: "shikoku_ring" in text(b, "players"))
     session = served.live_game.session
-    assert (session.game.seed, session.names) == (5, (HUMAN, HUMAN))
-    opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
-    board.clear()
-    board.send_keys("/etc/passwd")
-    opened.find_element(By.CSS_SELECTOR, ".new button").click()
+    assert (session.game.seed, session.names) == (5, ("heuristic", HUMAN))
+    click(opened, "new-game")
+    opened.execute_script("document.querySelector('.board-name').selectedOptions[0].value = '/etc'")
+    opened.find_element(By.CSS_SELECTOR, ".start .done").click()
+    if served.live_game.session.decisions:  # of the agent
+        wait_for(opened, ".question[open] .done").click()
     until(opened, lambda b: "board: expected" in text(b, "error"))
     assert served.live_game.session is session
     check_refusals_logged(opened)
@@ -487,17 +491,7 @@ def test_keys__play_a_whole_game(opened: Browser, served: Served) -> None:
     assert record.read_line(served.live_game.query("record", {})).end == "triggers"
     assert "wins" in text(opened, "status")
     assert opened.title == "human against greedy, Tokaido Duo"
-    # Start a new game by Tab and Enter.
-    summary = opened.find_element(By.CSS_SELECTOR, ".setup summary")
-    opened.execute_script("document.activeElement.blur()")
-    for _ in range(40):
-        ActionChains(opened).send_keys(Keys.TAB).perform()
-        if opened.switch_to.active_element == summary:
-            break
-    assert opened.switch_to.active_element == summary
-    ActionChains(opened).send_keys(Keys.ENTER).perform()
-    wait_for(opened, ".setup[open]")
-    ActionChains(opened).send_keys(*[Keys.TAB] * 6, Keys.ENTER).perform()
+    press(opened, "n", Keys.ENTER)  # the dialog starts with its button
     until(opened, lambda b: served.live_game.session.decisions == 0)
 
 

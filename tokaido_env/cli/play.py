@@ -30,6 +30,9 @@ from tokaido_env.game import Game
 from tokaido_env.record import Record, RecordError, read_unverified, replay
 from tokaido_env.web.game_session import HUMAN, Session
 
+DEFAULT_PORT = 8629
+"""Browsers keep the exercises of a page by its port."""
+
 _NOTICE_AFTER = 3.0  # seconds
 
 
@@ -61,7 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = CommandParser("play", __doc__)
     add = parser.add_argument
     add("--terminal", action="store_true", help="play in this terminal instead of a browser")
-    add("--port", type=int, default=0, help="port of the page; 0 takes a free one")
+    port = f"port of the page; 0 takes a free one (default: {DEFAULT_PORT} if it is free)"
+    add("--port", type=int, help=port)
     no_browser = "print the address of the page without opening a browser"
     add("--no-browser", action="store_true", help=no_browser)
     add("--opponent", metavar="SPEC", help="the opponent, an agent or human (default: champion)")
@@ -92,9 +96,18 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
         raise extra_error("the page (without --terminal) needs", error.name, "play") from None
     from tokaido_env.web.live_game import LiveGame
 
-    listener, token = listen(options.port), new_token()
-    file = None if options.save is None else Path(options.save)
-    game = LiveGame(session, file, options.advice)
+    if options.port is None:
+        try:
+            listener = listen(DEFAULT_PORT)
+        except OSError:  # another game is on
+            listener = listen()
+    else:
+        listener = listen(options.port)
+    token, file = new_token(), None if options.save is None else Path(options.save)
+    given = (options.player, options.opponent, options.seat, options.board, options.seed)
+    is_chosen = options.physical or any(one is not None for one in (*given, options.source))
+    is_chosen = is_chosen or session.decisions > 0
+    game = LiveGame(session, file, options.advice, is_chosen=is_chosen)
     page = page_address(listener.getsockname()[1], token)
     print(f"{page}\nCtrl-C stops the server", flush=True)
     if not options.no_browser and not webbrowser.open(page):

@@ -14,6 +14,7 @@ from tokaido_env.record import save
 from tokaido_env.render.ansi import draw, has_colors
 from tokaido_env.render.scene import status_text
 from tokaido_env.web.game_session import Session
+from tokaido_env.web.previews import previews_of
 
 _MOST_LISTED = 30  # outcomes of chance
 _MOVING = ("u", "n", "resign")  # commands that change the position
@@ -118,6 +119,10 @@ class Terminal:
     def _choices(self) -> list[str]:
         """Print the legal actions or outcomes; return their labels."""
         game = self.session.game
+        meanings = {
+            one["label"]: " · ".join(filter(None, (one["name"], one["text"])))
+            for one in previews_of(game.board, game.states)
+        }
         if self.session.waits_for == "chance":
             labels = [label for label, _ in game.outcomes()]
             self._print(f"Enter the outcome ({game.phase.name.lower()})")
@@ -128,8 +133,7 @@ class Terminal:
             labels = game.legal_labels()
             self._print(status_text(self.session.scenes[-1]))
         for number, label in enumerate(labels, start=1):
-            meaning = "" if game.player is None else self.session.describe_action(label)
-            self._print(f"  {number:>2}  {label:<16}{meaning}".rstrip())
+            self._print(f"  {number:>2}  {label:<16}{meanings.get(label, '')}".rstrip())
         return labels
 
     def _board(self) -> None:

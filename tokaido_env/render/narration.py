@@ -131,7 +131,7 @@ def _consequences(event: _Event) -> str:
     text = ""
     if event.seat is not None:
         slabs = event.players[1]["gold"] - event.players[0]["gold"]
-        text = f", and gets {_number(slabs, 'gold slab')}" if slabs else ""
+        text = f", and gets {number_of(slabs, 'gold slab')}" if slabs else ""
     before, after = event.before.position, event.after.position
     if after["end_triggered"] and not before["end_triggered"]:
         text += "; this round is the last"
@@ -142,7 +142,7 @@ def _outcome(event: _Event) -> str:
     """Describe a chance outcome."""
     match event.head, re.split("[=/]", event.details[0]):
         case "boutique", [town, ware, price]:
-            coins = _number(int(price), "coin")
+            coins = number_of(int(price), "coin")
             return f"The boutique at {town} deals in {_plural(ware)}, {coins} each"
         case "side", [character, side]:
             return f"The {character}'s wave is {side}"
@@ -169,13 +169,13 @@ def _decision(event: _Event) -> str:
             return f"takes the {character}'s {wave['side']} wave{_from(event, wave['owner'])}"
         case "draw", _:
             wave = event.wave(", one of them by")
-            return f"chooses to draw {_number(pending, 'ware')}{wave}"
+            return f"chooses to draw {number_of(pending, 'ware')}{wave}"
         case "paint", _:
             wave = event.wave(", one of them by")
-            return f"chooses to reveal {_number(pending, 'painting')}{wave}"
+            return f"chooses to reveal {number_of(pending, 'painting')}{wave}"
         case "sell", [count, *_]:
             ware, town = position["boutiques"][player["merchant"]][0], player["merchant"]
-            sold, coins = _number(int(count), ware), _number(_earned(event), "coin")
+            sold, coins = number_of(int(count), ware), number_of(_earned(event), "coin")
             return f"sells {sold} at {town}{event.wave(' with')} for {coins}"
         case "gift", _:
             return f"gives the front painting, {_singular(player['easel'][0])}"
@@ -214,7 +214,7 @@ def _visit(event: _Event) -> str:
     owner = event.before.position["hot_spring"]
     if event.after.position["hot_spring"] != owner:
         return f"takes the hot spring token{_from(event, owner)}"
-    return f"gains {_number(_earned(event), 'coin')} at {_destination(event)}"
+    return f"gains {number_of(_earned(event), 'coin')} at {_destination(event)}"
 
 
 def _destination(event: _Event) -> str:
@@ -240,7 +240,8 @@ def _singular(noun: str) -> str:
     return noun if noun in _UNCOUNTABLE else f"a {noun}"
 
 
-def _number(count: int, noun: str) -> str:
+def number_of(count: int, noun: str) -> str:
+    """Return a number of things as text."""
     return f"{count} {noun if count == 1 else _plural(noun)}"
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import ARTIST_STAY, LABELS, MOVE_ARTIST, MOVE_MERCHANT
 from tokaido_env.core.bitmask import actions_of
-from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, TOWNS
+from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, TOWNS, TRIGGER_LEVELS
 from tokaido_env.core.rng import LUCK, MAX_EVENTS
 from tokaido_env.core.rules import legal_mask, winner_of
 from tokaido_env.core.serialization import points_of, seat_or_none, state_to_dict
@@ -69,9 +69,11 @@ class Scene:
         position: as from `Game.to_dict`.
         points: each player's current points by `core.serialization.POINTS`.
         capacities: the number of wares that each player may keep.
+        next_points: for each player the points of the next step on each track that has one, by
+            `TRIGGER_LEVELS`.
         winner: the winning seat; None for a shared victory, at the cap, and during a game.
         choices: the legal actions, in the order of their ids.
-        last: the newest move; None before the first.
+        last: the newest move of each player that has moved, the newest of all last.
         value: player_0's expected result, -1 to 1; None without an agent.
         names: of the players.
     """
@@ -80,9 +82,10 @@ class Scene:
     position: Position
     points: Sequence[Mapping[str, int]]
     capacities: Sequence[int]
+    next_points: Sequence[Mapping[str, int]]
     winner: int | None = None
     choices: Sequence[Choice] = ()
-    last: Step | None = None
+    last: Sequence[Step] = ()
     value: float | None = None
     names: tuple[str, str] = SEATS
 
@@ -93,7 +96,7 @@ def scene_of(
     *,
     probabilities: Probabilities | None = None,
     value: float | None = None,
-    last: Step | None = None,
+    last: Sequence[Step] = (),
     names: tuple[str, str] = SEATS,
 ) -> Scene:
     """Return the scene of a position.
@@ -103,7 +106,7 @@ def scene_of(
         states: `STATE` (1,), not changed.
         probabilities: float32 (N_ACTIONS,), an agent's probability for each action.
         value: player_0's expected result, estimated by an agent.
-        last: the newest move.
+        last: the newest moves, as in a scene.
         names: of the players.
     """
     boards = board.record
@@ -112,12 +115,37 @@ def scene_of(
         state_to_dict(board.name, boards[0], states[0]),
         points_of(boards, states),
         [int(wares_of(states, 0, seat)[1]) for seat in range(2)],
+        [_next_points(board, states, seat) for seat in range(2)],
         seat_or_none(winner_of(boards, states, 0)),
         choices_of(board, states, probabilities),
         last,
         value,
         names,
     )
+
+
+def _next_points(board: Board, states: States, seat: int) -> dict[str, int]:
+    """Return the points of a player's next step on each track that has one."""
+    found = {}
+    for track, last in TRIGGER_LEVELS.items():
+        then = copy_rows(states)
+        then[track][0, seat] += 1
+        if then[track][0, seat] <= last:
+            now, later = (points_of(board.record, one)[seat] for one in (states, then))
+            found[track] = sum(later.values()) - sum(now.values())
+    return found
+
+
+def steps_left(player: Player) -> dict[str, int]:
+    """Return the number of a player's steps to each trigger of the end (R9.1)."""
+    return {track: last - player[track] for track, last in TRIGGER_LEVELS.items()}
+
+
+def picks_left(position: Position) -> int:
+    """Return the number of picks left in the round, with the current one; before a roll 3."""
+    if position["phase"] in ("SETUP", "ROLL"):
+        return len(CHARACTERS)
+    return len(position["dice_left"]) + (position["die"] is not None)
 
 
 def scenes_of(
@@ -129,7 +157,7 @@ def scenes_of(
     *,
     probabilities: Probabilities | None = None,
     values: Sequence[float | None] | None = None,
-    last: Step | None = None,
+    last: Sequence[Step] = (),
 ) -> Iterator[Scene]:
     """Yield the scenes of a played game.
 
@@ -141,12 +169,13 @@ def scenes_of(
         names: of the players.
         probabilities: float32 (rows, N_ACTIONS), an agent's probability for each action.
         values: player_0's expected result for each row.
-        last: the newest move before the first row.
+        last: the newest moves before the first row.
     """
     moved = moves(events)
     for row in range(len(states)):
         if row and moved[row - 1]:
-            last = step_of(board, states[row - 1], int(events[row - 1]), states[row])
+            step = step_of(board, states[row - 1], int(events[row - 1]), states[row])
+            last = [*(one for one in last if one.seat != step.seat), step]
         if rows is None or rows[row]:
             yield scene_of(
                 board,
@@ -203,13 +232,15 @@ def step_of(board: Board, before: np.void, action: int, after: np.void) -> Step:
     return Step(seat, character, *(site_of(board, places[index]) for index in indices))
 
 
-def last_step(board: Board, states: States, events: Events) -> Step | None:
-    """Return the newest move in a played game; arguments as for `scenes_of`."""
-    rows = np.flatnonzero(moves(events))
-    if not len(rows):
-        return None
-    row = int(rows[-1])
-    return step_of(board, states[row], int(events[row]), states[row + 1])
+def last_steps(board: Board, states: States, events: Events) -> list[Step]:
+    """Return the newest move of each player in a played game; arguments as for `scenes_of`."""
+    found: dict[int, Step] = {}
+    for row in np.flatnonzero(moves(events))[::-1].tolist():
+        step = step_of(board, states[row], int(events[row]), states[row + 1])
+        found.setdefault(step.seat, step)
+        if len(found) == len(SEATS):
+            break
+    return list(found.values())[::-1]
 
 
 def place_of(board: Board, player: Player, character: str) -> Place:

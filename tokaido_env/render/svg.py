@@ -40,11 +40,14 @@ from tokaido_env.render.scene import (
     Choice,
     Place,
     Scene,
+    Step,
     die_state,
+    picks_left,
     place_of,
     round_text,
     site_of,
     status_text,
+    steps_left,
 )
 from tokaido_env.render.style import THEMES, Theme, style
 
@@ -131,10 +134,25 @@ def _heading(scene: Scene) -> Parts:
     seat = scene.position["player"]
     turn = "" if seat is None else titled_group(scene.names[seat], pawn(seat, 8), at=(18, 36))
     return {
-        "round": text_at(10, 18, round_text(scene), "dim"),
+        "round": text_at(10, 18, shortened(round_text(scene), 56), "dim"),
+        "picks": _picks(scene),
         "status": turn + text_at(10 if seat is None else 34, 41, status_text(scene), "bold big"),
         "value": "" if scene.value is None else _value(scene.value, scene.names),
     }
+
+
+def _picks(scene: Scene) -> str:
+    """Draw the players of the round's picks (R2.1); those of the past are faint."""
+    lead, left = scene.position["lead"], picks_left(scene.position)
+    order = (lead, 1 - lead, lead)
+    pawns = (
+        f'<g transform="translate({424 + 22 * place} 14)">{drawn}</g>'
+        for place, seat in enumerate(order)
+        for drawn in [pawn(seat, 7) if place >= len(order) - left else faint(pawn(seat, 7))]
+    )
+    names = ", ".join(scene.names[seat] for seat in order[len(order) - left :]) or "none"
+    label = text_at(410, 18, "picks", "dim end")
+    return titled_group(f"picks left in the round: {names}", label, *pawns)
 
 
 def _value(value: float, names: Sequence[str]) -> str:
@@ -156,7 +174,7 @@ def _value(value: float, names: Sequence[str]) -> str:
 
 def _island(scene: Scene) -> Parts:
     board, position, layout = scene.board, scene.position, map_layout_of(scene.board)
-    parts = {"map": _map(board), "last": _last_move(scene, layout)}
+    parts = {"map": _map(board), "last": _last_moves(scene, layout)}
     for town in COASTAL_TOWNS:
         parts[f"token {town}"] = _boutique(board, layout, town, position["boutiques"][town])
     parts["choices"], letters = _choices(scene, layout)
@@ -236,14 +254,24 @@ def _place_name(board: Board, place: Place) -> str:
     return f"{board.stations[place]}, space {place}" if isinstance(place, int) else place
 
 
-def _last_move(scene: Scene, layout: MapLayout) -> str:
-    """Draw the newest move as a line along the coast, along the routes, or straight."""
-    if scene.last is None:
-        return ""
-    seat, character, *ends = scene.last
-    board, size = scene.board, len(scene.board.stations)
+def _last_moves(scene: Scene, layout: MapLayout) -> str:
+    """Draw each player's newest move as a line along its way, the newest one on top."""
+    drawn = ""
+    for step in scene.last:
+        seat, character, *ends = step
+        names = [_place_name(scene.board, place) for place in ends]
+        title = f"{scene.names[seat]}'s {character} moved from {names[0]} to {names[1]}"
+        start = _pawn_point(layout, step.start, seat)
+        line = path(way_of(scene.board, step), f"way{seat}", closed=False)
+        drawn += titled_group(title, line, disc(*start, 5, f"p{seat}"))
+    return drawn
+
+
+def way_of(board: Board, step: Step) -> list[Point]:
+    """Return the points of a pawn's way: along the coast, along the routes, or straight."""
+    seat, character, *ends = step
+    layout, size = map_layout_of(board), len(board.stations)
     start, end = (_pawn_point(layout, place, seat) for place in ends)
-    names = [_place_name(board, place) for place in ends]
     between: Iterable[Point] = ()
     if character == "merchant":
         towns = (board.stations[place] if isinstance(place, int) else place for place in ends)
@@ -252,9 +280,7 @@ def _last_move(scene: Scene, layout: MapLayout) -> str:
         first, last = map(int, ends)
         steps = range(first + 1, first + (last - first) % size)
         between = (_pawn_point(layout, space % size, seat) for space in steps)
-    title = f"{scene.names[seat]}'s {character} moved from {names[0]} to {names[1]}"
-    line = path([start, *between, end], f"way{seat}", closed=False)
-    return titled_group(title, line, disc(*start, 5, f"p{seat}"))
+    return [start, *between, end]
 
 
 def _choices(scene: Scene, layout: MapLayout) -> tuple[str, str]:
@@ -304,6 +330,7 @@ def _supply(scene: Scene) -> Parts:
     spring = ("hot spring token", icons.SPRING, ("hot spring", ""))
     parts["spring"] = _token(*spring, (465, 42), free=position["hot_spring"] is None)
     parts["bag"] = _bag(position["bag"])
+    parts["end"] = _end(scene)
     parts["actions"] = _actions(scene)
     return parts
 
@@ -351,6 +378,21 @@ def _bag(bag: Mapping[str, int]) -> str:
     return titled_group(f"in the bag: {contents}", *inside, at=(530, 32))
 
 
+def _end(scene: Scene) -> str:
+    """Write how far the end of the game is: the fewest steps to a trigger (R9.1)."""
+    position = scene.position
+    if position["end_triggered"]:
+        return text_at(14, 101, "" if position["end"] else "last round", "bold small")
+    left, track, seat = min(
+        (left, track, seat)
+        for seat, player in enumerate(position["players"])
+        for track, left in steps_left(player).items()
+    )
+    name = {"gold": "gold slabs", "gifted": "paintings given"}.get(track, track)
+    text = f"nearest end: {scene.names[seat]}'s {name}, {left} left"
+    return text_at(14, 101, text, "small")
+
+
 def _actions(scene: Scene) -> str:
     """Write the legal actions, the likeliest first if an agent's probabilities are known."""
     choices = sorted(scene.choices, key=lambda choice: -(choice.probability or 0))
@@ -363,5 +405,5 @@ def _actions(scene: Scene) -> str:
     if len(lines) > _LINES:
         lines = [*lines[: _LINES - 1], lines[_LINES - 1] + " …"]
     title = ", ".join(choice.label for choice in choices) or "none"
-    texts = (text_at(14, 103 + 16 * row, line, "bold small") for row, line in enumerate(lines))
+    texts = (text_at(14, 115 + 13 * row, line, "bold small") for row, line in enumerate(lines))
     return titled_group(f"legal: {title}", *texts)

@@ -18,7 +18,7 @@ from tokaido_env.render.elements import (
     titled_group,
 )
 from tokaido_env.render.narration import shortened
-from tokaido_env.render.scene import Player, Position, Scene
+from tokaido_env.render.scene import Player, Position, Scene, steps_left
 
 WIDTH, HEIGHT = 350, 304
 
@@ -38,6 +38,7 @@ def player_panel(scene: Scene, seat: int) -> Parts:
         "wares": _wares(player, scene.capacities[seat]),
         "paintings": _paintings(board, player),
         "culture": _points("culture", points["culture"], 209),
+        "next": _next_steps(scene, seat),
         "hidden": _hidden(player),
         "tokens": _tokens(position, seat),
     }
@@ -68,11 +69,23 @@ def _points(name: str, points: int, y: float) -> str:
 def _track(name: str, numbers: Sequence[int], peg: int, seat: int, y: float) -> str:
     inside = [text_at(12, y + 4, name, "small dim")]
     for slot, number in enumerate(numbers, 1):
-        x = 66 + 23 * (slot - 1)
+        x = 66 + 21 * (slot - 1)
         has_peg = slot == peg
         inside.append(disc(x, y, 10, f"p{seat}" if has_peg else "slot"))
         inside.append(text_at(x, y + 4, number, f"mid small {f'on{seat}' if has_peg else 'dim'}"))
     return titled_group(f"{name}: {numbers[peg - 1]}, slot {peg} of {len(numbers)}", *inside)
+
+
+def _next_steps(scene: Scene, seat: int) -> str:
+    """Write the points of the next step on each track, and the steps left to the end."""
+    places = {"temple": (250, 60), "garden": (187, 84), "gold": (214, 133), "gifted": (236, 181)}
+    texts = []
+    for track, left in steps_left(scene.position["players"][seat]).items():
+        points = scene.next_points[seat].get(track)
+        text = "the end" if points is None else f"+{points} · {left} left"
+        title = f"next step of {track}: {points or 0} points; {left} left until the end"
+        texts.append(titled_group(title, text_at(0, 0, text, "small"), at=places[track]))
+    return "".join(texts)
 
 
 def _slabs(board: Board, gold: int, coins: int) -> str:

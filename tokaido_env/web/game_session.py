@@ -24,7 +24,6 @@ from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.arguments import Chance, IllegalMove, check_seed
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.rng import agent_keys, arena_seed, entropy_seed
-from tokaido_env.core.serialization import state_to_dict
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import (
@@ -36,8 +35,8 @@ from tokaido_env.record import (
     check_outcomes_of_seed,
     replay,
 )
-from tokaido_env.render.narration import LogEntry, describe_event, display_names, log_entries
-from tokaido_env.render.scene import Scene, scenes_of, state_after, status_text
+from tokaido_env.render.narration import LogEntry, display_names, log_entries
+from tokaido_env.render.scene import Scene, scenes_of, status_text
 from tokaido_env.study.review import CHANCE_SAMPLES, interval_half_width, values_after_actions
 from tokaido_env.trajectory import Trajectory
 
@@ -82,6 +81,15 @@ class Advice(NamedTuple):
 
     moves: list[MoveSuggestion]
     win_probability: float | None
+
+
+class Objection(NamedTuple):
+    """What an action loses of win probability against an agent's choice, ± `error` (95 %)."""
+
+    label: str
+    best: str
+    loss: float
+    error: float
 
 
 class _UndoPoint(NamedTuple):
@@ -198,10 +206,15 @@ class Session(CopiedWhole):
     def _extend_log(self, played: Trajectory) -> None:
         """Add the new events and the positions after them; on the first call also the start."""
         rows = np.arange(len(played.states)) >= min(len(self.scenes), 1)
-        last = self.scenes[-1].last if self.scenes else None
+        last = self.scenes[-1].last if self.scenes else ()
         names = display_names(self.names)
         self.scenes += scenes_of(played.board, played.states, played.events, rows, names, last=last)
         self.log += log_entries(self.scenes[len(self.log) :], played.labels())
+
+    @property
+    def humans(self) -> list[int]:
+        """The seats of people."""
+        return [seat for seat, agent in enumerate(self._agents) if agent is None]
 
     @property
     def waits_for(self) -> WaitsFor:
@@ -330,9 +343,6 @@ class Session(CopiedWhole):
             raise IllegalMove("cannot advise: no player is to move")
         state, inputs = game.state, self._legal_and_keys()
 
-        def win_probability(values: Any) -> Any:
-            return (1 + (1 - 2 * player) * values) / 2
-
         def advice() -> Advice:
             judge = as_agent(agent)
             judge.prepare([game.board])
@@ -341,16 +351,40 @@ class Session(CopiedWhole):
             means: list[float | None] = [None] * len(best)
             errors = means
             if values is not None:
-                key = int(inputs[1][0])
-                samples = win_probability(_sampled_values(judge, game.board, state, best, key))
+                samples = sampled_wins(judge, game.board, state, best, int(inputs[1][0]))
                 means, errors = samples.mean(axis=1).tolist(), interval_half_width(samples).tolist()
             moves = [
                 MoveSuggestion(LABELS[action], float(preferences[0, action]), mean, error)
                 for action, mean, error in zip(best, means, errors, strict=True)
             ]
-            return Advice(moves, None if values is None else float(win_probability(values[0])))
+            wins = None if values is None else float(of_mover(player, values[0]))
+            return Advice(moves, wins)
 
         return advice
+
+    def check_task(self, agent: str | Agent, label: str) -> Callable[[], Objection]:
+        """Return a function that compares a legal action with an agent's own choice.
+
+        Another thread may call it.
+
+        Raises:
+            IllegalMove: if the action is illegal.
+        """
+        board, state, inputs = self.game.board, self.game.state, self._legal_and_keys()
+        if label not in self.game.legal_labels():
+            self.game.copy().play(label)  # raises the error
+
+        def objection() -> Objection:
+            judge = as_agent(agent)
+            judge.prepare([board])
+            preferences, _ = judge.judge(board.record, state, *inputs)
+            pair = [int(preferences[0].argmax()), IDS[label]]
+            wins = sampled_wins(judge, board, state, pair, int(inputs[1][0]))
+            lost = wins[:1] - wins[1:]
+            error = float(interval_half_width(lost)[0])
+            return Objection(label, LABELS[pair[0]], float(lost.mean()), error)
+
+        return objection
 
     # Text and records
 
@@ -360,13 +394,6 @@ class Session(CopiedWhole):
         if self.resigned is None:
             return status_text(scene)
         return f"{scene.names[self.resigned]} resigns: {scene.names[1 - self.resigned]} wins"
-
-    def describe_action(self, label: str) -> str:
-        """Return as text what a legal action does, before any chance outcome."""
-        board, before = self.game.board, replace(self.scenes[-1], names=("", ""))
-        (row,) = state_after(board, self.game.states, IDS[label])
-        after = replace(before, position=state_to_dict(board.name, board.record[0], row))
-        return describe_event(before, label, after).strip()
 
     def record(self) -> Record:
         """Return the record of the game so far."""
@@ -392,9 +419,23 @@ class Session(CopiedWhole):
         return np.array([self.game.legal_mask], np.uint64), keys
 
 
-def _sampled_values(judge: Agent, board: Board, state: Any, actions: list[int], key: int) -> Any:
-    """Return player_0's expected results after actions, float64 (k, chance samples)."""
+def of_mover(player: int, values: Any) -> Any:
+    """Return win probabilities of a player for player_0's expected results."""
+    return (1 + (1 - 2 * player) * values) / 2
+
+
+def sampled_wins(judge: Agent, board: Board, state: Any, actions: Sequence[int], key: int) -> Any:
+    """Return the mover's win probabilities after actions, float64 (actions, chance samples).
+
+    Args:
+        judge: an agent that gives values.
+        board: of the position.
+        state: `STATE` (1,), at a decision.
+        actions: legal there; all share the samples of chance.
+        key: of the samples.
+    """
     seeds = [arena_seed(key >> 2, draw) for draw in range(CHANCE_SAMPLES)]
     states = copy_rows(state, np.zeros(len(actions), np.int64))
     shared = np.tile(np.array(seeds, np.int64), (len(actions), 1))
-    return values_after_actions(judge, board, states, np.array(actions, np.int64), shared)
+    values = values_after_actions(judge, board, states, np.array(actions, np.int64), shared)
+    return of_mover(int(state["player"][0]), values)

@@ -10,52 +10,34 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from tokaido_env.agent import Agent, as_agent
-from tokaido_env.arena.ladder import Ladder, ladder_for
+from tokaido_env.agent import Agent, AgentError, as_agent
+from tokaido_env.agents.registry import policy_path_of, runs_user_code
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import is_family
 from tokaido_env.core.arguments import Chance, check_choice, repr_short, str_short
-from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.core.copying import NotCopied
+from tokaido_env.game import Game
 from tokaido_env.record import Record, replay, save
-from tokaido_env.render import icons
-from tokaido_env.render.elements import glyph_at
 from tokaido_env.render.scene import Scene, status_text
 from tokaido_env.render.svg import panels_of
 from tokaido_env.study.review import Review, review
+from tokaido_env.web import view_json
 from tokaido_env.web.board_form import board_changes, board_form, corrected_board
-from tokaido_env.web.game_session import HUMAN, Advice, Session
+from tokaido_env.web.exercises import exercises_of
+from tokaido_env.web.game_session import HUMAN, Advice, Objection, Session
+from tokaido_env.web.opponents import opponents
 from tokaido_env.web.position_form import JsonDict, form_data, position_form, position_from_form
+from tokaido_env.web.previews import previews_of
 from tokaido_env.web.review_section import review_json
-
-UNRATED = ("generalist",)
-"""Agents that the ladder does not contain."""
 
 _PACE = 0.5  # seconds between decisions when two agents play each other
 _CHANCE_JUDGE = "champion"  # judges chance in a review
-_MAX_OUTCOMES = 24  # listed chance outcomes, the likeliest first
-_ICONS = {**icons.WARES, **icons.ICONS}
 
 Arguments = Mapping[str, Any]
-Task = Literal["", "advise", "review"]
-
-
-class Opponent(NamedTuple):
-    """An agent to play against, with its Elo on the default board's ladder, if it has one."""
-
-    spec: str
-    elo: int | None
-
-
-def opponents() -> list[Opponent]:
-    """Return the agents to play against: rated ones, weakest first, then those without a rating."""
-    pool = BoardPool.load()
-    ratings = Ladder.load(ladder_for(pool), pool).agents  # the best first
-    rated = [Opponent(rating.agent, round(rating.elo)) for rating in reversed(ratings)]
-    return [*rated, *(Opponent(spec, None) for spec in UNRATED)]
+Task = Literal["", "advise", "review", "coach"]
 
 
 class LiveGame(NotCopied):
@@ -66,6 +48,7 @@ class LiveGame(NotCopied):
         file: for the records, written after every change; None writes none.
         advisor: an agent or its spec; it advises, and judges decisions in a review.
         pace: seconds between decisions when two agents play each other.
+        is_chosen: whether a person chose this game; otherwise pages first offer a choice.
 
     Attributes:
         version: of the snapshot.
@@ -80,8 +63,10 @@ class LiveGame(NotCopied):
         file: Path | None = None,
         advisor: str | Agent = "champion:sims=400",
         pace: float = _PACE,
+        is_chosen: bool = True,
     ) -> None:
         self.session, self._file, self._pace = session, file, pace
+        self._is_chosen = is_chosen
         self._boards = {session.game.board.name: session.game.board}  # not built in, by name
         self._advisor = advisor if isinstance(advisor, str) else advisor.spec
         self._agents: dict[str, Agent] = {}  # advisors and judges, by spec
@@ -93,11 +78,16 @@ class LiveGame(NotCopied):
         self._requested: Task = ""
         self._advice: Advice | None = None
         self._review: Review | None = None
+        self._exercises: list[JsonDict] = []  # of the review
+        self._was_asked = False  # for the review; otherwise it follows the end of a game
+        self._coach: float | None = None  # the loss at which it objects
+        self._checked = ""  # the action that the coach checks
+        self._objection: Objection | None = None
         self._compiled: set[str] = set()  # agents that have decided once
         self.closed = False
         self._agents_running, self._plays_forced = True, True
         self._agent_error = self._save_error = ""
-        self._scene: Scene | None = None  # of the last snapshot
+        self._scene: tuple[Scene, int | None] | None = None  # of the last snapshot; who resigned
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run_tasks, daemon=True)
         with self._changed:
@@ -126,7 +116,8 @@ class LiveGame(NotCopied):
         """Change the game; return the new snapshot.
 
         Args:
-            name: "play" (`move`, a label; `log_length`, the client's), "undo", "resign",
+            name: "play" (`move`, a label; `log_length`, the client's; `anyway`, against the
+                coach), "undo", "resign", "coach" (`loss` at which it objects, or null),
                 "new_game" (`seats`, `board`, `seed`, `chance`), "load_record" (`record`, a line),
                 "set_position" (`position`, the form's data), "set_board" (`data` and `compared`, as
                 for `corrected_board`), "advise", "review", "run_agents" (`on`), "play_forced"
@@ -147,8 +138,10 @@ class LiveGame(NotCopied):
 
         Args:
             name: "record" (a line of a record file), "picture" (`event`: the position before that
-                event, drawn and as the form's data), "position_form" and "board_form" (fields and
-                data), "check_board" (`data` and `compared`: the corrected board and its changes).
+                event, drawn and as the form's data), "exercise" (its `board`, `board_hash` and
+                `position`: drawn, with its actions), "map" (of a `board`), "position_form" and
+                "board_form" (fields and data), "check_board" (`data` and `compared`: the corrected
+                board and its changes).
             arguments: JSON types; not trusted.
 
         Raises:
@@ -160,60 +153,88 @@ class LiveGame(NotCopied):
 
     # Queries
 
-    def _record(self, arguments: Arguments) -> str:
+    def _query_record(self, arguments: Arguments) -> str:
         return self.session.record().to_json() + "\n"
 
-    def _past_picture(self, arguments: Arguments) -> JsonDict:
+    def _query_picture(self, arguments: Arguments) -> JsonDict:
         event, last = arguments.get("event"), len(self.session.log)
         if type(event) is not int or not 0 <= event <= last:
             raise ValueError(f"event: expected a number from 0 to {last}, got {repr_short(event)}")
         scene = self.session.scenes[event]
-        return _picture(scene, status_text(scene)) | {"position": form_data(scene.position)}
+        return view_json.picture(scene, status_text(scene)) | {
+            "position": form_data(scene.position)
+        }
 
-    def _position_form(self, arguments: Arguments) -> JsonDict:
+    def _query_exercise(self, arguments: Arguments) -> JsonDict:
+        board = self._board_named(arguments.get("board"))
+        game = Game.from_dict(position_from_form(arguments.get("position")), board=board)
+        if game.board.hash != arguments.get("board_hash"):
+            raise ValueError(f"board: {game.board.name!r} has changed since this exercise")
+        scene = game.scene()
+        return view_json.picture(scene, status_text(scene)) | {
+            "choices": previews_of(game.board, game.states),
+            "player": game.player,
+        }
+
+    def _query_map(self, arguments: Arguments) -> str:
+        game = Game(self._board_named(arguments.get("board")), chance="explicit")
+        return "".join(panels_of(game.scene())["island"].values())
+
+    def _query_position_form(self, arguments: Arguments) -> JsonDict:
         game = self.session.game
         form = position_form(game.board, self.session.scenes[-1].names)
         return {"form": form, "data": form_data(game.to_dict())}
 
-    def _board_form(self, arguments: Arguments) -> JsonDict:
+    def _query_board_form(self, arguments: Arguments) -> JsonDict:
         return board_form(self.session.game.board)
 
-    def _check_board(self, arguments: Arguments) -> JsonDict:
+    def _query_check_board(self, arguments: Arguments) -> JsonDict:
         board = self._corrected_board(arguments)
         return board_form(board) | board_changes(self.session.game.board, board)
 
     # Commands
 
-    def _play(self, arguments: Arguments) -> None:
+    def _command_play(self, arguments: Arguments) -> None:
         move = arguments.get("move")
         if not isinstance(move, str):
             raise ValueError(f"move: expected a label, got {repr_short(move)}")
         length = len(self.session.log)
         if arguments.get("log_length", length) != length:
             raise ValueError("move: the game has changed in the meantime; choose again")
-        self.session.play(move)
+        session, self._is_chosen, self._objection = self.session, True, None
+        checks = self._coach is not None and session.waits_for == "human" and not session.is_forced
+        if checks and not arguments.get("anyway") and move in session.game.legal_labels():
+            self._requested, self._checked = "coach", move
+        else:
+            session.play(move)
 
-    def _undo(self, arguments: Arguments) -> None:
+    def _command_coach(self, arguments: Arguments) -> None:
+        loss = arguments.get("loss")
+        if loss is not None and not (isinstance(loss, int | float) and 0 < loss < 1):
+            raise ValueError(f"loss: expected a number between 0 and 1, got {repr_short(loss)}")
+        self._coach, self._objection = loss, None
+
+    def _command_undo(self, arguments: Arguments) -> None:
         if not self.session.undo():
             raise ValueError("undo: there is no decision to undo")
 
-    def _resign(self, arguments: Arguments) -> None:
+    def _command_resign(self, arguments: Arguments) -> None:
         self.session.resign()
 
-    def _set_position(self, arguments: Arguments) -> None:
+    def _command_set_position(self, arguments: Arguments) -> None:
         self.session.set_position(position_from_form(arguments.get("position")))
 
     def _corrected_board(self, arguments: Arguments) -> Board:
         board = self.session.game.board
         return corrected_board(board, arguments.get("data"), arguments.get("compared"))
 
-    def _set_board(self, arguments: Arguments) -> None:
+    def _command_set_board(self, arguments: Arguments) -> None:
         board = self._corrected_board(arguments)
         self._boards[board.name] = board
         self.session.restart(board)
         self._clear_results()
 
-    def _new_game(self, arguments: Arguments) -> None:
+    def _command_new_game(self, arguments: Arguments) -> None:
         seats = arguments.get("seats", self.session.names)
         name, seed = arguments.get("board"), arguments.get("seed")
         if not isinstance(seats, Sequence) or isinstance(seats, str) or len(seats) != 2:
@@ -228,35 +249,36 @@ class LiveGame(NotCopied):
         board = self.session.game.board if name is None else self._board_named(name)
         self._replace_session(Session(tuple(seats), board, seed, chance))
 
-    def _load_record(self, arguments: Arguments) -> None:
+    def _command_load_record(self, arguments: Arguments) -> None:
         line = arguments.get("record")
         if not isinstance(line, str):
             raise ValueError(f"record: expected a line of a record file, got {repr_short(line)}")
         record = Record.from_json(line)
+        self._allowed.update(filter(_is_safe, record.players))
         seats = [name if name in self._allowed else HUMAN for name in record.players]
         self._replace_session(Session.from_record(record, seats, self._boards.get(record.board)))
 
     def _replace_session(self, session: Session) -> None:
         session.earlier_records = self.session.records_to_keep()
-        self.session = session
+        self.session, self._is_chosen = session, True
         self._clear_results()
 
-    def _request_advice(self, arguments: Arguments) -> None:
+    def _command_advise(self, arguments: Arguments) -> None:
         if self.session.game.player is None:
             raise ValueError("advise: no player is to move")
         self._requested = "advise"
 
-    def _request_review(self, arguments: Arguments) -> None:
+    def _command_review(self, arguments: Arguments) -> None:
         if not self.session.decisions:
             raise ValueError("review: the game has no decisions yet")
         if HUMAN not in self.session.names and self.session.waits_for == "agent":
             self._agents_running = False  # or the review would wait until their game is over
-        self._requested = "review"
+        self._requested, self._was_asked = "review", True
 
-    def _run_agents(self, arguments: Arguments) -> None:
+    def _command_run_agents(self, arguments: Arguments) -> None:
         self._agents_running = bool(arguments.get("on"))
 
-    def _play_forced(self, arguments: Arguments) -> None:
+    def _command_play_forced(self, arguments: Arguments) -> None:
         self._plays_forced = bool(arguments.get("on"))
 
     def _board_named(self, name: Any) -> BoardPool | Board:
@@ -295,15 +317,18 @@ class LiveGame(NotCopied):
 
     def _drop_outdated_results(self) -> None:
         """Drop results for another position, but keep a request for a review."""
-        scene = self.session.scenes[-1]
-        if scene is not self._scene:
-            reviews = self._requested == "review" and self.session.decisions > 0
+        session, scene = self.session, (self.session.scenes[-1], self.session.resigned)
+        if self._scene is None or scene[0] is not self._scene[0] or scene[1:] != self._scene[1:]:
+            was_asked = self._requested == "review" and self._was_asked
             self._clear_results()
-            self._requested = "review" if reviews else ""
+            is_over = session.waits_for == "nobody" and HUMAN in session.names
+            reviews = (was_asked or is_over) and session.decisions > 0
+            self._requested, self._was_asked = "review" if reviews else "", was_asked
         self._scene = scene
 
     def _clear_results(self) -> None:
-        self._advice, self._review, self._requested = None, None, ""
+        self._advice, self._review, self._objection = None, None, None
+        self._requested, self._exercises = "", []
 
     # Agents
 
@@ -327,12 +352,24 @@ class LiveGame(NotCopied):
             with self._changed:
                 if self.version == version:
                     self._compiled.add(agent)
-                    self._agent_error = error
                     if error:
-                        self._agents_running, self._requested = False, ""
+                        self._fail(task, error)
                     else:
+                        self._agent_error = ""
                         self._accept(task, result)
                     self._publish()
+
+    def _fail(self, task: Task, error: str) -> None:
+        """Show the error of a task, unless nobody asked for it; without a coach, play the move."""
+        self._requested = ""
+        if task == "review" and not self._was_asked:
+            return
+        self._agent_error = error
+        if task == "coach":
+            self._coach = None
+            self.session.play(self._checked)
+        elif not task:
+            self._agents_running = False
 
     def _agent_decides(self) -> bool:
         return self._agents_running and self.session.waits_for == "agent"
@@ -356,14 +393,28 @@ class LiveGame(NotCopied):
         if task == "review":
             played = replay(self.session.record(), self.session.game.board)
             judge, chance_judge = self._agent(self._advisor), self._agent(_CHANCE_JUDGE)
-            return lambda: review(played, judge, chance_judge)
+            humans = self.session.humans
+
+            def reviewed() -> tuple[Review, list[JsonDict]]:
+                found = review(played, judge, chance_judge)
+                return found, exercises_of(found, judge, humans)
+
+            return reviewed
+        if task == "coach":
+            return self.session.check_task(self._agent(self._advisor), self._checked)
         return self.session.agent_task()
 
     def _accept(self, task: Task, result: Any) -> None:
         if task == "advise":
             self._advice, self._requested = result, ""
         elif task == "review":
-            self._review, self._requested = result, ""
+            (self._review, self._exercises), self._requested = result, ""
+        elif task == "coach":
+            self._requested = ""
+            if result.loss > result.error and result.loss >= (self._coach or 1):
+                self._objection = result
+            else:
+                self.session.play(self._checked)
         else:
             self.session.apply(result)
 
@@ -379,8 +430,8 @@ class LiveGame(NotCopied):
         sentences = [entry.sentence for entry in session.log]
         thinking = self._has_task()
         agent = self._task_agent() if thinking else ""
-        found = self._review
-        return _picture(scene, session.status_text()) | {
+        found, objection = self._review, self._objection
+        return view_json.picture(scene, view_json.status_of(session)) | {
             "version": self.version,
             "waits_for": session.waits_for,
             "player": game.player,
@@ -390,12 +441,17 @@ class LiveGame(NotCopied):
             "board": game.board.name,
             "chance": game.chance,
             "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
-            "choices": _choices(session),
-            "probabilities": _probabilities(scene),
+            "choices": view_json.choices(session),
+            "probabilities": view_json.probabilities(scene),
+            "motions": view_json.motions(session),
             "log": [[entry.round, entry.seat, entry.sentence] for entry in session.log],
+            "winner": game.winner() if session.resigned is None else 1 - session.resigned,
             "points": [dict(points) for points in game.scores()],
-            "advice": None if self._advice is None else _advice_json(self._advice),
-            "review": None if found is None else review_json(found, scene.names, sentences),
+            "advice": None if self._advice is None else view_json.advice_json(self._advice),
+            "review": found and review_json(found, scene.names, sentences, session.humans),
+            "exercises": self._exercises,
+            "coach": self._coach,
+            "objection": objection and objection._asdict(),
             "advisor": self._advisor,
             "requested": self._requested,
             "thinking": thinking,
@@ -407,73 +463,31 @@ class LiveGame(NotCopied):
             "error": self._agent_error or self._save_error,
             "can_undo": session.can_undo,
             "can_review": session.decisions > 0,
-            "opponents": [list(one) for one in self._opponents],
+            "is_chosen": self._is_chosen,
+            "opponents": [one._asdict() for one in self._opponents],
+            "boards": list(dict.fromkeys([*built_in_boards(), *self._boards])),
         }
 
 
 _COMMANDS: dict[str, Callable[[LiveGame, Arguments], None]] = {
-    "play": LiveGame._play,
-    "undo": LiveGame._undo,
-    "resign": LiveGame._resign,
-    "new_game": LiveGame._new_game,
-    "load_record": LiveGame._load_record,
-    "set_position": LiveGame._set_position,
-    "set_board": LiveGame._set_board,
-    "advise": LiveGame._request_advice,
-    "review": LiveGame._request_review,
-    "run_agents": LiveGame._run_agents,
-    "play_forced": LiveGame._play_forced,
+    name: getattr(LiveGame, f"_command_{name}")
+    for name in (
+        *("play", "undo", "resign", "coach", "advise", "review", "run_agents", "play_forced"),
+        *("new_game", "load_record", "set_position", "set_board"),
+    )
 }
 _QUERIES: dict[str, Callable[[LiveGame, Arguments], Any]] = {
-    "record": LiveGame._record,
-    "picture": LiveGame._past_picture,
-    "position_form": LiveGame._position_form,
-    "board_form": LiveGame._board_form,
-    "check_board": LiveGame._check_board,
+    name: getattr(LiveGame, f"_query_{name}")
+    for name in (
+        *("record", "picture", "exercise", "map"),
+        *("position_form", "board_form", "check_board"),
+    )
 }
 
 
-def _picture(scene: Scene, status: str) -> JsonDict:
-    panels = {name: "".join(parts.values()) for name, parts in panels_of(scene).items()}
-    return {"panels": panels, "status": status}
-
-
-def _choices(session: Session) -> list[JsonDict]:
-    """Return a person's legal actions, or the chance outcomes that a person may enter."""
-    game = session.game
-    if session.waits_for == "human":
-        labels = game.legal_labels()
-        return [{"label": label, "text": session.describe_action(label)} for label in labels]
-    if session.waits_for != "chance":
-        return []
-    likeliest = sorted(game.outcomes(), key=lambda outcome: -outcome[1])[:_MAX_OUTCOMES]
-    return [
-        {"label": label, "text": f"{100 * probability:.1f} %", "icon": _icon(label)}
-        for label, probability in likeliest
-    ]
-
-
-def _icon(label: str) -> str:
-    """Return the icon of the ware or painting of an outcome as markup, or ""."""
-    kind = label.partition(":")[2].rpartition("=")[2].partition("/")[0]
-    return glyph_at(_ICONS[kind], 24) if kind in _ICONS else ""
-
-
-def _probabilities(scene: Scene) -> list[JsonDict]:
-    """Return the outcome probabilities of each die, the bag and each player's next painting."""
-    counts = {
-        f"{character}'s die": {str(face): faces.count(face) for face in sorted(set(faces))}
-        for character, faces in zip(CHARACTERS, scene.board.faces, strict=True)
-    }
-    counts["next ware from the bag"] = scene.position["bag"]
-    for seat, player in enumerate(scene.position["players"]):
-        counts[f"player_{seat}'s next painting"] = player["hidden"]
-    return [
-        {"title": title, "outcomes": [[key, n / sum(of.values())] for key, n in of.items() if n]}
-        for title, of in counts.items()
-    ]
-
-
-def _advice_json(advice: Advice) -> JsonDict:
-    moves = [{**move._asdict(), "text": move.describe()} for move in advice.moves]
-    return {"moves": moves, "win_probability": advice.win_probability}
+def _is_safe(spec: str) -> bool:
+    """Return whether a spec names an agent of this package, without a file or other code."""
+    try:
+        return policy_path_of(spec) is None and not runs_user_code(spec)
+    except AgentError:
+        return False

@@ -30,6 +30,7 @@ from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
+from tokaido_env.render.motions import motions_of
 from tokaido_env.render.narration import display_names, log_entries
 from tokaido_env.render.scene import Scene, scenes_of, status_text
 from tokaido_env.render.style import style
@@ -37,7 +38,7 @@ from tokaido_env.render.svg import PANELS, panels_of
 from tokaido_env.trajectory import Trajectory
 from tokaido_env.web.position_form import JsonDict
 from tokaido_env.web.review_section import remark_of, section_of
-from tokaido_env.web.static_files import static_text
+from tokaido_env.web.static_files import motion_text, static_text
 
 if TYPE_CHECKING:
     from tokaido_env.study.review import Review
@@ -82,7 +83,8 @@ def replay_page(
     each = [None] * len(games) if reviews is None else reviews
     numbered = enumerate(zip(games, each, strict=True), start=1)
     data = [_game_data(number, record, board, judge, one) for number, (record, one) in numbered]
-    script, sheet = static_text("page.js"), style("light") + style("dark") + static_text("page.css")
+    script = f'"use strict";\n{motion_text()}{static_text("page.js")}'
+    sheet = style("light") + style("dark") + static_text("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(static_text("page.html")).substitute(
         title=escape(data[0]["title"]),
@@ -166,6 +168,7 @@ def _game_data(
         panels: by panel a list of [part, changes]; changes are pairs of a move and the index of
             the markup from that move on, in one flat list.
         moves: [round, seat or null, sentence] of the event before each position but the first.
+        motions: of the same events.
         rounds: pairs of a round and its first position.
         rows, cells: row names of the table of points, and its cells for each position.
         graph, review: markup.
@@ -196,6 +199,7 @@ def _game_data(
         "moves": [
             [entry.round, entry.seat, text] for entry, text in zip(log, sentences, strict=True)
         ],
+        "motions": list(map(motions_of, scenes, scenes[1:])),
         "rounds": _rounds(scenes),
         "rows": [*_ROWS, *["win estimate"] * judged],
         "cells": [_cells(scene, judged) for scene in scenes],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 from typing import Any
+
+import numpy as np
 
 from tokaido_env.core.actions import LABELS
 from tokaido_env.study.review import MARKS, Review
@@ -84,8 +86,10 @@ def section_of(review: Review, names: Sequence[str], sentences: Sequence[str], n
     )
 
 
-def review_json(review: Review, names: Sequence[str], sentences: Sequence[str]) -> dict[str, Any]:
-    """Return a review as JSON types; arguments as for `section_of`."""
+def review_json(
+    review: Review, names: Sequence[str], sentences: Sequence[str], players: Collection[int]
+) -> dict[str, Any]:
+    """Return a review as JSON types; arguments as for `section_of` and `moments_of`."""
     remarks = {row: remark_of(review, row) for row in _marked(review)}
     remarked = [text + remarks.get(row, "") for row, text in enumerate(sentences)]
     return {
@@ -93,4 +97,33 @@ def review_json(review: Review, names: Sequence[str], sentences: Sequence[str]) 
         "names": list(names),
         "remarks": {str(row): remark for row, remark in remarks.items()},
         "win_probabilities": [round(float(value), 4) for value in review.values],
+        "moments": moments_of(review, sentences, players),
     }
+
+
+def moments_of(
+    review: Review, sentences: Sequence[str], players: Collection[int]
+) -> list[dict[str, Any]]:
+    """Return up to three moments worth a look, as JSON types: `title`, `event` and `text`.
+
+    They are the decision of the players that lost most beyond its interval, the luckiest chance
+    event, and the turning point: after it the winner's win probability stays above one half.
+    """
+    found = []
+    counts = (review.loss > review.error) & np.isin(review.trajectory.movers, [*players])
+    if counts.any():
+        row = int(np.where(counts, review.loss, 0).argmax())
+        lost = f"lost {review.loss[row]:.1%}: {LABELS[review.best[row]]} was better"
+        found.append(("Largest loss", row, lost))
+    row = int(np.abs(review.luck).argmax())
+    if review.luck[row]:
+        found.append(("Largest luck", row, f"worth {abs(review.luck[row]):.1%}"))
+    behind = np.flatnonzero((review.values - 0.5) * (review.values[-1] - 0.5) <= 0)
+    if len(behind) and behind[-1] < len(sentences):
+        row = int(behind[-1])
+        now = abs(review.values[row + 1] - 0.5) + 0.5
+        found.append(("Turning point", row, f"the winner leads from here, with {now:.0%}"))
+    return [
+        {"title": title, "event": row, "text": f"{sentences[row]} · {text}"}
+        for title, row, text in found
+    ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import resources
 
+from tokaido_env.render.elements import glyph_at
+from tokaido_env.render.icons import GLYPHS
 from tokaido_env.render.style import style
 
-_MODULES = ("form.js", "editors.js", "live_game.js")  # each imports earlier ones
+_MODULES = ("form.js", "editors.js", "start.js", "exercises.js", "live_game.js")
+"""Each imports earlier ones and motion.js."""
 
 
 def static_text(name: str) -> str:
@@ -17,8 +21,18 @@ def static_text(name: str) -> str:
 
 def module_text() -> str:
     """Return the ES module of a live game in one piece, as notebooks need it."""
-    parts = "\n".join(static_text(name) for name in _MODULES)
-    return re.sub(r"^import .* from .*;$\n|^export (?!default)", "", parts, flags=re.MULTILINE)
+    return "\n".join((motion_text(), *map(_without_imports, _MODULES)))
+
+
+def motion_text() -> str:
+    """Return the script of animations, with the icons as markup by name."""
+    glyphs = {name: glyph_at(glyph, 24) for name, glyph in GLYPHS.items()}
+    return f"const GLYPHS = {json.dumps(glyphs)};\n{_without_imports('motion.js')}"
+
+
+def _without_imports(name: str) -> str:
+    text = static_text(name)
+    return re.sub(r"^import .* from .*;$\n|^export (?!default)", "", text, flags=re.MULTILINE)
 
 
 def css_text() -> str:

@@ -1,6 +1,6 @@
 // Dialogs to edit the position and to correct the board; `position_form.py` and `board_form.py`
 // define their forms.
-import { button, element, formOf, svgOf } from "./form.js";
+import { button, element, formOf, rowOf, svgOf } from "./form.js";
 
 function open(game, title, parts, name = "editor") {
   const dialog = game.find(name);
@@ -10,17 +10,11 @@ function open(game, title, parts, name = "editor") {
   return dialog;
 }
 
-const buttonRow = (...buttons) => {
-  const row = element("div", "", { class: "row" });
-  row.append(...buttons);
-  return row;
-};
-
 // Ask whether to do something; return the answer.
-export function confirmed(game, title, text, verb) {
+export function confirmed(game, title, text, verb, other = "Cancel") {
   return new Promise((resolve) => {
     const answer = (word, name) => button(word, () => dialog.close(name), { class: name });
-    const buttons = buttonRow(answer("Cancel", "cancel"), answer(verb, "done"));
+    const buttons = rowOf(answer(other, "cancel"), answer(verb, "done"));
     const dialog = open(game, title, [element("p", text), buttons], "question");
     dialog.returnValue = "";
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "done"), { once: true });
@@ -39,7 +33,7 @@ export async function editPosition(game) {
     }
   }, { class: "done" });
   const cancel = button("Cancel", () => dialog.close(), { class: "cancel" });
-  const dialog = open(game, "Edit position", [fields, buttonRow(done, cancel)]);
+  const dialog = open(game, "Edit position", [fields, rowOf(done, cancel)]);
 }
 
 const RESULTS = [
@@ -103,7 +97,6 @@ export async function correctBoard(game) {
     const play = button("Play on this board", ifValid(async () => {
       if (!(await game.mayReplaceGame())) return;
       game.show(await game.send("command", "set_board", { data, compared }));
-      game.updateSeats();
       dialog.close();
     }), { class: "done" });
     const save = button("Save board file", ifValid(({ toml }) => game.download(`${data.name}.toml`, toml)), { class: "save-board" });
@@ -111,6 +104,6 @@ export async function correctBoard(game) {
     const cancel = button("Cancel", () => dialog.close(), { class: "cancel" });
     const help = element("p", "Compare each table with your printed board. Save the board file to play on it later with tokaido play --board FILE.");
     const picture = svgOf({ viewBox: "0 0 640 470", class: `${game.themeClass()} island`, role: "img", "aria-label": "Island" }, island);
-    const dialog = open(game, "Correct the board", [help, picture, fields, changes, buttonRow(check, play, save, diff, cancel)]);
+    const dialog = open(game, "Correct the board", [help, picture, fields, changes, rowOf(check, play, save, diff, cancel)]);
   }
 }

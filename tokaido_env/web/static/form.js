@@ -7,6 +7,12 @@ export const element = (name, text = "", attributes = {}) => {
   return made;
 };
 
+export const rowOf = (...buttons) => {
+  const row = element("div", "", { class: "row" });
+  row.append(...buttons);
+  return row;
+};
+
 // A button ignores clicks while its action runs, so that none is done twice.
 export function button(text, action, attributes = {}) {
   const made = element("button", text, { type: "button", ...attributes });

@@ -3,63 +3,68 @@
 // The model is that of anywidget: `get("snapshot")`, `on("change:snapshot")`, `send`, and answers
 // as "msg:custom". The local page provides one that uses HTTP.
 import { confirmed, correctBoard, editPosition } from "./editors.js";
+import { answerOf, graphOf, keepExercises, percent, resultOf, showExercises } from "./exercises.js";
 import { button, element, svgOf, usesKey } from "./form.js";
+import { Motions, prefersMotion } from "./motion.js";
+import { showKeys, showStart, storage } from "./start.js";
 
 const SLOW = 2000; // milliseconds after which the page explains that an agent compiles
 const REPLACING_GAME = ["new_game", "load_record", "set_position"]; // commands
 const FOR_THIS_POSITION = ["play", "resign", ...REPLACING_GAME]; // dropped after another command
 // After a click on one of these the next position can have another button in its place.
-const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new button, .continue-here";
+const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new .done, .continue-here, .rematch";
+const NOT_STORED = "The browser stores nothing here: save the game to keep it; exercises last until the page is closed.";
 
-const percent = (probability) => `${Math.round(100 * probability)}\u00a0%`;
 const panel = (name, width, height) =>
   `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido" role="graphics-document document"></svg>`;
 
 const LAYOUT = `
-<header><h1>Tokaido Duo</h1><p class="players"></p><button class="theme" type="button"></button></header>
+<header><h1>Tokaido Duo</h1><p class="players"></p><button class="keys" type="button" title="?" aria-label="Keys">?</button><button class="theme" type="button"></button></header>
 <p class="error" role="alert"></p>
 <main>
 <section class="board" aria-label="Board">
 ${panel("heading", 1000, 50)}
-<div>${panel("island", 640, 470)}${panel("supply", 640, 144)}</div>
+<div>${panel("island", 640, 470)}${panel("supply", 640, 124)}</div>
 <div>${panel("player_0", 350, 304)}${panel("player_1", 350, 304)}</div>
 </section>
 <section class="points turn" aria-label="Turn" tabindex="-1">
 <p class="status" aria-live="polite"></p>
-<div class="history" hidden><button class="previous" type="button">Show previous</button><button class="next" type="button">Show next</button><button class="current" type="button">Return to game</button><button class="continue-here" type="button">Continue from here</button></div>
+<p class="news" aria-live="polite"></p>
+<div class="history row" hidden><button class="previous" type="button">Show previous</button><button class="next" type="button">Show next</button><button class="current" type="button">Return to game</button><button class="continue-here" type="button">Continue from here</button></div>
+<div class="exercise row" hidden><button class="another" type="button">Next exercise</button><button class="leave" type="button">Return to game</button></div>
 <div class="dice"></div>
-<ol class="choices"></ol>
+<div class="choices"></div>
 <p class="advice" aria-live="polite"></p>
 <details class="probabilities"><summary>Probabilities</summary><div></div></details>
 </section>
 <section class="controls" aria-label="Game controls">
-<div class="row">
+<fieldset><legend>Game</legend><div class="row">
+<button class="new-game" type="button" title="n">New game</button>
 <button class="undo" type="button" title="u">Undo</button>
-<button class="advise" type="button" title="a">Get advice</button>
-<button class="review-game" type="button" title="r">Review game</button>
-<button class="run-agents" type="button" title="space">Pause agents</button>
 <button class="resign" type="button">Resign</button>
-<button class="edit-position" type="button">Edit position</button>
-<button class="correct-board" type="button">Correct the board</button>
+<label><input class="play-forced" type="checkbox" checked> Play forced moves automatically</label>
+<label><input class="animate" type="checkbox"> Animate moves</label>
+</div></fieldset>
+<fieldset><legend>Agents</legend><div class="row">
+<button class="advise" type="button" title="a">Get advice</button>
+<button class="run-agents" type="button" title="space">Pause agents</button>
+<button class="review-game" type="button" title="r">Review game</button>
+<button class="exercises" type="button" title="e">Exercises</button>
+<label><input class="coach" type="checkbox"> Ask before a move that loses <select class="coach-loss" aria-label="loss of win probability"><option value="0.02">2 %</option><option value="0.05" selected>5 %</option><option value="0.1">10 %</option></select></label>
+</div></fieldset>
+<fieldset><legend>Files and boards</legend><div class="row">
 <button class="save" type="button">Save game</button>
 <label class="file">Load game <input class="load" type="file" accept=".jsonl,.json"></label>
-<label><input class="play-forced" type="checkbox" checked> Play forced moves automatically</label>
-</div>
-<details class="setup"><summary>New game</summary>
-<form class="new">
-<label>player_0 <select class="seat0"></select></label>
-<label>player_1 <select class="seat1"></select></label>
-<label>Board <input class="board-name" value="shikoku" maxlength="60"></label>
-<label>Seed <input class="seed" inputmode="numeric" pattern="[0-9]*" maxlength="16" placeholder="random"></label>
-<label><input class="physical" type="checkbox"> Physical game: I enter rolls and draws</label>
-<button type="submit">Start game</button>
-</form>
-</details>
+<button class="edit-position" type="button">Edit position</button>
+<button class="correct-board" type="button">Correct the board</button>
+</div></fieldset>
 </section>
 <section class="moves" aria-label="Move log"><ol class="log"></ol></section>
 <section class="review" aria-label="Review"></section>
+<div class="preview" hidden></div>
 </main>
 <dialog class="editor"></dialog>
+<dialog class="start" aria-label="New game"></dialog>
 <dialog class="question" role="alertdialog"></dialog>`;
 
 class LiveGame {
@@ -72,10 +77,14 @@ class LiveGame {
     this.messages = 0;
     this.commands = Promise.resolve(); // the last command
     this.event = null; // show the position before this event; null: the current position
+    this.exercise = null; // the shown exercise
     this.roll = [null, null, null];
     el.classList.add("tokaido-app");
     el.setAttribute("data-lm-suppress-shortcuts", "true"); // disables JupyterLab's keys here
     el.innerHTML = LAYOUT;
+    const animate = this.find("animate");
+    animate.checked = storage.read("animate", prefersMotion());
+    this.motions = new Motions(this.find("turn").parentElement, () => animate.checked);
     this.addListeners();
     this.modelListeners = {
       "msg:custom": (message) => this.receive(message),
@@ -133,6 +142,20 @@ class LiveGame {
     return this.commands;
   }
 
+  // Store a value in the browser; say once that it is not kept.
+  store(name, value) {
+    if (storage.write(name, value) || this.warned) return;
+    this.warned = true;
+    this.showError(NOT_STORED);
+  }
+
+  // Store the game, to resume it in another session of the program.
+  async keepGame() {
+    const { seats, log, board } = this.snapshot;
+    this.record = await this.query("record");
+    this.store("last", { record: this.record, title: `${seats.join(" against ")}, ${board}, ${log.length} events` });
+  }
+
   // Ask before another game replaces one in progress.
   async mayReplaceGame() {
     const { waits_for: waitsFor, can_undo: canUndo, can_review: canReview } = this.snapshot;
@@ -148,34 +171,49 @@ class LiveGame {
     this.find("error").textContent = message || this.snapshot.error || "";
   }
 
-  play(move) {
-    return this.command("play", () => ({ move, log_length: this.snapshot.log.length }));
+  play(move, given = {}) {
+    this.motions.clear();
+    return this.command("play", () => ({ move, log_length: this.snapshot.log.length, ...given }));
   }
 
   // Display
 
   show(snapshot) {
     if (snapshot.version <= this.snapshot.version) return;
-    const isFirst = this.snapshot.version === 0;
+    const before = this.snapshot;
     this.snapshot = snapshot;
     this.find("players").textContent = `${snapshot.names.join(" against ")} · ${snapshot.board}`;
     this.updateLog();
-    this.showEvent(this.event ?? snapshot.log.length);
+    if (!this.exercise) this.showEvent(this.event ?? snapshot.log.length);
+    this.animate(before.log ?? [], before.version > 0);
     this.updateControls();
     this.updateReview();
     if (snapshot.error) this.showError("");
-    if (isFirst) this.updateSeats();
+    if (!snapshot.is_chosen && before.is_chosen !== false) showStart(this);
+    else if (snapshot.is_chosen && !before.is_chosen) this.find("start").close();
+    this.askCoach();
+    keepExercises(this, snapshot.exercises);
+    if (before.version && snapshot.can_undo && snapshot.log.length !== before.log.length) this.attempt(() => this.keepGame());
+  }
+
+  // Animate the events since the last snapshot, if it was of the same game.
+  animate(before, isKnown) {
+    const { log, motions } = this.snapshot;
+    const length = before.length;
+    const continues = isKnown && length > 0 && length <= log.length && before[length - 1][2] === log[length - 1][2];
+    if (!continues || this.event !== null || this.exercise) this.motions.clear();
+    else this.motions.add(motions.events.slice(Math.max(0, length - motions.first)));
   }
 
   showCurrent() {
-    this.event = null;
-    this.find("history").hidden = true;
+    this.event = this.exercise = null;
+    this.find("history").hidden = this.find("exercise").hidden = true;
     this.showPicture(this.snapshot);
     this.updateChoices();
     this.updateDice();
     this.updateProbabilities();
-    this.markDestinations();
     this.find("advice").textContent = this.adviceText();
+    this.find("news").textContent = this.newsText();
     this.markLog();
   }
 
@@ -183,8 +221,27 @@ class LiveGame {
     for (const [name, markup] of Object.entries(panels)) {
       this.el.querySelector(`[data-panel="${name}"]`).innerHTML = markup;
     }
+    this.markDestinations();
     this.find("status").textContent = status;
     this.showTask();
+  }
+
+  // Return the seat of the only person, or null.
+  human() {
+    const { seats } = this.snapshot;
+    return seats.filter((name) => name === "human").length === 1 ? seats.indexOf("human") : null;
+  }
+
+  // Return what the opponent did in its last pick.
+  newsText() {
+    const { log, names, player } = this.snapshot;
+    const human = this.human() ?? player;
+    const other = human === null ? null : 1 - human;
+    const last = log.findLastIndex(([, seat]) => seat === other);
+    if (other === null || last < 0) return "";
+    const first = log.findLastIndex(([, seat], event) => event < last && seat !== other) + 1;
+    const texts = log.slice(first, last + 1).map(([, , text]) => text.slice(names[other].length + 1));
+    return `${names[other]} ${texts.join("; ")}.`;
   }
 
   // Name the agent that is thinking, and after a while explain why it may take long.
@@ -192,8 +249,8 @@ class LiveGame {
     const { thinking, task_agent: agent, task, compiling, version, status } = this.snapshot;
     this.find("turn").setAttribute("aria-busy", Boolean(thinking));
     clearTimeout(this.timer);
-    if (!thinking || this.event !== null) return;
-    const activity = { advise: "is preparing advice", review: "is reviewing the game" }[task] ?? "is thinking";
+    if (!thinking || this.event !== null || this.exercise) return;
+    const activity = { advise: "is preparing advice", review: "is reviewing the game", coach: "is checking your move" }[task] ?? "is thinking";
     this.find("status").textContent = `${task ? status : ""} ${agent} ${activity} …`.trim();
     if (!compiling) return;
     this.timer = setTimeout(() => {
@@ -209,17 +266,37 @@ class LiveGame {
       this.showCurrent();
       return;
     }
+    this.clearTurn();
     this.event = event; // before the answer, so that the next key steps from here
     this.find("history").hidden = false;
-    this.replaceList("choices");
-    this.replaceList("dice");
-    this.find("advice").textContent = "";
     this.markLog();
     await this.attempt(async () => {
       const picture = await this.query("picture", { event });
       if (this.event !== event || this.snapshot.version !== version) return; // a late answer
       this.showPicture(picture);
       this.find("status").textContent = `Event ${event + 1} of ${log.length}: ${log[event][2]}${this.remark(event)}`;
+    });
+  }
+
+  clearTurn() {
+    this.motions.clear();
+    this.event = this.exercise = null;
+    for (const name of ["history", "exercise", "preview"]) this.find(name).hidden = true;
+    for (const name of ["choices", "dice"]) this.replaceList(name);
+    for (const name of ["advice", "news"]) this.find(name).textContent = "";
+  }
+
+  // Show the position of an exercise; its choices show the odds.
+  showExercise(exercise) {
+    this.clearTurn();
+    this.exercise = exercise;
+    this.find("exercise").hidden = false;
+    this.showPicture(exercise);
+    this.find("status").textContent = `${exercise.title}: choose for player_${exercise.player}. ${exercise.status}`;
+    this.listChoices(exercise.choices, (label) => {
+      const [text, list] = answerOf(this, label);
+      this.find("status").textContent = text;
+      this.replaceList("choices", [list]);
     });
   }
 
@@ -240,24 +317,80 @@ class LiveGame {
     this.find("resign").disabled = !isHuman;
     this.find("run-agents").textContent = rest.agents_running ? "Pause agents" : "Resume agents";
     this.find("play-forced").checked = rest.plays_forced;
+    this.find("coach").checked = rest.coach !== null;
+    if (rest.coach !== null) this.find("coach-loss").value = rest.coach;
+  }
+
+  setCoach() {
+    const loss = this.find("coach").checked ? Number(this.find("coach-loss").value) : null;
+    return this.command("coach", () => ({ loss }));
+  }
+
+  // Ask about a move to which the coach objects; a reloaded page asks again.
+  async askCoach() {
+    const { objection } = this.snapshot;
+    const { label } = objection ?? {};
+    if (this.asked === label) return;
+    this.asked = label;
+    if (!objection) {
+      this.find("question").close(""); // another tab answered
+      return;
+    }
+    const text = `${label} loses ${percent(objection.loss)} ± ${percent(objection.error)} of win probability against ${objection.best}.`;
+    const takes = await confirmed(this, "Are you sure?", text, "Take it anyway", "Choose again");
+    if (this.snapshot.objection?.label !== label) return;
+    if (takes) this.play(label, { anyway: true });
+    else this.setCoach();
   }
 
   updateChoices() {
-    const choices = this.snapshot.enters_roll ? [] : this.snapshot.choices;
-    const items = choices.map(({ label, text, icon }, index) => {
-      const choice = button("", () => this.play(label));
-      choice.append(element("kbd", String(index + 1)), this.icon(icon), element("b", label), element("span", text));
-      const item = element("li", "", { "data-label": label });
-      item.append(choice);
-      return item;
-    });
-    this.replaceList("choices", items);
-    if (items.length && document.activeElement === this.find("turn")) items[0].firstChild.focus({ preventScroll: true });
+    const { enters_roll: entersRoll, choices, waits_for: waitsFor } = this.snapshot;
+    if (waitsFor === "nobody") this.replaceList("choices", resultOf(this));
+    else this.listChoices(entersRoll ? [] : choices, (label) => this.play(label));
   }
 
-  icon(markup) {
-    if (!markup) return "";
-    return svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: this.themeClass() }, markup);
+  // List choices by group; `choose` gets the label of a chosen one.
+  listChoices(choices, choose) {
+    const groups = new Map();
+    choices.forEach((choice, index) => {
+      const { label, group = "Chance", name, text, icon, details = [] } = choice;
+      if (!groups.has(group)) groups.set(group, element("ol", "", { class: "group", "aria-label": group }));
+      const made = button("", () => choose(label), { "data-label": label });
+      made.append(element("kbd", String(index + 1)), this.icon(icon), element("b", name), element("span", text));
+      const odds = details.join("; ");
+      if (odds && odds !== text) made.setAttribute("aria-description", odds);
+      const item = element("li");
+      item.append(made);
+      groups.get(group).append(item);
+    });
+    this.shown = choices;
+    this.replaceList("choices", [...groups].flatMap(([title, list]) => [element("h3", title), list]));
+    this.find("preview").hidden = true;
+    if (document.activeElement === this.find("turn")) this.find("choices").querySelector("button")?.focus({ preventScroll: true });
+  }
+
+  icon(name) {
+    return svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: this.themeClass() }, GLYPHS[name] ?? "");
+  }
+
+  // Show at a destination what each of its actions gives; `labels` are those actions.
+  showPreview(labels) {
+    const preview = this.find("preview");
+    const isMeant = ({ dataset: { labels: its = "", label = its } }) => label.split(" ").some((one) => labels.includes(one));
+    for (const one of this.el.querySelectorAll("[data-labels], [data-label]")) one.classList.toggle("hovered", isMeant(one));
+    const place = this.el.querySelector("[data-labels].hovered");
+    preview.hidden = !place;
+    if (!place) return;
+    const found = this.shown.filter(({ label }) => labels.includes(label));
+    preview.replaceChildren(...found.flatMap(({ group, name, text, details }) => [
+      element("b", `${group} to ${name}`),
+      ...(details.length ? details : [text]).map((line) => element("span", line)),
+    ]));
+    const [frame, box] = [preview.parentElement, place].map((one) => one.getBoundingClientRect());
+    const left = box.right + 8 - frame.left;
+    const fits = left + preview.offsetWidth <= frame.width;
+    preview.style.left = `${fits ? left : Math.max(0, box.left - 8 - frame.left - preview.offsetWidth)}px`;
+    preview.style.top = `${Math.max(0, box.top - frame.top)}px`;
   }
 
   // Buttons to enter a roll of physical dice.
@@ -325,18 +458,19 @@ class LiveGame {
   markDestinations() {
     for (const title of this.el.querySelectorAll('[data-panel="island"] title')) {
       if (!title.textContent.startsWith("legal: ")) continue;
-      const labels = title.textContent.slice(7).split(", ");
       const place = title.parentElement;
       place.classList.add("go");
-      place.addEventListener("click", () => (labels.length === 1 ? this.play(labels[0]) : this.highlight(labels)));
+      place.dataset.labels = title.textContent.slice(7).replaceAll(", ", " ");
       place.querySelector(".mark").style.fill = "transparent"; // makes the whole disc clickable
     }
   }
 
-  highlight(labels) {
-    const items = [...this.find("choices").children];
-    for (const item of items) item.classList.toggle("highlighted", labels.includes(item.dataset.label));
-    items.find((item) => labels.includes(item.dataset.label))?.firstChild.focus();
+  // Use a clicked destination: make its only choice, or show its choices.
+  choosePlace(labels) {
+    const buttons = [...this.find("choices").querySelectorAll("button")].filter((one) => labels.includes(one.dataset.label));
+    if (buttons.length === 1) buttons[0].click();
+    else buttons[0]?.focus();
+    this.showPreview(labels);
   }
 
   adviceText() {
@@ -350,7 +484,7 @@ class LiveGame {
     const { review } = this.snapshot;
     const section = this.find("review");
     section.innerHTML = review?.html ?? "";
-    if (review) section.append(this.graph(review));
+    if (review) section.append(graphOf(review, (event) => this.showEvent(event)));
     for (const link of section.querySelectorAll("a")) {
       const move = Number(new URLSearchParams(link.hash.slice(1)).get("move"));
       link.href = location.href;
@@ -361,44 +495,16 @@ class LiveGame {
     }
   }
 
-  graph({ win_probabilities: wins, names }) {
-    const caption = `win probability of ${names[0]} by event, ${percent(wins.at(-1))} at the end`;
-    const points = wins.map((win, event) => `${(1000 * event) / (wins.length - 1)},${100 - 100 * win}`);
-    const svg = svgOf(
-      { viewBox: "0 0 1000 100", preserveAspectRatio: "none", role: "img", "aria-label": caption },
-      `<path d="M0 50H1000"/><polyline points="${points.join(" ")}"/>`,
-    );
-    svg.addEventListener("click", (event) => {
-      const { left, width } = svg.getBoundingClientRect();
-      this.showEvent(Math.round(((event.clientX - left) / width) * (wins.length - 1)));
-    });
-    const figure = element("figure", "", { class: "wins" });
-    figure.append(element("figcaption", `${caption}; click to show an event`), svg);
-    return figure;
-  }
-
-  updateSeats() {
-    const { opponents, seats, board } = this.snapshot;
-    const listed = ["human", ...opponents.map(([spec]) => spec)];
-    const others = [...new Set(seats)].filter((spec) => !listed.includes(spec));
-    const options = [["human", null], ...opponents, ...others.map((spec) => [spec, null])];
-    for (const seat of [0, 1]) {
-      const items = options.map(([spec, elo]) =>
-        element("option", elo === null ? spec : `${spec} (Elo ${elo})`, { value: spec }),
-      );
-      this.find(`seat${seat}`).replaceChildren(...items);
-      this.find(`seat${seat}`).value = seats[seat];
-    }
-    this.find("board-name").value = board;
-  }
-
   // Input
 
   addListeners() {
     const actions = {
       undo: () => this.command("undo"),
       advise: () => this.command("advise"),
-      "review-game": () => this.command("review"),
+      "review-game": async () => {
+        if (this.snapshot.review) this.find("review").scrollIntoView({ block: "start" });
+        else await this.command("review");
+      },
       "run-agents": () => this.command("run_agents", () => ({ on: !this.snapshot.agents_running })),
       resign: () => this.command("resign"),
       "edit-position": () => editPosition(this),
@@ -411,6 +517,11 @@ class LiveGame {
         const { position } = await this.query("picture", { event: this.event });
         await this.command("set_position", () => ({ position }));
       },
+      keys: () => showKeys(this),
+      "new-game": () => showStart(this),
+      exercises: () => showExercises(this),
+      another: () => showExercises(this),
+      leave: () => this.showCurrent(),
       theme: () => this.setTheme(this.el.dataset.theme !== "dark"),
     };
     for (const [name, action] of Object.entries(actions)) {
@@ -419,9 +530,19 @@ class LiveGame {
     this.find("play-forced").addEventListener("change", ({ target: { checked: on } }) =>
       this.command("play_forced", () => ({ on })),
     );
+    this.find("animate").addEventListener("change", ({ target: { checked } }) => {
+      this.store("animate", checked);
+      this.motions.clear();
+    });
+    for (const name of ["coach", "coach-loss"]) this.find(name).addEventListener("change", () => this.setCoach());
+    const labelsAt = ({ target }) => {
+      const { label = "", labels = label } = target.closest("[data-label], [data-labels]")?.dataset ?? {};
+      return labels ? labels.split(" ") : [];
+    };
+    for (const name of ["pointerover", "focusin"]) this.el.addEventListener(name, (event) => this.showPreview(labelsAt(event)));
+    this.el.querySelector('[data-panel="island"]').addEventListener("click", (event) => this.choosePlace(labelsAt(event)));
     this.find("load").addEventListener("change", (event) => this.attempt(() => this.load(event.target)));
     this.el.addEventListener("click", (event) => this.ignoreRepeatedClick(event), true);
-    this.find("new").addEventListener("submit", (event) => this.startGame(event));
     this.el.addEventListener("keydown", (event) => this.pressKey(event));
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
   }
@@ -432,17 +553,11 @@ class LiveGame {
     event.stopPropagation();
   }
 
-  async startGame(event) {
-    event.preventDefault();
+  // Replace the game by a command of the dialog, after a question if a game is in progress.
+  async replace(name, given) {
     if (!(await this.mayReplaceGame())) return;
-    const seed = this.find("seed").value;
-    this.find("setup").open = false;
-    await this.command("new_game", () => ({
-      seats: [this.find("seat0").value, this.find("seat1").value],
-      board: this.find("board-name").value,
-      seed: seed === "" ? null : Number(seed),
-      chance: this.find("physical").checked ? "explicit" : "sampled",
-    }));
+    this.find("start").close();
+    await this.command(name, () => given);
   }
 
   download(name, text) {
@@ -453,10 +568,7 @@ class LiveGame {
 
   async load(input) {
     const [file] = input.files;
-    if (file && (await this.mayReplaceGame())) {
-      const record = (await file.text()).trim().split("\n").at(-1);
-      await this.command("load_record", () => ({ record }));
-    }
+    if (file) await this.replace("load_record", { record: (await file.text()).trim().split("\n").at(-1) });
     input.value = "";
   }
 
@@ -475,9 +587,9 @@ class LiveGame {
   shortcut(key) {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
     if (step) return () => this.showEvent((this.event ?? this.snapshot.log.length) + step);
-    if (key === "Escape" && this.event !== null) return () => this.showCurrent();
-    const name = { u: "undo", a: "advise", r: "review-game", " ": "run-agents" }[key];
-    const choice = /^[1-9]$/.test(key) ? this.find("choices").children[key - 1]?.firstChild : null;
+    if (key === "Escape" && (this.event !== null || this.exercise)) return () => this.showCurrent();
+    const name = { u: "undo", a: "advise", r: "review-game", e: "exercises", n: "new-game", "?": "keys", " ": "run-agents" }[key];
+    const choice = /^[1-9]$/.test(key) ? this.find("choices").querySelectorAll("[data-label]")[key - 1] : null;
     const button = name ? this.find(name) : choice;
     return button && !button.disabled ? () => button.click() : null;
   }

@@ -1,4 +1,3 @@
-"use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
   const games = [...document.querySelectorAll('script[type^="application/"]')];
@@ -22,6 +21,8 @@
   };
   const clamp = (value, last) => Math.max(0, Math.min(last, Math.trunc(value) || 0));
   const end = () => data.moves.length;
+
+  const motions = new Motions(document.querySelector("main"), () => prefersMotion() && Number(speed.value) >= DURATION);
 
   // Return the value of the newest pair [move, value] up to a move, from a flat list of pairs.
   function newest(pairs, move, none) {
@@ -67,8 +68,9 @@
   function createPanels() {
     parts = [];
     for (const [panel, names] of Object.entries(data.panels)) {
-      const groups = names.map(([, changes]) => {
+      const groups = names.map(([part, changes]) => {
         const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
+        group.dataset.part = part;
         parts.push({ group, changes, index: 0 });
         return group;
       });
@@ -118,6 +120,7 @@
     if (data === null) return; // not unpacked yet
     move = clamp(move, end());
     if (move === shown) return;
+    const isNext = move === shown + 1 && move > 1;
     shown = move;
     for (const part of parts) {
       const index = newest(part.changes, move, 0);
@@ -126,6 +129,8 @@
         part.group.innerHTML = data.markup[index];
       }
     }
+    if (isNext) motions.add([data.motions[move - 1]]);
+    else motions.clear();
     data.cells[move].forEach((value, cell) => (cells[cell].textContent = value));
     sentence.textContent = move ? data.moves[move - 1][2] : "Start";
     byId("position").textContent = `move ${move} of ${end()}`;

@@ -1,0 +1,66 @@
+"""Tests of render/motions.py: what moves is what has changed."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from tokaido_env.render.icons import GLYPHS
+from tokaido_env.render.motions import motions_of
+from tokaido_env.render.svg import panels_of
+from tokaido_env.web.game_session import Session
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    """A whole game of two agents that use all effects."""
+    session = Session(("greedy", "heuristic"), seed=4)
+    while session.waits_for == "agent":
+        session.play_agent_move()
+    return session
+
+
+def test_motions__go_where_the_pawns_and_parts_are(session: Session) -> None:
+    kinds, panels = Counter(), list(map(panels_of, session.scenes))
+    for row, entry in enumerate(session.log):
+        for kind, *rest in motions_of(*session.scenes[row : row + 2]):
+            kinds[kind] += 1
+            if kind == "pawn":
+                seat, character, way = rest
+                places = [
+                    re.search(
+                        r"translate\((\S+) (\S+)\)", panel["island"][f"pawn {seat} {character}"]
+                    )
+                    for panel in panels[row : row + 2]
+                ]
+                ends = [[round(float(at[1])), round(float(at[2]))] for at in places if at]
+                assert [way[0], way[-1]] == ends
+                assert entry.event.startswith(character)
+            elif kind == "move":
+                icon, *ends = rest
+                assert icon in GLYPHS
+                for end in ends:
+                    panel, _, part = end.partition(" ")
+                    assert panels[row][panel][part]
+    moves = [
+        entry
+        for entry in session.log
+        if entry.event.split(":")[0] in ("pilgrim", "merchant", "artist")
+    ]
+    assert kinds["pawn"] == len(moves)
+    assert kinds["roll"] == session.game.rounds
+
+
+def test_motions__carry_each_ware_and_painting(session: Session) -> None:
+    found: Counter[str] = Counter()
+    for before, after in zip(session.scenes, session.scenes[1:], strict=False):
+        for kind, *rest in motions_of(before, after):
+            found[" ".join(map(str, rest[1:]))] += kind == "move"
+    events = Counter(entry.event.split(":")[0] for entry in session.log)
+    assert sum(found[f"supply bag player_{seat} wares"] for seat in (0, 1)) == events["ware"]
+    assert (
+        sum(found[f"player_{seat} hidden player_{seat} paintings"] for seat in (0, 1))
+        == events["tile"]
+    )
+    given = sum(found[f"player_{seat} paintings island pawn {seat} artist"] for seat in (0, 1))
+    assert given == events["gift"] > 0

@@ -1,0 +1,94 @@
+// The end of a game: its result, graph and moments; and exercises from one's own games.
+import { button, element, rowOf, svgOf } from "./form.js";
+import { storage } from "./start.js";
+
+const MOST = 100; // stored exercises
+const TRACKS = { faith: "faith (temple × garden)", commerce: "commerce (gold)", culture: "culture (paintings)", total: "total" };
+
+export const percent = (probability) => `${Math.round(100 * probability)}\u00a0%`;
+
+export function graphOf({ win_probabilities: wins, names }, show) {
+  const caption = `win probability of ${names[0]} by event, ${percent(wins.at(-1))} at the end`;
+  const points = wins.map((win, event) => `${(1000 * event) / (wins.length - 1)},${100 - 100 * win}`);
+  const svg = svgOf(
+    { viewBox: "0 0 1000 100", preserveAspectRatio: "none", role: "img", "aria-label": caption },
+    `<path d="M0 50H1000"/><polyline points="${points.join(" ")}"/>`,
+  );
+  svg.addEventListener("click", (event) => {
+    const { left, width } = svg.getBoundingClientRect();
+    show(Math.round(((event.clientX - left) / width) * (wins.length - 1)));
+  });
+  const figure = element("figure", "", { class: "wins" });
+  figure.append(element("figcaption", `${caption}; click to show an event`), svg);
+  return figure;
+}
+
+// Return the elements that follow a game.
+export function resultOf(game) {
+  const { names, points, review, seats, opponents, winner, requested } = game.snapshot;
+  const human = game.human();
+  const level = opponents.find(({ spec }) => spec === seats[1 - human])?.level;
+  const beaten = human !== null && winner === human && level;
+  if (beaten && level > storage.read("beaten", 0)) game.store("beaten", level);
+  const table = element("table");
+  table.innerHTML = "<thead><tr><td></td></tr></thead><tbody></tbody>";
+  table.querySelector("tr").append(...names.map((name) => element("th", name, { scope: "col" })));
+  for (const [key, title] of Object.entries(TRACKS)) {
+    const line = element("tr");
+    line.append(element("th", title, { scope: "row" }), ...points.map((one) => element("td", one[key])));
+    table.tBodies[0].append(line);
+  }
+  const row = rowOf(
+    button("Review", () => game.find("review-game").click(), { class: "to-review" }),
+    button("Exercises", () => game.find("exercises").click(), { class: "to-exercises" }),
+    button("Rematch", () => game.replace("new_game", {}), { class: "rematch" }),
+    button("Download", () => game.find("save").click(), { class: "download" }),
+  );
+  if (beaten) row.append(button("Next level", () => game.find("new-game").click(), { class: "next-level" }));
+  if (!review) return [table, row, element("p", requested === "review" ? "The win probabilities and moments follow …" : "")];
+  const moments = element("ol", "", { class: "moments" });
+  for (const { title, event, text } of review.moments) {
+    const item = element("li");
+    item.append(button(title, () => game.showEvent(event)), ` ${text}`);
+    moments.append(item);
+  }
+  return [table, row, graphOf(review, (event) => game.showEvent(event)), moments];
+}
+
+const keyOf = ({ board_hash: board, position }) => `${board} ${JSON.stringify(position)}`;
+
+// Store the exercises of a review; those that are stored already stay as they are.
+export function keepExercises(game, found) {
+  const kept = storage.read("exercises", []);
+  const known = kept.map(keyOf);
+  const added = found.filter((one) => !known.includes(keyOf(one)));
+  if (added.length) game.store("exercises", [...kept, ...added].slice(-MOST));
+}
+
+// Show the next exercise; unsolved ones come first.
+export async function showExercises(game) {
+  const kept = storage.read("exercises", []);
+  if (!kept.length) throw new Error("exercises: none yet; finish or review a game in which a decision of yours lost more than its interval");
+  const after = kept.findIndex((one) => keyOf(one) === game.next) + 1;
+  const order = [...kept.slice(after), ...kept.slice(0, after)].sort((a, b) => Boolean(a.solved) - Boolean(b.solved));
+  const { board, board_hash, position } = order[0];
+  game.next = keyOf(order[0]);
+  const answer = await game.query("exercise", { board, board_hash, position });
+  game.showExercise({ ...order[0], ...answer, key: keyOf(order[0]), title: `Exercise ${kept.indexOf(order[0]) + 1} of ${kept.length}` });
+}
+
+// Store whether a choice solves the shown exercise; return its verdict and the odds of all choices.
+export function answerOf(game, label) {
+  const { key, title, odds, played, judge, choices } = game.exercise;
+  const solved = odds[label][2];
+  game.store("exercises", storage.read("exercises", []).map((one) => (keyOf(one) === key ? { ...one, solved } : one)));
+  const list = element("ol", "", { class: "odds" });
+  for (const { label: one, group, name, text } of choices.toSorted((a, b) => odds[b.label][0] - odds[a.label][0])) {
+    const [win, error, isGood] = odds[one];
+    const remarks = [one === label && "your choice", one === played && "played in the game", isGood && "good"].filter(Boolean);
+    const item = element("li", `${group}: ${name} ${text}, `);
+    item.append(element("b", `wins ${percent(win)} ± ${percent(error)}`), remarks.length ? ` (${remarks.join(", ")})` : "");
+    list.append(item);
+  }
+  return [`${title}: ${solved ? "solved" : "not solved"}. Odds by ${judge}, 95 % intervals.`, list];
+}

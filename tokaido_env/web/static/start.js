@@ -1,0 +1,106 @@
+// The storage of the browser, the keys, and the dialog that starts a game.
+import { button, element, rowOf, svgOf } from "./form.js";
+
+const memory = {}; // if the browser stores nothing
+
+export const storage = {
+  read(name, none) {
+    try {
+      return memory[name] ?? JSON.parse(localStorage.getItem(`tokaido.${name}`)) ?? none;
+    } catch {
+      return none;
+    }
+  },
+  // Store a value, at least until the page is closed; return whether the browser keeps it.
+  write(name, value) {
+    try {
+      localStorage.setItem(`tokaido.${name}`, JSON.stringify(value));
+      return delete memory[name];
+    } catch {
+      memory[name] = value;
+      return false;
+    }
+  },
+};
+
+const KEYS = {
+  "1 to 9": "make that choice", u: "undo", n: "new game", a: "get advice", r: "review the game", e: "exercises",
+  space: "pause or resume agents", "← →": "show an earlier position", Escape: "return to the game, or close a dialog",
+  "Tab, Enter": "go to a control and use it; a choice with the focus shows its gain on the map", "?": "this list",
+};
+
+export function showKeys(game) {
+  const list = element("dl", "", { class: "keys-list" });
+  for (const [key, text] of Object.entries(KEYS)) list.append(element("dt", key), element("dd", text));
+  const dialog = game.find("editor");
+  dialog.setAttribute("aria-label", "Keys");
+  dialog.replaceChildren(element("h2", "Keys"), list, rowOf(button("Close", () => dialog.close(), { class: "done" })));
+  if (!dialog.open) dialog.showModal();
+}
+
+const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
+const ratingText = (elo, [low, high]) => (low === high ? `Elo ${elo}, the reference` : `Elo ${signed(elo)}, 95 % ${signed(low)} to ${signed(high)}`);
+const labelled = (text, ...inputs) => holding(element("label", text), inputs);
+const group = (title, ...parts) => holding(element("fieldset"), [element("legend", title), ...parts]);
+
+function holding(made, parts) {
+  made.append(...parts);
+  return made;
+}
+
+function selectOf(name, options) {
+  const made = element("select", "", { class: name });
+  for (const [value, text] of options) made.append(element("option", text ?? value, { value }));
+  return made;
+}
+
+// Open the dialog that starts a game; the first level that was not beaten is selected.
+export function showStart(game) {
+  const { opponents, boards, board, seats, is_chosen: isChosen } = game.snapshot;
+  const levels = opponents.filter(({ level }) => level !== null);
+  const next = levels[Math.min(storage.read("beaten", 0), levels.length - 1)];
+  const radio = (value) => element("input", "", { type: "radio", name: "opponent", value });
+  const cards = levels.map((one) => {
+    const made = labelled("", radio(one.spec), element("b", `${one.level}. ${one.spec}`), element("span", one.plays), element("span", `${ratingText(one.elo, one.ci95)}; ${one.thinks}`));
+    made.className = "level";
+    made.firstElementChild.checked = one === next;
+    return made;
+  });
+  const players = [...new Set(["human", ...opponents.map(({ spec }) => spec), ...seats])].map((spec) => [spec]);
+  const [others, player] = [selectOf("others", players), selectOf("player", players)];
+  const other = radio("");
+  others.addEventListener("change", () => (other.checked = true));
+  const seat = selectOf("seat", [[0, "player_0, leads the first round"], [1, "player_1"]]);
+  const family = `family:${Math.floor(Math.random() * 1e6)}`;
+  const name = selectOf("board-name", [...boards.map((one) => [one]), [family, "a random board of the family"]]);
+  name.value = board;
+  const chance = selectOf("chance", [["sampled", "dealt and rolled by the program"], ["explicit", "physical game: I enter rolls and draws"]]);
+  const seed = element("input", "", { class: "seed", inputmode: "numeric", pattern: "[0-9]*", maxlength: 16, placeholder: "random" });
+  const picture = svgOf({ viewBox: "0 0 640 470", role: "img", "aria-label": "Map of the board", class: `${game.themeClass()} board-map` }, "");
+  const draw = () => game.attempt(async () => (picture.innerHTML = await game.query("map", { board: name.value })));
+  name.addEventListener("change", draw);
+  draw();
+  const done = element("button", "Start game", { type: "submit", class: "done" });
+  const row = rowOf(done, button("Cancel", () => dialog.close(), { class: "cancel" }));
+  const last = storage.read("last", null);
+  if (last && last.record !== game.record) row.append(button(`Resume ${last.title}`, () => game.replace("load_record", { record: last.record }), { class: "resume" }));
+  const form = holding(element("form", "", { class: "new" }), [
+    row,
+    group("Opponent", ...cards, labelled("", other, element("b", "Another"), others)),
+    group("Game", labelled("You play as", seat), labelled("Dice and draws", chance), labelled("Board", name), picture, labelled("Seed", seed), labelled("In your seat", player)),
+  ]);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const pair = [player.value, form.elements.opponent.value || others.value];
+    game.replace("new_game", {
+      seats: seat.value === "1" ? pair.reverse() : pair,
+      board: name.value,
+      seed: seed.value === "" ? null : Number(seed.value),
+      chance: chance.value,
+    });
+  });
+  const dialog = game.find("start");
+  dialog.replaceChildren(element("h2", isChosen ? "New game" : "Choose your opponent, or start at once"), form);
+  if (!dialog.open) dialog.showModal();
+  done.focus();
+}
