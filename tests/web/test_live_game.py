@@ -126,17 +126,16 @@ def test_opponents__are_those_of_the_ladder() -> None:
     ratings = Ladder.load(LADDER, "shikoku").agents
     known = {rating.agent: round(rating.elo) for rating in ratings}
     found = opponents()
-    rated = [opponent for opponent in found if opponent.elo is not None]
-    assert {opponent.spec: opponent.elo for opponent in rated} == known
-    assert [opponent.elo for opponent in rated] == sorted(known.values())
-    assert all(low <= elo <= high for _, _, _, elo, (low, high), _ in rated)
-    levels = [opponent for opponent in found if opponent.level]
-    assert [opponent.level for opponent in levels] == [*range(1, len(levels) + 1)]
-    assert {levels[0].spec, levels[-1].spec} == {rated[0].spec, rated[-1].spec}
-    steps = np.diff([opponent.elo for opponent in levels[:-1]])
-    assert steps.min() >= LEVEL_STEP - 1
-    assert len({opponent.plays for opponent in levels}) == len(levels)
-    assert all(Session((opponent.spec, HUMAN)).names[0] == opponent.spec for opponent in found)
+    rated = [one for one in found if one["elo"] is not None]
+    assert {one["spec"]: one["elo"] for one in rated} == known
+    assert [one["elo"] for one in rated] == sorted(known.values())
+    assert all(one["ci95"][0] <= one["elo"] <= one["ci95"][1] for one in rated)
+    levels = [one for one in found if one["level"]]
+    assert [one["level"] for one in levels] == [*range(1, len(levels) + 1)]
+    assert (levels[0], levels[-1]) == (rated[0], rated[-1])
+    assert np.diff([one["elo"] for one in levels[:-1]]).min() >= LEVEL_STEP - 1
+    assert len({one["plays"] for one in levels}) == len(levels)
+    assert all(Session((one["spec"], HUMAN)).names[0] == one["spec"] for one in found)
 
 
 def test_snapshot__waits_for_a_newer_version(live_game: LiveGame) -> None:

@@ -1,6 +1,7 @@
 """Tests of the play page in a browser: clicks, keys, tabs and a phone."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from browsers import Browser, quiet, until
 from tokaido_env import record
 from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.live_game import _COMMANDS, LiveGame
+from tokaido_env.web.opponents import opponents
 from tokaido_env.web.server import create_app, listen, new_token, page_address
 from tokaido_env.web.static_files import css_text, module_text
 
@@ -135,7 +137,7 @@ def act_and_wait(browser: Browser, served: Served, act: Any) -> None:
         browser,
         lambda b: (
             len(b.find_elements(By.CSS_SELECTOR, ".log li")) == len(snapshot["log"])
-            and len(b.find_elements(By.CSS_SELECTOR, ".choices button"))
+            and len(b.find_elements(By.CSS_SELECTOR, ".choices [data-label]"))
             == (0 if snapshot["enters_roll"] else len(snapshot["choices"]))
         ),
     )
@@ -484,13 +486,21 @@ def test_move_log_and_review__show_earlier_positions(opened: Browser, served: Se
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "live_game",
+    [((HUMAN, opponent), "shikoku", 7) for opponent in ("random", "champion:sims=64")],
+    indirect=True,
+)
 def test_keys__play_a_whole_game(opened: Browser, served: Served) -> None:
     while (snapshot := served.live_game.snapshot())["waits_for"] == "human":
-        key = str(min(len(snapshot["choices"]), 9))
-        act_and_wait(opened, served, ActionChains(opened).send_keys(key).perform)
+        if len(snapshot["log"]) in range(100, 104):
+            opened.refresh()
+            wait_for(opened, ".choices button")
+        act_and_wait(opened, served, ActionChains(opened).send_keys("1").perform)
     assert record.read_line(served.live_game.query("record", {})).end == "triggers"
     assert "wins" in text(opened, "status")
-    assert opened.title == "human against greedy, Tokaido Duo"
+    assert opened.title == f"human against {snapshot['names'][1]}, Tokaido Duo"
+    until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".moments li"))
     press(opened, "n", Keys.ENTER)  # the dialog starts with its button
     until(opened, lambda b: served.live_game.session.decisions == 0)
 
@@ -501,6 +511,17 @@ def test_text__has_enough_contrast(opened: Browser, served: Served, tone: str) -
         play_first(opened, served)
     if tone == "dark":
         click(opened, "theme")
+    click(opened, "new-game")
+    wait_for(opened, ".start .level")
+    assert [one for one in opened.execute_script(CONTRASTS) if one[1] < 4.5] == []
+    press(opened, Keys.ESCAPE)
+    click(opened, "resign")
+    until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".moments li"))
+    assert [one for one in opened.execute_script(CONTRASTS) if one[1] < 4.5] == []
+    click(opened, "undo")
+    until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".go"))
+    opened.execute_script("document.querySelector('.choices button').focus()")
+    until(opened, lambda b: text(b, "preview"))
     click(opened, "review-game")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
     click(opened, "advise")
@@ -514,11 +535,13 @@ def test_text__has_enough_contrast(opened: Browser, served: Served, tone: str) -
 
 def test_controls__have_accessible_names(opened: Browser) -> None:
     """Screen readers find a name for each control and section."""
-    names = opened.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    roles = ("button", "textbox", "combobox", "checkbox", "spinbutton", "region", "img")
-    for node in names:
-        if node.get("role", {}).get("value") in roles and not node.get("ignored"):
-            assert node["name"]["value"].strip(), node
+    roles = ("button", "textbox", "combobox", "checkbox", "radio", "spinbutton", "region", "img")
+    roles += ("dialog", "alertdialog")
+    for key in (Keys.ESCAPE, "n", "?"):
+        press(opened, Keys.ESCAPE, key)
+        for node in opened.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]:
+            if node.get("role", {}).get("value") in roles and not node.get("ignored"):
+                assert node["name"]["value"].strip(), (key, node)
     live = opened.find_elements(By.CSS_SELECTOR, "[aria-live=polite], [role=alert]")
     assert len(live) >= 4
 
@@ -645,8 +668,189 @@ def test_phone__needs_no_sideways_scrolling(opened: Browser, served: Served) -> 
         "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     )
     assert widths[0] <= widths[1]
+    click(opened, "new-game")
+    start = wait_for(opened, ".start .level").find_element(By.XPATH, "ancestor::dialog")
+    assert start.get_property("scrollWidth") <= start.get_property("clientWidth")
+    press(opened, Keys.ESCAPE)
     tops = opened.execute_script(
         "return ['[data-panel=island]', '.choices', '[data-panel=player_0]', '.undo', '.log']"
         ".map((one) => document.querySelector(one).getBoundingClientRect().top)"
     )
     assert tops == sorted(tops)
+
+
+def test_start__takes_one_key_against_the_first_level(browser: Browser, served: Served) -> None:
+    game = served.live_game
+    game._is_chosen = False
+    with game._changed:
+        game._publish()
+    with quiet(browser, served.page):
+        cards = until(browser, lambda b: b.find_elements(By.CSS_SELECTOR, ".start[open] .level"))
+        levels = [one for one in opponents() if one["level"]]
+        assert len(cards) == len(levels)
+        for card, one in zip(cards, levels, strict=True):
+            assert f"{one['level']}. {one['spec']}\n{one['plays']}\nElo " in card.text
+            assert str(abs(one["elo"])) in card.text
+        browser.refresh()  # the dialog opens again
+        wait_for(browser, ".start[open] .board-map g")
+        press(browser, Keys.ENTER)
+        until(browser, lambda b: not b.find_elements(By.CSS_SELECTOR, "dialog[open]"))
+        until(browser, lambda b: game.session.names == (HUMAN, levels[0]["spec"]))
+
+
+def test_preview__shows_the_gain_at_the_destination(opened: Browser, served: Served) -> None:
+    by_label = {one["label"]: one for one in served.live_game.snapshot()["choices"]}
+    places = opened.find_elements(By.CSS_SELECTOR, "[data-panel=island] .go")
+    for place in places[:3]:
+        ActionChains(opened).move_to_element(place).perform()
+        shown = text(opened, "preview")
+        for label in place.get_dom_attribute("data-labels").split():
+            assert all(line in shown for line in by_label[label]["details"] or ["no effect"])
+            selector = f".choices .hovered[data-label='{label}']"
+            assert opened.find_elements(By.CSS_SELECTOR, selector)
+    for button in opened.find_elements(By.CSS_SELECTOR, ".choices button"):
+        opened.execute_script("arguments[0].focus()", button)
+        one = by_label[button.get_dom_attribute("data-label")]
+        assert f"{one['group']} to {one['name']}" in text(opened, "preview")
+    press(opened, "?")
+    assert "undo" in wait_for(opened, ".editor[open]").text
+    press(opened, Keys.ESCAPE)
+
+
+# The numbers of animated elements and of tokens that move.
+RUNNING = """
+const all = document.getAnimations().filter((one) => !one.animationName);
+return [all.length, document.querySelectorAll(".moving").length];
+"""
+
+
+def test_animations__run_and_can_be_cut(opened: Browser, served: Served) -> None:
+    def running() -> Any:
+        return opened.execute_script(RUNNING)
+
+    def decide() -> None:
+        act_and_wait(opened, served, lambda: press(opened, "1"))
+
+    decide()
+    decide()
+    until(opened, lambda b: running()[0] > 0)
+    until(opened, lambda b: running() == [0, 0])  # and leave nothing
+    decide()
+    opened.refresh()
+    wait_for(opened, ".choices button")
+    assert running() == [0, 0]
+    decide()
+    act_and_wait(opened, served, lambda: press(opened, "u"))
+    assert running() == [0, 0]
+    features = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    opened.execute_script("localStorage.clear()")
+    opened.refresh()
+    wait_for(opened, ".choices button")
+    assert not opened.find_element(By.CLASS_NAME, "animate").is_selected()
+    decide()
+    assert running() == [0, 0]
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_coach__asks_in_every_tab_and_after_a_reload(opened: Browser, served: Served) -> None:
+    game = served.live_game
+    click(opened, "coach")
+    until(opened, lambda b: game.snapshot()["coach"])
+    while not game.snapshot()["objection"]:
+        act_and_wait(
+            opened, served, opened.find_elements(By.CSS_SELECTOR, ".choices button")[-1].click
+        )
+        until(opened, lambda b: not game.snapshot()["thinking"])
+    first = opened.current_window_handle
+    opened.refresh()
+    label = game.snapshot()["objection"]["label"]
+    assert label in wait_for(opened, ".question[open] p").text
+    opened.switch_to.new_window("tab")
+    opened.get(served.page)
+    wait_for(opened, ".question[open] .cancel").click()
+    until(opened, lambda b: game.snapshot()["objection"] is None)
+    opened.close()
+    opened.switch_to.window(first)
+    until(opened, lambda b: not b.find_elements(By.CSS_SELECTOR, ".question[open]"))
+    opened.find_element(By.CSS_SELECTOR, f".choices [data-label='{label}']").click()
+    length = len(game.session.log)
+    wait_for(opened, ".question[open] .done").click()
+    until(opened, lambda b: len(game.session.log) > length)
+
+
+def end_game(browser: Browser, served: Served) -> Any:
+    """Play badly, resign, and return the exercises."""
+    game = served.live_game
+    while len(game.session.log) < 60:
+        snapshot = game.snapshot()
+        if snapshot["waits_for"] == "human":
+            game.command("play", {"move": snapshot["choices"][-1]["label"]})
+    until(browser, lambda b: b.find_element(By.CLASS_NAME, "resign").is_enabled())
+    click(browser, "resign")
+    until(browser, lambda b: b.find_elements(By.CSS_SELECTOR, ".moments li"))
+    return game.snapshot()["exercises"]
+
+
+def test_end__shows_why_and_gives_exercises(opened: Browser, served: Served) -> None:
+    found = end_game(opened, served)
+    assert "human resigns" in text(opened, "status")
+    points = served.live_game.snapshot()["points"]
+    cells = [one.text for one in opened.find_elements(By.CSS_SELECTOR, ".choices td")][1:]
+    assert cells == [str(one[key]) for key in points[0] for one in points]
+    last = len(served.live_game.session.log)
+    event = served.live_game.snapshot()["review"]["moments"][0]["event"]
+    opened.find_element(By.CSS_SELECTOR, ".moments button").click()
+    until(opened, lambda b: f"Event {event + 1} of {last}" in text(b, "status"))
+    press(opened, Keys.ESCAPE, "e")
+    for solves in (True, False):
+        title = until(opened, lambda b: re.match(r"Exercise (\d) of \d: choose", text(b, "status")))
+        odds = found[int(title[1]) - 1]["odds"]
+        label = next(label for label, one in odds.items() if one[2] is solves)
+        opened.find_element(By.CSS_SELECTOR, f".choices [data-label='{label}']").click()
+        until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".odds"))
+        assert (": solved" if solves else "not solved") in text(opened, "status")
+        assert len(opened.find_elements(By.CSS_SELECTOR, ".odds li")) == len(odds)
+        opened.refresh()  # nothing is lost
+        until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".moments li"))
+        kept = json.loads(opened.execute_script("return localStorage['tokaido.exercises']"))
+        assert len(kept) == len(found)
+        assert kept[int(title[1]) - 1]["solved"] is solves
+        press(opened, "e")
+    opened.execute_script(
+        "const kept = JSON.parse(localStorage['tokaido.exercises']).map((one) => ({ ...one, "
+        "board: 'gone' })); localStorage['tokaido.exercises'] = JSON.stringify(kept)"
+    )
+    click(opened, "another")
+    until(opened, lambda b: "board: expected" in text(b, "error"))
+    click(opened, "leave")
+    act_and_wait(opened, served, lambda: click(opened, "rematch"))
+    assert served.live_game.session.names == (HUMAN, "greedy")
+    check_refusals_logged(opened)
+
+
+def test_storage__that_is_refused_loses_nothing(opened: Browser, served: Served) -> None:
+    opened.execute_script("Storage.prototype.setItem = () => { throw new Error('full'); }")
+    end_game(opened, served)
+    assert "The browser stores nothing here" in text(opened, "error")
+    click(opened, "to-exercises")
+    until(opened, lambda b: text(b, "status").startswith("Exercise 1"))
+    press(opened, "1")
+    until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".odds"))
+
+
+def test_last_game__is_resumed_from_the_browser(opened: Browser, served: Served) -> None:
+    play_first(opened, served)
+    events = served.live_game.session.game.events()
+    saved = "return JSON.parse(localStorage['tokaido.last'] ?? '{}').title"
+    until(
+        opened,
+        lambda b: f"{len(served.live_game.session.log)} events" in str(b.execute_script(saved)),
+    )
+    served.live_game.command("new_game", {"seats": [HUMAN, HUMAN]})  # as another run of the command
+    opened.refresh()
+    wait_for(opened, ".choices button")
+    press(opened, "n")
+    wait_for(opened, ".start[open] .resume").click()
+    until(opened, lambda b: served.live_game.session.game.events() == events)
+    assert served.live_game.session.names == (HUMAN, "greedy")

@@ -30,9 +30,7 @@ from tokaido_env.game import Game
 from tokaido_env.record import Record, RecordError, read_unverified, replay
 from tokaido_env.web.game_session import HUMAN, Session
 
-DEFAULT_PORT = 8629
-"""Browsers keep the exercises of a page by its port."""
-
+DEFAULT_PORT = 8629  # browsers store by port
 _NOTICE_AFTER = 3.0  # seconds
 
 
@@ -96,18 +94,19 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
         raise extra_error("the page (without --terminal) needs", error.name, "play") from None
     from tokaido_env.web.live_game import LiveGame
 
-    if options.port is None:
-        try:
-            listener = listen(DEFAULT_PORT)
-        except OSError:  # another game is on
-            listener = listen()
-    else:
-        listener = listen(options.port)
-    token, file = new_token(), None if options.save is None else Path(options.save)
-    given = (options.player, options.opponent, options.seat, options.board, options.seed)
-    is_chosen = options.physical or any(one is not None for one in (*given, options.source))
-    is_chosen = is_chosen or session.decisions > 0
-    game = LiveGame(session, file, options.advice, is_chosen=is_chosen)
+    try:
+        listener, token = (
+            listen(DEFAULT_PORT if options.port is None else options.port),
+            new_token(),
+        )
+    except OSError:
+        if options.port is not None:
+            raise
+        listener, token = listen(), new_token()  # another game is on
+    file = None if options.save is None else Path(options.save)
+    names = ("player", "opponent", "seat", "board", "seed", "source")
+    is_chosen = options.physical or any(getattr(options, name) is not None for name in names)
+    game = LiveGame(session, file, options.advice, is_chosen=is_chosen or session.decisions > 0)
     page = page_address(listener.getsockname()[1], token)
     print(f"{page}\nCtrl-C stops the server", flush=True)
     if not options.no_browser and not webbrowser.open(page):

@@ -29,7 +29,14 @@ def motions_of(before: Scene, after: Scene) -> list[Motion]:
                 way = way_of(after.board, Step(seat, character, start, end))
                 found.append(["pawn", seat, character, [[round(x), round(y)] for x, y in way]])
         found += (["move", *one] for one in _moved(seat, player, then, str(old["die"])))
-    return [*found, *(["move", *one] for one in _tokens(old, new))]
+    owners = {"hot spring": [one["hot_spring"] for one in (old, new)]}
+    owners |= {c: [one["waves"][c]["owner"] for one in (old, new)] for c in CHARACTERS}
+    for token, seats in owners.items():
+        place = "supply spring" if token == "hot spring" else f"supply wave {token}"
+        ends = [place if seat is None else f"player_{seat} tokens" for seat in seats]
+        if ends[0] != ends[1]:
+            found.append(["move", "hot spring" if place == "supply spring" else "wave", *ends])
+    return found
 
 
 def _moved(seat: int, old: Any, new: Any, die: str) -> Iterator[tuple[str, str, str]]:
@@ -50,15 +57,3 @@ def _moved(seat: int, old: Any, new: Any, die: str) -> Iterator[tuple[str, str, 
             yield icon, own + "hidden", own + "paintings"
     if new["gifted"] > old["gifted"]:
         yield old["easel"][0], own + "paintings", pawn + "artist"
-
-
-def _tokens(old: Any, new: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield icon, start and end of the waves and of the hot spring token."""
-    owners = [("hot spring", "supply spring", old["hot_spring"], new["hot_spring"])]
-    for character in CHARACTERS:
-        start, end = (one["waves"][character]["owner"] for one in (old, new))
-        owners.append(("wave", f"supply wave {character}", start, end))
-    for icon, place, *seats in owners:
-        start, end = (place if seat is None else f"player_{seat} tokens" for seat in seats)
-        if start != end:
-            yield icon, start, end

@@ -126,12 +126,12 @@ def scene_of(
 
 def _next_points(board: Board, states: States, seat: int) -> dict[str, int]:
     """Return the points of a player's next step on each track that has one."""
-    found = {}
+    found, now = {}, points_of(board.record, states)[seat]
     for track, last in TRIGGER_LEVELS.items():
         then = copy_rows(states)
         then[track][0, seat] += 1
         if then[track][0, seat] <= last:
-            now, later = (points_of(board.record, one)[seat] for one in (states, then))
+            later = points_of(board.record, then)[seat]
             found[track] = sum(later.values()) - sum(now.values())
     return found
 
@@ -139,13 +139,6 @@ def _next_points(board: Board, states: States, seat: int) -> dict[str, int]:
 def steps_left(player: Player) -> dict[str, int]:
     """Return the number of a player's steps to each trigger of the end (R9.1)."""
     return {track: last - player[track] for track, last in TRIGGER_LEVELS.items()}
-
-
-def picks_left(position: Position) -> int:
-    """Return the number of picks left in the round, with the current one; before a roll 3."""
-    if position["phase"] in ("SETUP", "ROLL"):
-        return len(CHARACTERS)
-    return len(position["dice_left"]) + (position["die"] is not None)
 
 
 def scenes_of(

@@ -42,7 +42,6 @@ from tokaido_env.render.scene import (
     Scene,
     Step,
     die_state,
-    picks_left,
     place_of,
     round_text,
     site_of,
@@ -143,16 +142,18 @@ def _heading(scene: Scene) -> Parts:
 
 def _picks(scene: Scene) -> str:
     """Draw the players of the round's picks (R2.1); those of the past are faint."""
-    lead, left = scene.position["lead"], picks_left(scene.position)
-    order = (lead, 1 - lead, lead)
+    position, lead = scene.position, scene.position["lead"]
+    order, left = (lead, 1 - lead, lead), 3  # before a roll
+    if position["phase"] not in ("SETUP", "ROLL"):
+        left = len(position["dice_left"]) + (position["die"] is not None)
+    drawn = [pawn(seat, 7) for seat in order]
+    drawn[: 3 - left] = map(faint, drawn[: 3 - left])
     pawns = (
-        f'<g transform="translate({424 + 22 * place} 14)">{drawn}</g>'
-        for place, seat in enumerate(order)
-        for drawn in [pawn(seat, 7) if place >= len(order) - left else faint(pawn(seat, 7))]
+        f'<g transform="translate({424 + 22 * i} 14)">{one}</g>' for i, one in enumerate(drawn)
     )
-    names = ", ".join(scene.names[seat] for seat in order[len(order) - left :]) or "none"
-    label = text_at(410, 18, "picks", "dim end")
-    return titled_group(f"picks left in the round: {names}", label, *pawns)
+    names = ", ".join(scene.names[seat] for seat in order[3 - left :]) or "none"
+    title = f"picks left in the round: {names}"
+    return titled_group(title, text_at(410, 18, "picks", "dim end"), *pawns)
 
 
 def _value(value: float, names: Sequence[str]) -> str:
@@ -379,17 +380,14 @@ def _bag(bag: Mapping[str, int]) -> str:
 
 
 def _end(scene: Scene) -> str:
-    """Write how far the end of the game is: the fewest steps to a trigger (R9.1)."""
-    position = scene.position
-    if position["end_triggered"]:
-        return text_at(14, 101, "" if position["end"] else "last round", "bold small")
+    """Write the fewest steps to a trigger of the end (R9.1)."""
     left, track, seat = min(
         (left, track, seat)
-        for seat, player in enumerate(position["players"])
+        for seat, player in enumerate(scene.position["players"])
         for track, left in steps_left(player).items()
     )
     name = {"gold": "gold slabs", "gifted": "paintings given"}.get(track, track)
-    text = f"nearest end: {scene.names[seat]}'s {name}, {left} left"
+    text = f"nearest end: {scene.names[seat]}'s {name}, {left} left" if left else "the end"
     return text_at(14, 101, text, "small")
 
 

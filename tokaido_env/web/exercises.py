@@ -26,30 +26,26 @@ def exercises_of(review: Review, judge: Agent, players: Collection[int]) -> list
     legal action the win probability, half the width of its 95 % interval, and whether the action
     loses no more than its interval against the best one.
     """
-    movers = review.trajectory.movers
-    rows = [row for row in review.choices().tolist() if movers[row] in players]
-    rows = [row for row in rows if review.loss[row] > review.error[row]]
+    rows = [row for row in review.choices().tolist() if review.loss[row] > review.error[row]]
+    rows = [row for row in rows if review.trajectory.movers[row] in players]
     rows = sorted(rows, key=lambda row: -review.loss[row])[:MAX_EXERCISES]
     found = [_exercise(review, judge, row) for row in rows]
     return [one for one in found if not one["odds"][one["played"]][2]]
 
 
 def _exercise(review: Review, judge: Agent, row: int) -> JsonDict:
-    played = review.trajectory
-    board, states = played.board, copy_rows(played.states, np.array([row]))
-    actions = actions_of(int(played.legal[row]))
+    played, board = review.trajectory, review.trajectory.board
+    states, actions = copy_rows(played.states, np.array([row])), actions_of(int(played.legal[row]))
     wins = sampled_wins(judge, board, states, actions, arena_seed(0, row))
-    best = wins[[wins.mean(axis=1).argmax()]]
-    good = (best - wins).mean(axis=1) <= interval_half_width(best - wins)
-    odds = zip(wins.mean(axis=1), interval_half_width(wins), good.tolist(), strict=True)
-    numbers = [
-        [round(float(win), 4), round(float(error), 4), is_good] for win, error, is_good in odds
-    ]
+    lost = wins[[wins.mean(axis=1).argmax()]] - wins
+    means, errors = wins.mean(axis=1).round(4), interval_half_width(wins).round(4)
+    good = lost.mean(axis=1) <= interval_half_width(lost)
+    odds = zip(means.tolist(), errors.tolist(), good.tolist(), strict=True)
     return {
         "board": board.name,
         "board_hash": board.hash,
         "position": state_to_dict(board.name, board.record[0], states[0]),
         "judge": review.judge,
         "played": LABELS[int(played.events[row])],
-        "odds": dict(zip([LABELS[action] for action in actions], numbers, strict=True)),
+        "odds": dict(zip((LABELS[action] for action in actions), odds, strict=True)),
     }

@@ -83,15 +83,6 @@ class Advice(NamedTuple):
     win_probability: float | None
 
 
-class Objection(NamedTuple):
-    """What an action loses of win probability against an agent's choice, ± `error` (95 %)."""
-
-    label: str
-    best: str
-    loss: float
-    error: float
-
-
 class _UndoPoint(NamedTuple):
     """A state to undo to; `abandoned` is the record of a game left by `set_position`."""
 
@@ -362,27 +353,24 @@ class Session(CopiedWhole):
 
         return advice
 
-    def check_task(self, agent: str | Agent, label: str) -> Callable[[], Objection]:
-        """Return a function that compares a legal action with an agent's own choice.
+    def check_task(self, agent: str | Agent, label: str) -> Callable[[], dict[str, Any]]:
+        """Return a function that compares a legal action with an agent's choice.
 
-        Another thread may call it.
-
-        Raises:
-            IllegalMove: if the action is illegal.
+        Another thread may call it. It returns `label`, the agent's choice `best`, and the `loss` of
+        win probability over shared chance samples with its 95 % interval, ± `error`.
         """
         board, state, inputs = self.game.board, self.game.state, self._legal_and_keys()
-        if label not in self.game.legal_labels():
-            self.game.copy().play(label)  # raises the error
 
-        def objection() -> Objection:
+        def objection() -> dict[str, Any]:
             judge = as_agent(agent)
             judge.prepare([board])
-            preferences, _ = judge.judge(board.record, state, *inputs)
-            pair = [int(preferences[0].argmax()), IDS[label]]
-            wins = sampled_wins(judge, board, state, pair, int(inputs[1][0]))
-            lost = wins[:1] - wins[1:]
-            error = float(interval_half_width(lost)[0])
-            return Objection(label, LABELS[pair[0]], float(lost.mean()), error)
+            best = int(judge.judge(board.record, state, *inputs)[0][0].argmax())
+            wins = sampled_wins(judge, board, state, [best, IDS[label]], int(inputs[1][0]))
+            loss, error = (
+                float((wins[0] - wins[1]).mean()),
+                interval_half_width(wins[:1] - wins[1:]),
+            )
+            return {"label": label, "best": LABELS[best], "loss": loss, "error": float(error[0])}
 
         return objection
 

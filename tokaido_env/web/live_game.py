@@ -27,7 +27,7 @@ from tokaido_env.study.review import Review, review
 from tokaido_env.web import view_json
 from tokaido_env.web.board_form import board_changes, board_form, corrected_board
 from tokaido_env.web.exercises import exercises_of
-from tokaido_env.web.game_session import HUMAN, Advice, Objection, Session
+from tokaido_env.web.game_session import HUMAN, Advice, Session
 from tokaido_env.web.opponents import opponents
 from tokaido_env.web.position_form import JsonDict, form_data, position_form, position_from_form
 from tokaido_env.web.previews import previews_of
@@ -74,7 +74,7 @@ class LiveGame(NotCopied):
             self._agents[self._advisor] = advisor
         self.version = 1
         self._opponents = opponents()
-        self._allowed = {HUMAN, *session.names, *(one.spec for one in self._opponents)}
+        self._allowed = {HUMAN, *session.names, *(one["spec"] for one in self._opponents)}
         self._requested: Task = ""
         self._advice: Advice | None = None
         self._review: Review | None = None
@@ -82,7 +82,7 @@ class LiveGame(NotCopied):
         self._was_asked = False  # for the review; otherwise it follows the end of a game
         self._coach: float | None = None  # the loss at which it objects
         self._checked = ""  # the action that the coach checks
-        self._objection: Objection | None = None
+        self._objection: JsonDict | None = None
         self._compiled: set[str] = set()  # agents that have decided once
         self.closed = False
         self._agents_running, self._plays_forced = True, True
@@ -411,7 +411,7 @@ class LiveGame(NotCopied):
             (self._review, self._exercises), self._requested = result, ""
         elif task == "coach":
             self._requested = ""
-            if result.loss > result.error and result.loss >= (self._coach or 1):
+            if result["loss"] > max(result["error"], self._coach or 1):
                 self._objection = result
             else:
                 self.session.play(self._checked)
@@ -430,7 +430,7 @@ class LiveGame(NotCopied):
         sentences = [entry.sentence for entry in session.log]
         thinking = self._has_task()
         agent = self._task_agent() if thinking else ""
-        found, objection = self._review, self._objection
+        found = self._review
         return view_json.picture(scene, view_json.status_of(session)) | {
             "version": self.version,
             "waits_for": session.waits_for,
@@ -451,7 +451,7 @@ class LiveGame(NotCopied):
             "review": found and review_json(found, scene.names, sentences, session.humans),
             "exercises": self._exercises,
             "coach": self._coach,
-            "objection": objection and objection._asdict(),
+            "objection": self._objection,
             "advisor": self._advisor,
             "requested": self._requested,
             "thinking": thinking,
@@ -464,7 +464,7 @@ class LiveGame(NotCopied):
             "can_undo": session.can_undo,
             "can_review": session.decisions > 0,
             "is_chosen": self._is_chosen,
-            "opponents": [one._asdict() for one in self._opponents],
+            "opponents": self._opponents,
             "boards": list(dict.fromkeys([*built_in_boards(), *self._boards])),
         }
 

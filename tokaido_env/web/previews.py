@@ -22,35 +22,31 @@ from tokaido_env.web.position_form import JsonDict
 def previews_of(board: Board, states: Any) -> list[JsonDict]:
     """Return the legal actions of the player to decide as JSON types, `pass` last.
 
+    For each: `label`; `group`, a title; `name`, its destination or itself; `icon`, a name of
+    `icons.GLYPHS` or ""; `text`, the gain before chance; `details`, a line for each effect.
+
     Args:
         board: of the position.
         states: `STATE` (1,), not changed.
-
-    Returns:
-        For each action its `label`; `group`, the title of its group; `name`, its destination or
-        itself; `icon`, a name of `icons.GLYPHS` or ""; `text`, the gain before chance; `details`,
-        a line for each effect that it allows.
     """
     legal = actions_of(legal_mask(board.record, states, 0))
     return [_preview(board, states, one) for one in sorted(legal, key=lambda a: (a == PASS, a))]
 
 
 def _preview(board: Board, states: Any, action: int) -> JsonDict:
-    after, details = state_after(board, states, action), []
+    after = state_after(board, states, action)
+    found = {"label": LABELS[action], "group": _group(states[0], action), "details": []}
     if action > ARTIST_STAY:
-        icon, name = _gain(board, states, action, after)
-        text = _odds(board, after)
-    else:
-        name, icon = _destination(board, states, action, after)
-        gains = []
-        for effect in _best_effects(board, after):
-            then = state_after(board, after, effect)
-            icon, gain = _gain(board, after, effect, then)
-            gains.append(gain)
-            details.append(" · ".join(filter(None, (gain, _odds(board, then)))))
-        text = " or ".join(gains) or "no effect"
-    found = {"label": LABELS[action], "group": _group(states[0], action), "name": name}
-    return found | {"icon": icon, "text": text, "details": details}
+        icon, name, odds = _effect(board, states, action)
+        return found | {"name": name, "icon": icon, "text": odds}
+    effects = [_effect(board, after, effect) for effect in _best_effects(board, after)]
+    name, icon = _destination(board, states, action, after)
+    return found | {
+        "name": name,
+        "icon": effects[0][0] if effects else icon,
+        "text": " or ".join(gain for _, gain, _ in effects) or "no effect",
+        "details": [f"{gain} · {odds}" if odds else gain for _, gain, odds in effects],
+    }
 
 
 def _group(state: Any, action: int) -> str:
@@ -75,58 +71,51 @@ def _destination(board: Board, states: Any, action: int, after: Any) -> tuple[st
 
 def _best_effects(board: Board, states: Any) -> list[int]:
     """Return the effects that a move leads to, of each kind the largest."""
-    if states["phase"][0] != Phase.EFFECT:
-        return []
     labels = [LABELS[one] for one in actions_of(legal_mask(board.record, states, 0))]
     kinds = {one if one.startswith("take") else one.partition(":")[0]: one for one in labels}
-    return [LABELS.index(one) for one in kinds.values() if one != "pass"]
+    is_effect = states["phase"][0] == Phase.EFFECT
+    return [LABELS.index(one) for one in kinds.values() if is_effect and one != "pass"]
 
 
-def _gain(board: Board, states: Any, action: int, after: Any) -> tuple[str, str]:
-    """Return the icon and the text of what an effect gives its player, before chance."""
-    old, new, seat = states[0], after[0], int(states["player"][0])
+def _effect(board: Board, states: Any, action: int) -> tuple[str, str, str]:
+    """Return the icon of an effect, its gain before chance, and the odds of its first draw."""
+    then = state_after(board, states, action)
+    old, new, seat = states[0], then[0], int(states["player"][0])
     coins = int(new["coins"][seat]) - int(old["coins"][seat])
     coins += GOLD_PRICE * (int(new["gold"][seat]) - int(old["gold"][seat]))
-    now, later = (sum(points_of(board.record, one)[seat].values()) for one in (states, after))
+    now, later = (sum(points_of(board.record, one)[seat].values()) for one in (states, then))
     icon, text = _head(LABELS[action], seat, old, new)
     gains = [f"+{number_of(coins, 'coin')}"] * (coins > 0)
     gains += [f"+{number_of(later - now, 'point')}"] * (later > now)
     gains += ["the last round"] * bool(new["end_triggered"] > old["end_triggered"])
-    return icon or "coin", ": ".join(filter(None, [text, ", ".join(gains)]))
+    return icon, ": ".join(filter(None, [text, ", ".join(gains)])), _odds(board, then)
 
 
 def _head(label: str, seat: int, old: Any, new: Any) -> tuple[str, str]:
     """Return the icon and the text of what an action does itself."""
     head, _, detail = label.partition(":")
+    wave, pending = detail.endswith("wave"), int(new["pending"])
     sold = (old["wares"][seat] - new["wares"][seat]).tolist()
     ware, front = WARES[int(np.argmax(sold))], ICONS[int(old["easel"][seat]) & 3]
-    pending, wave = int(new["pending"]), detail.endswith("wave")
+    tracks = [one for one in ("temple", "garden") if new[one][seat] > old[one][seat]]
+    if head == "visit" and tracks:
+        return tracks[0], f"{tracks[0]} {int(new[tracks[0]][seat])}"
+    if head == "visit":
+        is_spring = new["hot_spring"] != old["hot_spring"]
+        return ("hot spring", "hot spring token") if is_spring else ("coin", "")
     if head == "take":
         side = CHARACTERS.index(detail)
         return "wave", f"{SIDES[side][int(old['wave_side'][side])]} wave"
-    if head == "visit":
-        return _visit(seat, old, new)
     keeps = "keep the hot spring token" if old["phase"] == Phase.REPEAT else "decline"
-    return {
-        "draw": ("bag", f"draw {number_of(pending, 'ware')}{' with robust' * wave}"),
-        "paint": (
-            "painting",
-            f"reveal {number_of(pending, 'painting')}{' with proficient' * wave}",
-        ),
-        "sell": (ware, f"sell {number_of(sum(sold), ware)}{' with crafty' * wave}"),
-        "gift": (front, f"give the {front}"),
-        "discard": (ware, f"return a {ware}"),
-        "pass": ("none", keeps),
+    icon, text, tile = {
+        "draw": ("bag", f"draw {number_of(pending, 'ware')}", "robust"),
+        "paint": ("painting", f"reveal {number_of(pending, 'painting')}", "proficient"),
+        "sell": (ware, f"sell {number_of(sum(sold), ware)}", "crafty"),
+        "gift": (front, f"give the {front}", ""),
+        "discard": (ware, f"return a {ware}", ""),
+        "pass": ("none", keeps, ""),
     }[head]
-
-
-def _visit(seat: int, old: Any, new: Any) -> tuple[str, str]:
-    for track in ("temple", "garden"):
-        if new[track][seat] > old[track][seat]:
-            return track, f"{track} {int(new[track][seat])}"
-    return (
-        ("hot spring", "hot spring token") if new["hot_spring"] != old["hot_spring"] else ("", "")
-    )
+    return icon, f"{text} with {tile}" if wave else text
 
 
 def _odds(board: Board, states: Any) -> str:
@@ -135,5 +124,4 @@ def _odds(board: Board, states: Any) -> str:
     weights = np.zeros(MAX_OUTCOMES, np.int64)
     n, _ = weights_of(board.record, states, 0, weights) if names else (0, 0)
     odds = sorted(zip(weights[:n].tolist(), names, strict=True), reverse=True)
-    total = max(1, int(weights.sum()))
-    return ", ".join(f"{name} {weight / total:.0%}" for weight, name in odds if weight)
+    return ", ".join(f"{name} {weight / weights.sum():.0%}" for weight, name in odds if weight)

@@ -38,7 +38,7 @@ from tokaido_env.render.svg import PANELS, panels_of
 from tokaido_env.trajectory import Trajectory
 from tokaido_env.web.position_form import JsonDict
 from tokaido_env.web.review_section import remark_of, section_of
-from tokaido_env.web.static_files import motion_text, static_text
+from tokaido_env.web.static_files import script_of, static_text
 
 if TYPE_CHECKING:
     from tokaido_env.study.review import Review
@@ -83,7 +83,7 @@ def replay_page(
     each = [None] * len(games) if reviews is None else reviews
     numbered = enumerate(zip(games, each, strict=True), start=1)
     data = [_game_data(number, record, board, judge, one) for number, (record, one) in numbered]
-    script = f'"use strict";\n{motion_text()}{static_text("page.js")}'
+    script = '"use strict";\n' + script_of("motion.js", "page.js")
     sheet = style("light") + style("dark") + static_text("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(static_text("page.html")).substitute(

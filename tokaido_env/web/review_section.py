@@ -109,21 +109,18 @@ def moments_of(
     They are the decision of the players that lost most beyond its interval, the luckiest chance
     event, and the turning point: after it the winner's win probability stays above one half.
     """
-    found = []
     counts = (review.loss > review.error) & np.isin(review.trajectory.movers, [*players])
-    if counts.any():
-        row = int(np.where(counts, review.loss, 0).argmax())
-        lost = f"lost {review.loss[row]:.1%}: {LABELS[review.best[row]]} was better"
-        found.append(("Largest loss", row, lost))
-    row = int(np.abs(review.luck).argmax())
-    if review.luck[row]:
-        found.append(("Largest luck", row, f"worth {abs(review.luck[row]):.1%}"))
+    row, luck = int(np.where(counts, review.loss, 0).argmax()), int(np.abs(review.luck).argmax())
     behind = np.flatnonzero((review.values - 0.5) * (review.values[-1] - 0.5) <= 0)
-    if len(behind) and behind[-1] < len(sentences):
-        row = int(behind[-1])
-        now = abs(review.values[row + 1] - 0.5) + 0.5
-        found.append(("Turning point", row, f"the winner leads from here, with {now:.0%}"))
+    turn = int(behind[-1]) if len(behind) else len(sentences)
+    lost = f"lost {review.loss[row]:.1%}: {LABELS[review.best[row]]} was better"
+    found = [
+        ("Largest loss", row, lost, counts.any()),
+        ("Largest luck", luck, f"worth {abs(review.luck[luck]):.1%}", review.luck[luck]),
+        ("Turning point", turn, "the winner leads from here", turn < len(sentences)),
+    ]
     return [
         {"title": title, "event": row, "text": f"{sentences[row]} · {text}"}
-        for title, row, text in found
+        for title, row, text, is_known in found
+        if is_known
     ]

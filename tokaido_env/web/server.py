@@ -33,10 +33,11 @@ from tokaido_env.web.static_files import css_text, module_text, static_text
 LOOPBACK = "127.0.0.1"
 MAX_BODY_BYTES = 1 << 20  # of a request
 
+_BODY = "body, #connection { margin: 0; } body:has([data-theme=dark]) { background: #12161c; }"
 _TIMEOUT = 20.0  # seconds for which a request waits for a new snapshot
 _STATIC: dict[str, Callable[[], Response]] = {  # need no token
     "/": lambda: Response(static_text("play.html"), media_type="text/html"),
-    "/play.css": lambda: Response(f"body {{ margin: 0; }}\n{css_text()}", media_type="text/css"),
+    "/play.css": lambda: Response(f"{_BODY}\n{css_text()}", media_type="text/css"),
     "/play.js": lambda: Response(static_text("play.js"), media_type="text/javascript"),
     "/live_game.js": lambda: Response(module_text(), media_type="text/javascript"),
 }

@@ -10,8 +10,8 @@ from tokaido_env.render.elements import glyph_at
 from tokaido_env.render.icons import GLYPHS
 from tokaido_env.render.style import style
 
-_MODULES = ("form.js", "editors.js", "start.js", "exercises.js", "live_game.js")
-"""Each imports earlier ones and motion.js."""
+# Each imports earlier ones.
+_MODULES = ("motion.js", "form.js", "editors.js", "start.js", "exercises.js", "live_game.js")
 
 
 def static_text(name: str) -> str:
@@ -21,18 +21,15 @@ def static_text(name: str) -> str:
 
 def module_text() -> str:
     """Return the ES module of a live game in one piece, as notebooks need it."""
-    return "\n".join((motion_text(), *map(_without_imports, _MODULES)))
+    return script_of(*_MODULES)
 
 
-def motion_text() -> str:
-    """Return the script of animations, with the icons as markup by name."""
+def script_of(*names: str) -> str:
+    """Return modules in one piece, after the icons as markup by name."""
     glyphs = {name: glyph_at(glyph, 24) for name, glyph in GLYPHS.items()}
-    return f"const GLYPHS = {json.dumps(glyphs)};\n{_without_imports('motion.js')}"
-
-
-def _without_imports(name: str) -> str:
-    text = static_text(name)
-    return re.sub(r"^import .* from .*;$\n|^export (?!default)", "", text, flags=re.MULTILINE)
+    text = "\n".join(map(static_text, names))
+    text = re.sub(r"^import .* from .*;$\n|^export (?!default)", "", text, flags=re.MULTILINE)
+    return f"const GLYPHS = {json.dumps(glyphs)};\n{text}"
 
 
 def css_text() -> str:

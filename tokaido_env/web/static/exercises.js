@@ -1,5 +1,5 @@
 // The end of a game: its result, graph and moments; and exercises from one's own games.
-import { button, element, rowOf, svgOf } from "./form.js";
+import { button, element, holding, rowOf, svgOf } from "./form.js";
 import { storage } from "./start.js";
 
 const MOST = 100; // stored exercises
@@ -18,9 +18,7 @@ export function graphOf({ win_probabilities: wins, names }, show) {
     const { left, width } = svg.getBoundingClientRect();
     show(Math.round(((event.clientX - left) / width) * (wins.length - 1)));
   });
-  const figure = element("figure", "", { class: "wins" });
-  figure.append(element("figcaption", `${caption}; click to show an event`), svg);
-  return figure;
+  return holding(element("figure", "", { class: "wins" }), [element("figcaption", `${caption}; click to show an event`), svg]);
 }
 
 // Return the elements that follow a game.
@@ -34,9 +32,7 @@ export function resultOf(game) {
   table.innerHTML = "<thead><tr><td></td></tr></thead><tbody></tbody>";
   table.querySelector("tr").append(...names.map((name) => element("th", name, { scope: "col" })));
   for (const [key, title] of Object.entries(TRACKS)) {
-    const line = element("tr");
-    line.append(element("th", title, { scope: "row" }), ...points.map((one) => element("td", one[key])));
-    table.tBodies[0].append(line);
+    table.tBodies[0].append(holding(element("tr"), [element("th", title, { scope: "row" }), ...points.map((one) => element("td", one[key]))]));
   }
   const row = rowOf(
     button("Review", () => game.find("review-game").click(), { class: "to-review" }),
@@ -46,13 +42,8 @@ export function resultOf(game) {
   );
   if (beaten) row.append(button("Next level", () => game.find("new-game").click(), { class: "next-level" }));
   if (!review) return [table, row, element("p", requested === "review" ? "The win probabilities and moments follow …" : "")];
-  const moments = element("ol", "", { class: "moments" });
-  for (const { title, event, text } of review.moments) {
-    const item = element("li");
-    item.append(button(title, () => game.showEvent(event)), ` ${text}`);
-    moments.append(item);
-  }
-  return [table, row, graphOf(review, (event) => game.showEvent(event)), moments];
+  const moments = review.moments.map(({ title, event, text }) => holding(element("li"), [button(title, () => game.showEvent(event)), ` ${text}`]));
+  return [table, row, graphOf(review, (event) => game.showEvent(event)), holding(element("ol", "", { class: "moments" }), moments)];
 }
 
 const keyOf = ({ board_hash: board, position }) => `${board} ${JSON.stringify(position)}`;
@@ -82,13 +73,11 @@ export function answerOf(game, label) {
   const { key, title, odds, played, judge, choices } = game.exercise;
   const solved = odds[label][2];
   game.store("exercises", storage.read("exercises", []).map((one) => (keyOf(one) === key ? { ...one, solved } : one)));
-  const list = element("ol", "", { class: "odds" });
-  for (const { label: one, group, name, text } of choices.toSorted((a, b) => odds[b.label][0] - odds[a.label][0])) {
+  const lines = choices.toSorted((a, b) => odds[b.label][0] - odds[a.label][0]).map(({ label: one, group, name, text }) => {
     const [win, error, isGood] = odds[one];
     const remarks = [one === label && "your choice", one === played && "played in the game", isGood && "good"].filter(Boolean);
-    const item = element("li", `${group}: ${name} ${text}, `);
-    item.append(element("b", `wins ${percent(win)} ± ${percent(error)}`), remarks.length ? ` (${remarks.join(", ")})` : "");
-    list.append(item);
-  }
-  return [`${title}: ${solved ? "solved" : "not solved"}. Odds by ${judge}, 95 % intervals.`, list];
+    const wins = element("b", `wins ${percent(win)} ± ${percent(error)}`);
+    return holding(element("li", `${group}: ${[name, text].filter(Boolean).join(", ")}: `), [wins, remarks.length ? ` (${remarks.join(", ")})` : ""]);
+  });
+  return [`${title}: ${solved ? "solved" : "not solved"}. Odds by ${judge}, 95 % intervals.`, holding(element("ol", "", { class: "odds" }), lines)];
 }

@@ -7,11 +7,11 @@ export const element = (name, text = "", attributes = {}) => {
   return made;
 };
 
-export const rowOf = (...buttons) => {
-  const row = element("div", "", { class: "row" });
-  row.append(...buttons);
-  return row;
-};
+export function holding(made, parts) {
+  made.append(...parts);
+  return made;
+}
+export const rowOf = (...buttons) => holding(element("div", "", { class: "row" }), buttons);
 
 // A button ignores clicks while its action runs, so that none is done twice.
 export function button(text, action, attributes = {}) {

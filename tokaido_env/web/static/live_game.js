@@ -78,6 +78,7 @@ class LiveGame {
     this.commands = Promise.resolve(); // the last command
     this.event = null; // show the position before this event; null: the current position
     this.exercise = null; // the shown exercise
+    this.drawn = {}; // the shown panels
     this.roll = [null, null, null];
     el.classList.add("tokaido-app");
     el.setAttribute("data-lm-suppress-shortcuts", "true"); // disables JupyterLab's keys here
@@ -142,11 +143,11 @@ class LiveGame {
     return this.commands;
   }
 
-  // Store a value in the browser; say once that it is not kept.
+  // Store a value in the browser; say if it is not kept.
   store(name, value) {
-    if (storage.write(name, value) || this.warned) return;
-    this.warned = true;
-    this.showError(NOT_STORED);
+    const before = this.warning ?? "";
+    this.warning = storage.write(name, value) ? "" : NOT_STORED;
+    if (this.warning !== before) this.showError("");
   }
 
   // Store the game, to resume it in another session of the program.
@@ -168,7 +169,7 @@ class LiveGame {
   }
 
   showError(message) {
-    this.find("error").textContent = message || this.snapshot.error || "";
+    this.find("error").textContent = message || this.snapshot.error || this.warning || "";
   }
 
   play(move, given = {}) {
@@ -185,7 +186,7 @@ class LiveGame {
     this.find("players").textContent = `${snapshot.names.join(" against ")} · ${snapshot.board}`;
     this.updateLog();
     if (!this.exercise) this.showEvent(this.event ?? snapshot.log.length);
-    this.animate(before.log ?? [], before.version > 0);
+    this.animate(before.log ?? snapshot.log);
     this.updateControls();
     this.updateReview();
     if (snapshot.error) this.showError("");
@@ -197,12 +198,11 @@ class LiveGame {
   }
 
   // Animate the events since the last snapshot, if it was of the same game.
-  animate(before, isKnown) {
+  animate(before) {
     const { log, motions } = this.snapshot;
-    const length = before.length;
-    const continues = isKnown && length > 0 && length <= log.length && before[length - 1][2] === log[length - 1][2];
+    const continues = before.length <= log.length && before.at(-1)?.[2] === log[before.length - 1]?.[2];
     if (!continues || this.event !== null || this.exercise) this.motions.clear();
-    else this.motions.add(motions.events.slice(Math.max(0, length - motions.first)));
+    else this.motions.add(motions.events.slice(Math.max(0, before.length - motions.first)));
   }
 
   showCurrent() {
@@ -219,8 +219,9 @@ class LiveGame {
 
   showPicture({ panels, status }) {
     for (const [name, markup] of Object.entries(panels)) {
-      this.el.querySelector(`[data-panel="${name}"]`).innerHTML = markup;
+      if (markup !== this.drawn[name]) this.el.querySelector(`[data-panel="${name}"]`).innerHTML = markup;
     }
+    this.drawn = panels;
     this.markDestinations();
     this.find("status").textContent = status;
     this.showTask();
@@ -235,10 +236,9 @@ class LiveGame {
   // Return what the opponent did in its last pick.
   newsText() {
     const { log, names, player } = this.snapshot;
-    const human = this.human() ?? player;
-    const other = human === null ? null : 1 - human;
+    const other = 1 - (this.human() ?? player ?? 0);
     const last = log.findLastIndex(([, seat]) => seat === other);
-    if (other === null || last < 0) return "";
+    if (last < 0) return "";
     const first = log.findLastIndex(([, seat], event) => event < last && seat !== other) + 1;
     const texts = log.slice(first, last + 1).map(([, , text]) => text.slice(names[other].length + 1));
     return `${names[other]} ${texts.join("; ")}.`;
@@ -329,13 +329,10 @@ class LiveGame {
   // Ask about a move to which the coach objects; a reloaded page asks again.
   async askCoach() {
     const { objection } = this.snapshot;
-    const { label } = objection ?? {};
+    const label = objection?.label;
     if (this.asked === label) return;
     this.asked = label;
-    if (!objection) {
-      this.find("question").close(""); // another tab answered
-      return;
-    }
+    if (!objection) return void this.find("question").close(""); // another tab answered
     const text = `${label} loses ${percent(objection.loss)} ± ${percent(objection.error)} of win probability against ${objection.best}.`;
     const takes = await confirmed(this, "Are you sure?", text, "Take it anyway", "Choose again");
     if (this.snapshot.objection?.label !== label) return;
@@ -352,25 +349,19 @@ class LiveGame {
   // List choices by group; `choose` gets the label of a chosen one.
   listChoices(choices, choose) {
     const groups = new Map();
-    choices.forEach((choice, index) => {
-      const { label, group = "Chance", name, text, icon, details = [] } = choice;
+    choices.forEach(({ label, group = "Chance", name, text, icon, details = [] }, index) => {
       if (!groups.has(group)) groups.set(group, element("ol", "", { class: "group", "aria-label": group }));
       const made = button("", () => choose(label), { "data-label": label });
-      made.append(element("kbd", String(index + 1)), this.icon(icon), element("b", name), element("span", text));
-      const odds = details.join("; ");
-      if (odds && odds !== text) made.setAttribute("aria-description", odds);
-      const item = element("li");
-      item.append(made);
-      groups.get(group).append(item);
+      const picture = svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: this.themeClass() }, GLYPHS[icon] ?? "");
+      made.append(element("kbd", String(index + 1)), picture, element("b", name), element("span", text));
+      if (details.length && details[0] !== text) made.setAttribute("aria-description", details.join("; "));
+      groups.get(group).append(element("li"));
+      groups.get(group).lastChild.append(made);
     });
     this.shown = choices;
     this.replaceList("choices", [...groups].flatMap(([title, list]) => [element("h3", title), list]));
     this.find("preview").hidden = true;
     if (document.activeElement === this.find("turn")) this.find("choices").querySelector("button")?.focus({ preventScroll: true });
-  }
-
-  icon(name) {
-    return svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: this.themeClass() }, GLYPHS[name] ?? "");
   }
 
   // Show at a destination what each of its actions gives; `labels` are those actions.
@@ -530,10 +521,7 @@ class LiveGame {
     this.find("play-forced").addEventListener("change", ({ target: { checked: on } }) =>
       this.command("play_forced", () => ({ on })),
     );
-    this.find("animate").addEventListener("change", ({ target: { checked } }) => {
-      this.store("animate", checked);
-      this.motions.clear();
-    });
+    this.find("animate").addEventListener("change", ({ target: { checked } }) => this.store("animate", checked));
     for (const name of ["coach", "coach-loss"]) this.find(name).addEventListener("change", () => this.setCoach());
     const labelsAt = ({ target }) => {
       const { label = "", labels = label } = target.closest("[data-label], [data-labels]")?.dataset ?? {};

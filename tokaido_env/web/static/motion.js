@@ -32,10 +32,8 @@ export class Motions {
   }
 
   animate(element, frames, options) {
-    const animation = element.animate(frames, options);
-    animation.currentTime = performance.now() - this.start;
-    this.animations.push(animation);
-    return animation;
+    const length = this.animations.push(element.animate(frames, options));
+    return Object.assign(this.animations[length - 1], { currentTime: performance.now() - this.start });
   }
 
   // One animation of a pawn for all its moves, so that it waits where each move starts.
@@ -43,9 +41,8 @@ export class Motions {
     const end = this.events.length;
     const frame = (time, [x, y]) => ({ offset: time / end, transform: `translate(${x}px, ${y}px)` });
     const frames = moves.flatMap(([at, way]) => way.map((point, step) => frame(at + step / (way.length - 1), point)));
-    frames.unshift(frame(0, moves[0][1][0]));
-    frames.push(frame(end, moves.at(-1)[1].at(-1)));
-    this.animate(this.part(`island pawn ${pawn}`).firstChild, frames, { duration: DURATION * end });
+    const ends = [frame(0, moves[0][1][0]), frame(end, moves.at(-1)[1].at(-1))];
+    this.animate(this.part(`island pawn ${pawn}`).firstChild, [ends[0], ...frames, ends[1]], { duration: DURATION * end });
   }
 
   roll(at) {
@@ -67,8 +64,7 @@ export class Motions {
 
   // Return the element of a part, named by its panel and its own name.
   part(name) {
-    const [panel, ...rest] = name.split(" ");
-    return this.root.querySelector(`[data-panel="${panel}"] [data-part="${rest.join(" ")}"]`);
+    return this.root.querySelector(`[data-panel="${name.split(" ")[0]}"] [data-part="${name.slice(name.indexOf(" ") + 1)}"]`);
   }
 
   centre(name) {

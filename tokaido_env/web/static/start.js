@@ -1,5 +1,5 @@
 // The storage of the browser, the keys, and the dialog that starts a game.
-import { button, element, rowOf, svgOf } from "./form.js";
+import { button, element, holding, rowOf, svgOf } from "./form.js";
 
 const memory = {}; // if the browser stores nothing
 
@@ -42,33 +42,21 @@ const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
 const ratingText = (elo, [low, high]) => (low === high ? `Elo ${elo}, the reference` : `Elo ${signed(elo)}, 95 % ${signed(low)} to ${signed(high)}`);
 const labelled = (text, ...inputs) => holding(element("label", text), inputs);
 const group = (title, ...parts) => holding(element("fieldset"), [element("legend", title), ...parts]);
-
-function holding(made, parts) {
-  made.append(...parts);
-  return made;
-}
-
-function selectOf(name, options) {
-  const made = element("select", "", { class: name });
-  for (const [value, text] of options) made.append(element("option", text ?? value, { value }));
-  return made;
-}
+const selectOf = (name, options) => holding(element("select", "", { class: name }), options.map(([value, text = value]) => element("option", text, { value })));
 
 // Open the dialog that starts a game; the first level that was not beaten is selected.
 export function showStart(game) {
   const { opponents, boards, board, seats, is_chosen: isChosen } = game.snapshot;
   const levels = opponents.filter(({ level }) => level !== null);
   const next = levels[Math.min(storage.read("beaten", 0), levels.length - 1)];
-  const radio = (value) => element("input", "", { type: "radio", name: "opponent", value });
-  const cards = levels.map((one) => {
-    const made = labelled("", radio(one.spec), element("b", `${one.level}. ${one.spec}`), element("span", one.plays), element("span", `${ratingText(one.elo, one.ci95)}; ${one.thinks}`));
-    made.className = "level";
-    made.firstElementChild.checked = one === next;
-    return made;
+  const radio = (value, chosen) => Object.assign(element("input", "", { type: "radio", name: "opponent", value }), { checked: value === chosen });
+  const cards = levels.map(({ spec, level, plays, elo, ci95, thinks }) => {
+    const texts = [plays, `${ratingText(elo, ci95)}; ${thinks}`].map((text) => element("span", text));
+    return holding(element("label", "", { class: "level" }), [radio(spec, next.spec), element("b", `${level}. ${spec}`), ...texts]);
   });
   const players = [...new Set(["human", ...opponents.map(({ spec }) => spec), ...seats])].map((spec) => [spec]);
-  const [others, player] = [selectOf("others", players), selectOf("player", players)];
-  const other = radio("");
+  const [others, player, other] = [selectOf("others", players), selectOf("player", players), radio("")];
+  others.setAttribute("aria-label", "Another opponent");
   others.addEventListener("change", () => (other.checked = true));
   const seat = selectOf("seat", [[0, "player_0, leads the first round"], [1, "player_1"]]);
   const family = `family:${Math.floor(Math.random() * 1e6)}`;
@@ -85,19 +73,14 @@ export function showStart(game) {
   const last = storage.read("last", null);
   if (last && last.record !== game.record) row.append(button(`Resume ${last.title}`, () => game.replace("load_record", { record: last.record }), { class: "resume" }));
   const form = holding(element("form", "", { class: "new" }), [
-    row,
-    group("Opponent", ...cards, labelled("", other, element("b", "Another"), others)),
+    row, group("Opponent", ...cards, labelled("", other, element("b", "Another"), others)),
     group("Game", labelled("You play as", seat), labelled("Dice and draws", chance), labelled("Board", name), picture, labelled("Seed", seed), labelled("In your seat", player)),
   ]);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const pair = [player.value, form.elements.opponent.value || others.value];
-    game.replace("new_game", {
-      seats: seat.value === "1" ? pair.reverse() : pair,
-      board: name.value,
-      seed: seed.value === "" ? null : Number(seed.value),
-      chance: chance.value,
-    });
+    const seats = seat.value === "1" ? pair.reverse() : pair;
+    game.replace("new_game", { seats, board: name.value, seed: seed.value === "" ? null : Number(seed.value), chance: chance.value });
   });
   const dialog = game.find("start");
   dialog.replaceChildren(element("h2", isChosen ? "New game" : "Choose your opponent, or start at once"), form);
