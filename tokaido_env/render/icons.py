@@ -63,11 +63,8 @@ WARES = {
 WAVE = STATIONS["seashore"]
 SPRING = STATIONS["hot spring"]
 
-GLYPHS = {  # of pages, by name
-    **STATIONS,
-    **ICONS,
-    **WARES,
-    "wave": WAVE,
+GLYPHS = {**STATIONS, **ICONS, **WARES, "wave": WAVE}  # of pages, by name
+GLYPHS |= {
     "coin": Glyph("M0 -10A10 10 0 1 1 0 10A10 10 0 1 1 0 -10ZM-3 -3V3H3V-3Z"),
     "bag": Glyph("M-4 -8H4L9 2Q12 11 0 11 -12 11 -9 2ZM-5 -11H5V-9H-5Z"),
     "painting": Glyph("M-8 -11H8V11H-8ZM-5 -8V8H5V-8Z"),

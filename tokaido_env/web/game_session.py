@@ -348,8 +348,8 @@ class Session(CopiedWhole):
                 MoveSuggestion(LABELS[action], float(preferences[0, action]), mean, error)
                 for action, mean, error in zip(best, means, errors, strict=True)
             ]
-            wins = None if values is None else float(of_mover(player, values[0]))
-            return Advice(moves, wins)
+            sign = 1 - 2 * player
+            return Advice(moves, None if values is None else (1 + sign * float(values[0])) / 2)
 
         return advice
 
@@ -407,11 +407,6 @@ class Session(CopiedWhole):
         return np.array([self.game.legal_mask], np.uint64), keys
 
 
-def of_mover(player: int, values: Any) -> Any:
-    """Return win probabilities of a player for player_0's expected results."""
-    return (1 + (1 - 2 * player) * values) / 2
-
-
 def sampled_wins(judge: Agent, board: Board, state: Any, actions: Sequence[int], key: int) -> Any:
     """Return the mover's win probabilities after actions, float64 (actions, chance samples).
 
@@ -426,4 +421,4 @@ def sampled_wins(judge: Agent, board: Board, state: Any, actions: Sequence[int],
     states = copy_rows(state, np.zeros(len(actions), np.int64))
     shared = np.tile(np.array(seeds, np.int64), (len(actions), 1))
     values = values_after_actions(judge, board, states, np.array(actions, np.int64), shared)
-    return of_mover(int(state["player"][0]), values)
+    return (1 + (1 - 2 * int(state["player"][0])) * values) / 2

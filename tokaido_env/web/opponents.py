@@ -7,9 +7,7 @@ from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.web.position_form import JsonDict
 
-UNRATED = ("generalist",)
-"""Agents that the ladder does not contain."""
-
+UNRATED = ("generalist",)  # not on the ladder
 LEVEL_STEP = 150  # least Elo between two levels; the stronger one scores about 70 %
 _SECONDS_PER_COST = 2e-6  # measured: one game, one thread, AMD EPYC, 2026-11-25
 _PLAYS = {  # by kind and names of parameters

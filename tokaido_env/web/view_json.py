@@ -12,12 +12,8 @@ from tokaido_env.web.previews import previews_of
 
 _ANIMATED = 16  # newest events of a snapshot with their motions
 _MAX_OUTCOMES = 24  # listed chance outcomes, the likeliest first
-_ASKS = {
-    "MOVE": "take a die and move",
-    "EFFECT": "choose an effect",
-    "DISCARD": "return a ware",
-    "REPEAT": "move again, or keep the hot spring token",
-}
+_ASKS = {"MOVE": "take a die and move", "EFFECT": "choose an effect", "DISCARD": "return a ware"}
+_ASKS["REPEAT"] = "move again, or keep the hot spring token"
 
 
 def picture(scene: Scene, status: str) -> JsonDict:

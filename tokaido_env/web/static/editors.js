@@ -2,7 +2,7 @@
 // define their forms.
 import { button, element, formOf, rowOf, svgOf } from "./form.js";
 
-function open(game, title, parts, name = "editor") {
+export function openDialog(game, title, parts, name = "editor") {
   const dialog = game.find(name);
   dialog.setAttribute("aria-label", title);
   dialog.replaceChildren(element("h2", title), ...parts);
@@ -15,7 +15,7 @@ export function confirmed(game, title, text, verb, other = "Cancel") {
   return new Promise((resolve) => {
     const answer = (word, name) => button(word, () => dialog.close(name), { class: name });
     const buttons = rowOf(answer(other, "cancel"), answer(verb, "done"));
-    const dialog = open(game, title, [element("p", text), buttons], "question");
+    const dialog = openDialog(game, title, [element("p", text), buttons], "question");
     dialog.returnValue = "";
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "done"), { once: true });
   });
@@ -33,7 +33,7 @@ export async function editPosition(game) {
     }
   }, { class: "done" });
   const cancel = button("Cancel", () => dialog.close(), { class: "cancel" });
-  const dialog = open(game, "Edit position", [fields, rowOf(done, cancel)]);
+  const dialog = openDialog(game, "Edit position", [fields, rowOf(done, cancel)]);
 }
 
 const RESULTS = [
@@ -104,6 +104,6 @@ export async function correctBoard(game) {
     const cancel = button("Cancel", () => dialog.close(), { class: "cancel" });
     const help = element("p", "Compare each table with your printed board. Save the board file to play on it later with tokaido play --board FILE.");
     const picture = svgOf({ viewBox: "0 0 640 470", class: `${game.themeClass()} island`, role: "img", "aria-label": "Island" }, island);
-    const dialog = open(game, "Correct the board", [help, picture, fields, changes, rowOf(check, play, save, diff, cancel)]);
+    const dialog = openDialog(game, "Correct the board", [help, picture, fields, changes, rowOf(check, play, save, diff, cancel)]);
   }
 }

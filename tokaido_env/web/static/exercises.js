@@ -28,19 +28,14 @@ export function resultOf(game) {
   const level = opponents.find(({ spec }) => spec === seats[1 - human])?.level;
   const beaten = human !== null && winner === human && level;
   if (beaten && level > storage.read("beaten", 0)) game.store("beaten", level);
-  const table = element("table");
-  table.innerHTML = "<thead><tr><td></td></tr></thead><tbody></tbody>";
-  table.querySelector("tr").append(...names.map((name) => element("th", name, { scope: "col" })));
-  for (const [key, title] of Object.entries(TRACKS)) {
-    table.tBodies[0].append(holding(element("tr"), [element("th", title, { scope: "row" }), ...points.map((one) => element("td", one[key]))]));
-  }
+  const line = (title, texts, kind, scope) => holding(element("tr"), [title ? element("th", title, { scope: "row" }) : element("td"), ...texts.map((text) => element(kind, text, scope))]);
+  const lines = Object.entries(TRACKS).map(([key, title]) => line(title, points.map((one) => one[key]), "td"));
+  const table = holding(element("table"), [holding(element("tbody"), [line("", names, "th", { scope: "col" }), ...lines])]);
+  const buttons = { Review: "review-game", Exercises: "exercises", Download: "save", ...(beaten && { "Next level": "new-game" }) };
   const row = rowOf(
-    button("Review", () => game.find("review-game").click(), { class: "to-review" }),
-    button("Exercises", () => game.find("exercises").click(), { class: "to-exercises" }),
     button("Rematch", () => game.replace("new_game", {}), { class: "rematch" }),
-    button("Download", () => game.find("save").click(), { class: "download" }),
+    ...Object.entries(buttons).map(([text, name]) => button(text, () => game.find(name).click(), { class: `to-${name}` })),
   );
-  if (beaten) row.append(button("Next level", () => game.find("new-game").click(), { class: "next-level" }));
   if (!review) return [table, row, element("p", requested === "review" ? "The win probabilities and moments follow …" : "")];
   const moments = review.moments.map(({ title, event, text }) => holding(element("li"), [button(title, () => game.showEvent(event)), ` ${text}`]));
   return [table, row, graphOf(review, (event) => game.showEvent(event)), holding(element("ol", "", { class: "moments" }), moments)];
@@ -51,8 +46,7 @@ const keyOf = ({ board_hash: board, position }) => `${board} ${JSON.stringify(po
 // Store the exercises of a review; those that are stored already stay as they are.
 export function keepExercises(game, found) {
   const kept = storage.read("exercises", []);
-  const known = kept.map(keyOf);
-  const added = found.filter((one) => !known.includes(keyOf(one)));
+  const added = found.filter((one) => !kept.some((other) => keyOf(other) === keyOf(one)));
   if (added.length) game.store("exercises", [...kept, ...added].slice(-MOST));
 }
 

@@ -13,7 +13,6 @@ const REPLACING_GAME = ["new_game", "load_record", "set_position"]; // commands
 const FOR_THIS_POSITION = ["play", "resign", ...REPLACING_GAME]; // dropped after another command
 // After a click on one of these the next position can have another button in its place.
 const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new .done, .continue-here, .rematch";
-const NOT_STORED = "The browser stores nothing here: save the game to keep it; exercises last until the page is closed.";
 
 const panel = (name, width, height) =>
   `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido" role="graphics-document document"></svg>`;
@@ -38,25 +37,15 @@ ${panel("heading", 1000, 50)}
 <details class="probabilities"><summary>Probabilities</summary><div></div></details>
 </section>
 <section class="controls" aria-label="Game controls">
-<fieldset><legend>Game</legend><div class="row">
-<button class="new-game" type="button" title="n">New game</button>
-<button class="undo" type="button" title="u">Undo</button>
-<button class="resign" type="button">Resign</button>
+<fieldset><legend>Game</legend><div class="row"><button class="new-game" type="button" title="n">New game</button><button class="undo" type="button" title="u">Undo</button><button class="resign" type="button">Resign</button>
 <label><input class="play-forced" type="checkbox" checked> Play forced moves automatically</label>
 <label><input class="animate" type="checkbox"> Animate moves</label>
 </div></fieldset>
-<fieldset><legend>Agents</legend><div class="row">
-<button class="advise" type="button" title="a">Get advice</button>
-<button class="run-agents" type="button" title="space">Pause agents</button>
-<button class="review-game" type="button" title="r">Review game</button>
-<button class="exercises" type="button" title="e">Exercises</button>
+<fieldset><legend>Agents</legend><div class="row"><button class="advise" type="button" title="a">Get advice</button><button class="run-agents" type="button" title="space">Pause agents</button><button class="review-game" type="button" title="r">Review game</button><button class="exercises" type="button" title="e">Exercises</button>
 <label><input class="coach" type="checkbox"> Ask before a move that loses <select class="coach-loss" aria-label="loss of win probability"><option value="0.02">2 %</option><option value="0.05" selected>5 %</option><option value="0.1">10 %</option></select></label>
 </div></fieldset>
-<fieldset><legend>Files and boards</legend><div class="row">
-<button class="save" type="button">Save game</button>
-<label class="file">Load game <input class="load" type="file" accept=".jsonl,.json"></label>
-<button class="edit-position" type="button">Edit position</button>
-<button class="correct-board" type="button">Correct the board</button>
+<fieldset><legend>Files and boards</legend><div class="row"><button class="save" type="button">Save game</button><label class="file">Load game <input class="load" type="file" accept=".jsonl,.json"></label>
+<button class="edit-position" type="button">Edit position</button><button class="correct-board" type="button">Correct the board</button>
 </div></fieldset>
 </section>
 <section class="moves" aria-label="Move log"><ol class="log"></ol></section>
@@ -146,7 +135,7 @@ class LiveGame {
   // Store a value in the browser; say if it is not kept.
   store(name, value) {
     const before = this.warning ?? "";
-    this.warning = storage.write(name, value) ? "" : NOT_STORED;
+    this.warning = storage.write(name, value) ? "" : "The browser stores nothing here: save the game to keep it; exercises last until the page is closed.";
     if (this.warning !== before) this.showError("");
   }
 
@@ -229,8 +218,8 @@ class LiveGame {
 
   // Return the seat of the only person, or null.
   human() {
-    const { seats } = this.snapshot;
-    return seats.filter((name) => name === "human").length === 1 ? seats.indexOf("human") : null;
+    const [first, second] = this.snapshot.seats.map((name) => name === "human");
+    return first === second ? null : Number(second);
   }
 
   // Return what the opponent did in its last pick.
@@ -322,8 +311,7 @@ class LiveGame {
   }
 
   setCoach() {
-    const loss = this.find("coach").checked ? Number(this.find("coach-loss").value) : null;
-    return this.command("coach", () => ({ loss }));
+    return this.command("coach", () => ({ loss: this.find("coach").checked ? Number(this.find("coach-loss").value) : null }));
   }
 
   // Ask about a move to which the coach objects; a reloaded page asks again.
@@ -458,9 +446,9 @@ class LiveGame {
 
   // Use a clicked destination: make its only choice, or show its choices.
   choosePlace(labels) {
-    const buttons = [...this.find("choices").querySelectorAll("button")].filter((one) => labels.includes(one.dataset.label));
-    if (buttons.length === 1) buttons[0].click();
-    else buttons[0]?.focus();
+    const [first, ...others] = [...this.find("choices").querySelectorAll("button")].filter((one) => labels.includes(one.dataset.label));
+    if (others.length) first.focus();
+    else first?.click();
     this.showPreview(labels);
   }
 
@@ -504,6 +492,7 @@ class LiveGame {
       previous: () => this.showEvent(this.event - 1),
       next: () => this.showEvent(this.event + 1),
       current: () => this.showCurrent(),
+      leave: () => this.showCurrent(),
       "continue-here": async () => {
         const { position } = await this.query("picture", { event: this.event });
         await this.command("set_position", () => ({ position }));
@@ -512,7 +501,6 @@ class LiveGame {
       "new-game": () => showStart(this),
       exercises: () => showExercises(this),
       another: () => showExercises(this),
-      leave: () => this.showCurrent(),
       theme: () => this.setTheme(this.el.dataset.theme !== "dark"),
     };
     for (const [name, action] of Object.entries(actions)) {

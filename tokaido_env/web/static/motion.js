@@ -18,7 +18,8 @@ export class Motions {
 
   // Append events to those that run; also restart those after the picture was drawn again.
   add(events) {
-    const running = performance.now() < this.start + DURATION * this.events.length ? this.events : [];
+    const isRunning = performance.now() < this.start + DURATION * this.events.length;
+    const running = isRunning && this.events.length < 16 ? this.events : []; // do not fall behind
     if (!running.length) this.start = performance.now();
     this.clear();
     this.events = this.isOn() ? [...running, ...events.filter((motions) => motions.length)] : [];

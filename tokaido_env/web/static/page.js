@@ -129,8 +129,8 @@
         part.group.innerHTML = data.markup[index];
       }
     }
+    motions.clear();
     if (isNext) motions.add([data.motions[move - 1]]);
-    else motions.clear();
     data.cells[move].forEach((value, cell) => (cells[cell].textContent = value));
     sentence.textContent = move ? data.moves[move - 1][2] : "Start";
     byId("position").textContent = `move ${move} of ${end()}`;

@@ -1,4 +1,5 @@
 // The storage of the browser, the keys, and the dialog that starts a game.
+import { openDialog } from "./editors.js";
 import { button, element, holding, rowOf, svgOf } from "./form.js";
 
 const memory = {}; // if the browser stores nothing
@@ -32,10 +33,7 @@ const KEYS = {
 export function showKeys(game) {
   const list = element("dl", "", { class: "keys-list" });
   for (const [key, text] of Object.entries(KEYS)) list.append(element("dt", key), element("dd", text));
-  const dialog = game.find("editor");
-  dialog.setAttribute("aria-label", "Keys");
-  dialog.replaceChildren(element("h2", "Keys"), list, rowOf(button("Close", () => dialog.close(), { class: "done" })));
-  if (!dialog.open) dialog.showModal();
+  const dialog = openDialog(game, "Keys", [list, rowOf(button("Close", () => dialog.close(), { class: "done" }))]);
 }
 
 const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
@@ -82,8 +80,6 @@ export function showStart(game) {
     const seats = seat.value === "1" ? pair.reverse() : pair;
     game.replace("new_game", { seats, board: name.value, seed: seed.value === "" ? null : Number(seed.value), chance: chance.value });
   });
-  const dialog = game.find("start");
-  dialog.replaceChildren(element("h2", isChosen ? "New game" : "Choose your opponent, or start at once"), form);
-  if (!dialog.open) dialog.showModal();
+  const dialog = openDialog(game, isChosen ? "New game" : "Choose your opponent, or start at once", [form], "start");
   done.focus();
 }
