@@ -21,7 +21,7 @@ PY := .venv/bin/python
 
 RLLIB := .venv-rllib/bin/python
 SEPARATE := .venv-others .venv-rllib .venv-agilerl
-RELEASE_TOOLS := twine==7.0.0 "readme_renderer[md]==46.0" check-jsonschema==0.39.0 mlcroissant==1.1.1
+RELEASE_TOOLS := twine==7.0.0 "readme_renderer[md]==46.0" check-jsonschema==0.39.0 mlcroissant==1.1.1 pyarrow==26.0.1
 
 .PHONY: setup train test test-all test-long test-cuda fuzz kills certify-rllib certify-all check bench browser docs golden \
   release-check

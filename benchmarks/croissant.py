@@ -3,8 +3,9 @@
     python benchmarks/croissant.py            write it
     python benchmarks/croissant.py --check    only check whether it is up to date
 
-The format is Croissant 1.0 (JSON-LD): size and SHA-256 of each file; columns, types and shapes of
-each record set. `docs/benchmarks/published-data.md` describes the data for people.
+The format is Croissant 1.1 (JSON-LD) with the responsible-AI fields: size and SHA-256 of each file;
+columns, types and shapes of each record set. `docs/benchmarks/published-data.md` describes the data
+for people. `mlcroissant validate --jsonld croissant.json` must print no warning.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from parquet_files import GAME_COLUMNS, GAMES, REGRET, REGRET_COLUMNS
 
+from tokaido_env.cli.tabular_io import TEXTS, WORD
 from tokaido_env.files import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 CARD = ROOT / "croissant.json"
 NAME = "tokaido-env-data"
+DATA_DATE = "2026-11-25"  # of the newest file; the date of publication before a release
 NESTED = "start"  # start position of a record: Croissant has no type for such nesting
 
 Data = dict[str, Any]
@@ -43,6 +47,7 @@ CONTEXT: Data = {
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "equivalentProperty": "cr:equivalentProperty",
     "dct": "http://purl.org/dc/terms/",
+    "description": {"@container": "@language"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "extract": "cr:extract",
     "field": "cr:field",
@@ -56,6 +61,7 @@ CONTEXT: Data = {
     "jsonPath": "cr:jsonPath",
     "key": "cr:key",
     "md5": "cr:md5",
+    "name": {"@container": "@language"},
     "parentField": "cr:parentField",
     "path": "cr:path",
     "recordSet": "cr:recordSet",
@@ -75,7 +81,64 @@ FORMATS = {
     ".jsonl": "application/jsonlines",
     ".json": "application/json",
     ".npz": "application/zip",
+    ".parquet": "application/x-parquet",
     ".toml": "application/toml",
+}
+
+
+MADE = "Programs made it from seeds; no person took part."
+RESPONSIBLE: Data = {
+    "rai:dataCollection": (
+        "Programs of the repository play games and matches, and roll positions out. Each file "
+        "follows from seeds; docs/dev/releasing.md has the commands."
+    ),
+    "rai:dataCollectionType": ["Software Collection", "Experiments"],
+    "rai:dataCollectionTimeFrame": ["2026-11-22", DATA_DATE],
+    "rai:dataCollectionMissingData": (
+        "ladder-games has the first games of each match; their seeds give the others. In the "
+        "regret set the least promising actions have fewer rollouts, which biases no value."
+    ),
+    "rai:dataCollectionRawData": "Seeds, from which the games are played again.",
+    "rai:dataImputationProtocol": "None: nothing is imputed.",
+    "rai:dataPreprocessingProtocol": [
+        "Positions are drawn from games by strata: board, phase and round."
+    ],
+    "rai:dataDataManipulationProtocol": "None beyond sums and means of results.",
+    "rai:dataAnnotationProtocol": (
+        "Values of actions are mean results of rollouts by two policies, not by people: up to "
+        "1,024 by each, with the same luck for every action."
+    ),
+    "rai:dataAnnotationPlatform": ["tokaido_env"],
+    "rai:dataAnnotationAnalysis": [
+        "Intervals by a bootstrap over positions; cross-validation corrects the best noisy mean."
+    ],
+    "rai:annotationsPerItem": "128 to 1,024 rollouts by each of two policies",
+    "rai:annotatorDemographics": [MADE],
+    "rai:machineAnnotationTools": ["tokaido_env: policies champion and heuristic"],
+    "rai:dataUseCases": [
+        "Testing: regret of agents, agreement of other implementations of the rules.",
+        "Validation of ratings and of rating models.",
+        "Not for training: figures on data that an agent has seen are not comparable.",
+    ],
+    "rai:dataLimitations": [
+        "The default board is a reconstruction; results hold for it and for the boards named.",
+        "Values are by two policies, not by perfect play, and underrate plans for stronger play.",
+        "Agents and opponents are those of this package; no people were measured.",
+    ],
+    "rai:dataBiases": [
+        "Positions come from games of two policies: positions that other players reach are rare.",
+        "The first mover has an advantage; games are in pairs with seats swapped.",
+    ],
+    "rai:dataSocialImpact": (
+        "Research on a board game: no effect on people is known. The game, its name and its art "
+        "belong to their publisher and are not in the data."
+    ),
+    "rai:personalSensitiveInformation": ["None."],
+    "rai:hasSyntheticData": True,
+    "rai:dataReleaseMaintenancePlan": (
+        "Versions follow the package. A change of the rules makes new files with new hashes; the "
+        "repository keeps the old ones. Report errors as issues there."
+    ),
 }
 
 
@@ -119,6 +182,16 @@ FILES = (
         "regret-set",
     ),
     File(
+        f"data/{REGRET.name}",
+        "tokaido-regret-1 as a table: the value of each legal action of each position.",
+        "regret-actions",
+    ),
+    File(
+        f"data/{GAMES.name}",
+        "The first games of each match of both ladders, with all decisions.",
+        "ladder-games",
+    ),
+    File(
         "tokaido_env/arena/tokaido-bench-1.json", "The suite tokaido-bench-1: opponents and boards."
     ),
     File("benchmarks/analysis.json", "How games of search against itself go, with intervals."),
@@ -140,7 +213,7 @@ MEANINGS = {
     "scores": "points of each player",
     "winner": "0 or 1; null for a shared victory or a game at the cap",
     "end": "triggers, cap or forfeit",
-    "rounds": "that were played",
+    "rounds": "that were played; in the regret set the stratum of rounds",
     "a": "spec of an agent",
     "b": "spec of its opponent",
     "pairs": "pairs of games by the points of a: 0, ½, 1, 1½, 2",
@@ -150,7 +223,20 @@ MEANINGS = {
     "states": "positions, one record each: fields in docs/benchmarks/published-data.md",
     "stratum": "which of the strata on the card",
     "starts": "position i has the actions starts[i] to starts[i + 1]",
-    "actions": "ids of legal actions",
+    "actions": "legal actions by id; in ladder-games the decisions by label, in order",
+    "position": "number of the position in the regret set",
+    "state": "the position as JSON, for Game.from_dict",
+    "phase": "of the decision: MOVE, EFFECT, DISCARD or REPEAT",
+    "weight": "share of the position among the choices of games",
+    "action": "label of a legal action",
+    "value_champion": "mean result of its rollouts by champion: 1 win, -1 loss",
+    "value_heuristic": "mean result of its rollouts by heuristic",
+    "rollouts": "their number, by both policies",
+    "ladder": "hash of the ladder",
+    "seat_of_a": "0 if a is player_0 and begins, else 1",
+    "result": "of a: 1, 0.5 or 0",
+    "points_a": "total points of a",
+    "points_b": "total points of b",
     "sums": "results of 64 rollouts each, by action, policy and block; -128: not rolled out",
 }
 
@@ -170,13 +256,14 @@ def card() -> Data:
             "environment: recorded games, results of matches, positions with the worth of each "
             "action, a suite and boards."
         ),
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
         "license": "https://spdx.org/licenses/MIT.html",
         "url": home,
         "version": project["version"],
         "creator": {"@type": "sc:Organization", "name": project["authors"][0]["name"]},
         "citeAs": f"tokaido_env {project['version']}, {home}",
-        **release_date(),
+        "datePublished": release_date(),
+        **RESPONSIBLE,
         "keywords": project["keywords"],
         "inLanguage": "en",
         "isLiveDataset": False,
@@ -185,11 +272,11 @@ def card() -> Data:
     }
 
 
-def release_date() -> Data:
-    """Return the release date in the citation file, which has none before a release."""
+def release_date() -> str:
+    """Return the release date in the citation file, before a release that of the newest file."""
     lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
     dates = [line.split(": ")[1] for line in lines if line.startswith("date-released: ")]
-    return {"datePublished": dates[0].strip("\"'")} if dates else {}
+    return dates[0].strip("\"'") if dates else DATA_DATE
 
 
 def file_of(one: File) -> Data:
@@ -239,6 +326,12 @@ def field(one: File, name: str, kind: str, shape: Data, extract: Data) -> Data:
 def columns(one: File) -> Iterator[tuple[str, str, Data, Data]]:
     """Yield name, type, shape and place of each column of a file."""
     path = ROOT / one.path
+    if path.suffix == ".parquet":
+        for name, kind in (REGRET_COLUMNS if path.name == REGRET.name else GAME_COLUMNS).items():
+            dtype = "sc:Text" if kind in (WORD, TEXTS) else array_type(np.zeros(1, str(kind)))[0]
+            shape: Data = {"repeated": True} if kind == TEXTS else {}
+            yield name, dtype, shape, {"column": name}
+        return
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as arrays:
             for name in arrays.files:

@@ -174,6 +174,13 @@ DERIVED = (
         "speeds", ("benchmarks/README.md",), "", "a quarter of an hour", "benchmarks/README.md"
     ),
     DerivedFiles(
+        "parquet",
+        ("data/*.parquet",),
+        "python benchmarks/parquet_files.py",
+        "eight minutes on one core",
+        "docs/benchmarks/published-data.md",
+    ),
+    DerivedFiles(
         "metadata",
         ("croissant.json",),
         "python benchmarks/croissant.py",

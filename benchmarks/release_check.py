@@ -215,7 +215,8 @@ def citation(paths: Paths) -> str:
             key = key.strip(" -")
             raise FailedError(f"README.md: BibTeX: expected {key} {value!r}, as CITATION.cff")
     program = paths.tool("check-jsonschema")
-    run(program, "--builtin-schema", "vendor.citation-file-format", "CITATION.cff")
+    files = "CITATION.cff", "data/CITATION.cff"
+    run(program, "--builtin-schema", "vendor.citation-file-format", *files)
     return "valid"
 
 
