@@ -147,9 +147,8 @@ def test_harness__plays_in_kaggles_environment(monkeypatch: pytest.MonkeyPatch) 
     rng = random.Random(1)
 
     def answer(prompt: str, model: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        legal = prompt.rpartition("Legal actions: ")[2].splitlines()[0].split(", ")
-        action = "fly" if rng.random() < 0.2 else rng.choice(legal).upper()
-        return f'So: {{"action": "{action}"}}', {"finish_reason": "stop"}
+        said = '{"action": "fly"}' if rng.random() < 0.2 else reads_and_answers(prompt)
+        return said, {"finish_reason": "stop"}
 
     monkeypatch.setattr(core_harness, "_call_llm", answer)
     monkeypatch.setattr(core_harness, "_build_call_detail", lambda *kept: {})

@@ -153,8 +153,9 @@ class ChatEndpoint:
             raise self._status_error(error) from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
-            late = f"none in {self.timeout:g} s" if isinstance(reason, TimeoutError) else reason
-            raise _TransientError(self._message("an answer", late)) from None
+            got = getattr(reason, "strerror", None) or reason or type(reason).__name__
+            got = f"none in {self.timeout:g} s" if isinstance(reason, TimeoutError) else got
+            raise _TransientError(self._message("an answer", got)) from None
         return text
 
     def _status_error(self, error: urllib.error.HTTPError) -> EndpointError:

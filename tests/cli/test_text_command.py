@@ -16,6 +16,7 @@ from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env import chat
 from tokaido_env.__main__ import main
+from tokaido_env.cli.command import INTERRUPTED
 from tokaido_env.core.actions import NO_ACTION
 from tokaido_env.record import load
 
@@ -110,6 +111,28 @@ def test_play__keeps_finished_games_and_resumes(
     records.unlink()
     assert main(play) == 0
     assert records.read_bytes() == stopped_and_resumed
+
+
+def test_play__keeps_finished_games_after_an_interrupt(
+    server: ChatServer, short: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = 0
+
+    def respond(endpoint: chat.ChatEndpoint, prompt: str) -> str:
+        nonlocal answers
+        answers += 1
+        if answers > 12:
+            raise KeyboardInterrupt
+        return reads_and_answers(prompt)
+
+    monkeypatch.setattr(chat.ChatEndpoint, "respond", respond)
+    play = words(server, "play", "--games", "4", "--opponent", "random", "--board", str(short))
+    assert main(play) == INTERRUPTED
+    printed = capsys.readouterr()
+    first, second = printed.err.splitlines()[-2:]
+    assert first == "text: interrupted"
+    assert re.fullmatch(r"text: [1-3] of 4 games are played", second)
+    assert "Refused answers" in printed.out
 
 
 def test_play__forfeits_games_without_a_legal_answer(

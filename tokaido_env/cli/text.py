@@ -137,7 +137,8 @@ def positions(arguments: Sequence[str]) -> int:
     """Ask a language model for its actions in positions of the regret set.
 
     Its regret per decision needs fewer answers than games do. A position without a legal answer
-    counts as a lost game. Agents are measured in the same positions.
+    counts as a lost game. Agents are measured in the same positions. Drawing the boards of the
+    prompts takes a minute.
     """
     options = _positions_options(arguments)
     endpoint, agents = _endpoint_of(options), [make(spec) for spec in options.compare]
