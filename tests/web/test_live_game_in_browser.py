@@ -181,7 +181,8 @@ def test_keys__undo_and_get_advice(opened: Browser, served: Served) -> None:
     key("a")()
     until(opened, lambda b: "champion: you win" in text(b, "advice"))
     best = served.live_game.session.advise("champion").moves[0].label
-    assert best in text(opened, "advice")
+    shown = {one["label"]: one for one in served.live_game.snapshot()["choices"]}[best]
+    assert f"{shown['group']}, {shown['name']}: wins" in text(opened, "advice")
 
 
 def hold(browser: Browser, key: str, text: str = "", repeats: int = 8) -> None:
@@ -765,7 +766,8 @@ def test_coach__asks_in_every_tab_and_after_a_reload(opened: Browser, served: Se
     first = opened.current_window_handle
     opened.refresh()
     label = game.snapshot()["objection"]["label"]
-    assert label in wait_for(opened, ".question[open] p").text
+    shown = {one["label"]: one for one in game.snapshot()["choices"]}[label]
+    assert f"{shown['name']}” loses" in wait_for(opened, ".question[open] p").text
     opened.switch_to.new_window("tab")
     opened.get(served.page)
     wait_for(opened, ".question[open] .cancel").click()

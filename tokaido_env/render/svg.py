@@ -152,8 +152,8 @@ def _picks(scene: Scene) -> str:
         f'<g transform="translate({424 + 22 * i} 14)">{one}</g>' for i, one in enumerate(drawn)
     )
     names = ", ".join(scene.names[seat] for seat in order[3 - left :]) or "none"
-    title = f"picks left in the round: {names}"
-    return titled_group(title, text_at(410, 18, "picks", "dim end"), *pawns)
+    label = text_at(410, 18, "picks", "dim end")
+    return titled_group(f"picks left in the round: {names}", label, *pawns)
 
 
 def _value(value: float, names: Sequence[str]) -> str:
@@ -387,8 +387,8 @@ def _end(scene: Scene) -> str:
         for track, left in steps_left(player).items()
     )
     name = {"gold": "gold slabs", "gifted": "paintings given"}.get(track, track)
-    text = f"nearest end: {scene.names[seat]}'s {name}, {left} left" if left else "the end"
-    return text_at(14, 101, text, "small")
+    text = f"nearest end: {scene.names[seat]}'s {name}, {left} left"
+    return text_at(14, 101, text if left else "the end is triggered", "small")
 
 
 def _actions(scene: Scene) -> str:

@@ -22,9 +22,8 @@ MAX_EXERCISES = 8  # of one game
 def exercises_of(review: Review, judge: Agent, players: Collection[int]) -> list[JsonDict]:
     """Return the exercises of the reviewed game as JSON types, the largest loss first.
 
-    Each has its `board`, `board_hash`, `position`, `judge` and the action `played`; and `odds`: by
-    legal action the win probability, half the width of its 95 % interval, and whether the action
-    loses no more than its interval against the best one.
+    Each has `board`, `board_hash`, `position`, `judge`, the action `played`, and `odds`: by legal
+    action the win probability ± its 95 % interval, and whether it loses no more than its interval.
     """
     rows = [row for row in review.choices().tolist() if review.loss[row] > review.error[row]]
     rows = [row for row in rows if review.trajectory.movers[row] in players]

@@ -24,10 +24,7 @@ def previews_of(board: Board, states: Any) -> list[JsonDict]:
 
     For each: `label`; `group`, a title; `name`, its destination or itself; `icon`, a name of
     `icons.GLYPHS` or ""; `text`, the gain before chance; `details`, a line for each effect.
-
-    Args:
-        board: of the position.
-        states: `STATE` (1,), not changed.
+    `states` is `STATE` (1,), not changed.
     """
     legal = actions_of(legal_mask(board.record, states, 0))
     return [_preview(board, states, one) for one in sorted(legal, key=lambda a: (a == PASS, a))]

@@ -3,12 +3,11 @@ import { button, element, holding, rowOf, svgOf } from "./form.js";
 import { storage } from "./start.js";
 
 const MOST = 100; // stored exercises
-const TRACKS = { faith: "faith (temple × garden)", commerce: "commerce (gold)", culture: "culture (paintings)", total: "total" };
 
 export const percent = (probability) => `${Math.round(100 * probability)}\u00a0%`;
 
 export function graphOf({ win_probabilities: wins, names }, show) {
-  const caption = `win probability of ${names[0]} by event, ${percent(wins.at(-1))} at the end`;
+  const caption = `win probability of ${names[0]}, ${percent(wins.at(-1))} at the end`;
   const points = wins.map((win, event) => `${(1000 * event) / (wins.length - 1)},${100 - 100 * win}`);
   const svg = svgOf(
     { viewBox: "0 0 1000 100", preserveAspectRatio: "none", role: "img", "aria-label": caption },
@@ -18,7 +17,7 @@ export function graphOf({ win_probabilities: wins, names }, show) {
     const { left, width } = svg.getBoundingClientRect();
     show(Math.round(((event.clientX - left) / width) * (wins.length - 1)));
   });
-  return holding(element("figure", "", { class: "wins" }), [element("figcaption", `${caption}; click to show an event`), svg]);
+  return holding(element("figure", "", { class: "wins" }), [element("figcaption", caption), svg]);
 }
 
 // Return the elements that follow a game.
@@ -29,7 +28,7 @@ export function resultOf(game) {
   const beaten = human !== null && winner === human && level;
   if (beaten && level > storage.read("beaten", 0)) game.store("beaten", level);
   const line = (title, texts, kind, scope) => holding(element("tr"), [title ? element("th", title, { scope: "row" }) : element("td"), ...texts.map((text) => element(kind, text, scope))]);
-  const lines = Object.entries(TRACKS).map(([key, title]) => line(title, points.map((one) => one[key]), "td"));
+  const lines = Object.keys(points[0]).map((key) => line(key, points.map((one) => one[key]), "td"));
   const table = holding(element("table"), [holding(element("tbody"), [line("", names, "th", { scope: "col" }), ...lines])]);
   const buttons = { Review: "review-game", Exercises: "exercises", Download: "save", ...(beaten && { "Next level": "new-game" }) };
   const row = rowOf(

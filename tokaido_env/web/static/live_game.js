@@ -66,8 +66,7 @@ class LiveGame {
     this.messages = 0;
     this.commands = Promise.resolve(); // the last command
     this.event = null; // show the position before this event; null: the current position
-    this.exercise = null; // the shown exercise
-    this.drawn = {}; // the shown panels
+    Object.assign(this, { exercise: null, drawn: {} }); // what is shown
     this.roll = [null, null, null];
     el.classList.add("tokaido-app");
     el.setAttribute("data-lm-suppress-shortcuts", "true"); // disables JupyterLab's keys here
@@ -321,7 +320,7 @@ class LiveGame {
     if (this.asked === label) return;
     this.asked = label;
     if (!objection) return void this.find("question").close(""); // another tab answered
-    const text = `${label} loses ${percent(objection.loss)} ± ${percent(objection.error)} of win probability against ${objection.best}.`;
+    const text = `“${this.nameOf(label)}” loses ${percent(objection.loss)} ± ${percent(objection.error)} of win probability against “${this.nameOf(objection.best)}”.`;
     const takes = await confirmed(this, "Are you sure?", text, "Take it anyway", "Choose again");
     if (this.snapshot.objection?.label !== label) return;
     if (takes) this.play(label, { anyway: true });
@@ -452,11 +451,17 @@ class LiveGame {
     this.showPreview(labels);
   }
 
+  // Return a choice as the list names it.
+  nameOf(label) {
+    const { group, name } = this.snapshot.choices.find((one) => one.label === label);
+    return `${group.split(":")[0]}, ${name}`;
+  }
+
   adviceText() {
     const { advice, advisor } = this.snapshot;
     if (!advice) return "";
     const wins = advice.win_probability === null ? "" : `: you win ${percent(advice.win_probability)}`;
-    return [`${advisor}${wins}`, ...advice.moves.map(({ text }) => text)].join("\n");
+    return [`${advisor}${wins}`, ...advice.moves.map(({ label, text }) => this.nameOf(label) + text.slice(label.length))].join("\n");
   }
 
   updateReview() {
