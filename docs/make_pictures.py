@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import make
@@ -107,7 +108,9 @@ def take_screenshots(record: Record) -> int:
         path = Path(folder) / "page.html"
         write_text(path, page)
         screenshot("page", f"{path.as_uri()}#move={len(record.events) // 2}", lambda browser: None)
-        served("play", ["--seed", str(SEED)], ready)
+        served("play", ["--seed", str(SEED)], previewed)
+        served("play-start", [], started, DESKTOP)
+        served("play-end", ["--seed", str(SEED), "--opponent", "greedy"], ended, DESKTOP)
         save([record], Path(folder) / "game.jsonl")
         kept = ["--save", str(Path(folder) / "game.jsonl"), "--advice", "champion:sims=400"]
         served("play-review", kept, reviewed, TALL)
@@ -143,6 +146,25 @@ def find(browser: Browser, selector: str) -> Any:
 def ready(browser: Browser) -> None:
     """Wait for the choices."""
     find(browser, ".choices button")
+
+
+def previewed(browser: Browser) -> None:
+    """Show the gain of a choice."""
+    ready(browser)
+    browser.execute_script("document.querySelectorAll('.choices button')[6].focus()")
+    find(browser, ".preview:not([hidden])")
+
+
+def started(browser: Browser) -> None:
+    """Wait for the dialog that starts a game."""
+    find(browser, ".start[open] .board-map g")
+
+
+def ended(browser: Browser) -> None:
+    """Make the first choice until the game is over, and wait for its review."""
+    while not browser.find_elements("css selector", ".choices .rematch"):
+        browser.execute_script("document.querySelector('.choices [data-label]')?.click()")
+    find(browser, ".moments li")
 
 
 def reviewed(browser: Browser) -> None:
@@ -194,7 +216,11 @@ def screenshot(name: str, address: str, action: Action, windows: Windows = WINDO
             browser.get("about:blank")
             browser.get(address)
             action(browser)
-            browser.save_screenshot(str(FOLDER / f"{name}-{window}.png"))
+            file = FOLDER / f"{name}-{window}.png"
+            browser.save_screenshot(str(file))
+            with Image.open(file) as image:  # a small file: 256 colours
+                small = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
+            small.save(file, optimize=True)
     finally:
         browser.quit()
 

@@ -1,6 +1,7 @@
 """Tests of `tokaido play --terminal`: typed games, saved games, and refused input."""
 
 import io
+import socket
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,6 +17,7 @@ from tokaido_env.cli.play import _notice
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.actions import IDS
 from tokaido_env.web.game_session import HUMAN, Session
+from tokaido_env.web.live_game import LiveGame
 
 Output = pytest.CaptureFixture[str]
 
@@ -192,6 +194,26 @@ def test_play__starts_from_a_position_of_a_record(
     )
     check_refused(capsys, [*asked[:-2], "--at", "4"], "--at: expected together with --from")
     check_refused(capsys, [*asked, "--save", str(source)], "is read too")
+
+
+def test_page__offers_a_game_unless_one_was_given(
+    monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    server = pytest.importorskip("tokaido_env.web.server")
+    served: list[tuple[bool, socket.socket]] = []
+
+    def serve(game: LiveGame, listener: socket.socket, token: str) -> None:
+        served.append((game.snapshot()["is_chosen"], listener))
+        game.close()
+
+    monkeypatch.setattr(server, "serve", serve)
+    for options, is_chosen in ((), False), (("--seed", "3"), True), (("--physical",), True):
+        assert main(["play", "--no-browser", *options]) == 0
+        assert served[-1][0] is is_chosen
+        assert f":{served[-1][1].getsockname()[1]}/#" in capsys.readouterr().out
+    assert len({one.getsockname()[1] for _, one in served}) == 3  # as the others are in use
+    for _, listener in served:
+        listener.close()
 
 
 def test_terminal__describes_each_choice() -> None:

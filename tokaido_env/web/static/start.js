@@ -67,7 +67,7 @@ export function showStart(game) {
   name.addEventListener("change", draw);
   draw();
   const done = element("button", "Start game", { type: "submit", class: "done" });
-  const row = rowOf(done, button("Cancel", () => dialog.close(), { class: "cancel" }));
+  const row = rowOf(done, ...(isChosen ? [button("Cancel", () => dialog.close(), { class: "cancel" })] : []));
   const last = storage.read("last", null);
   if (last && last.record !== game.record) row.append(button(`Resume ${last.title}`, () => game.replace("load_record", { record: last.record }), { class: "resume" }));
   const form = holding(element("form", "", { class: "new" }), [
