@@ -32,7 +32,7 @@ from cyclic_ratings import (
 from tokaido_100 import filled
 
 from tokaido_env.agents import make
-from tokaido_env.arena.intervals import chi2_sf
+from tokaido_env.arena.intervals import chi2_sf, wilson_interval
 from tokaido_env.arena.ladder import FAMILY_LADDER, LADDER, Ladder
 from tokaido_env.arena.match import Match, match_seed
 from tokaido_env.arena.rating_models import (
@@ -41,8 +41,9 @@ from tokaido_env.arena.rating_models import (
     maximum_likelihood,
     model_named,
 )
-from tokaido_env.arena.tournament import play_match
+from tokaido_env.arena.tournament import pair_seeds, play_match, play_selfplay
 from tokaido_env.boards.board import built_in_boards
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.files import read_json, write_text
 from tokaido_env.report.tables import Table, markdown
 
@@ -54,6 +55,7 @@ DISC = 30.0  # penalty; of 3, 10, 30, 100 and 300 the best for held-out matches 
 SIMULATIONS = 400
 RESAMPLES = 400
 FAST = ("greedy", "heuristic", "champion")
+SELF = "mcts:sims=100"  # plays itself
 POOL = "family:valid"
 GAMES = 2000  # of every two agents on a board
 
@@ -199,10 +201,22 @@ def first_move(board: str, games: int = GAMES) -> Data:
         "games": games * len(matches),
         "elo": round(float(link.elo_per_unit * advantage[0]), 1),
         "equal": [round(float(one), 4) for one in share],
+        "self": _self_play(board, games),
         "chi2": round(chi2, 1),
         "df": df,
         "p": float(f"{chi2_sf(chi2, df):.2g}"),
     }
+
+
+def _self_play(board: str, games: int) -> list[float]:
+    """Return the score of the first mover in games of SELF against itself, and its interval."""
+    pool, results = BoardPool.load(board), []
+    for one in pool:
+        seeds = pair_seeds(match_seed(0, "first-move", one.name, SELF), games // len(pool))
+        results.append(play_selfplay(make(SELF), one, seeds)[0]["result"])
+    own = np.concatenate(results)
+    score = float(own.mean())
+    return [round(x, 4) for x in (score, *wilson_interval(score, len(own)))]
 
 
 def _seat_design(matches: Sequence[Match]) -> Any:
@@ -280,19 +294,23 @@ def _agents_table(one: Data) -> Table:
 
 
 def _first_move_table(rows: Sequence[Data]) -> Table:
-    head = ("board", "games", "term, Elo", "score of equals, %", "95 % interval", "χ²", "p")
+    head = ("board", "term, Elo", "score of equals, %", "χ²", "p", "self-play, %")
     cells = [
         (
             row["board"],
-            f"{row['games']:,}",
             _signed(row["elo"], ".0f"),
-            *("{:.1f}|{:.1f} – {:.1f}".format(*(100 * x for x in row["equal"])).split("|")),
+            _percent(row["equal"]),
             f"{row['chi2']:.1f} on {row['df']}",
             f"{row['p']:.2g}",
+            _percent(row["self"]),
         )
         for row in rows
     ]
     return Table("", head, cells)
+
+
+def _percent(estimate: Sequence[float]) -> str:
+    return "{:.1f} ({:.1f} – {:.1f})".format(*(100 * x for x in estimate))
 
 
 def measure() -> Data:

@@ -16,6 +16,7 @@ from matches import match_of_results
 from processes import ROOT
 
 from tokaido_env.arena.ladder import FAMILY_LADDER, LADDER, Ladder
+from tokaido_env.arena.match import GAME
 from tokaido_env.arena.rating_models import PROBIT, RATING_MODELS, model_named
 from tokaido_env.arena.ratings import goodness_of_fit, rate_matches
 
@@ -245,7 +246,11 @@ def test_first_move__finds_the_term_of_simulated_games(
     monkeypatch: pytest.MonkeyPatch, advantage: float
 ) -> None:
     monkeypatch.setattr(ladder_study, "play_match", play_with_advantage(advantage))
+    firsts = np.zeros(4000, GAME)
+    firsts["result"][:2400] = 1
+    monkeypatch.setattr(ladder_study, "play_selfplay", lambda *asked: (firsts, None))
     found = ladder_study.first_move("shikoku", games=4000)
+    assert found["self"][0] == 0.6
     assert found["elo"] == pytest.approx(advantage, abs=12)
     share, low, high = found["equal"]
     assert low < share < high
