@@ -29,7 +29,7 @@ from tokaido_env.decoding import Source
 from tokaido_env.files import parse_json
 
 MAX_ANSWER = 4 << 20  # bytes
-TRIES = 4
+TRIES = 6
 TIMEOUT = 120.0  # seconds
 FIRST_WAIT, MAX_WAIT = 1.0, 60.0  # seconds before another try; it doubles with each
 _PART = 1 << 16  # bytes
@@ -112,7 +112,8 @@ class ChatEndpoint:
     def respond(self, prompt: str) -> str:
         """Return the model's answer to a prompt, "" for an empty one.
 
-        The request is tried again if the server is busy, late or sends broken JSON.
+        The request is tried again if the server is busy, late, sends broken JSON, or cannot be
+        reached any more.
 
         Raises:
             EndpointError: after the last try, or if another try would not help.
@@ -153,9 +154,11 @@ class ChatEndpoint:
             raise self._status_error(error) from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
+            late = isinstance(reason, TimeoutError)
             got = getattr(reason, "strerror", None) or reason or type(reason).__name__
-            got = f"none in {self.timeout:g} s" if isinstance(reason, TimeoutError) else got
-            raise _TransientError(self._message("an answer", got)) from None
+            message = self._message("an answer", f"none in {self.timeout:g} s" if late else got)
+            # A server that has never answered is probably at another address.
+            raise (_TransientError if late or self.seconds else EndpointError)(message) from None
         return text
 
     def _status_error(self, error: urllib.error.HTTPError) -> EndpointError:
