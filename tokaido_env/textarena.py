@@ -18,7 +18,7 @@
 
 `TokaidoDuo-v0` shows the rules, the events and the current position. `-full` shows all earlier
 observations, as other games of TextArena do by default; with a drawing at each of 150 decisions
-that is some 600,000 characters. `-raw` returns single messages. Forced moves are played
+that is some 400,000 characters. `-raw` returns single messages. Forced moves are played
 automatically.
 """
 
