@@ -243,8 +243,9 @@ def textarena_plays() -> str:
     import textarena
 
     import tokaido_env.textarena
+    from tokaido_env.text import TextFormat
 
-    env = textarena.make(tokaido_env.textarena.NAME)
+    env = textarena.make(tokaido_env.textarena.NAME, form=TextFormat("listed"))
     rng, steps, since = np.random.default_rng(1), 0, time.process_time()
     for seed in range(3):
         env.reset(num_players=2, seed=seed)
