@@ -389,20 +389,22 @@ def test_tabs__show_the_same_game(opened: Browser, served: Served) -> None:
 def test_new_game__starts_or_shows_an_error(opened: Browser, served: Served) -> None:
     click(opened, "new-game")
     opened.find_element(By.CLASS_NAME, "seed").send_keys("5")
-    first_map = wait_for(opened, ".board-map g").get_attribute("outerHTML")
+    wait_for(opened, ".board-map g")
+    drawn = "return document.querySelector('.board-map').innerHTML"
+    first_map = opened.execute_script(drawn)
     opened.find_element(By.CSS_SELECTOR, ".board-name option[value=shikoku_ring]").click()
     opened.find_element(By.CSS_SELECTOR, ".seat option[value='1']").click()
     opened.find_element(By.CSS_SELECTOR, ".others option[value=heuristic]").click()
-    until(opened, lambda b: wait_for(b, ".board-map g").get_attribute("outerHTML") != first_map)
+    until(opened, lambda b: b.execute_script(drawn) != first_map)
     opened.find_element(By.CSS_SELECTOR, ".start .done").click()
     until(opened, lambda b: "shikoku_ring" in text(b, "players"))
     session = served.live_game.session
     assert (session.game.seed, session.names) == (5, ("heuristic", HUMAN))
+    wait_for(opened, ".choices button")  # the agent has moved
     click(opened, "new-game")
     opened.execute_script("document.querySelector('.board-name').selectedOptions[0].value = '/etc'")
     opened.find_element(By.CSS_SELECTOR, ".start .done").click()
-    if served.live_game.session.decisions:  # of the agent
-        wait_for(opened, ".question[open] .done").click()
+    wait_for(opened, ".question[open] .done").click()
     until(opened, lambda b: "board: expected" in text(b, "error"))
     assert served.live_game.session is session
     check_refusals_logged(opened)
@@ -521,8 +523,11 @@ def test_text__has_enough_contrast(opened: Browser, served: Served, tone: str) -
     assert [one for one in opened.execute_script(CONTRASTS) if one[1] < 4.5] == []
     click(opened, "undo")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".go"))
-    opened.execute_script("document.querySelector('.choices button').focus()")
-    until(opened, lambda b: text(b, "preview"))
+    over = "new PointerEvent('pointerover', { bubbles: true })"
+    shown = f"document.querySelector('.go').dispatchEvent({over});{CONTRASTS}"
+    found = opened.execute_script(shown)
+    assert any(" to " in markup for markup, _ in found if markup.startswith("<b>"))
+    assert [one for one in found if one[1] < 4.5] == []
     click(opened, "review-game")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
     click(opened, "advise")
@@ -712,7 +717,8 @@ def test_preview__shows_the_gain_at_the_destination(opened: Browser, served: Ser
     for button in opened.find_elements(By.CSS_SELECTOR, ".choices button"):
         opened.execute_script("arguments[0].focus()", button)
         one = by_label[button.get_dom_attribute("data-label")]
-        assert f"{one['group']} to {one['name']}" in text(opened, "preview")
+        odds = any("%" in line for line in one["details"])
+        assert (f"{one['group']} to {one['name']}" in text(opened, "preview")) is odds
     press(opened, "?")
     assert "undo" in wait_for(opened, ".editor[open]").text
     press(opened, Keys.ESCAPE)
@@ -754,15 +760,18 @@ def test_animations__run_and_can_be_cut(opened: Browser, served: Served) -> None
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+CLICK_LAST = "[...document.querySelectorAll('.choices button')].at(-1).click()"
+
+
 def test_coach__asks_in_every_tab_and_after_a_reload(opened: Browser, served: Served) -> None:
     game = served.live_game
     click(opened, "coach")
     until(opened, lambda b: game.snapshot()["coach"])
     while not game.snapshot()["objection"]:
-        act_and_wait(
-            opened, served, opened.find_elements(By.CSS_SELECTOR, ".choices button")[-1].click
-        )
+        act_and_wait(opened, served, lambda: opened.execute_script(CLICK_LAST))
         until(opened, lambda b: not game.snapshot()["thinking"])
+        length = len(game.session.log)
+        until(opened, lambda b, n=length: len(b.find_elements(By.CSS_SELECTOR, ".log li")) == n)
     first = opened.current_window_handle
     opened.refresh()
     label = game.snapshot()["objection"]["label"]
@@ -823,7 +832,7 @@ def test_end__shows_why_and_gives_exercises(opened: Browser, served: Served) -> 
         "const kept = JSON.parse(localStorage['tokaido.exercises']).map((one) => ({ ...one, "
         "board: 'gone' })); localStorage['tokaido.exercises'] = JSON.stringify(kept)"
     )
-    click(opened, "another")
+    wait_for(opened, ".exercise:not([hidden]) .another").click()
     until(opened, lambda b: "board: expected" in text(b, "error"))
     click(opened, "leave")
     act_and_wait(opened, served, lambda: click(opened, "rematch"))

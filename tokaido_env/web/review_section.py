@@ -97,12 +97,12 @@ def review_json(
         "names": list(names),
         "remarks": {str(row): remark for row, remark in remarks.items()},
         "win_probabilities": [round(float(value), 4) for value in review.values],
-        "moments": moments_of(review, sentences, players),
+        "moments": moments_of(review, names, sentences, players),
     }
 
 
 def moments_of(
-    review: Review, sentences: Sequence[str], players: Collection[int]
+    review: Review, names: Sequence[str], sentences: Sequence[str], players: Collection[int]
 ) -> list[dict[str, Any]]:
     """Return up to three moments worth a look, as JSON types: `title`, `event` and `text`.
 
@@ -112,11 +112,12 @@ def moments_of(
     counts = (review.loss > review.error) & np.isin(review.trajectory.movers, [*players])
     row, luck = int(np.where(counts, review.loss, 0).argmax()), int(np.abs(review.luck).argmax())
     behind = np.flatnonzero((review.values - 0.5) * (review.values[-1] - 0.5) <= 0)
+    lucky = names[int(review.luck[luck] < 0)]
     turn = int(behind[-1]) if len(behind) else len(sentences)
     lost = f"lost {review.loss[row]:.1%}: {LABELS[review.best[row]]} was better"
     found = [
         ("Largest loss", row, lost, counts.any()),
-        ("Largest luck", luck, f"worth {abs(review.luck[luck]):.1%}", review.luck[luck]),
+        ("Largest luck", luck, f"{abs(review.luck[luck]):.1%} for {lucky}", review.luck[luck]),
         ("Turning point", turn, "the winner leads from here", turn < len(sentences)),
     ]
     return [

@@ -32,7 +32,7 @@ export function resultOf(game) {
   const table = holding(element("table"), [holding(element("tbody"), [line("", names, "th", { scope: "col" }), ...lines])]);
   const buttons = { Review: "review-game", Exercises: "exercises", Download: "save", ...(beaten && { "Next level": "new-game" }) };
   const row = rowOf(
-    button("Rematch", () => game.replace("new_game", {}), { class: "rematch" }),
+    button("Rematch", () => game.replace("new_game", { chance: game.snapshot.chance }), { class: "rematch" }),
     ...Object.entries(buttons).map(([text, name]) => button(text, () => game.find(name).click(), { class: `to-${name}` })),
   );
   if (!review) return [table, row, element("p", requested === "review" ? "The win probabilities and moments follow …" : "")];

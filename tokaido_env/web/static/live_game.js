@@ -66,8 +66,7 @@ class LiveGame {
     this.messages = 0;
     this.commands = Promise.resolve(); // the last command
     this.event = null; // show the position before this event; null: the current position
-    Object.assign(this, { exercise: null, drawn: {} }); // what is shown
-    this.roll = [null, null, null];
+    Object.assign(this, { exercise: null, drawn: {}, shown: [] }); // what is shown
     el.classList.add("tokaido-app");
     el.setAttribute("data-lm-suppress-shortcuts", "true"); // disables JupyterLab's keys here
     el.innerHTML = LAYOUT;
@@ -181,7 +180,7 @@ class LiveGame {
     if (!snapshot.is_chosen && before.is_chosen !== false) showStart(this);
     else if (snapshot.is_chosen && !before.is_chosen) this.find("start").close();
     this.askCoach();
-    keepExercises(this, snapshot.exercises);
+    if (snapshot.exercises.length) keepExercises(this, snapshot.exercises);
     if (before.version && snapshot.can_undo && snapshot.log.length !== before.log.length) this.attempt(() => this.keepGame());
   }
 
@@ -268,10 +267,9 @@ class LiveGame {
 
   clearTurn() {
     this.motions.clear();
-    this.event = this.exercise = null;
+    Object.assign(this, { event: null, exercise: null, listed: "" });
     for (const name of ["history", "exercise", "preview"]) this.find(name).hidden = true;
-    for (const name of ["choices", "dice"]) this.replaceList(name);
-    for (const name of ["advice", "news"]) this.find(name).textContent = "";
+    for (const name of ["choices", "dice", "advice", "news"]) this.replaceList(name);
   }
 
   // Show the position of an exercise; its choices show the odds.
@@ -323,12 +321,14 @@ class LiveGame {
     const text = `“${this.nameOf(label)}” loses ${percent(objection.loss)} ± ${percent(objection.error)} of win probability against “${this.nameOf(objection.best)}”.`;
     const takes = await confirmed(this, "Are you sure?", text, "Take it anyway", "Choose again");
     if (this.snapshot.objection?.label !== label) return;
-    if (takes) this.play(label, { anyway: true });
-    else this.setCoach();
+    takes ? this.play(label, { anyway: true }) : this.setCoach();
   }
 
   updateChoices() {
-    const { enters_roll: entersRoll, choices, waits_for: waitsFor } = this.snapshot;
+    const { enters_roll: entersRoll, choices, waits_for: waitsFor, log, review, requested } = this.snapshot;
+    const listed = JSON.stringify([log.length, waitsFor, choices, !review, requested]);
+    if (listed === this.listed) return; // keep the focus and the preview
+    this.listed = listed;
     if (waitsFor === "nobody") this.replaceList("choices", resultOf(this));
     else this.listChoices(entersRoll ? [] : choices, (label) => this.play(label));
   }
@@ -351,15 +351,15 @@ class LiveGame {
     if (document.activeElement === this.find("turn")) this.find("choices").querySelector("button")?.focus({ preventScroll: true });
   }
 
-  // Show at a destination what each of its actions gives; `labels` are those actions.
-  showPreview(labels) {
+  // Show at a destination what its actions with some labels give; for the list only what it lacks.
+  showPreview(labels, isOnMap) {
     const preview = this.find("preview");
     const isMeant = ({ dataset: { labels: its = "", label = its } }) => label.split(" ").some((one) => labels.includes(one));
     for (const one of this.el.querySelectorAll("[data-labels], [data-label]")) one.classList.toggle("hovered", isMeant(one));
     const place = this.el.querySelector("[data-labels].hovered");
-    preview.hidden = !place;
-    if (!place) return;
     const found = this.shown.filter(({ label }) => labels.includes(label));
+    preview.hidden = !place || !(isOnMap || found.some(({ text, details }) => (details[0] ?? text) !== text));
+    if (preview.hidden) return;
     preview.replaceChildren(...found.flatMap(({ group, name, text, details }) => [
       element("b", `${group} to ${name}`),
       ...(details.length ? details : [text]).map((line) => element("span", line)),
@@ -448,7 +448,7 @@ class LiveGame {
     const [first, ...others] = [...this.find("choices").querySelectorAll("button")].filter((one) => labels.includes(one.dataset.label));
     if (others.length) first.focus();
     else first?.click();
-    this.showPreview(labels);
+    this.showPreview(labels, true);
   }
 
   // Return a choice as the list names it.
@@ -520,7 +520,8 @@ class LiveGame {
       const { label = "", labels = label } = target.closest("[data-label], [data-labels]")?.dataset ?? {};
       return labels ? labels.split(" ") : [];
     };
-    for (const name of ["pointerover", "focusin"]) this.el.addEventListener(name, (event) => this.showPreview(labelsAt(event)));
+    this.el.addEventListener("pointerover", (event) => this.showPreview(labelsAt(event), event.target.closest(".go")));
+    this.el.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && this.showPreview(labelsAt(event)));
     this.el.querySelector('[data-panel="island"]').addEventListener("click", (event) => this.choosePlace(labelsAt(event)));
     this.find("load").addEventListener("change", (event) => this.attempt(() => this.load(event.target)));
     this.el.addEventListener("click", (event) => this.ignoreRepeatedClick(event), true);

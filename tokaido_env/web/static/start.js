@@ -31,8 +31,7 @@ const KEYS = {
 };
 
 export function showKeys(game) {
-  const list = element("dl", "", { class: "keys-list" });
-  for (const [key, text] of Object.entries(KEYS)) list.append(element("dt", key), element("dd", text));
+  const list = holding(element("dl", "", { class: "keys-list" }), Object.entries(KEYS).flatMap(([key, text]) => [element("dt", key), element("dd", text)]));
   const dialog = openDialog(game, "Keys", [list, rowOf(button("Close", () => dialog.close(), { class: "done" }))]);
 }
 
@@ -57,8 +56,7 @@ export function showStart(game) {
   others.setAttribute("aria-label", "Another opponent");
   others.addEventListener("change", () => (other.checked = true));
   const seat = selectOf("seat", [[0, "player_0, leads the first round"], [1, "player_1"]]);
-  const family = `family:${Math.floor(Math.random() * 1e6)}`;
-  const name = selectOf("board-name", [...boards.map((one) => [one]), [family, "a random board of the family"]]);
+  const name = selectOf("board-name", [...boards.map((one) => [one]), [`family:${Math.floor(Math.random() * 1e6)}`, "a random board of the family"]]);
   name.value = board;
   const chance = selectOf("chance", [["sampled", "dealt and rolled by the program"], ["explicit", "physical game: I enter rolls and draws"]]);
   const seed = element("input", "", { class: "seed", inputmode: "numeric", pattern: "[0-9]*", maxlength: 16, placeholder: "random" });
