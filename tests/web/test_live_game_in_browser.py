@@ -767,6 +767,9 @@ def test_coach__asks_in_every_tab_and_after_a_reload(opened: Browser, served: Se
     game = served.live_game
     click(opened, "coach")
     until(opened, lambda b: game.snapshot()["coach"])
+    opened.refresh()
+    wait_for(opened, ".choices button")
+    assert opened.find_element(By.CLASS_NAME, "coach").is_selected()
     while not game.snapshot()["objection"]:
         act_and_wait(opened, served, lambda: opened.execute_script(CLICK_LAST))
         until(opened, lambda b: not game.snapshot()["thinking"])
