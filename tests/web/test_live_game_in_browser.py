@@ -297,6 +297,7 @@ def test_held_key_and_double_click__make_one_move(opened: Browser, served: Serve
     # More presses than there are choices to undo: no error, nothing logged.
     opened.execute_script("for (let i = 0; i < 9; i += 1) document.querySelector('.undo').click()")
     until(opened, lambda b: not served.live_game.snapshot()["can_undo"])
+    until(opened, lambda b: not b.find_element(By.CLASS_NAME, "undo").is_enabled())
     assert text(opened, "error") == ""
     press(opened, "1")  # also after the focused button was disabled
     until(opened, lambda b: served.live_game.session.decisions)
