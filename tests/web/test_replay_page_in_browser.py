@@ -238,6 +238,22 @@ def test_move_list_and_graph__show_the_clicked_position(
     check(opened, games[0], 30)
 
 
+def test_animations__run_for_the_next_move_only(
+    opened: Browser, games: list[dict[str, Any]]
+) -> None:
+    animated = "return document.getAnimations().length"
+    data = games[0]
+    assert len(data["motions"]) == len(data["moves"])
+    moved = next(at for at, found in enumerate(data["motions"]) if found and found[0][0] == "pawn")
+    set_slider(opened, moved)
+    assert opened.execute_script(animated) == 0
+    next_move = "document.getElementById('next').click();"
+    assert opened.execute_script(next_move + animated) == len(data["motions"][moved])
+    previous = "document.getElementById('previous').click();"
+    assert opened.execute_script(previous + animated) == 0
+    check(opened, data, moved)
+
+
 def test_playback__plays_to_the_end_and_pauses(
     opened: Browser, games: list[dict[str, Any]]
 ) -> None:

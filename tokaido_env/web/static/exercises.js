@@ -4,7 +4,7 @@ import { storage } from "./start.js";
 
 const MOST = 100; // stored exercises
 
-export const percent = (probability) => `${Math.round(100 * probability)}\u00a0%`;
+export const percent = (probability, digits = 0) => `${(100 * probability).toFixed(digits)}\u00a0%`;
 
 export function graphOf({ win_probabilities: wins, names }, show) {
   const caption = `win probability of ${names[0]}, ${percent(wins.at(-1))} at the end`;
@@ -69,7 +69,7 @@ export function answerOf(game, label) {
   const lines = choices.toSorted((a, b) => odds[b.label][0] - odds[a.label][0]).map(({ label: one, group, name, text }) => {
     const [win, error, isGood] = odds[one];
     const remarks = [one === label && "your choice", one === played && "played in the game", isGood && "good"].filter(Boolean);
-    const wins = element("b", `wins ${percent(win)} ± ${percent(error)}`);
+    const wins = element("b", `wins ${percent(win, 1)} ± ${percent(error, 1)}`);
     return holding(element("li", `${group}: ${[name, text].filter(Boolean).join(", ")}: `), [wins, remarks.length ? ` (${remarks.join(", ")})` : ""]);
   });
   return [`${title}: ${solved ? "solved" : "not solved"}. Odds by ${judge}, 95 % intervals.`, holding(element("ol", "", { class: "odds" }), lines)];

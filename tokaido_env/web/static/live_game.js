@@ -318,7 +318,7 @@ class LiveGame {
     if (this.asked === label) return;
     this.asked = label;
     if (!objection) return void this.find("question").close(""); // another tab answered
-    const text = `“${this.nameOf(label)}” loses ${percent(objection.loss)} ± ${percent(objection.error)} of win probability against “${this.nameOf(objection.best)}”.`;
+    const text = `“${this.nameOf(label)}” loses ${percent(objection.loss, 1)} ± ${percent(objection.error, 1)} of win probability against “${this.nameOf(objection.best)}”.`;
     const takes = await confirmed(this, "Are you sure?", text, "Take it anyway", "Choose again");
     if (this.snapshot.objection?.label !== label) return;
     takes ? this.play(label, { anyway: true }) : this.setCoach();
