@@ -222,7 +222,7 @@ def test_advice__for_an_earlier_position_is_dropped(start: StartGame) -> None:
     assert snapshot["waits_for"] == "chance"
     assert (snapshot["requested"], snapshot["advice"]) == ("", None)
     play(live_game)
-    assert live_game._thread.is_alive()
+    assert all(thread.is_alive() for thread in live_game._threads)
 
 
 def test_save_error__is_shown_and_the_game_continues(start: StartGame, tmp_path: Path) -> None:
@@ -462,6 +462,28 @@ def test_end__without_values_of_the_advisor_shows_no_error(start: StartGame) -> 
     assert (snapshot["error"], snapshot["review"]) == ("", None)
     live_game.command("review", {})
     assert until(live_game, lambda snapshot: snapshot["error"])
+
+
+class SlowAdvisor(WaitingAgent):
+    """Judges once the test allows it."""
+
+    def judge(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        self.act(boards, states, legal, keys)
+        return make("champion").judge(boards, states, legal, keys)
+
+
+def test_rematch__does_not_wait_for_the_review(start: StartGame) -> None:
+    advisor = SlowAdvisor()
+    live_game = start(Session((HUMAN, "greedy"), seed=7), advisor=advisor)
+    play(live_game)
+    until_turn(live_game)
+    live_game.command("resign", {})
+    assert advisor.called.wait(20)
+    snapshot = live_game.command("new_game", {"seats": ["greedy", HUMAN]})
+    assert len(until_turn(live_game)["log"]) > len(snapshot["log"])
+    advisor.allowed.set()
+    time.sleep(0.2)
+    assert live_game.snapshot()["review"] is None
 
 
 def test_map__shows_a_board(live_game: LiveGame) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,9 +70,9 @@ class LiveGame(NotCopied):
         self._is_chosen = is_chosen
         self._boards = {session.game.board.name: session.game.board}  # not built in, by name
         self._advisor = advisor if isinstance(advisor, str) else advisor.spec
-        self._agents: dict[str, Agent] = {}  # advisors and judges, by spec
+        self._agents: dict[tuple[str, bool], Agent] = {}  # by spec; those of reviews apart
         if not isinstance(advisor, str):
-            self._agents[self._advisor] = advisor
+            self._agents = {(self._advisor, reviews): advisor for reviews in (False, True)}
         self.version = 1
         self._opponents = opponents()
         self._allowed = {HUMAN, *session.names, *(one["spec"] for one in self._opponents)}
@@ -89,17 +90,20 @@ class LiveGame(NotCopied):
         self._agent_error = self._save_error = ""
         self._scene: tuple[Scene, int | None] | None = None  # of the last snapshot; who resigned
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run_tasks, daemon=True)
+        thread = partial(threading.Thread, target=self._run_tasks, daemon=True)
+        self._threads = thread(args=(False,)), thread(args=(True,))  # a review delays no game
         with self._changed:
             self._publish()
-        self._thread.start()
+        for one in self._threads:
+            one.start()
 
     def close(self) -> None:
         """End the thread, after its current task."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def snapshot(self, known_version: int = 0, timeout: float = 0.0) -> JsonDict:
         """Return the state of the page as JSON types.
@@ -330,16 +334,16 @@ class LiveGame(NotCopied):
 
     # Agents
 
-    def _run_tasks(self) -> None:
-        """Run decisions, advice and reviews until the game is closed."""
+    def _run_tasks(self, reviews: bool) -> None:
+        """Run reviews, or decisions and advice, until the game is closed."""
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self.closed or self._has_task())
+                self._changed.wait_for(lambda: self.closed or self._has_task(reviews))
                 if self.closed:
                     return
                 if not self._requested and self._pace > 0 and HUMAN not in self.session.names:
                     self._changed.wait(self._pace)
-                if not self._has_task():
+                if not self._has_task(reviews):
                     continue
                 version, agent, task = self.version, self._task_agent(), self._task()
                 compute = self._function_of(task)
@@ -372,8 +376,10 @@ class LiveGame(NotCopied):
     def _agent_decides(self) -> bool:
         return self._agents_running and self.session.waits_for == "agent"
 
-    def _has_task(self) -> bool:
-        return bool(self._requested) or self._agent_decides()
+    def _has_task(self, reviews: bool | None = None) -> bool:
+        """Return whether there is a task; `reviews` restricts it to reviews or to others."""
+        is_due = bool(self._requested) or self._agent_decides()
+        return is_due and reviews in (None, self._task() == "review")
 
     def _task(self) -> Task:
         """Return the next task, "" for a decision; a review waits for an agent's decision."""
@@ -390,7 +396,7 @@ class LiveGame(NotCopied):
             return self.session.advice_task(self._agent(self._advisor))
         if task == "review":
             played = replay(self.session.record(), self.session.game.board)
-            judge, chance_judge = self._agent(self._advisor), self._agent(_CHANCE_JUDGE)
+            judge, chance_judge = self._agent(self._advisor, True), self._agent(_CHANCE_JUDGE, True)
             humans = self.session.humans
 
             def reviewed() -> tuple[Review, list[JsonDict]]:
@@ -416,10 +422,10 @@ class LiveGame(NotCopied):
         else:
             self.session.apply(result)
 
-    def _agent(self, spec: str) -> Agent:
-        if spec not in self._agents:
-            self._agents[spec] = as_agent(spec)
-        return self._agents[spec]
+    def _agent(self, spec: str, reviews: bool = False) -> Agent:
+        if (spec, reviews) not in self._agents:
+            self._agents[spec, reviews] = as_agent(spec)
+        return self._agents[spec, reviews]
 
     # The snapshot
 

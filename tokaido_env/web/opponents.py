@@ -10,15 +10,10 @@ from tokaido_env.web.position_form import JsonDict
 UNRATED = ("generalist",)  # not on the ladder
 LEVEL_STEP = 150  # least Elo between two levels; the stronger one scores about 70 %
 _SECONDS_PER_COST = 2e-6  # measured: one game, one thread, AMD EPYC, 2026-11-25
-_PLAYS = {  # by kind and names of parameters
-    "random": "Plays at random.",
-    "greedy": "Takes the largest gain at once.",
+_PLAYS = {  # by kind and names of parameters; other agents have the description of their kind
     "greedy:epsilon": "Takes the largest gain at once; {epsilon:.0%} of its decisions are random.",
-    "heuristic": "Weighs every move by hand-written rules.",
     "mcts:sims": "Searches {sims:,.0f} continuations before each decision.",
-    "champion": "A network trained by self-play on the default board decides without search.",
     "champion:sims": "A network trained by self-play searches {sims:,.0f} continuations.",
-    "generalist": "A network trained on many boards decides without search.",
 }
 
 

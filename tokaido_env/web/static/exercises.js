@@ -20,7 +20,6 @@ export function graphOf({ win_probabilities: wins, names }, show) {
   return holding(element("figure", "", { class: "wins" }), [element("figcaption", caption), svg]);
 }
 
-// Return the elements that follow a game.
 export function resultOf(game) {
   const { names, points, review, seats, opponents, winner, requested } = game.snapshot;
   const human = game.human();
