@@ -15,14 +15,14 @@ import numpy.typing as npt
 from tokaido_env.agent import Keys
 from tokaido_env.agents.heuristic import best_action
 from tokaido_env.agents.inference import (
-    SHARED_BIAS,
-    Network,
     PositionBatch,
     PositionRow,
     Workspace,
     cached_workspaces,
+    forget_positions,
     forward,
 )
+from tokaido_env.agents.weights import SHARED_BIAS, Network
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import allocator, int64, kernel, pooled, subroutine, threads_for
@@ -88,6 +88,10 @@ def _roll_each(
             workspaces.copy[w],
             workspaces.scratch[w],
             workspaces.layers[w],
+            workspaces.changed[w],
+            workspaces.changes[w],
+            workspaces.whole[w],
+            workspaces.sums[w],
             workspaces.afterstates[w],
             workspaces.units[w],
             workspaces.values[w],
@@ -108,6 +112,8 @@ def _roll_share(
 ) -> None:
     """Roll out blocks that no other thread has taken, one after the other."""
     states, lucks = np.empty(1, STATE), np.empty(1, LUCK)
+    if network is not None:
+        forget_positions(workspace)
     j = fetch_add(taken, 1)
     while j < len(sums):
         i = blocks.positions[j]

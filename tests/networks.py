@@ -14,6 +14,8 @@ from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import CHANCE_PHASES, STATE
 
 SMALL = LayerSizes(24, 10, 6, 16, 8)
+ROUNDING = 8e-3
+"""By less than this the 16-bit weights of the first layer change the outputs of small networks."""
 
 Arrays = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
 

@@ -15,19 +15,20 @@ from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import make, search as search_module
 from tokaido_env.agents.baselines import GreedyAgent
 from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.inference import Network, PositionBatch
+from tokaido_env.agents.inference import PositionBatch
 from tokaido_env.agents.opponent_model import make_opponent_model
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import check_spec_in_file, cost_of, policy_path_of
 from tokaido_env.agents.search import SearchResult
 from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.agents.search_tree import Tree
+from tokaido_env.agents.weights import Network
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import CHANCE_PHASES
 
 Keys = npt.NDArray[np.uint64]
 
-NETWORK = random_policy().network()
+NETWORK = random_policy(seed=1).network()
 POLICY = random_policy(seed=5)
 BOARD_POLICY = random_policy(seed=5, uses_board_features=True)
 
@@ -38,7 +39,8 @@ def search(network: Network, victim: Agent, sims: int, arrays: Any, keys: Keys) 
     positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
     model = make_opponent_model(victim)
     assert model is not None
-    return search_module.search(network, network_search_config(sims), positions, keys, model)
+    config = network_search_config(sims, temperature=1.5, c_puct=0.6)
+    return search_module.search(network, config, positions, keys, model)
 
 
 def searches(victim: Agent, sims: int, most: int, boards: Any = ("shikoku",)) -> Any:

@@ -36,6 +36,8 @@ POINTS = 16
 
 Floats = npt.NDArray[np.float32]
 
+LOOKAHEAD_AT = AFTERSTATE_VALUES + N_ACTIONS
+
 
 class Naive(NaiveReach):
     """Computes all features of a seat."""
@@ -126,8 +128,8 @@ def test_lookahead__agrees_with_the_reference(name: str | int, tmp_path: Path) -
         position = game.to_dict()
         seat = picker_of(position) if at_chance else game.player
         for viewer, first in (
-            (seat, N_INPUTS - 2 * N_LOOKAHEAD),
-            (1 - seat, N_INPUTS - N_LOOKAHEAD),
+            (seat, LOOKAHEAD_AT),
+            (1 - seat, LOOKAHEAD_AT + N_LOOKAHEAD),
         ):
             expected = Naive(board, position, viewer).features()
             np.testing.assert_allclose(inputs[first : first + N_LOOKAHEAD], expected, atol=1e-6)
@@ -141,9 +143,9 @@ def picker_of(position: dict[str, Any]) -> int:
     return position["lead"] if dice != 2 else 1 - position["lead"]
 
 
-def test_lookahead__of_both_players_ends_the_inputs() -> None:
+def test_lookahead__of_both_players_follows_the_afterstate_values() -> None:
     assert sum(feature.size for feature in LOOKAHEAD) == N_LOOKAHEAD
-    assert N_INPUTS == AFTERSTATE_VALUES + N_ACTIONS + 2 * N_LOOKAHEAD
+    assert N_INPUTS == LOOKAHEAD_AT + 2 * N_LOOKAHEAD + 4  # the endings come last
     inputs, afterstates = inputs_of(*decisions(("shikoku", "shikoku_ring")))
     assert inputs.shape[1] == N_INPUTS
     assert afterstates.shape[1] == N_AFTERSTATE

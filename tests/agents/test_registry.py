@@ -58,8 +58,11 @@ def test_make__round_trips_specs(policy_file: Path) -> None:
         f"policy:path={policy_file},temperature=1": f"{file},temperature=1",
         search: f"{search},sims=400",
         f"policy_search:path={policy_file},sims=8": f"{search},sims=8",
-        f"{search},dice=stratified,sims=8,chance=judged,temperature=1.5": f"{search},sims=8",
+        f"{search},dice=stratified,sims=8,chance=judged,temperature=2": f"{search},sims=8",
         f"{search},chance=sampled,sims=8": f"{search},sims=8,chance=sampled",
+        f"{search},endings=network,c_puct=1": f"{search},sims=400,c_puct=1,endings=network",
+        "champion:endings=exact": "champion",
+        "generalist:endings=network": "generalist:endings=network",
         "champion:dice=drawn,sims=8,temperature=1": "champion:sims=8,temperature=1,dice=drawn",
     }.items():
         assert make(spec).spec == make(canonical).spec == canonical
@@ -113,12 +116,12 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
         ("champion:sim=8", "unknown parameter 'sim': the nearest is 'sims'; expected champion[:"),
         (
             "policy:x,heat=1",
-            "unknown parameter 'heat': expected one of path, temperature; expected",
+            "unknown parameter 'heat': expected one of path, temperature, endings; expected",
         ),
         ("policy:x,1", "agent 'policy:x,1': cannot read '1': expected policy:PATH"),
         (
             "policy:a,b",
-            "cannot read 'b': expected policy:PATH[,temperature=T], a PATH with a comm",
+            "cannot read 'b': expected policy:PATH[,temperature=T][,endings=network], a PATH",
         ),
         ("policy:x,path=y", "agent 'policy:x,path=y': path: expected once, got it twice"),
         *((spec, "expected policy:PATH") for spec in ("policy", "policy:", "policy:temperature=1")),

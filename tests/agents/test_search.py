@@ -39,6 +39,7 @@ def by_network(sims: int, policy: Policy | None = None, **settings: Any) -> Sear
 
 
 AGENTS = [mcts, by_network]
+PLAIN = {"c_puct": 0.6, "choice": "visits", "endings": "network"}
 
 
 def search(agent: SearchAgent, boards: Any, states: Any, legal: Any, keys: Any) -> SearchResult:
@@ -74,7 +75,7 @@ def value_policy(decision: float, chance: float) -> Policy:
 def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
     """Published tables rest on these actions; the policy searches with plain priors and dice."""
     boards, states, legal = decisions((board,), games=16, most=8)
-    policy_agent = by_network(100, temperature=1, dice="drawn")
+    policy_agent = by_network(100, temperature=1, dice="drawn", **PLAIN)
     agent = policy_agent if name == "random_policy" else make(name)
     actions = agent.act(boards, states, legal, keys_of(states, 14)).tolist()
     assert actions == json.loads(GOLDEN.read_text(encoding="utf-8"))[f"{name} {board}"]
@@ -84,10 +85,10 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
     ("spec", "digest"),
     [
         ("champion", "2179941a066176c9"),
-        ("champion:sims=30", "fbcff1eb987a47ff"),
-        ("champion:sims=30,temperature=1,dice=drawn", "7fdad77e3e4e27bc"),
+        ("champion:sims=30", "28eadee379d420f4"),
+        ("champion:sims=30,temperature=1,dice=drawn", "d775a980b935fed5"),
         ("generalist", "6131d5ab00178c1b"),
-        ("generalist:sims=30", "f011fe10380c7b34"),
+        ("generalist:sims=30", "7230b056eaaf6edd"),
     ],
 )
 def test_shipped_networks__play_as_when_they_were_made(spec: str, digest: str) -> None:
@@ -128,7 +129,9 @@ def test_search__finds_the_best_action_and_its_value(
 def test_search__visits_legal_actions_as_often_as_there_are_simulations(make_agent: Any) -> None:
     boards, states, legal = decisions(("shikoku", "shikoku_ring"), most=12)
     before = states.copy()
-    actions, values, visits = search(make_agent(50), boards, states, legal, keys_of(states))
+    settings = PLAIN if make_agent is by_network else {}
+    agent = make_agent(50, **settings)
+    actions, values, visits = search(agent, boards, states, legal, keys_of(states))
     assert (visits.sum(axis=1) == 50).all()
     assert (visits[~masks(legal).astype(bool)] == 0).all()
     assert (visits[np.arange(len(states)), actions] == visits.max(axis=1)).all()
@@ -211,7 +214,7 @@ def test_search__divides_logits_by_the_temperature(searched_trees: list[Tree]) -
 
 @pytest.mark.parametrize(("chance", "expected"), [("judged", 0.7), ("sampled", 0.2)])
 def test_search__ends_a_simulation_at_chance_or_after_it(chance: str, expected: float) -> None:
-    agent, found = by_network(1, value_policy(decision=0.2, chance=0.7), chance=chance), 0
+    agent, found = by_network(1, value_policy(decision=0.2, chance=0.7), chance=chance, **PLAIN), 0
     for game, _ in random_play(games=40):
         if game.phase in CHANCE_PHASES:
             continue
@@ -221,7 +224,7 @@ def test_search__ends_a_simulation_at_chance_or_after_it(chance: str, expected: 
         if len(game.legal_actions()) > 1 and after.phase in CHANCE_PHASES:
             result = search_game(agent, game)
             assert result.actions[0] == first
-            assert abs(result.values[0]) == pytest.approx(expected, abs=1e-6)
+            assert abs(result.values[0]) == pytest.approx(expected, abs=1e-4)  # 16-bit weights
             found += 1
     assert found > 20
 

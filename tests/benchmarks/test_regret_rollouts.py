@@ -71,7 +71,7 @@ def sample() -> tuple[PositionBatch, list[str]]:
     return positions()
 
 
-@pytest.mark.parametrize("spec", ["heuristic", "champion"])
+@pytest.mark.parametrize("spec", ["heuristic", "champion:endings=network"])
 def test_roll_out__sums_the_results_of_single_games(
     spec: str, sample: tuple[PositionBatch, list[str]]
 ) -> None:

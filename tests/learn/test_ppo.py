@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks import inputs_of
+from networks import ROUNDING, inputs_of
 from positions import shikoku_data, write_board
 from safetensors.numpy import load_file
 from short_run import VALUES, contents, metrics
@@ -148,7 +148,7 @@ def test_returns__bootstrap_from_the_learners_next_decision() -> None:
         assert np.array_equal(observations[:, :N_INPUTS], inputs)
         _, values = policy.evaluate(game.boards, states, legal)
         targets = rollout.kept["returns"][steps, index]
-        assert targets[:-1] == pytest.approx(values[1:], abs=1e-5)
+        assert targets[:-1] == pytest.approx(values[1:], abs=ROUNDING)
 
 
 @pytest.mark.parametrize("gae_lambda", slow_except_first([0.9, 0.0, 1.0]))
@@ -163,7 +163,9 @@ def test_returns__at_the_round_cap_are_0(tmp_path: Path, gae_lambda: float) -> N
         assert info["episode"]["r"] == 0
         towards = 0.0  # V at the next decision and all after it, as lambda weighs them
         for place in reversed(range(len(values))):
-            assert rollout.kept["returns"][steps, game][place] == pytest.approx(towards, abs=1e-5)
+            assert rollout.kept["returns"][steps, game][place] == pytest.approx(
+                towards, abs=ROUNDING
+            )
             towards = (1 - gae_lambda) * values[place] + gae_lambda * towards
         assert max(map(abs, values)) > 0.001
         ended += 1

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from networks import inputs_of
+from networks import ROUNDING, inputs_of
 from short_run import VALUES
 
 from tokaido_env.agents.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS
@@ -124,9 +124,9 @@ def test_move_policy__equals_the_exported_policy(settings: PpoSettings) -> None:
     logits, values = network_of(learner).to_policy().evaluate(boards, batch.states, batch.legal)
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     shares = odds / odds.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(learnt, shares, atol=1e-5)
+    np.testing.assert_allclose(learnt, shares, atol=ROUNDING)
     assert (learnt[~masks] < 1e-12).all()
-    np.testing.assert_allclose(learnt_values, values, atol=1e-5)
+    np.testing.assert_allclose(learnt_values, values, atol=ROUNDING)
     assert not np.allclose(values, 0)
 
 
@@ -149,7 +149,7 @@ def test_move_policy__opponent_changes_the_value_only(env: LearnerEnv, learner: 
     swapped |= {value: tensors[name] for name, value in VALUE_AGAINST.items()}
     batch = env.games.batch
     _, expected = Policy(swapped).evaluate(batch.boards, batch.states, batch.legal)
-    np.testing.assert_allclose(others, expected, atol=1e-5)
+    np.testing.assert_allclose(others, expected, atol=ROUNDING)
 
 
 def test_move_policy__trains_the_value_of_the_games_kind(env: LearnerEnv, learner: Any) -> None:

@@ -19,7 +19,9 @@ POOL = BoardPool.load("family:train/3")
 @pytest.fixture(scope="module")
 def samples() -> Samples:
     """Samples of six games on a pool of three boards."""
-    (found,) = SelfPlayGames("mcts:sims=3", "", POOL, 12, 50, 0.3, 0.1).run(AgentCache())
+    (found,) = SelfPlayGames("mcts:sims=3", "", POOL, 12, 50, 0.3, 0.1, side_share=0.3).run(
+        AgentCache()
+    )
     return found
 
 
@@ -61,9 +63,8 @@ def test_load_samples__unpickles_nothing(tmp_path: Path) -> None:
         ("legal", lambda a: a.astype(np.int64), "legal: expected uint64 of shape .* got int64"),
         ("visits", lambda a: a * 0, "visits: expected some, and of legal actions only"),
         ("visits", lambda a: a + 1, "visits: expected some, and of legal actions only"),
-        ("actions", lambda a: a * 0 + 200, "actions: expected legal ones"),
-        ("values", lambda a: a * np.nan, "values: expected numbers from -1 to 1"),
-        ("results", lambda a: a + 2, "results: expected numbers from -1 to 1"),
+        ("targets", lambda a: a * np.nan, "targets: expected numbers from -1 to 1"),
+        ("targets", lambda a: a + 2, "targets: expected numbers from -1 to 1"),
     ],
 )
 def test_load_samples__refuses_invalid_arrays(

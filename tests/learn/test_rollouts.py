@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from networks import ROUNDING
 
 from tokaido_env import Batch
 from tokaido_env.agents.network_inputs import active_seat
@@ -56,9 +57,9 @@ def test_play_games__records_what_was_played() -> None:
         assert (d.action[rows] == actions).all()  # the compiled network samples the same
         logits, values = agent.policy.evaluate(boards, states, legal)
         own = values * (1 - 2 * states["player"])
-        np.testing.assert_allclose(d.value[rows], own, atol=1e-5)
+        np.testing.assert_allclose(d.value[rows], own, atol=ROUNDING)
         odds = logits[np.arange(len(running)), actions] - np.log(np.exp(logits).sum(axis=1))
-        np.testing.assert_allclose(d.log_prob[rows], odds, atol=1e-4)
+        np.testing.assert_allclose(d.log_prob[rows], odds, atol=ROUNDING)
         for j in range(len(running)):
             viewer = viewer_after(boards[j : j + 1], states[j : j + 1].copy(), actions[j])
             assert d.chance[row + j] == (chance if viewer >= 0 else -1)

@@ -1,4 +1,4 @@
-"""Self-play tasks of `alphazero`: games, exploration and playout caps."""
+"""Self-play tasks of `alphazero`: games, exploration and second searches."""
 
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import agent_keys, episode_seed
+from tokaido_env.core.state import CHANCE_PHASES
 from tokaido_env.learn.replay_buffer import Samples
 from tokaido_env.learn.selfplay_games import SelfPlayGames, sample_rows
 
@@ -29,9 +30,9 @@ def samples_of(search: str = "mcts:sims=3", **changes: Any) -> Samples:
 
 def test_selfplay_games__are_whole_games_with_their_results() -> None:
     """Without exploration the search plays as in single games with the seeds that follow."""
-    samples = samples_of(visit_sampling=0.0, uniform_sampling=0.0)
+    samples = samples_of(visit_sampling=0.0, uniform_sampling=0.0, result_weight=1.0)
     known = {row.tobytes(): i for i, row in enumerate(samples.states)}
-    search, found = make("mcts:sims=3"), 0
+    search, found, chances = make("mcts:sims=3"), 0, 0
     for number in range(50, 56):
         seed, decisions, key = episode_seed(number, 0), 0, np.empty(1, np.uint64)
         game, seen = Game(seed=seed), list[tuple[bytes, int]]()
@@ -42,12 +43,16 @@ def test_selfplay_games__are_whole_games_with_their_results() -> None:
             seats = np.array([game.player], np.int8)
             agent_keys(np.array([seed]), seats, np.array([decisions]), key)
             decisions += 1
-            game.play(int(search.act(game.boards, game.state, legal, key)[0]))
+            action = int(search.act(game.boards, game.state, legal, key)[0])
+            after = Game.from_dict(game.to_dict(), chance="explicit")
+            after.play(action)
+            chances += after.phase in CHANCE_PHASES
+            game.play(action)
         reward = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
         for state, player in seen:
-            assert samples.results[known[state]] == (reward if player == 0 else -reward)
+            assert samples.targets[known[state]] == (reward if player == 0 else -reward)
         found += len(seen)
-    assert found == len(samples.legal)
+    assert (found, chances) == ((samples.legal != 0).sum(), (samples.legal == 0).sum())
 
 
 def test_selfplay_games__depend_on_seed_and_exploration() -> None:
@@ -62,21 +67,27 @@ def test_selfplay_games__record_the_boards_of_a_pool() -> None:
     assert set(samples.boards.tolist()) == {0, 1, 2}
 
 
-@pytest.mark.parametrize("uses_network", [False, True])
-def test_selfplay_games__search_some_decisions_in_full(tmp_path: Path, uses_network: bool) -> None:
-    """A full search follows where the cheap search prefers another action than the network."""
+def test_selfplay_games__search_a_share_of_the_networks_games(tmp_path: Path) -> None:
     random_policy().save(tmp_path / "policy")
-    search = f"policy_search:{tmp_path / 'policy'},sims=24" if uses_network else "mcts:sims=24"
-    whole = samples_of(search).visits.sum(axis=1)
-    shares = {}
-    for full in (0.0, 0.5, 1.0):
-        visits = samples_of(search, full_search_share=full, cheap_sims=3).visits.sum(axis=1)
-        assert set(visits[visits > 0].tolist()) <= set(whole.tolist())
-        shares[full] = float((visits > 0).mean())
-    contradicted = shares[0.0]
-    assert (0.05 < contradicted < 0.95) if uses_network else contradicted == 0
-    assert shares[0.5] == pytest.approx(0.5 + contradicted / 2, abs=0.1)
-    assert shares[1.0] == 1
+    search = f"policy_search:{tmp_path / 'policy'},sims=4"
+    whole = samples_of(search, games=24)
+    part = samples_of(search, games=24, search_share=0.25)
+    assert 0.15 < len(part.legal) / len(whole.legal) < 0.4
+    assert len(samples_of(search_share=0.25).legal) == len(samples_of().legal)  # no network
+
+
+def test_selfplay_games__search_after_other_actions() -> None:
+    """The positions of second searches, and the chance before them, have the search's value."""
+    plain = samples_of(uniform_sampling=0.0, visit_sampling=0.0, result_weight=1.0)
+    both = samples_of(uniform_sampling=0.0, visit_sampling=0.0, result_weight=1.0, side_share=1.0)
+    known = {row.tobytes() for row in plain.states}
+    new = np.array([row.tobytes() not in known for row in both.states])
+    assert len(plain.legal) < len(both.legal) < 3.2 * len(plain.legal)
+    assert np.isin(both.targets[~new], (-1, 0, 1)).mean() > 0.9
+    for at_chance in (False, True):
+        targets = both.targets[new & ((both.legal == 0) == at_chance)]
+        assert len(targets) > 50
+        assert np.isin(targets, (-1, 0, 1)).mean() < 0.2
 
 
 def test_selfplay_games__refuse_agents_without_search() -> None:
@@ -86,13 +97,9 @@ def test_selfplay_games__refuse_agents_without_search() -> None:
 
 def test_selfplay_games__sample_decisions_with_several_actions() -> None:
     samples = samples_of(uniform_sampling=0.5)
-    for mask, visits, action in zip(
-        samples.legal.tolist(), samples.visits, samples.actions.tolist(), strict=True
-    ):
-        assert mask & (mask - 1)
-        assert visits.sum() == 3
-        assert mask >> action & 1
-    assert (samples.actions != samples.visits.argmax(axis=1)).mean() > 0.2
+    for mask, visits in zip(samples.legal.tolist(), samples.visits, strict=True):
+        assert (mask & (mask - 1) != 0) == (mask != 0)
+        assert visits.sum() == (3 if mask else 0)
 
 
 def test_sample_rows__draws_in_proportion() -> None:

@@ -56,8 +56,8 @@ PPO = PpoSettings.defaults()
             "visit_sampling + uniform_sampling: expected at most 1, got 0.26 + 0.9",
         ),
         (
-            {"full_search_share": 0.5},
-            "full_search_share: expected 1, got 0.5: cheap_sims = 0 searches every",
+            {"search_share": 0.0},
+            "search_share: expected above 0, got 0: searches make the samples",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks import counting_policy, decisions, random_policy
+from networks import ROUNDING, counting_policy, decisions, random_policy
 
 from tokaido_env import Board
 from tokaido_env.agents import Policy
@@ -97,7 +97,7 @@ def test_units_of__equals_the_compiled_network(uses_board_features: bool) -> Non
     boards, states, legal = decisions()
     _, values = policy.evaluate(boards, states, legal)
     units = units_of(policy, BOARD, states, legal)
-    np.testing.assert_allclose(values_of(policy, units), values, atol=1e-5)
+    np.testing.assert_allclose(values_of(policy, units), values, atol=ROUNDING)
 
 
 def test_calibrate_value__keeps_moves_and_removes_the_bias() -> None:

@@ -72,7 +72,7 @@ def test_afterstate_values__are_those_after_the_action() -> None:
             game.play(game.outcomes()[0][0])
         expected = game.rounds / 100
         if game.is_over:
-            expected = 0 if game.winner is None else 1 - 2 * game.winner
+            expected = 0 if game.winner() is None else 1 - 2 * game.winner()
         assert values[k] == pytest.approx(expected * (1 - 2 * seat), abs=1e-6)
 
 

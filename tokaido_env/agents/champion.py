@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.endings import EXACT
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.agents.search_config import config_to_spec, network_search_config
@@ -24,10 +25,11 @@ def make_champion(sims: int | None = None, **options: Any) -> Agent:
 
     Args:
         sims: simulations for a decision.
-        options: the search's `temperature`, `dice` and `chance`, as for `PolicySearchAgent`.
+        options: `endings`, as for `PolicyAgent`; with `sims` also the other options of
+            `PolicySearchAgent`.
 
     Raises:
-        AgentError: if there are options without `sims`.
+        AgentError: if there are other options without `sims`.
     """
     return _make("champion", CHAMPION, sims, options)
 
@@ -43,6 +45,8 @@ def _make(name: str, path: Path, sims: int | None, options: dict[str, Any]) -> A
         return PolicySearchAgent.from_policy(
             Policy.load(path), f"{name}:{config_to_spec(config)}", config
         )
+    endings = options.pop("endings", EXACT)
     if options:
         raise AgentError(f"{name}: {' and '.join(options)}: expected together with sims=N")
-    return PolicyAgent.from_policy(Policy.load(path), name)
+    spec = name if endings == EXACT else f"{name}:endings={endings}"
+    return PolicyAgent.from_policy(Policy.load(path), spec, endings=endings)

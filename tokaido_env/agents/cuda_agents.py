@@ -23,14 +23,14 @@ from tokaido_env.agents.eval_tables import EVAL_TABLES, eval_tables_of
 from tokaido_env.agents.heuristic import SCRATCH, best_action
 from tokaido_env.agents.inference import (
     PositionRow,
-    Weights,
     Workspace,
     choose_action,
     forward,
     workspace_sizes,
 )
-from tokaido_env.agents.network_inputs import MAX_LEGAL
+from tokaido_env.agents.network_inputs import INPUT_SCRATCH, MAX_LEGAL, N_INPUTS
 from tokaido_env.agents.policy import Policy
+from tokaido_env.agents.weights import Weights
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.stepping import decision_key
@@ -38,9 +38,9 @@ from tokaido_env.cuda import CudaBatch, launch
 from tokaido_env.cuda_kernels import Games
 
 CHUNK = 16_384
-"""Positions that a network evaluates at once; each takes about 20 KB of GPU memory."""
+"""Positions that a network evaluates at once; each takes about 45 KB of GPU memory."""
 
-_SCRATCH = aligned(SCRATCH)
+_SCRATCH, _INPUT_SCRATCH = aligned(SCRATCH), aligned(INPUT_SCRATCH)
 
 
 class CudaHeuristic:
@@ -70,7 +70,7 @@ class CudaPolicy:
 
     Args:
         batch: the batch of the games.
-        policy: the network.
+        policy: the network; endings are as it says.
         temperature: as for `PolicyAgent`.
 
     Attributes:
@@ -163,7 +163,8 @@ def choose_by_network(
                 *(games.boards[k], eval_tables[k], games.states[i], games.masks[i], rows[k])
             )
             workspace = Workspace(
-                *(0, workspaces.scratch[w : w + 1], workspaces.layers[w]),
+                *(0, workspaces.scratch[w : w + 1], workspaces.layers[w], workspaces.changed[w]),
+                *(workspaces.changes[w], workspaces.whole[w], workspaces.sums[w]),
                 *(workspaces.afterstates[w], workspaces.units[w]),
                 *(workspaces.values[w], workspaces.logits[w]),
             )
@@ -178,8 +179,12 @@ def _workspaces(weights: Weights, n: int) -> Workspace:
     new = cuda.device_array
     return Workspace(
         copy=new(n, np.int64),
-        scratch=new(n, _SCRATCH),
+        scratch=new(n, _INPUT_SCRATCH),
         layers=new((n, layers), np.float32),
+        changed=new((n, N_INPUTS + 3), np.int64),
+        changes=new((n, N_INPUTS + 3), np.int16),
+        whole=cuda.to_device(np.zeros((n, 2, N_INPUTS), np.int16)),
+        sums=cuda.to_device(np.zeros((n, 2, weights.first.shape[2]), np.int16)),
         afterstates=new((n, MAX_LEGAL, afterstate), np.float32),
         units=new((n, widest), np.int64),
         values=new((n, widest), np.float32),

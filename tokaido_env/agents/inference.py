@@ -2,8 +2,12 @@
 
 `policy` describes the network. Layers are applied only to the units that are not 0, because most
 inputs are 0. The features of a board are the same in all its positions, so that they are added to
-the
-first bias once a board: a forward pass costs the same with and without them.
+the first bias once a board: a forward pass costs the same with and without them.
+
+The first layer, most of the work, computes in 16-bit integers (`first_layer`), and only with the
+inputs that differ from the position before of the same seat: a tenth of them in a search. Sums of
+integers are exact, so that the order of positions changes no result (efficiently updatable neural
+networks; Nasu 2018).
 """
 
 from __future__ import annotations
@@ -13,56 +17,40 @@ import math
 import threading
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import BoardRows, Legal, States
-from tokaido_env.agents.board_cache import BoardCache
 from tokaido_env.agents.eval_tables import N_TERMS, eval_tables_of
-from tokaido_env.agents.heuristic import SCRATCH
-from tokaido_env.agents.network_inputs import AFTERSTATE_VALUES, MAX_LEGAL, encode_position
+from tokaido_env.agents.first_layer import Whole
+from tokaido_env.agents.network_inputs import (
+    AFTERSTATE_VALUES,
+    INPUT_SCRATCH,
+    INPUT_UNITS,
+    MAX_LEGAL,
+    N_INPUTS,
+    active_seat,
+    encode_position,
+)
+from tokaido_env.agents.sparse_layers import (
+    add_weighted_rows,
+    apply_layer,
+    list_nonzero,
+    list_positive,
+)
+from tokaido_env.agents.weights import SHARED_BIAS, Floats, Network, Weights
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
-from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
-from tokaido_env.core.constants import Row
+from tokaido_env.core.constants import Row, Seat
 from tokaido_env.core.jit import entry, index, int64, kernel, parallel, subroutine, threads_for
 from tokaido_env.core.rng import hash_bits
 from tokaido_env.core.threads import fetch_add, padded_rows
 
-Floats = npt.NDArray[np.float32]
-
 _CHUNK = 16  # positions that a thread takes at once, if there are many
-_MAX_COPIES = 16  # of a network, half a megabyte each; more threads share them
-
-
-class Weights(NamedTuple):
-    """A network as the kernels read it: float32, matrices are (copies, inputs, outputs).
-
-    Each thread has a copy. Processors that share weights fetch them from each other whenever the
-    weights fall out of a cache, which makes a forward pass a third longer.
-    """
-
-    first: Floats
-    first_bias: Floats  # (rows, first + value_first): one row for all boards, or one a board
-    second: Floats
-    second_bias: Floats
-    heads: Floats  # (copies, second, N_ACTIONS + move): actions, context of moves
-    heads_bias: Floats
-    value_first: Floats
-    value_second: Floats
-    value_second_bias: Floats
-    value_out: Floats  # (copies, value_second)
-    value_bias: Floats  # (copies, 1)
-    afterstate: Floats  # (copies, N_AFTERSTATE, move)
-    moves: Floats  # (copies, N_ACTIONS, move)
-    move_out: Floats  # (copies, move)
-    afterstate_factor: Floats  # (copies, 1)
-
-
-SHARED_BIAS = np.zeros(1, np.int64)
-"""The row of the first bias that all boards share, where a network reads no board."""
+_INVERSE_UNITS = 1 / INPUT_UNITS
+_OFFSET = 1 << 14
+_ROUNDING = np.float32(_OFFSET + 0.5)
 
 
 class PositionBatch(NamedTuple):
@@ -97,59 +85,16 @@ class Workspace(NamedTuple):
     """Memory for a forward pass of one thread; for several threads with one more axis, first."""
 
     copy: Any  # int, the copy of the network that the thread reads
-    scratch: Any  # SCRATCH (1,): compiled functions cannot return a row
+    scratch: Any  # INPUT_SCRATCH (1,): compiled functions cannot return a row
     layers: Floats  # the inputs, the layers of the trunk, the heads, the layer of a move
+    changed: npt.NDArray[np.int64]  # the inputs that differ from the position before
+    changes: Whole  # the differences, in units
+    whole: Whole  # (2, N_INPUTS): the inputs of the position before of each seat, in units
+    sums: Whole  # (2, units): the first layer of these positions, without its bias
     afterstates: Floats  # (MAX_LEGAL or more, N_AFTERSTATE)
     units: npt.NDArray[np.int64]  # the indices of a layer's units that are not 0
     values: Floats  # their values
     logits: Floats  # (N_ACTIONS or more,), for a position that nothing else stores
-
-
-class Network:
-    """A network for the kernels, on any boards.
-
-    Args:
-        weights: the weights without an axis of copies.
-        board: float32 (N_BOARD_FEATURES, first + value_first), the weights of board features in the
-            first layer; None for a network that does not read them.
-    """
-
-    def __init__(self, weights: Weights, board: Floats | None = None) -> None:
-        bias = weights.first_bias
-        copies = min(numba.config.NUMBA_NUM_THREADS, _MAX_COPIES)
-        copied = Weights(*(np.stack([array] * copies) for array in weights))
-        self._weights = copied._replace(first_bias=bias[None])
-        self._biases: BoardCache | None = None
-        if board is not None:
-            make = functools.partial(_make_biases, board, bias)
-            self._biases = BoardCache(make, bias.shape, np.float32)
-
-    def for_boards(self, boards: npt.NDArray[np.void]) -> tuple[Weights, npt.NDArray[np.int64]]:
-        """Return the weights and the rows of the first bias, (1,) or (b,), for `BOARD` (b,)."""
-        if self._biases is None:
-            return self._weights, SHARED_BIAS
-        table, rows = self._biases.rows(boards)
-        return self._weights._replace(first_bias=table), rows
-
-
-_BOARD_FEATURES = BoardCache(board_blocks, (N_BOARD_FEATURES,), np.float32)  # for all networks
-
-
-def _make_biases(weights: Floats, bias: Floats, boards: npt.NDArray[np.void]) -> Floats:
-    """Return the first bias with the features of each board, `BOARD` (b,), added: (b, units)."""
-    table, which = _BOARD_FEATURES.rows(boards)
-    features = table[which]
-    biases = np.empty((len(boards), len(bias)), np.float32)
-    units, values = np.empty(N_BOARD_FEATURES, np.int64), np.empty(N_BOARD_FEATURES, np.float32)
-    _fill_biases(biases, features, weights, bias, units, values)
-    return biases
-
-
-@entry
-def _fill_biases(out: Any, features: Any, weights: Any, bias: Any, units: Any, values: Any) -> None:
-    for i in range(len(out)):
-        active = _nonzero(features[i], units, values)
-        _apply_layer(weights, bias, units, values, active, out[i])
 
 
 def evaluate_all(
@@ -176,37 +121,49 @@ def evaluate_all(
     return logits, values
 
 
-def cached_workspaces(threads: int, weights: Weights | None) -> Workspace:
+def cached_workspaces(
+    threads: int, weights: Weights | None, *, of_opponent: bool = False
+) -> Workspace:
     """Return a workspace for each thread; without a network it has only the scratch.
 
-    Equal calls of one Python thread get the same memory.
+    Equal calls of one Python thread get the same memory. A search needs one for its own network and
+    one for the opponent's.
     """
+    thread = threading.get_ident()
     if weights is None:
-        return _make_workspaces(threading.get_ident(), threads, 1, None)
+        return _make_workspaces(thread, of_opponent, threads, 1, None)
     copies, sizes = len(weights.first), workspace_sizes(weights)
-    return _make_workspaces(threading.get_ident(), threads, copies, sizes)
+    return _make_workspaces(thread, of_opponent, threads, copies, sizes)
 
 
 def workspace_sizes(weights: Weights) -> tuple[int, int, int]:
     """Return the lengths of a workspace's layers, of its widest layer and of an afterstate."""
-    _, inputs, first = weights.first.shape
-    _, value_first, value_second = weights.value_second.shape
+    _, inputs, units = weights.first.shape
+    value_second = weights.value_second.shape[2]
     _, result, move = weights.afterstate.shape
     _, second, heads = weights.heads.shape
-    layers = inputs + max(first, value_first) + max(second, value_second) + heads + move
-    return layers, max(inputs, first, second, value_first, value_second, result), result
+    layers = inputs + max(second, value_second) + heads + move
+    return layers, max(units, second, value_second, result), result
 
 
 @functools.lru_cache(maxsize=8)
 def _make_workspaces(
-    python_thread: int, threads: int, copies: int, sizes: tuple[int, int, int] | None
+    python_thread: int,
+    of_opponent: bool,
+    threads: int,
+    copies: int,
+    sizes: tuple[int, int, int] | None,
 ) -> Workspace:
     layers, widest, result = (0, 0, N_TERMS) if sizes is None else sizes
     moves = 0 if sizes is None else MAX_LEGAL
     return Workspace(
         copy=np.arange(threads) % copies,
-        scratch=padded_rows(threads, 1, SCRATCH),
+        scratch=padded_rows(threads, 1, INPUT_SCRATCH),
         layers=padded_rows(threads, layers, np.float32),
+        changed=padded_rows(threads, N_INPUTS + 3, np.int64),
+        changes=padded_rows(threads, N_INPUTS + 3, np.int16),
+        whole=padded_rows(threads, 2, np.dtype((np.int16, N_INPUTS))),
+        sums=padded_rows(threads, 2, np.dtype((np.int16, max(widest, 1)))),
         afterstates=padded_rows(threads, moves, np.dtype((np.float32, result))),
         units=padded_rows(threads, widest, np.int64),
         values=padded_rows(threads, widest, np.float32),
@@ -221,6 +178,10 @@ def workspace_at(workspaces: Workspace, thread: int) -> Workspace:
         workspaces.copy[thread],
         workspaces.scratch[thread],
         workspaces.layers[thread],
+        workspaces.changed[thread],
+        workspaces.changes[thread],
+        workspaces.whole[thread],
+        workspaces.sums[thread],
         workspaces.afterstates[thread],
         workspaces.units[thread],
         workspaces.values[thread],
@@ -235,20 +196,22 @@ def forward(network: Any, position: PositionRow, workspace: Workspace, logits: A
     Args:
         network: `Weights`.
         position: a position at a decision.
-        workspace: of one thread, by `cached_workspaces`; overwritten.
+        workspace: of one thread, by `cached_workspaces`, after `forget_positions` if another
+            network used it before; overwritten.
         logits: float32 (N_ACTIONS,); those of illegal actions stay as they are.
     """
     net = _thread_copy(network, workspace.copy, position.bias_row)
     units, values = workspace.units, workspace.values
-    inputs, first, second, heads, hidden = _split_layers(net, workspace)
-    active = _encode(net, position, workspace, inputs)
-    _apply_layer(net.first, net.first_bias, units, values, active, first)
-    count = _positive_units(first, units, values)
-    _apply_layer(net.second, net.second_bias, units, values, count, second)
-    count = _positive_units(second, units, values)
-    _apply_layer(net.heads, net.heads_bias, units, values, count, heads)
+    inputs, second, heads, hidden = _split_layers(net, workspace)
+    seat = int64(position.state["player"])
+    _update_first_layer(net, position, workspace, inputs, seat)
+    sums = workspace.sums[index(seat)]
+    count = _positive_sums(net, sums, 0, len(net.second), workspace)
+    apply_layer(net.second, net.second_bias, units, values, count, second)
+    count = list_positive(second, units, values)
+    apply_layer(net.heads, net.heads_bias, units, values, count, heads)
     _score_moves(net, position.legal, workspace, inputs, heads, hidden, logits)
-    return _compute_value(net, workspace, inputs, _nonzero(inputs, units, values))
+    return _compute_value(net, workspace, sums)
 
 
 @subroutine
@@ -262,25 +225,27 @@ def value_at_chance(network: Any, position: PositionRow, workspace: Workspace) -
     """
     net = _thread_copy(network, workspace.copy, position.bias_row)
     inputs = workspace.layers[: len(net.first)]
-    return _compute_value(net, workspace, inputs, _encode(net, position, workspace, inputs))
+    seat = active_seat(position.state)
+    _update_first_layer(net, position, workspace, inputs, seat)
+    return _compute_value(net, workspace, workspace.sums[index(seat)])
 
 
 @kernel
 def _split_layers(net: Any, workspace: Workspace) -> Any:
-    """Return views of the inputs, the trunk's layers, the heads, and the layer of a move."""
-    ends = len(net.first), len(net.second), len(net.second_bias), len(net.heads_bias)
-    layers = workspace.layers
-    rest = layers[ends[0] :]
-    first = rest[: ends[1]]
+    """Return views of the inputs, the trunk's second layer, the heads, and the layer of a move."""
+    ends = len(net.first), len(net.second_bias), len(net.heads_bias)
+    rest = workspace.layers[ends[0] :]
+    second = rest[: ends[1]]
     rest = rest[ends[1] :]
-    second = rest[: ends[2]]
-    rest = rest[ends[2] :]
-    return layers[: ends[0]], first, second, rest[: ends[3]], rest[ends[3] :][: len(net.move_out)]
+    heads = rest[: ends[2]]
+    return workspace.layers[: ends[0]], second, heads, rest[ends[2] :][: len(net.move_out)]
 
 
 @kernel
-def _encode(net: Any, position: PositionRow, workspace: Workspace, inputs: Any) -> int:
-    """Write the inputs of a position and list those that are not 0; return their number."""
+def _update_first_layer(
+    net: Any, position: PositionRow, workspace: Workspace, inputs: Any, seat: Seat
+) -> None:
+    """Write a position's inputs for a seat, and update the first layer's sums."""
     encode_position(
         position.board,
         position.tables,
@@ -290,23 +255,83 @@ def _encode(net: Any, position: PositionRow, workspace: Workspace, inputs: Any) 
         inputs,
         workspace.afterstates,
     )
-    return _nonzero(inputs, workspace.units, workspace.values)
+    whole, sums = workspace.whole[index(seat)], workspace.sums[index(seat)]
+    count = _list_changes(inputs, whole, workspace.changed, workspace.changes)
+    _add_whole_rows(
+        net.first, workspace.changed, workspace.changes, count, sums[: len(net.first_scale)]
+    )
 
 
 @kernel
-def _compute_value(net: Any, workspace: Workspace, inputs: Any, active: int) -> np.float32:
-    """Return the value of a position with listed inputs; overwrite the layers."""
+def _list_changes(inputs: Any, whole: Any, changed: Any, changes: Any) -> int:
+    """Replace `whole` by inputs in units; list what changes, and return the length of the list.
+
+    Zeros at the end make the length a multiple of four.
+    """
+    for i in range(len(inputs)):  # a loop that the compiler vectorises
+        # The number that is added exceeds all inputs, so that the cast rounds down.
+        changes[i] = np.int16(np.int32(inputs[i] * _INVERSE_UNITS[i] + _ROUNDING) - _OFFSET)
+    count = 0
+    for i in range(len(inputs)):
+        new = changes[i]
+        changed[count] = i
+        changes[count] = np.int16(new - whole[i])
+        count += int64(new != whole[i])
+        whole[i] = new
+    while count & 3:
+        changed[count] = 0
+        changes[count] = 0
+        count += 1
+    return count
+
+
+@kernel
+def _add_whole_rows(weights: Any, rows: Any, factors: Any, count: int, out: Any) -> None:
+    """Add weighted rows of a matrix of integers; `count` is a multiple of four.
+
+    Each step is cast to 16 bits: Numba would compute in 64.
+    """
+    for k in range(0, count, 4):
+        a, b = weights[index(rows[k])], weights[index(rows[k + 1])]
+        c, d = weights[index(rows[k + 2])], weights[index(rows[k + 3])]
+        u, v, w, x = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
+        for o in range(len(out)):
+            two = np.int16(np.int16(u * a[o]) + np.int16(v * b[o]))
+            more = np.int16(np.int16(w * c[o]) + np.int16(x * d[o]))
+            out[o] = np.int16(out[o] + np.int16(two + more))
+
+
+@kernel
+def _positive_sums(net: Any, sums: Any, first: int, last: int, workspace: Workspace) -> int:
+    """List units of the first layer above 0, counted from `first`; return their number."""
+    count = 0
+    for o in range(first, last):
+        total = np.int16(sums[o] + net.first_bias[o])
+        workspace.units[count] = o - first
+        workspace.values[count] = np.float32(total) * net.first_scale[o]
+        count += int64(total > 0)
+    return count
+
+
+@kernel
+def _compute_value(net: Any, workspace: Workspace, sums: Any) -> np.float32:
+    """Return the value of a position from its first layer; overwrite the second layer."""
     units, values = workspace.units, workspace.values
-    first = workspace.layers[len(inputs) :][: len(net.value_second)]
-    second = workspace.layers[len(inputs) + len(first) :][: len(net.value_out)]
-    bias = net.first_bias[len(net.second) :]
-    _apply_layer(net.value_first, bias, units, values, active, first)
-    count = _positive_units(first, units, values)
-    _apply_layer(net.value_second, net.value_second_bias, units, values, count, second)
+    second = workspace.layers[N_INPUTS:][: len(net.value_out)]
+    count = _positive_sums(net, sums, len(net.second), len(net.first_scale), workspace)
+    apply_layer(net.value_second, net.value_second_bias, units, values, count, second)
     value = net.value_bias[0]
     for k in range(len(second)):
         value += max(second[k], np.float32(0.0)) * net.value_out[k]
     return np.float32(math.tanh(value))
+
+
+@kernel
+def forget_positions(workspace: Workspace) -> None:
+    """Prepare a workspace for another network: all inputs are 0, and so is the first layer."""
+    for seat in range(2):
+        workspace.whole[seat, :] = 0
+        workspace.sums[seat, :] = 0
 
 
 @kernel
@@ -315,12 +340,12 @@ def _thread_copy(network: Any, copy: int, row: int) -> Any:
     which = index(copy)
     return Weights(
         network.first[which],
+        network.first_scale[which],
         network.first_bias[index(row)],
         network.second[which],
         network.second_bias[which],
         network.heads[which],
         network.heads_bias[which],
-        network.value_first[which],
         network.value_second[which],
         network.value_second_bias[which],
         network.value_out[which],
@@ -350,64 +375,13 @@ def _score_moves(
         legal &= legal - np.uint64(1)
         for k in range(len(hidden)):
             hidden[k] = net.moves[action, k] + heads[N_ACTIONS + k]
-        active = _nonzero(workspace.afterstates[index(row)], units, values)
+        active = list_nonzero(workspace.afterstates[index(row)], units, values)
         row += 1
-        _add_weighted_rows(net.afterstate, units, values, active, hidden)
+        add_weighted_rows(net.afterstate, units, values, active, hidden)
         score = heads[action] + net.afterstate_factor[0] * inputs[index(AFTERSTATE_VALUES) + action]
         for k in range(len(hidden)):
             score += max(hidden[k], np.float32(0.0)) * net.move_out[k]
         logits[action] = score
-
-
-@kernel
-def _nonzero(inputs: Any, units: Any, values: Any) -> int:
-    """List the inputs that are not 0; return their number."""
-    count = 0
-    for i in range(len(inputs)):
-        units[count] = i
-        values[count] = inputs[i]
-        count += int64(inputs[i] != 0)
-    return count
-
-
-@kernel
-def _positive_units(layer: Any, units: Any, values: Any) -> int:
-    """List the units above 0; return their number."""
-    count = 0
-    for i in range(len(layer)):
-        units[count] = i
-        values[count] = layer[i]
-        count += int64(layer[i] > 0)
-    return count
-
-
-@kernel
-def _apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
-    """Write the bias plus the weighted rows of a matrix."""
-    for o in range(len(out)):
-        out[o] = bias[o]
-    _add_weighted_rows(weights, units, values, count, out)
-
-
-@kernel
-def _add_weighted_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
-    """Add the weighted rows of a matrix to `out`.
-
-    Four rows at a time, so that `out` is loaded and stored less often.
-    """
-    k = 0
-    while k + 4 <= count:
-        a, b = weights[index(units[k])], weights[index(units[k + 1])]
-        c, d = weights[index(units[k + 2])], weights[index(units[k + 3])]
-        u, v, w, x = values[k], values[k + 1], values[k + 2], values[k + 3]
-        for o in range(len(out)):
-            out[o] += (u * a[o] + v * b[o]) + (w * c[o] + x * d[o])
-        k += 4
-    while k < count:
-        a, u = weights[index(units[k])], values[k]
-        for o in range(len(out)):
-            out[o] += u * a[o]
-        k += 1
 
 
 @entry
@@ -468,6 +442,7 @@ def _evaluate_share(
 ) -> None:
     """Evaluate chunks of positions until the threads have taken all."""
     workspace = workspace_at(workspaces, thread)
+    forget_positions(workspace)
     step = min(_CHUNK, 1 + len(values) // _CHUNK)
     first = fetch_add(taken, step)
     while first < len(values):

@@ -7,6 +7,7 @@ applies:
 - the afterstate value of each legal action: the heuristic's evaluation after it and its best
   effect;
 - the look-ahead features (`lookahead_features`);
+- the exact result of the best line that pulls an end trigger now (`endings`);
 - the afterstate features of each legal action: the terms after it, and the reach features then.
 
 An action is described by its afterstate, so that a network can score moves alike in any place of
@@ -22,9 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Legal, States
+from tokaido_env.agents.endings import FRAME, FRAMES, trigger_now
 from tokaido_env.agents.eval_tables import N_TERMS, TERMS, load_weights
-from tokaido_env.agents.heuristic import SCRATCH, count_terms, evaluate, neighbour_counts, quiescent
+from tokaido_env.agents.heuristic import count_terms, evaluate, neighbour_counts, quiescent
 from tokaido_env.agents.lookahead_features import (
+    LOOKAHEAD,
     LOOKAHEAD_HASH,
     MAX_LOOKAHEAD,
     N_LOOKAHEAD,
@@ -37,14 +40,16 @@ from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import AREAS, TOWNS, Action, Mask, Row, Seat
 from tokaido_env.core.jit import entry, index, int64, kernel, pooled
 from tokaido_env.core.observation import (
+    FEATURES,
     FLOAT_QUOTIENTS,
     LAYOUT_HASH,
     N_FEATURES,
     encode,
     layout_hash,
+    scales_of,
 )
 from tokaido_env.core.rules import apply, is_chance, picker
-from tokaido_env.core.state import EFFECT, OVER
+from tokaido_env.core.state import EFFECT, OVER, STATE
 
 MAX_LEGAL = 2 + len(TOWNS) + len(AREAS)
 """The highest number of legal actions: moves of the pilgrim, to each town and to each area."""
@@ -54,8 +59,16 @@ AFTERSTATE_VALUES = N_FEATURES + 2 * N_TERMS
 
 _LOOKAHEAD_AT = AFTERSTATE_VALUES + N_ACTIONS
 
-N_INPUTS = _LOOKAHEAD_AT + 2 * N_LOOKAHEAD
-"""Inputs for a position: after the afterstate values come my look-ahead features, then theirs."""
+_ENDINGS_AT = _LOOKAHEAD_AT + 2 * N_LOOKAHEAD
+_ENDINGS = (
+    ("trigger_result", "result of the best line that pulls a trigger within a pick now, else 0"),
+    ("trigger", "there is such a line"),
+)
+_ENDING_LIMIT = 300  # positions of an exact search; longer ones count as no line
+
+N_INPUTS = _ENDINGS_AT + 2 * len(_ENDINGS)
+"""Inputs for a position: after the afterstate values come my look-ahead features, then theirs, then
+the endings in my view, mine and theirs."""
 
 N_AFTERSTATE = N_TERMS + N_REACH
 """Features of an afterstate: my terms less theirs, then the mover's reach features."""
@@ -69,6 +82,20 @@ _MIN_SCALE = 0.02  # so that the network can read terms of little weight in the 
 TERM_SCALES = np.maximum(np.abs(load_weights()).max(axis=0), _MIN_SCALE).astype(np.float32)
 TERM_SCALES.flags.writeable = False
 
+AFTERSTATE_UNIT = 1 / 64
+"""The forward pass rounds afterstate values and results to multiples of this (`first_layer`)."""
+
+INPUT_UNITS = np.concatenate(
+    [
+        1 / scales_of(FEATURES),
+        *(TERM_SCALES, TERM_SCALES),
+        np.full(N_ACTIONS, AFTERSTATE_UNIT),
+        *(1 / scales_of(LOOKAHEAD), 1 / scales_of(LOOKAHEAD)),
+        *([AFTERSTATE_UNIT, 1.0], [AFTERSTATE_UNIT, 1.0]),
+    ]
+).astype(np.float32)
+"""The unit of each input, (N_INPUTS,): most inputs are whole multiples of it."""
+
 MAX_INPUT = max(1.0, float(MAX_LOOKAHEAD), 2.0**16 * float(TERM_SCALES.max()))
 """The upper bound of all inputs: terms are 16-bit integers, and all but terms and look-ahead
 features lies in [-1, 1]."""
@@ -77,8 +104,13 @@ _TERMS_HASH = layout_hash(
     (LAYOUT_HASH, TERMS, load_weights().tolist(), float(MIN_AFTERSTATE_VALUE))
 )
 
-INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH))
-"""A hash of the observation's layout, the terms and their weights, and `LOOKAHEAD`."""
+INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH, _ENDINGS, _ENDING_LIMIT))
+"""A hash of the observation's layout, the terms and their weights, `LOOKAHEAD` and the endings."""
+
+INPUT_SCRATCH = np.dtype(
+    [("states", STATE, 4), ("terms", "<i2", (2, N_TERMS)), ("frames", FRAME, FRAMES)]
+)
+"""Memory for `encode_position`, one row for each thread: that of `heuristic.SCRATCH` and more."""
 
 
 @kernel
@@ -92,7 +124,7 @@ def encode_position(
         tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`, at a decision, or at chance but not the set-up.
         mask: the legal actions as bits, 0 at chance.
-        scratch: a row of `SCRATCH`, overwritten.
+        scratch: a row of `INPUT_SCRATCH`, overwritten.
         inputs: float32 (N_INPUTS,), overwritten. The afterstate value of an action is relative to
             the best action, from `MIN_AFTERSTATE_VALUE` to 0, and 0 for an illegal action.
         afterstates: float32 (MAX_LEGAL, N_AFTERSTATE); the first rows, one for each legal action in
@@ -123,7 +155,14 @@ def encode_position(
         mask &= mask - np.uint64(1)
         values[action] = max(values[action] - best, MIN_AFTERSTATE_VALUE)
     write_lookahead(board, tables, s, seat, inputs[_LOOKAHEAD_AT : _LOOKAHEAD_AT + N_LOOKAHEAD])
-    write_lookahead(board, tables, s, 1 - seat, inputs[_LOOKAHEAD_AT + N_LOOKAHEAD :])
+    write_lookahead(board, tables, s, 1 - seat, inputs[_LOOKAHEAD_AT + N_LOOKAHEAD : _ENDINGS_AT])
+    for side in range(2):
+        own = seat ^ side
+        result = trigger_now(board, tables, s, own, scratch["frames"], _ENDING_LIMIT)
+        exists = np.float32(result >= -1.0)
+        sign = np.float32(1 - 2 * side)
+        inputs[_ENDINGS_AT + 2 * side] = sign * exists * result
+        inputs[_ENDINGS_AT + 2 * side + 1] = exists
 
 
 @kernel
@@ -222,7 +261,7 @@ def _encode_each(
     states: Any,
     masks: Any,
 ) -> None:
-    scratch = np.empty(1, SCRATCH)[0]
+    scratch = np.empty(1, INPUT_SCRATCH)[0]
     for i in range(first, last):
         board = index(which[i])
         encode_position(

@@ -15,22 +15,23 @@ import numpy as np
 
 from tokaido_env.agent import Agent, BoardRows
 from tokaido_env.agents.baselines import GreedyAgent, RandomAgent
+from tokaido_env.agents.endings import LIMIT, exact_action
 from tokaido_env.agents.heuristic import HeuristicAgent, best_action
 from tokaido_env.agents.inference import (
-    SHARED_BIAS,
-    Network,
     PositionRow,
     Workspace,
     cached_workspaces,
+    forget_positions,
     forward,
     workspace_at,
 )
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.search_tree import Tree, edge_mask
 from tokaido_env.agents.selection import write_priors
+from tokaido_env.agents.weights import SHARED_BIAS, Network
 from tokaido_env.core.bitmask import count_bits, lowest_action
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_choices
-from tokaido_env.core.constants import Mask, Row
+from tokaido_env.core.constants import Action, Mask, Row
 from tokaido_env.core.jit import int64, kernel, subroutine
 
 _HEURISTIC = 1 + max(RANDOM, GREEDY)  # a number that no bot has
@@ -47,14 +48,18 @@ class OpponentModel(NamedTuple):
     """The number of its kernel, without a network."""
     epsilon: float = 0.0
     """The probability of a random action instead."""
+    exact_endings: bool = False
+    """Whether it takes better actions by exact results (`endings`); only with a network."""
 
     def for_boards(self, boards: BoardRows, threads: int) -> OpponentArrays:
         """Return the model as the kernels read it, with workspaces for so many threads."""
         weights, rows = None, SHARED_BIAS
         if self.network is not None:
             weights, rows = self.network.for_boards(boards)
-        memory = cached_workspaces(threads, weights)
-        return OpponentArrays(weights, rows, memory, self.temperature, self.bot, self.epsilon)
+        memory = cached_workspaces(threads, weights, of_opponent=True)
+        return OpponentArrays(
+            *(weights, rows, memory, self.temperature, self.bot, self.epsilon, self.exact_endings)
+        )
 
 
 class OpponentArrays(NamedTuple):
@@ -66,6 +71,7 @@ class OpponentArrays(NamedTuple):
     temperature: float
     bot: int
     epsilon: float
+    exact_endings: bool
 
     def part(self, part: slice) -> OpponentArrays:
         """Return the model for a slice of the positions."""
@@ -81,12 +87,15 @@ class OpponentRow(NamedTuple):
     temperature: float
     bot: int
     epsilon: float
+    exact_endings: bool
 
 
 def make_opponent_model(agent: Agent) -> OpponentModel | None:
     """Return the model of an agent, None for one that searches or is not of this package."""
     if type(agent) is PolicyAgent:
-        return OpponentModel(network=agent.network, temperature=float(agent.temperature))
+        return OpponentModel(
+            agent.network, float(agent.temperature), exact_endings=agent.exact_endings
+        )
     if type(agent) is GreedyAgent:
         return OpponentModel(bot=GREEDY, epsilon=float(agent.epsilon))
     if type(agent) is RandomAgent:
@@ -101,13 +110,17 @@ def opponent_at(opponents: Any, thread: int, i: int) -> Any:
     """Return the opponent of position `i` for one thread, None without an opponent model."""
     if opponents is None:
         return None
+    workspace = workspace_at(opponents.workspaces, thread)
+    if opponents.network is not None:
+        forget_positions(workspace)
     return OpponentRow(
         opponents.network,
         opponents.bias_rows[i if len(opponents.bias_rows) > 1 else 0],
-        workspace_at(opponents.workspaces, thread),
+        workspace,
         opponents.temperature,
         opponents.bot,
         opponents.epsilon,
+        opponents.exact_endings,
     )
 
 
@@ -139,8 +152,12 @@ def _write_reply(network: Any, opponent: Any, row: PositionRow, tree: Tree, node
     forward(network, row, opponent.workspace, logits)
     if opponent.temperature > 0:
         write_priors(tree, node, logits, opponent.temperature)
-    else:
-        _write_even_odds(tree, node, _likeliest(row.legal, logits), 0.0)
+        return
+    choice = _likeliest(row.legal, logits)
+    if opponent.exact_endings:
+        frames = opponent.workspace.scratch[0]["frames"]
+        choice = exact_action(row.board, row.tables, row.state, row.legal, choice, frames, LIMIT)
+    _write_even_odds(tree, node, np.uint64(1) << np.uint64(choice), 0.0)
 
 
 @kernel
@@ -156,15 +173,15 @@ def _bot_choices(opponent: Any, row: PositionRow) -> Mask:
 
 
 @kernel
-def _likeliest(mask: Mask, logits: Any) -> Mask:
-    """Return the action with the highest logit as a bit; ties go to the lowest id."""
+def _likeliest(mask: Mask, logits: Any) -> Action:
+    """Return the action with the highest logit; ties go to the lowest id."""
     choice = lowest_action(mask)
     while mask != np.uint64(0):
         action = lowest_action(mask)
         mask &= mask - np.uint64(1)
         if logits[action] > logits[choice]:
             choice = action
-    return np.uint64(1) << np.uint64(choice)
+    return choice
 
 
 @kernel

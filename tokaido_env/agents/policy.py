@@ -30,10 +30,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
-from tokaido_env.agents.inference import Floats, Network, Weights, choose_actions, evaluate_all
+from tokaido_env.agents.endings import EXACT, NETWORK, improve_endings
+from tokaido_env.agents.first_layer import quantize, whole_bias
+from tokaido_env.agents.inference import choose_actions, evaluate_all
 from tokaido_env.agents.network_inputs import INPUTS_HASH, MAX_INPUT, N_AFTERSTATE, N_INPUTS
+from tokaido_env.agents.weights import BoardWeights, Floats, Network, Weights
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
-from tokaido_env.core.arguments import escape_text, repr_short, short_path
+from tokaido_env.core.arguments import check_choice, escape_text, repr_short, short_path
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.core.rules import RULES_VERSION
@@ -118,17 +121,19 @@ class Policy:
     def network(self) -> Network:
         """Return the network for the kernels."""
         t = self.tensors
-        units = t["trunk.1.weight"].shape[1]  # of the policy's part of the first layer
         # The context of a move needs no bias: `moves` has one for each action.
         no_bias = np.zeros(len(t["context.weight"]), np.float32)
+        board = _transposed(t[BOARD_TENSOR]) if self.uses_board_features else None
+        bias = t["trunk.0.bias"]
+        layer = quantize(_transposed(t["trunk.0.weight"]), bias, board)
         one = Weights(
-            first=_transposed(t["trunk.0.weight"][:units]),
-            first_bias=t["trunk.0.bias"],
+            first=layer.weights,
+            first_scale=layer.scale,
+            first_bias=whole_bias(bias, layer.scale),
             second=_transposed(t["trunk.1.weight"]),
             second_bias=t["trunk.1.bias"],
             heads=_transposed(np.concatenate([t["action.weight"], t["context.weight"]])),
             heads_bias=np.concatenate([t["action.bias"], no_bias]),
-            value_first=_transposed(t["trunk.0.weight"][units:]),
             value_second=_transposed(t["value.0.weight"]),
             value_second_bias=t["value.0.bias"],
             value_out=t["value.1.weight"][0],
@@ -138,7 +143,7 @@ class Policy:
             move_out=t["move.weight"],
             afterstate_factor=t["outlook.weight"],
         )
-        return Network(one, _transposed(t[BOARD_TENSOR]) if self.uses_board_features else None)
+        return Network(one, None if board is None else BoardWeights(board, bias, layer.scale))
 
     def evaluate(self, boards: BoardRows, states: States, legal: Legal) -> tuple[Floats, Floats]:
         """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) of the mover.
@@ -185,27 +190,33 @@ class PolicyAgent(Agent):
         path: a policy file, or a run folder for its best policy.
         temperature: 0 takes the likeliest action; above, actions are sampled from
             softmax(logits / temperature).
+        endings: "exact" to take a better action where exact results show one (`endings`), or
+            "network"; with a temperature always "network".
 
     Attributes:
         policy: the policy.
         network: its network, for the kernels.
         temperature: the temperature.
+        exact_endings: whether it takes better actions by exact results.
     """
 
     may_fail = False
 
-    def __init__(self, path: str, temperature: float = 0.0) -> None:
+    def __init__(self, path: str, temperature: float = 0.0, endings: str = EXACT) -> None:
         if not 0.0 <= temperature <= 10.0:
             raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
-        self._begin(Policy.load(path), temperature)
+        self._begin(Policy.load(path), temperature, endings)
         suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
+        suffix += f",endings={endings}" if endings != EXACT else ""
         self.spec = f"policy:{quote_path(str(path))}{suffix}"
 
     @classmethod
-    def from_policy(cls, policy: Policy, spec: str, temperature: float = 0.0) -> PolicyAgent:
+    def from_policy(
+        cls, policy: Policy, spec: str, temperature: float = 0.0, endings: str = EXACT
+    ) -> PolicyAgent:
         """Make an agent from a policy in memory."""
         agent = cls.__new__(cls)
-        agent._begin(policy, temperature)
+        agent._begin(policy, temperature, endings)
         agent.spec = spec
         return agent
 
@@ -214,6 +225,8 @@ class PolicyAgent(Agent):
         logits, _ = evaluate_all(self.network, boards, states, legal)
         actions = np.empty(len(states), np.int64)
         choose_actions(actions, logits, legal, keys, self.temperature)
+        if self.exact_endings:
+            improve_endings(actions, boards, states, legal)
         return actions
 
     def judge(
@@ -225,7 +238,9 @@ class PolicyAgent(Agent):
         sign = 1 - 2 * states["player"].astype(np.float32)
         return odds / odds.sum(axis=1, keepdims=True), sign * values
 
-    def _begin(self, policy: Policy, temperature: float) -> None:
+    def _begin(self, policy: Policy, temperature: float, endings: str) -> None:
+        check_choice("policy: endings", endings, (EXACT, NETWORK))
+        self.exact_endings = endings == EXACT and not temperature
         self.policy = policy
         self.temperature = temperature
         self.network = policy.network()
@@ -233,7 +248,8 @@ class PolicyAgent(Agent):
 
 def quote_path(path: str) -> str:
     """Return a path for a spec, in double quotes where the spec would otherwise be ambiguous."""
-    names = '"', "path=", "temperature=", "sims=", "dice=", "chance="
+    options = "path", "temperature", "sims", "dice", "chance", "c_puct", "choice", "endings"
+    names = '"', *(f"{option}=" for option in options)
     ambiguous = "," in path or path.startswith(names)
     return json.dumps(path, ensure_ascii=False) if ambiguous else path
 

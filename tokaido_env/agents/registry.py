@@ -87,11 +87,15 @@ NETWORK_SIM_COST = 16
 RESPONSE_SIM_COST = 2 * NETWORK_SIM_COST
 EXPECTIMAX_COSTS = (10, 3_000, 500_000, 80_000_000)
 
+_ENDINGS = Parameter(str, choices=("exact", "network"))
 _NETWORK_SEARCH: dict[str, Parameter] = {
     "sims": Parameter(int, 1, MAX_SIMS),
     "temperature": Parameter(float, 0.1, 10),
     "dice": Parameter(str, choices=("stratified", "drawn")),
     "chance": Parameter(str, choices=("judged", "sampled")),
+    "c_puct": Parameter(float, 0.001, 100),
+    "choice": Parameter(str, choices=("bound", "visits")),
+    "endings": _ENDINGS,
 }
 
 KINDS = {
@@ -139,7 +143,7 @@ KINDS = {
     "champion": AgentKind(
         "champion",
         "make_champion",
-        "champion[:sims=N[,...]]",
+        "champion[:sims=N[,...]][:endings=network]",
         "Plays the strongest network of this package, with one forward pass a decision; with N, "
         "tree search with that network. Other parameters are those of policy_search.",
         _NETWORK_SEARCH,
@@ -157,11 +161,14 @@ KINDS = {
     "policy_search": AgentKind(
         "search",
         "PolicySearchAgent",
-        "policy_search:PATH[,sims=N][,temperature=T][,dice=drawn][,chance=sampled]",
+        "policy_search:PATH[,sims=N][,temperature=T][,c_puct=C][,dice=drawn][,chance=sampled]"
+        "[,choice=visits][,endings=network]",
         "Runs tree search of N simulations a decision (default: 400) with the network of a policy "
-        "file or of a run's best policy. Logits divided by T (default: 1.5) give the priors. Dice "
-        "are stratified, or drawn as in a game. The network evaluates a new chance node, or with "
-        "chance=sampled the decision after a sample. 400 simulations take about 15 ms.",
+        "file or of a run's best policy. Logits divided by T (default: 2) give the priors; C "
+        "(default: 0.3) is the exploration constant. Dice are stratified, or drawn as in a game. "
+        "The network evaluates a new chance node, or with chance=sampled the decision after a "
+        "sample. The choice is by a lower confidence bound, or the most visited action. Results "
+        "after an end trigger are exact, or the network's values. 400 simulations take about 5 ms.",
         {"path": Parameter(str), **_NETWORK_SEARCH},
         required=True,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
@@ -180,10 +187,10 @@ KINDS = {
     "policy": AgentKind(
         "policy",
         "PolicyAgent",
-        "policy:PATH[,temperature=T]",
+        "policy:PATH[,temperature=T][,endings=network]",
         "Plays the trained network of a policy file or of a run's best policy. T=0 takes the "
         "likeliest action (default: 0), T=1 samples from the policy.",
-        {"path": Parameter(str), "temperature": Parameter(float, 0, 10)},
+        {"path": Parameter(str), "temperature": Parameter(float, 0, 10), "endings": _ENDINGS},
         required=True,
     ),
     "python": AgentKind(

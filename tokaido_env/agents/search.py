@@ -25,20 +25,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
+from tokaido_env.agents.endings import EXACT, LIMIT, exact_action
 from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.heuristic import evaluate, final_result
 from tokaido_env.agents.inference import (
-    SHARED_BIAS,
-    Network,
     PositionBatch,
     PositionRow,
     Workspace,
     cached_workspaces,
-    forward,
-    value_at_chance,
+    forget_positions,
     workspace_at,
 )
-from tokaido_env.agents.network_inputs import active_seat
 from tokaido_env.agents.opponent_model import (
     OpponentModel,
     opponent_at,
@@ -47,6 +43,8 @@ from tokaido_env.agents.opponent_model import (
 )
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.search_config import (
+    BOUND,
+    C_PUCT,
     FULL,
     JUDGED,
     STRATIFIED,
@@ -55,12 +53,13 @@ from tokaido_env.agents.search_config import (
     config_to_spec,
     network_search_config,
 )
+from tokaido_env.agents.search_leaf import evaluate_leaf, rollout
 from tokaido_env.agents.search_tree import (
     Tree,
     back_up,
     cached_trees,
-    edge_mask,
     expand,
+    highest_bound,
     most_visited,
     reset_tree,
     root_value,
@@ -71,19 +70,17 @@ from tokaido_env.agents.selection import (
     select_by_probability,
     select_puct,
     select_ucb1,
-    write_priors,
 )
+from tokaido_env.agents.weights import SHARED_BIAS, Network
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
-from tokaido_env.core.bots import random_action
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
-from tokaido_env.core.rng import hash_bits, init_luck, resolve_chance
-from tokaido_env.core.rules import apply, legal
-from tokaido_env.core.state import NO_PLAYER, OVER
+from tokaido_env.core.rng import hash_bits
+from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.core.threads import fetch_add
 
-_ROLLOUT, _ROLLOUT_ACTION = 21, 22  # purposes of random numbers
+_ROLLOUT = 21  # a purpose of random numbers
 
 # A network's simulation adds a decision and often the chance before it. It continues through forced
 # decisions, or the modelled opponent's, while two nodes remain for each simulation to come.
@@ -99,7 +96,7 @@ class SearchResult(NamedTuple):
     """The results of searches of n positions."""
 
     actions: npt.NDArray[np.int64]
-    """The most visited actions, (n,)."""
+    """The chosen actions, (n,)."""
     values: npt.NDArray[np.float32]
     """The expected results of player_0, (n,), in [-1, 1]."""
     visits: npt.NDArray[np.int32]
@@ -133,8 +130,13 @@ class SearchAgent(Agent):
     def judge(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the shares of the visits and the values, as `Agent.judge`."""
-        _, values, visits = self.search(boards, eval_tables_of(boards), states, legal, keys)
+        """Return the shares of the visits and the values, as `Agent.judge`.
+
+        The chosen action counts as visited the most.
+        """
+        actions, values, visits = self.search(boards, eval_tables_of(boards), states, legal, keys)
+        # The chosen action may have fewer visits than another (`search_tree.highest_bound`).
+        visits[np.arange(len(actions)), actions] = visits.max(axis=1)
         return np.asarray(visits / visits.sum(axis=1, keepdims=True), np.float32), values
 
     def search(
@@ -183,6 +185,11 @@ class PolicySearchAgent(SearchAgent):
         dice: "stratified" (`search_tree`), or "drawn" to sample rolls as a game does.
         chance: "judged" to evaluate a new chance node by the network, or "sampled" to continue to
             the decision after a sample.
+        c_puct: the exploration constant of PUCT, a number above 0.
+        choice: "bound" to choose by a lower confidence bound (`search_tree.highest_bound`), or
+            "visits" for the most visited action.
+        endings: "exact" for exact results after an end trigger, and better actions where they show
+            one (`endings`); or "network".
     """
 
     def __init__(
@@ -192,8 +199,11 @@ class PolicySearchAgent(SearchAgent):
         temperature: float = TEMPERATURE,
         dice: str = STRATIFIED,
         chance: str = JUDGED,
+        c_puct: float = C_PUCT,
+        choice: str = BOUND,
+        endings: str = EXACT,
     ) -> None:
-        config = network_search_config(sims, temperature, dice, chance)
+        config = network_search_config(sims, temperature, dice, chance, c_puct, choice, endings)
         spec = f"policy_search:{quote_path(path)},{config_to_spec(config)}"
         self._begin(Policy.load(path), spec, config)
 
@@ -314,6 +324,8 @@ def _search_until_done(
 ) -> None:
     """Search one position after another until the threads have taken all."""
     workspace = workspace_at(workspaces, thread)
+    if network is not None:
+        forget_positions(workspace)
     i = fetch_add(taken, 1)
     while i < len(keys):
         which = i if len(positions.boards) > 1 else 0
@@ -342,14 +354,14 @@ def _search(
     workspace: Workspace,
     visits: Any,
 ) -> tuple[int, np.float32]:
-    """Return the most visited action of the root, and the root's value for player_0.
+    """Return the chosen action of the root, and the root's value for player_0.
 
-    Ties go to the lowest id. A single legal action is not searched.
+    A single legal action is not searched.
     """
     reset_tree(tree, position.state, position.legal)
     root = tree.nodes[0]
     root["visits"] = int64(network is not None)  # PUCT counts the root's evaluation as a visit
-    root["value"] = _evaluate_leaf(network, opponent, config, position, tree, 0, workspace)
+    root["value"] = evaluate_leaf(network, opponent, config, position, tree, 0, workspace)
     if int64(root["edges"]) == 1:
         visits[lowest_action(position.legal)] = config.sims
         return lowest_action(position.legal), root["value"]
@@ -359,67 +371,24 @@ def _search(
         node = tree.nodes[leaf]
         if int64(node["visits"]) == 0:
             if config.rollout == 0:
-                node["value"] = _evaluate_leaf(
+                node["value"] = evaluate_leaf(
                     network, opponent, config, position, tree, leaf, workspace
                 )
             else:
                 bits = hash_bits(key, _ROLLOUT, 0, sim)
-                node["value"] = _rollout(position, tree, leaf, config.rollout, bits, workspace)
+                node["value"] = rollout(position, tree, leaf, config.rollout, bits, workspace)
         node["visits"] += 1
-        back_up(tree, depth, node["value"])
+        back_up(tree, depth, node["value"], network is not None)
     write_visits(tree, visits)
-    return most_visited(tree), root_value(tree)
-
-
-@subroutine
-def _evaluate_leaf(
-    network: Any,
-    opponent: Any,
-    config: SearchConfig,
-    position: PositionRow,
-    tree: Tree,
-    at: int,
-    workspace: Workspace,
-) -> np.float32:
-    """Return the value of a node for player_0; with a network, write the priors of its edges."""
-    s = tree.states[at]
-    if network is None:
-        return evaluate(position.board, position.tables, s, workspace.scratch[0])
-    node = tree.nodes[at]
-    if int(node["over"]):
-        return final_result(position.board, s)
-    if int(node["player"]) == NO_PLAYER:
-        leaf = PositionRow(position.board, position.tables, s, np.uint64(0), position.bias_row)
-        return np.float32(1 - 2 * active_seat(s)) * value_at_chance(network, leaf, workspace)
-    mask = edge_mask(tree, node)
-    leaf = PositionRow(position.board, position.tables, s, mask, position.bias_row)
-    value = forward(network, leaf, workspace, workspace.logits)
-    if not opponent_decides(opponent, tree, node):
-        write_priors(tree, node, workspace.logits, np.float32(config.temperature))
-    return np.float32(1 - 2 * int64(node["player"])) * value
-
-
-@subroutine
-def _rollout(
-    position: PositionRow, tree: Tree, at: int, rollout: int, bits: np.uint64, workspace: Workspace
-) -> np.float32:
-    """Return the evaluation for player_0 after `rollout` rounds of random play from a node."""
-    board = position.board
-    scratch = workspace.scratch[0]
-    s = scratch["states"][0]
-    scratch["states"][0] = tree.states[at]
-    luck = tree.luck
-    init_luck(luck, bits)
-    last = int64(s["round"]) + rollout
-    mask = np.uint64(0)
-    if int(s["phase"]) != OVER:
-        mask = resolve_chance(board, s, luck, legal(board, s))
-    number = 0
-    while mask != np.uint64(0) and (int64(s["round"]) <= last or rollout == FULL):
-        action = random_action(mask, hash_bits(bits, _ROLLOUT_ACTION, 0, number))
-        mask = resolve_chance(board, s, luck, apply(board, s, action))
-        number += 1
-    return evaluate(board, position.tables, s, scratch)
+    action = most_visited(tree)
+    if network is not None and config.chooses_by_bound:
+        action = highest_bound(tree)
+    if network is not None and config.exact_endings:
+        action = exact_action(
+            *(position.board, position.tables, position.state, position.legal),
+            *(action, workspace.scratch[0]["frames"], LIMIT),
+        )
+    return action, root_value(tree)
 
 
 @kernel
@@ -453,7 +422,7 @@ def _select_leaf(
         if int(node["player"]) == NO_PLAYER:
             at = sample_chance(board, key, tree, at, visits, config.stratified)
             continue
-        edge = _select_edge(network, opponent, tree, node, visits)
+        edge = _select_edge(network, opponent, config, tree, node, visits)
         tree.path[depth] = edge
         depth += 1
         at = expand(board, tree, at, tree.edges[edge])
@@ -483,10 +452,12 @@ def _is_leaf(
 
 
 @kernel
-def _select_edge(network: Any, opponent: Any, tree: Tree, node: Row, visits: int) -> int:
+def _select_edge(
+    network: Any, opponent: Any, config: SearchConfig, tree: Tree, node: Row, visits: int
+) -> int:
     """Return the edge that a simulation takes from a decision node."""
     if network is None:
         return select_ucb1(tree, node, visits)
     if opponent_decides(opponent, tree, node):
         return select_by_probability(tree, node, visits)
-    return select_puct(tree, node, visits)
+    return select_puct(tree, node, visits, np.float32(config.c_puct))

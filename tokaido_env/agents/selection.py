@@ -20,10 +20,6 @@ UCB_C = np.float32(0.2)
 """The exploration constant of UCB1. In paired games 0.1 scored 45.0 % against it; 0.15 and 0.3 were
 even."""
 
-C_PUCT = np.float32(0.6)
-"""The exploration constant of PUCT. It was not tuned in full; a pilot of 2026-11-24 found 0.3
-promising."""
-
 FPU_REDUCTION = np.float32(0.1)
 """First-play urgency: the value of an unvisited edge is its node's value less this. Not tuned."""
 
@@ -64,14 +60,14 @@ def _sqrt_log(visits: int) -> np.float32:
 
 
 @kernel
-def select_puct(tree: Tree, node: Row, visits: int) -> int:
-    """Return the edge with the highest PUCT bound."""
+def select_puct(tree: Tree, node: Row, visits: int, c_puct: np.float32) -> int:
+    """Return the edge with the highest PUCT bound; `c_puct` is the exploration constant."""
     first = int64(node["first"])
     if int64(node["edges"]) == 1:
         return first
     sign = np.float32(1 - 2 * int64(node["player"]))
     first_play = sign * node["value"] - FPU_REDUCTION
-    explore = C_PUCT * np.sqrt(np.float32(visits))
+    explore = c_puct * np.sqrt(np.float32(visits))
     choice = first
     best = np.float32(-np.inf)
     for k in range(first, first + int64(node["edges"])):

@@ -2,8 +2,8 @@
 
 Self-play: a search with the incumbent's network plays shards of whole games; in the first round
 `mcts` plays, which needs no network. Training: the network continues from the round before, on the
-positions of the newest rounds. The policy's targets are visit counts. The value's targets are the
-mean of search value and game result, and at the chance node after an action the game result.
+positions of the newest rounds. The policy's targets are visit counts. The value's targets, at
+decisions and chance nodes, are a mean of search value and game result.
 Promotion match: the new policy plays paired games against the incumbent until the better one is
 known. It becomes the incumbent unless it is shown to be worse.
 
@@ -23,7 +23,6 @@ import torch
 from torch.nn import functional
 
 from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.network_inputs import apply_actions
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
@@ -32,7 +31,6 @@ from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.suite import file_sha256
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
-from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked
 from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
@@ -121,7 +119,7 @@ class AlphaZeroTrainer(Trainer):
                 settings.visit_sampling,
                 settings.uniform_sampling,
             ),
-            *(settings.full_search_share, settings.cheap_sims),
+            *(settings.search_share, settings.side_share, settings.result_weight),
         )
 
     def _policy_path(self, number: int) -> Path:
@@ -217,21 +215,17 @@ def _losses(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the policy loss, and the value loss at decisions and chance nodes."""
     which, tables = samples.boards.astype(np.int64), eval_tables_of(boards)
-    outputs = evaluate_decisions(network, boards, tables, which, samples.states, samples.legal)
-    movers = samples.states["player"].astype(np.int64)
-    after = copy_rows(samples.states)
-    viewers = apply_actions(boards, which, after, samples.actions.astype(np.int64))
-    at = np.flatnonzero(viewers >= 0)
-    signs = np.where(viewers == movers, 1, -1)[at]
-    values = [outputs.values]
-    targets = [(samples.values + samples.results) / 2]
-    if len(at):
-        chance = evaluate_chance(network, boards, tables, which[at], copy_rows(after, at))
-        values.append(chance[1])
-        targets.append((samples.results[at] * signs).astype(np.float32))
-    wins = torch.from_numpy((np.concatenate(targets) + 1) / 2)
+    values, rows = [], [np.flatnonzero(samples.legal), np.flatnonzero(samples.legal == 0)]
+    decisions, chances = (samples.take(some) for some in rows)
+    outputs = evaluate_decisions(
+        network, boards, tables, which[rows[0]], decisions.states, decisions.legal
+    )
+    values.append(outputs.values)
+    if len(rows[1]):
+        values.append(evaluate_chance(network, boards, tables, which[rows[1]], chances.states)[1])
+    wins = torch.from_numpy((samples.targets[np.concatenate(rows)] + 1) / 2)
     value_loss = functional.binary_cross_entropy_with_logits(2 * torch.cat(values), wins)
-    return _policy_loss(outputs.logits, samples), value_loss
+    return _policy_loss(outputs.logits, decisions), value_loss
 
 
 def _policy_loss(logits: torch.Tensor, samples: Samples) -> torch.Tensor:

@@ -16,7 +16,7 @@ from tokaido_env.batch_validation import check_states, first_wrong_mask
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.core.state import STATE, copy_rows
+from tokaido_env.core.state import CHANCE_PHASES, STATE, copy_rows
 from tokaido_env.core.state_validation import NOT_FOUND
 from tokaido_env.files import atomic_write
 from tokaido_env.learn.safe_npz import read_arrays
@@ -27,24 +27,20 @@ MAX_BYTES = 4 << 30  # of a file of samples
 
 
 class Samples(NamedTuple):
-    """Training samples: decisions of finished games that had several legal actions.
+    """Training samples: positions at decisions with several legal actions, and at chance nodes.
 
     Attributes:
         states: `STATE` (n,).
-        legal: uint64 (n,), the legal actions as bits.
-        visits: uint16 (n, N_ACTIONS), visit counts; all 0 without a full search.
-        values: float32 (n,), the search's value for the player to decide.
-        results: float32 (n,), the final result for that player.
-        actions: uint8 (n,), the played actions, which may be exploratory.
+        legal: uint64 (n,), the legal actions as bits, 0 at chance.
+        visits: uint16 (n, N_ACTIONS), visit counts of the search, all 0 at chance.
+        targets: float32 (n,), the value target for `active_seat`.
         boards: int32 (n,), index of each board in the pool.
     """
 
     states: npt.NDArray[np.void]
     legal: npt.NDArray[np.uint64]
     visits: npt.NDArray[np.uint16]
-    values: npt.NDArray[np.float32]
-    results: npt.NDArray[np.float32]
-    actions: npt.NDArray[np.uint8]
+    targets: npt.NDArray[np.float32]
     boards: npt.NDArray[np.int32]
 
     def take(self, rows: npt.NDArray[np.int64]) -> Samples:
@@ -58,53 +54,41 @@ class Samples(NamedTuple):
 
 
 class ReplayBuffer:
-    """Collects positions of running games, and fills in the results when games end."""
+    """Collects positions of games, and mixes the results into their values when all have ended.
 
-    def __init__(self, games: int) -> None:
-        self._parts: list[Samples] = []
-        # Per running game: part, row and player to decide of each of its positions.
-        self._pending: list[list[tuple[int, int, int]]] = [[] for _ in range(games)]
+    Args:
+        result_weight: the share of the result in a value target.
+    """
+
+    def __init__(self, result_weight: float) -> None:
+        self._result_weight = result_weight
+        self._parts: list[tuple[npt.NDArray[Any], ...]] = []
 
     def add(
-        self,
-        states: Any,
-        legal: Any,
-        visits: Any,
-        values: Any,
-        actions: Any,
-        boards: Any,
-        games: npt.NDArray[np.int64],
+        self, states: Any, legal: Any, visits: Any, values: Any, seats: Any, boards: Any, games: Any
     ) -> None:
-        """Add positions of some games; those with one legal action are left out."""
-        chosen = np.flatnonzero(legal & (legal - np.uint64(1)))
-        movers = states["player"][chosen].astype(np.int64)
-        own = (values[chosen] * (1 - 2 * movers)).astype(np.float32)
-        unknown = np.full(len(chosen), np.nan, np.float32)
-        part = Samples(
-            copy_rows(states, chosen),
-            legal[chosen],
-            visits[chosen].astype(np.uint16),
-            own,
-            unknown,
-            actions[chosen].astype(np.uint8),
-            boards[chosen].astype(np.int32),
-        )
-        own_games = games[chosen].tolist()
-        for row, (game, mover) in enumerate(zip(own_games, movers.tolist(), strict=True)):
-            self._pending[game].append((len(self._parts), row, mover))
-        self._parts.append(part)
+        """Add n positions.
 
-    def end(self, games: npt.NDArray[np.int64], rewards: npt.NDArray[np.float32]) -> None:
-        """Fill in the results of games that have ended."""
-        for game in games.tolist():
-            for part, row, mover in self._pending[game]:
-                self._parts[part].results[row] = rewards[game, mover]
-            self._pending[game] = []
+        Args:
+            states: `STATE` (n,).
+            legal: uint64 (n,), 0 at chance.
+            visits: (n, N_ACTIONS), visit counts.
+            values: float (n,), the expected results of player_0; nan for the result alone.
+            seats: int (n,), the seats that the value targets are for.
+            boards: int (n,), indices in the pool.
+            games: int64 (n,), the games of which the positions know the results; -1: none.
+        """
+        self._parts.append((copy_rows(states), legal, visits, values, seats, boards, games))
 
-    def samples(self) -> Samples:
-        """Return the samples of finished games."""
-        whole = Samples.join(self._parts)
-        return whole.take(np.flatnonzero(~np.isnan(whole.results)))
+    def samples(self, results: npt.NDArray[np.float32]) -> Samples:
+        """Return all positions; `results` (games,) are those of player_0."""
+        parts = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        states, legal, visits, values, seats, boards, games = parts
+        weights = np.where(games < 0, 0.0, np.where(np.isnan(values), 1.0, self._result_weight))
+        values = (1 - weights) * np.nan_to_num(values) + weights * results[games]
+        targets = (values * (1 - 2 * seats.astype(np.int64))).astype(np.float32)
+        visits, boards = visits.astype(np.uint16), boards.astype(np.int32)
+        return Samples(states.view(STATE), legal, visits, targets, boards)
 
 
 def save_samples(path: Path, samples: Samples) -> None:
@@ -141,9 +125,7 @@ def _as_samples(arrays: dict[str, npt.NDArray[Any]]) -> Samples:
         "states": (np.uint8, (n, STATE.itemsize)),
         "legal": (np.uint64, (n,)),
         "visits": (np.uint16, (n, N_ACTIONS)),
-        "values": (np.float32, (n,)),
-        "results": (np.float32, (n,)),
-        "actions": (np.uint8, (n,)),
+        "targets": (np.float32, (n,)),
         "boards": (np.int32, (n,)),
     }
     for name, (dtype, shape) in formats.items():
@@ -164,14 +146,10 @@ def _check_samples(samples: Samples, pool: BoardPool) -> None:
     wrong = first_wrong_mask(pool.records, which, samples.states, samples.legal)
     if wrong != NOT_FOUND:
         raise ValueError(f"game {wrong}: legal: expected the legal actions of its state")
-    if not samples.legal.all():
-        raise ValueError("legal: expected positions with legal actions")
+    if not (samples.legal.astype(bool) | np.isin(samples.states["phase"], CHANCE_PHASES)).all():
+        raise ValueError("legal: expected positions at decisions or at chance")
     visits = samples.visits * masks(samples.legal)
     if (visits != samples.visits).any() or (len(visits) and not visits.any()):
         raise ValueError("visits: expected some, and of legal actions only")
-    bits = np.uint64(1) << samples.actions.clip(max=63).astype(np.uint64)
-    if not (samples.legal & bits).all():
-        raise ValueError("actions: expected legal ones")
-    for name in ("values", "results"):
-        if not (np.abs(getattr(samples, name)) <= 1).all():
-            raise ValueError(f"{name}: expected numbers from -1 to 1")
+    if not (np.abs(samples.targets) <= 1).all():
+        raise ValueError("targets: expected numbers from -1 to 1")

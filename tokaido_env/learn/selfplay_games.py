@@ -1,9 +1,12 @@
-"""Executor task that plays whole games of search against itself and returns training samples.
+"""Executor task that plays self-play games and returns searched positions as training samples.
 
-Games are played to their end: dropping long games would bias the samples towards short ones. With
-playout cap randomization (Wu 2019, "Accelerating self-play learning in Go") only some decisions
-get a full search, and train the policy; the others get few simulations, so that the same time
-makes more games for the value.
+Games are played to their end: dropping long games would bias the samples towards short ones. A
+share of their decisions is searched, and these become samples; the network's policy plays the
+others, so that the same time gives positions of more games (expert iteration; Anthony et al. 2017).
+
+The value is asked after every legal action, also after those that a good player never takes. So a
+share of the searched decisions has a second search, of the position after another action: it
+trains the value of that position and of the chance node before it.
 """
 
 from __future__ import annotations
@@ -15,12 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.inference import PositionBatch, evaluate_all
+from tokaido_env.agents.inference import PositionBatch, choose_actions, evaluate_all
+from tokaido_env.agents.network_inputs import apply_actions
 from tokaido_env.agents.search import SearchAgent, SearchResult, search
 from tokaido_env.arena.executors import AgentFactory
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples
@@ -38,9 +43,10 @@ class SelfPlayGames(NamedTuple):
         seed: of the first game, with the others following, and of the exploration.
         visit_sampling: share of actions drawn in proportion to visit counts.
         uniform_sampling: share of actions drawn uniformly from the legal ones.
-        full_search_share: share of decisions with a full search, if `cheap_sims` is not 0.
-        cheap_sims: playout cap of the other decisions; 0: full searches only. A full search
-            follows if the cheap one prefers another action than the network.
+        search_share: share of the decisions that are searched; all in games without a network.
+        side_share: share of these with a second search, after a random other action.
+        result_weight: share of the game's result in the value targets; the rest is the search's
+            value. Second searches have no result.
     """
 
     search: str
@@ -50,8 +56,9 @@ class SelfPlayGames(NamedTuple):
     seed: int
     visit_sampling: float
     uniform_sampling: float
-    full_search_share: float = 1.0
-    cheap_sims: int = 0
+    search_share: float = 1.0
+    side_share: float = 0.0
+    result_weight: float = 0.5
 
     def run(self, make: AgentFactory) -> Iterator[Samples]:
         """Play the games: see `Task.run`."""
@@ -65,47 +72,92 @@ class SelfPlayGames(NamedTuple):
         batch = Batch(self.games, self.pool, observation=None, autoreset=False, copy=False)
         batch.reset(seed=self.seed)
         rng = np.random.Generator(np.random.PCG64(self.seed))
-        buffer, rewards = ReplayBuffer(self.games), np.zeros((self.games, 2), np.float32)
+        buffer = ReplayBuffer(self.result_weight)
         running = np.flatnonzero(~batch.over)
         while len(running):
-            boards, states = batch.boards_of(running), copy_rows(batch.states, running)
-            legal, keys = batch.legal[running], batch.keys(running)
-            positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
-            found, is_full = self._search(agent, positions, keys, rng)
-            visits = np.where(is_full[:, None], found.visits, 0)
-            which = batch.episode_info["board"][running]
-            actions = self._explore(found, legal, rng)
-            buffer.add(states, legal, visits, found.values, actions, which, running)
+            positions = _positions(batch, running)
+            keys, which = batch.keys(running), batch.episode_info["board"][running]
+            actions = np.empty(len(running), np.int64)
+            searched = np.ones(len(running), np.bool_)
+            if agent.network is not None:
+                searched = rng.random(len(running)) < self.search_share
+                logits, _ = evaluate_all(
+                    agent.network, positions.boards, positions.states, positions.legal
+                )
+                choose_actions(actions, logits, positions.legal, keys, 1.0)
+            rows = np.flatnonzero(searched)
+            if len(rows):
+                some = positions.part(rows)
+                found = search(agent.network, agent.config, some, keys[rows], agent.opponent)
+                actions[rows] = self._explore(found, some.legal, rng)
+                self._record(buffer, some, found, actions[rows], which[rows], running[rows])
+                self._search_sides(agent, buffer, some, actions[rows], which[rows], rng)
             batch.advance(running, actions, check=False)
-            over = batch.over[running]
-            rewards[running[over]] = batch.rewards(running[over])
-            buffer.end(running[over], rewards)
-            running = running[~over]
-        return buffer.samples()
+            running = running[~batch.over[running]]
+        return buffer.samples(batch.rewards(batch.all_games)[:, 0])
 
-    def _search(
+    def _record(
+        self,
+        buffer: ReplayBuffer,
+        positions: PositionBatch,
+        found: SearchResult,
+        actions: npt.NDArray[np.int64],
+        which: npt.NDArray[np.int64],
+        games: npt.NDArray[np.int64],
+    ) -> None:
+        """Add searched positions, and the chance nodes after their actions."""
+        states, legal = positions.states, positions.legal
+        k = np.flatnonzero(legal & (legal - np.uint64(1)))
+        seats = states["player"]
+        buffer.add(
+            *(copy_rows(states, k), legal[k], found.visits[k], found.values[k]),
+            *(seats[k], which[k], games[k]),
+        )
+        after = copy_rows(states)
+        viewers = apply_actions(self.pool.records, which.astype(np.int64), after, actions)
+        k = np.flatnonzero(viewers >= 0)
+        # The search's value is that of its own action.
+        values = np.where(actions == found.actions, found.values, np.nan)
+        _add_chance(buffer, copy_rows(after, k), values[k], viewers[k], which[k], games[k])
+
+    def _search_sides(
         self,
         agent: SearchAgent,
+        buffer: ReplayBuffer,
         positions: PositionBatch,
-        keys: npt.NDArray[np.uint64],
+        actions: npt.NDArray[np.int64],
+        which: npt.NDArray[np.int64],
         rng: np.random.Generator,
-    ) -> tuple[SearchResult, npt.NDArray[np.bool_]]:
-        """Search positions; return the results, and which are of a full search."""
-        network, config, model = agent.network, agent.config, agent.opponent
-        if not self.cheap_sims:
-            found = search(network, config, positions, keys, model)
-            return found, np.ones(len(keys), np.bool_)
-        is_full = rng.random(len(keys)) < self.full_search_share
-        found = search(network, config._replace(sims=self.cheap_sims), positions, keys, model)
-        if network is not None:
-            logits, _ = evaluate_all(network, positions.boards, positions.states, positions.legal)
-            is_full |= found.actions != logits.argmax(axis=1)
-        rows = np.flatnonzero(is_full)
-        if len(rows):
-            full = search(network, config, positions.part(rows), keys[rows], model)
-            for column, values in zip(found, full, strict=True):
-                np.asarray(column)[rows] = values
-        return found, is_full
+    ) -> None:
+        """Search and add the positions after random other actions."""
+        others = positions.legal & ~(np.uint64(1) << actions.astype(np.uint64))
+        rows = np.flatnonzero((others != 0) & (rng.random(len(others)) < self.side_share))
+        if not len(rows):
+            return
+        chosen = sample_rows(masks(others[rows]), rng.random(len(rows)))
+        own = which[rows].astype(np.int64)
+        after = copy_rows(positions.states, rows)
+        viewers = apply_actions(self.pool.records, own, after, chosen)
+        boards = [self.pool[k] for k in own]
+        batch = Batch(len(rows), boards, observation=None, autoreset=False)
+        batch.reset(rng.integers(2**62, size=len(rows)), copy_rows(positions.states, rows))
+        batch.advance(batch.all_games, chosen, check=False)
+        k = np.flatnonzero(batch.legal & (batch.legal - np.uint64(1)))
+        if not len(k):
+            return
+        sides = _positions(batch, k)
+        found = search(agent.network, agent.config, sides, batch.keys(k), agent.opponent)
+        no_game = np.full(len(k), -1)
+        buffer.add(
+            *(sides.states, sides.legal, found.visits, found.values),
+            *(sides.states["player"], own[k], no_game),
+        )
+        at = np.flatnonzero(viewers[k] >= 0)
+        row = k[at]
+        _add_chance(
+            *(buffer, copy_rows(after, row), found.values[at]),
+            *(viewers[row], own[row], no_game[at]),
+        )
 
     def _explore(
         self, found: SearchResult, legal: npt.NDArray[np.uint64], rng: np.random.Generator
@@ -120,6 +172,20 @@ class SelfPlayGames(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.games} games of {repr_short(self.search)} against itself, seed {self.seed}"
+
+
+def _positions(batch: Batch, games: npt.NDArray[np.int64]) -> PositionBatch:
+    """Return the positions of some games of a batch."""
+    boards, states = batch.boards_of(games), copy_rows(batch.states, games)
+    return PositionBatch(boards, eval_tables_of(boards), states, batch.legal[games])
+
+
+def _add_chance(
+    buffer: ReplayBuffer, states: Any, values: Any, viewers: Any, which: Any, games: Any
+) -> None:
+    """Add chance nodes: see `ReplayBuffer.add`."""
+    none = np.zeros(len(states), np.uint64), np.zeros((len(states), N_ACTIONS), np.uint16)
+    buffer.add(states, *none, values, viewers, which, games)
 
 
 def sample_rows(

@@ -317,14 +317,20 @@ class AlphaZeroSettings(RunSettings):
     sims: int = setting(
         64, _SIMS, "simulations per decision of `policy_search`, which plays the other rounds"
     )
-    full_search_share: float = setting(
-        1.0, SHARE, "share of decisions with a full search; only these train the policy"
+    search_share: float = setting(
+        1.0,
+        SHARE,
+        "share of decisions that are searched and become samples; the network's policy plays the "
+        "others; above 0",
     )
-    cheap_sims: int = setting(
-        0,
-        Parameter(int, 0, MAX_SIMS),
-        "playout cap of the other decisions; a full search follows if the cheap one prefers "
-        "another action than the network; 0: full searches only",
+    side_share: float = setting(
+        0.0,
+        SHARE,
+        "share of these with a second search, after a random other action, which trains the value "
+        "of actions that are never taken",
+    )
+    result_weight: float = setting(
+        0.5, SHARE, "share of the game's result in a value target; the rest is the search's value"
     )
     visit_sampling: float = setting(
         0.26, SHARE, "share of actions drawn in proportion to visit counts, to explore"
@@ -359,11 +365,8 @@ class AlphaZeroSettings(RunSettings):
         if self.visit_sampling + self.uniform_sampling > 1:
             shares = f"{self.visit_sampling:g} + {self.uniform_sampling:g}"
             raise RunError(f"visit_sampling + uniform_sampling: expected at most 1, got {shares}")
-        if self.full_search_share < 1 and not self.cheap_sims:
-            raise RunError(
-                f"full_search_share: expected 1, got {self.full_search_share:g}: cheap_sims = 0 "
-                "searches every decision in full"
-            )
+        if not self.search_share:
+            raise RunError("search_share: expected above 0, got 0: searches make the samples")
         _check_even("promotion_games", self.promotion_games)
 
 

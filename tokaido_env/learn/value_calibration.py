@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.inference import Floats
 from tokaido_env.agents.network_inputs import encode_positions
 from tokaido_env.agents.policy import BOARD_TENSOR, Policy, PolicyAgent
+from tokaido_env.agents.weights import Floats
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import MAX_GAMES, match_seed
 from tokaido_env.arena.tournament import pair_seeds, play_selfplay

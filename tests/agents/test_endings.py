@@ -1,0 +1,117 @@
+"""Exact endings, against a plain search of the game with explicit chance."""
+
+import numpy as np
+import pytest
+from networks import random_play
+
+from tokaido_env import Batch, Board, Game
+from tokaido_env.agents.endings import (
+    FRAME,
+    FRAMES,
+    NO_LINE,
+    UNSOLVED,
+    best_ending,
+    improve_endings,
+)
+from tokaido_env.core.jit import entry
+from tokaido_env.core.state import EFFECT, REPEAT
+from tokaido_env.position import to_dict
+
+BOARDS = "shikoku", "family:7"
+
+
+@entry
+def ending_of(boards, states, legal, frames, limit):
+    frames[0]["state"] = states[0]
+    return best_ending(boards[0], frames, legal, limit)
+
+
+def solved(game: Game, limit: int = 100_000) -> float:
+    frames = np.zeros(FRAMES, FRAME)
+    return float(ending_of(game.boards, game.state, np.uint64(game.legal_mask), frames, limit))
+
+
+def searched(game: Game, seat: int) -> float:
+    """Return the result for player_0; a loss if the pick ends and no trigger was pulled."""
+    if game.is_over:
+        return {None: 0.0, 0: 1.0, 1: -1.0}[game.winner()]
+    state = game.state[0]
+    if game.outcomes():
+        return sum(odds * searched(played(game, label), seat) for label, odds in game.outcomes())
+    if not state["end_triggered"] and (
+        state["player"] != seat or state["phase"] not in (EFFECT, REPEAT)
+    ):
+        return -float(NO_LINE) * (1 - 2 * seat)
+    return best_of(game, seat)
+
+
+def best_of(game: Game, seat: int) -> float:
+    values = [searched(played(game, action), seat) for action in game.legal_actions()]
+    return max(values) if game.state[0]["player"] == 0 else min(values)
+
+
+def played(game: Game, move: int | str) -> Game:
+    after = game.copy()
+    after.play(move)
+    return after
+
+
+def late_decisions(board: str, most: int, picks_left: int = 0) -> list[Game]:
+    """Decisions of games of `greedy` after a trigger, where the players are close."""
+    batch = Batch(4096, board, observation=None, autoreset=False)
+    batch.reset(seed=5)
+    found: list[Game] = []
+    while len(found) < most and not batch.over.all():
+        batch.play("greedy")
+        states = batch.states
+        picks = np.bitwise_count(states["dice_left"].astype(np.uint8))
+        last = (states["end_triggered"] != 0) & (picks == picks_left) & ~batch.over
+        several = batch.legal & (batch.legal - np.uint64(1)) != 0
+        for i in np.flatnonzero(last & several):
+            game = Game.from_dict(to_dict(Board.load(board), states[i]), chance="explicit")
+            one, other = (score["total"] for score in game.scores())
+            if abs(one - other) <= 3:
+                found.append(game)
+    return found[:most]
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_best_ending__is_exact_after_a_trigger(board: str) -> None:
+    found = set()
+    for game in late_decisions(board, 100) + late_decisions(board, 5, picks_left=1):
+        expected = best_of(game, int(game.state[0]["player"]))
+        assert solved(game) == pytest.approx(expected, abs=1e-6)
+        found.add(round(expected, 3))
+    assert found >= {-1, 1}
+
+
+def test_best_ending__finds_the_lines_of_a_pick_that_pull_a_trigger() -> None:
+    values = []
+    for game, _ in random_play(games=20):
+        state = game.state[0]
+        near = state["gifted"].max() >= 9 or state["temple"].max() >= 8
+        few = int(state["dice_left"]).bit_count() <= 1
+        if game.legal_mask and near and few and not state["end_triggered"]:
+            values.append(solved(game))
+            assert values[-1] == pytest.approx(best_of(game, int(state["player"])), abs=1e-6)
+    assert min(map(abs, values)) <= 1 < max(map(abs, values))
+
+
+def test_best_ending__stops_at_its_limit() -> None:
+    game = late_decisions("shikoku", 1)[0]
+    assert solved(game, limit=0) == UNSOLVED
+
+
+def test_improve_endings__takes_the_best_action() -> None:
+    changed = 0
+    for game in late_decisions("shikoku", 150):
+        seat = int(game.state[0]["player"])
+        values = {a: (1 - 2 * seat) * searched(played(game, a), seat) for a in game.legal_actions()}
+        for chosen in values:
+            actions, legal = np.array([chosen]), np.array([game.legal_mask], np.uint64)
+            improve_endings(actions, game.boards, game.state, legal)
+            assert values[int(actions[0])] == pytest.approx(max(values.values()), abs=1e-4)
+            # An action that is as good stays.
+            assert int(actions[0]) == chosen or values[chosen] < max(values.values()) - 1e-5
+            changed += int(actions[0]) != chosen
+    assert changed > 10

@@ -1,0 +1,350 @@
+"""Exact results near the end of a game: the last round, and whether to trigger it.
+
+After an end trigger only the picks of the round are left (R10.1). Few enough are possible that all
+of them can be searched: the players alternate between the best actions of each, and chance is
+weighted by its odds (expectimax; Michie 1966). Before a trigger, the lines within the current pick
+that pull one have exact results too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.agent import Actions, BoardRows, Legal, States
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.core.bitmask import lowest_action
+from tokaido_env.core.constants import (
+    GOLD_PRICE,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    MERCHANT,
+    PAINTINGS,
+    Action,
+    Mask,
+    Row,
+    Seat,
+)
+from tokaido_env.core.jit import int64, kernel, pooled, subroutine
+from tokaido_env.core.rules import (
+    apply,
+    apply_outcome,
+    is_chance,
+    legal,
+    outcome_weight,
+    picker,
+    picks_left,
+    reward,
+)
+from tokaido_env.core.state import DISCARD, EFFECT, MOVE, OVER, REPEAT, STATE, UNSET
+
+EXACT, NETWORK = "exact", "network"
+"""How an agent plays endings: by exact results where they show a better action, or as its network
+says."""
+
+FRAME = np.dtype(
+    [
+        ("state", STATE),
+        ("left", "<u8"),  # actions not searched yet
+        ("best", "<f4"),  # of the actions searched, for the player who decides
+        ("total", "<f4"),  # at chance, the weighted sum of results
+        ("weight", "<f4"),  # at chance, the sum of weights
+        ("next_weight", "<f4"),  # of the outcome that is searched
+        ("outcome", "i1"),  # at chance, the next one
+    ]
+)
+"""A position on the line that is searched."""
+
+FRAMES = 64
+"""The longest line of an exact search: three picks with all draws and repeats are shorter."""
+
+LIMIT = 20_000
+"""The most positions that an agent searches for an action: a median search takes 6 µs."""
+
+UNSOLVED = np.float32(9.0)
+"""Instead of a result, if a search reached its limit of positions."""
+
+NO_LINE = np.float32(2.0)
+"""Instead of a result, its size if no line of the pick pulls a trigger; the sign is a loss."""
+
+_OUTCOMES = 4  # kinds of wares and of icons
+_LARGEST_EXTRA = 6  # coins of a coastal town and by waves
+
+
+@subroutine
+def best_ending(board: Row, frames: Any, mask: Mask, limit: int) -> np.float32:
+    """Return the result for player_0 of the best line to the end of the game.
+
+    After a trigger the result is exact. Before one, only lines count in which the player who
+    decides pulls a trigger within this pick; without one the result is a loss of size `NO_LINE`.
+
+    Args:
+        board: a row of `BOARD`.
+        frames: `FRAME` (FRAMES,); the state of the first, not at a roll, is the position; all are
+            overwritten.
+        mask: its legal actions as bits, 0 at chance.
+        limit: the most positions to search; with more, the result is `UNSOLVED`.
+    """
+    seat = int64(frames[0]["state"]["player"])
+    _open(frames[0], mask)
+    depth = 0
+    searched = 0
+    while True:
+        child = _push_child(board, frames, depth)
+        if child != _NONE:
+            searched += 1
+            depth += 1
+            if searched > limit or depth + 2 > len(frames):
+                return UNSOLVED
+            frame = frames[depth]
+            if not _is_leaf(frame["state"], seat):
+                _open(frame, child)
+                continue
+            value = _leaf_value(board, frame["state"], seat)
+        else:
+            value = _value_of(frames[depth])
+        if child == _NONE and depth == 0:
+            return value
+        depth -= 1
+        _add_result(frames[depth], value)
+
+
+_NONE = np.uint64(1 << 63)  # no mask of legal actions, because actions have lower ids
+
+
+@kernel
+def _open(frame: Row, mask: Mask) -> None:
+    frame["left"] = mask
+    frame["best"] = -NO_LINE
+    frame["total"] = 0.0
+    frame["weight"] = 0.0
+    frame["outcome"] = 0
+
+
+@kernel
+def _is_leaf(s: Row, seat: Seat) -> bool:
+    """Return whether a line ends: the game is over, or the pick without a trigger."""
+    phase = int64(s["phase"])
+    if int64(s["end_triggered"]):
+        return phase == OVER
+    return int64(s["player"]) != seat or phase not in (EFFECT, REPEAT)
+
+
+@kernel
+def _leaf_value(board: Row, s: Row, seat: Seat) -> np.float32:
+    if int64(s["phase"]) == OVER:
+        return np.float32(reward(board, s, 0, False))
+    return -NO_LINE * np.float32(1 - 2 * seat)
+
+
+@kernel
+def _push_child(board: Row, frames: Any, depth: int) -> Mask:
+    """Write the next child of a frame to the frame after it; return its mask, or `_NONE`."""
+    frame, child = frames[depth], frames[depth + 1]
+    s = frame["state"]
+    if is_chance(s):
+        outcome = _next_outcome(board, frame)
+        if outcome == _OUTCOMES:
+            return _NONE
+        child["state"] = s
+        frame["outcome"] = outcome + 1
+        frame["next_weight"] = np.float32(outcome_weight(board, s, outcome))
+        return apply_outcome(board, child["state"], outcome)
+    left = np.uint64(frame["left"])
+    if left == np.uint64(0) or frame["best"] >= 1.0 or (frame["best"] > -NO_LINE and _is_alike(s)):
+        return _NONE
+    frame["left"] = left & (left - np.uint64(1))
+    child["state"] = s
+    return apply(board, child["state"], lowest_action(left))
+
+
+@kernel
+def _next_outcome(board: Row, frame: Row) -> int:
+    """Return the next possible outcome, `_OUTCOMES` if there is none.
+
+    What is drawn matters only to a player who moves the character again (R8), so that otherwise
+    one outcome stands for all.
+    """
+    s = frame["state"]
+    outcome = int64(frame["outcome"])
+    if frame["weight"] > 0 and int64(s["hot_spring"]) != picker(s):
+        return _OUTCOMES
+    while outcome < _OUTCOMES and int64(outcome_weight(board, s, outcome)) == 0:
+        outcome += 1
+    return outcome
+
+
+@kernel
+def _is_alike(s: Row) -> bool:
+    """Return whether all actions have the same result: discards of wares that no one can sell."""
+    if int64(s["phase"]) != DISCARD:
+        return False
+    again = int64(s["die"]) == MERCHANT and int64(s["hot_spring"]) == int64(s["player"])
+    return not (again or int64(s["dice_left"]) >> MERCHANT & 1)
+
+
+@kernel
+def _value_of(frame: Row) -> np.float32:
+    """Return the result for player_0 of a frame whose children are all searched."""
+    if is_chance(frame["state"]):
+        return np.float32(frame["total"] / frame["weight"])
+    return np.float32(frame["best"]) * np.float32(1 - 2 * int64(frame["state"]["player"]))
+
+
+@kernel
+def _add_result(frame: Row, value: np.float32) -> None:
+    if is_chance(frame["state"]):
+        frame["total"] += frame["next_weight"] * value
+        frame["weight"] += frame["next_weight"]
+    else:
+        sign = np.float32(1 - 2 * int64(frame["state"]["player"]))
+        frame["best"] = max(frame["best"], sign * value)
+
+
+@kernel
+def may_trigger(tables: Row, s: Row, seat: Seat) -> bool:
+    """Return whether a seat might pull a trigger within a pick; often true, never wrongly false.
+
+    Args:
+        tables: a row of `EVAL_TABLES`.
+        s: a row of `STATE`.
+        seat: the seat.
+    """
+    if int64(s["end_triggered"]):
+        return False
+    coins = int64(s["coins"][seat]) + _LARGEST_EXTRA
+    for ware in range(4):
+        coins += int64(s["wares"][seat, ware]) * (int64(tables["best_price"][ware]) + 1)
+    return (
+        int64(s["temple"][seat]) >= LAST_TEMPLE - 2
+        or int64(s["garden"][seat]) >= LAST_GARDEN - 2
+        or int64(s["gifted"][seat]) >= PAINTINGS - 2
+        or coins >= GOLD_PRICE * (LAST_SLAB - int64(s["gold"][seat]))
+    )
+
+
+@kernel
+def trigger_now(board: Row, tables: Row, s: Row, seat: Seat, frames: Any, limit: int) -> np.float32:
+    """Return the best result for a seat if it picked now and pulled a trigger within the pick.
+
+    Args:
+        board: a row of `BOARD`.
+        tables: a row of `EVAL_TABLES`.
+        s: a row of `STATE`, not at the set-up.
+        seat: the seat. Where the other seat decides, this one picks in its place, from the dice
+            that are left.
+        frames: `FRAME` (FRAMES,), overwritten.
+        limit: the most positions to search.
+
+    Returns:
+        -1 to 1; -`NO_LINE` without such a line, or if the limit was reached.
+    """
+    if not may_trigger(tables, s, seat):
+        return -NO_LINE
+    frames[0]["state"] = s
+    own = frames[0]["state"]
+    if int64(s["player"]) != seat or int64(s["phase"]) not in (MOVE, EFFECT, REPEAT):
+        left = picks_left(s)
+        if left == 0:
+            return -NO_LINE
+        own["die"] = UNSET
+        own["phase"] = MOVE
+        own["player"] = seat
+        own["pending"] = 0
+        own["lead"] = seat ^ int64(left == 2)  # the order of picks (R2.1)
+    result = best_ending(board, frames, legal(board, own), limit)
+    if result == UNSOLVED:
+        return -NO_LINE
+    return result * np.float32(1 - 2 * seat)
+
+
+@kernel
+def exact_action(
+    board: Row, tables: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int
+) -> Action:
+    """Return an action that is better than a chosen one by exact results, or the chosen one.
+
+    After a trigger that is the best action, before one an action with which a line of the pick
+    surely wins.
+
+    Args:
+        board: a row of `BOARD`.
+        tables: a row of `EVAL_TABLES`.
+        s: a row of `STATE`, at a decision.
+        mask: the legal actions as bits.
+        chosen: one of them.
+        frames: `FRAME` (FRAMES,), overwritten.
+        limit: the most positions to search for an action; one that takes more is not considered.
+    """
+    if mask & (mask - np.uint64(1)) == np.uint64(0):
+        return chosen
+    seat = int64(s["player"])
+    if not int64(s["end_triggered"]) and not may_trigger(tables, s, seat):
+        return chosen
+    best = _result_after(board, s, chosen, frames, limit)
+    if best == UNSOLVED:
+        return chosen
+    if not int64(s["end_triggered"]):
+        best = max(best, np.float32(1.0 - _LEAST_GAIN))  # only a sure win is better
+    choice = chosen
+    while mask != np.uint64(0):
+        action = lowest_action(mask)
+        mask &= mask - np.uint64(1)
+        if action != chosen:
+            result = _result_after(board, s, action, frames, limit)
+            if result != UNSOLVED and result > best + _LEAST_GAIN / 2:
+                best, choice = result, action
+    return choice
+
+
+_LEAST_GAIN = np.float32(1e-4)  # results that differ by less are equal but for rounding
+
+
+@subroutine
+def _result_after(board: Row, s: Row, action: Action, frames: Any, limit: int) -> np.float32:
+    """Return the best ending after an action for the player who takes it; see `best_ending`."""
+    seat = int64(s["player"])
+    frames[0]["state"] = s
+    after = frames[0]["state"]
+    mask = apply(board, after, action)
+    if _is_leaf(after, seat):
+        value = _leaf_value(board, after, seat)
+    else:
+        value = best_ending(board, frames, mask, limit)
+        if value == UNSOLVED:
+            return value
+    return value * np.float32(1 - 2 * seat)
+
+
+@pooled(at_least=256)
+def _improve_each(
+    first: int,
+    last: int,
+    actions: Any,
+    boards: Any,
+    eval_tables: Any,
+    states: Any,
+    legal: Any,
+    limit: int,
+) -> None:
+    frames = np.empty(FRAMES, FRAME)
+    for i in range(first, last):
+        which = i if len(boards) > 1 else 0
+        actions[i] = exact_action(
+            *(boards[which], eval_tables[which], states[i], legal[i], actions[i], frames, limit)
+        )
+
+
+def improve_endings(actions: Actions, boards: BoardRows, states: States, legal: Legal) -> None:
+    """Replace actions where exact results show better ones, `exact_action`.
+
+    Args:
+        actions: int64 (n,), legal ones; changed in place.
+        boards: `BOARD` (1,) for all positions, or (n,).
+        states: `STATE` (n,), at decisions.
+        legal: uint64 (n,), the legal actions as bits.
+    """
+    tables = eval_tables_of(boards)
+    _improve_each(len(actions), actions, boards, tables, states, legal, LIMIT)

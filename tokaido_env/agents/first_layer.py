@@ -1,0 +1,84 @@
+"""The first layer of a network in 16-bit integers: exact in any order, and fast.
+
+Inputs are whole numbers of their unit (`network_inputs.INPUT_UNITS`), afterstate values after
+rounding. The weights and the bias of an output are rounded to multiples of its scale, so that its
+sum is a sum of integers, which processors add sixteen at a time.
+
+The scale of an output gives its largest sum in sample positions a quarter of the range of 16 bits:
+the margin is for boards and positions that the samples lack. With it, the value of the champion of
+2026-11-25 changes by 0.008 (root mean square), a twentieth of its error.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.network_inputs import INPUT_UNITS, encode_positions
+from tokaido_env.batch import Batch
+from tokaido_env.core.board_features import board_blocks
+from tokaido_env.core.state import copy_rows
+
+Floats = npt.NDArray[np.float32]
+Whole = npt.NDArray[np.int16]
+
+MARGIN = 4
+"""The range of 16 bits is this many times the largest sum in the sample positions."""
+
+_LARGEST = 2**15 - 1
+_BOARDS = "shikoku", *(f"family:{number}" for number in range(15))
+_GAMES, _MOVES, _EVERY = 32, 130, 8  # sample positions: games, decisions of each, one of so many
+
+
+class FirstLayer(NamedTuple):
+    """A first layer as integers."""
+
+    weights: Whole
+    """(inputs, outputs), for inputs in whole numbers of their unit, in multiples of `scale`."""
+    scale: Floats
+    """(outputs,)."""
+
+
+def quantize(weights: Floats, bias: Floats, board: Floats | None) -> FirstLayer:
+    """Return a first layer as integers.
+
+    Args:
+        weights: (inputs, outputs).
+        bias: (outputs,).
+        board: (N_BOARD_FEATURES, outputs), weights of board features, or None.
+    """
+    inputs, features = _samples()
+    sums = inputs @ weights + bias
+    if board is not None:
+        sums += features @ board
+    scale = (MARGIN / _LARGEST) * np.maximum(np.abs(sums).max(axis=0), np.abs(bias)) + 1e-30
+    whole = np.rint(weights * INPUT_UNITS[:, None] / scale).clip(-_LARGEST, _LARGEST)
+    return FirstLayer(whole.astype(np.int16), scale.astype(np.float32))
+
+
+def whole_bias(bias: Floats, scale: Floats) -> Whole:
+    """Return biases (…, outputs) as integers; those beyond half of the range are cut off."""
+    whole = np.rint(bias / scale).clip(-_LARGEST // 2, _LARGEST // 2)
+    return np.asarray(whole, np.int16)
+
+
+@functools.cache
+def _samples() -> tuple[Floats, Floats]:
+    """Return the inputs (n, N_INPUTS) and the board features of positions of played games."""
+    batch = Batch(_GAMES, list(_BOARDS), observation=None)
+    batch.reset(seed=0)
+    inputs, features = [], []
+    for move in range(_MOVES):
+        if move % _EVERY == 0:
+            at = np.flatnonzero(batch.legal)
+            boards, which = batch.boards_of(at), np.arange(len(at))
+            states, legal = copy_rows(batch.states, at), batch.legal[at]
+            encoded, _ = encode_positions(boards, eval_tables_of(boards), which, states, legal)
+            inputs.append(encoded)
+            features.append(board_blocks(boards))
+        batch.play("random" if move % 10 == 9 else "greedy")
+    return np.concatenate(inputs), np.concatenate(features)

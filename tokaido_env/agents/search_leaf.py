@@ -1,0 +1,93 @@
+"""The value of a leaf of a search: by a network, exactly, by the heuristic, or after a rollout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.agents.endings import UNSOLVED, best_ending
+from tokaido_env.agents.heuristic import evaluate, final_result
+from tokaido_env.agents.inference import PositionRow, Workspace, forward, value_at_chance
+from tokaido_env.agents.network_inputs import active_seat
+from tokaido_env.agents.opponent_model import opponent_decides
+from tokaido_env.agents.search_config import FULL, SearchConfig
+from tokaido_env.agents.search_tree import Tree, edge_mask
+from tokaido_env.agents.selection import write_priors
+from tokaido_env.core.bots import random_action
+from tokaido_env.core.jit import int64, subroutine
+from tokaido_env.core.rng import hash_bits, init_luck, resolve_chance
+from tokaido_env.core.rules import apply, legal
+from tokaido_env.core.state import NO_PLAYER, OVER
+
+_ROLLOUT_ACTION = 22  # a purpose of random numbers
+
+# Positions of an exact result; a leaf with more is evaluated by the network.
+_LEAF_LIMIT = 1_000
+
+
+@subroutine
+def evaluate_leaf(
+    network: Any,
+    opponent: Any,
+    config: SearchConfig,
+    position: PositionRow,
+    tree: Tree,
+    at: int,
+    workspace: Workspace,
+) -> np.float32:
+    """Return the value of a node for player_0; with a network, write the priors of its edges."""
+    s = tree.states[at]
+    if network is None:
+        return evaluate(position.board, position.tables, s, workspace.scratch[0])
+    node = tree.nodes[at]
+    if int(node["over"]):
+        return final_result(position.board, s)
+    if config.exact_endings and opponent is None and at > 0 and int(s["end_triggered"]):
+        value = _exact_value(position, tree, at, workspace)
+        if value != UNSOLVED:
+            node["over"] = 1  # its value is final
+            return value
+    if int(node["player"]) == NO_PLAYER:
+        leaf = PositionRow(position.board, position.tables, s, np.uint64(0), position.bias_row)
+        return np.float32(1 - 2 * active_seat(s)) * value_at_chance(network, leaf, workspace)
+    mask = edge_mask(tree, node)
+    leaf = PositionRow(position.board, position.tables, s, mask, position.bias_row)
+    value = forward(network, leaf, workspace, workspace.logits)
+    if not opponent_decides(opponent, tree, node):
+        write_priors(tree, node, workspace.logits, np.float32(config.temperature))
+    return np.float32(1 - 2 * int64(node["player"])) * value
+
+
+@subroutine
+def _exact_value(position: PositionRow, tree: Tree, at: int, workspace: Workspace) -> np.float32:
+    """Return the exact result for player_0 of a node after an end trigger, or `UNSOLVED`."""
+    node, frames = tree.nodes[at], workspace.scratch[0]["frames"]
+    frames[0]["state"] = tree.states[at]
+    mask = np.uint64(0)
+    if int(node["player"]) != NO_PLAYER:
+        mask = edge_mask(tree, node)
+    return best_ending(position.board, frames, mask, _LEAF_LIMIT)
+
+
+@subroutine
+def rollout(
+    position: PositionRow, tree: Tree, at: int, rollout: int, bits: np.uint64, workspace: Workspace
+) -> np.float32:
+    """Return the evaluation for player_0 after `rollout` rounds of random play from a node."""
+    board = position.board
+    scratch = workspace.scratch[0]
+    s = scratch["states"][0]
+    scratch["states"][0] = tree.states[at]
+    luck = tree.luck
+    init_luck(luck, bits)
+    last = int64(s["round"]) + rollout
+    mask = np.uint64(0)
+    if int(s["phase"]) != OVER:
+        mask = resolve_chance(board, s, luck, legal(board, s))
+    number = 0
+    while mask != np.uint64(0) and (int64(s["round"]) <= last or rollout == FULL):
+        action = random_action(mask, hash_bits(bits, _ROLLOUT_ACTION, 0, number))
+        mask = resolve_chance(board, s, luck, apply(board, s, action))
+        number += 1
+    return evaluate(board, position.tables, s, scratch)

@@ -1,0 +1,58 @@
+"""Products of a matrix with the units of a layer that are not 0, as kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tokaido_env.core.jit import index, int64, kernel
+
+
+@kernel
+def list_nonzero(inputs: Any, units: Any, values: Any) -> int:
+    """List the inputs that are not 0; return their number."""
+    count = 0
+    for i in range(len(inputs)):
+        units[count] = i
+        values[count] = inputs[i]
+        count += int64(inputs[i] != 0)
+    return count
+
+
+@kernel
+def list_positive(layer: Any, units: Any, values: Any) -> int:
+    """List the units above 0; return their number."""
+    count = 0
+    for i in range(len(layer)):
+        units[count] = i
+        values[count] = layer[i]
+        count += int64(layer[i] > 0)
+    return count
+
+
+@kernel
+def apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
+    """Write the bias plus the weighted rows of a matrix."""
+    for o in range(len(out)):
+        out[o] = bias[o]
+    add_weighted_rows(weights, units, values, count, out)
+
+
+@kernel
+def add_weighted_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
+    """Add the weighted rows of a matrix to `out`.
+
+    Four rows at a time, so that `out` is loaded and stored less often.
+    """
+    k = 0
+    while k + 4 <= count:
+        a, b = weights[index(units[k])], weights[index(units[k + 1])]
+        c, d = weights[index(units[k + 2])], weights[index(units[k + 3])]
+        u, v, w, x = values[k], values[k + 1], values[k + 2], values[k + 3]
+        for o in range(len(out)):
+            out[o] += (u * a[o] + v * b[o]) + (w * c[o] + x * d[o])
+        k += 4
+    while k < count:
+        a, u = weights[index(units[k])], values[k]
+        for o in range(len(out)):
+            out[o] += u * a[o]
+        k += 1
