@@ -78,11 +78,11 @@ def test_selfplay_games__search_a_share_of_the_networks_games(tmp_path: Path) ->
 
 def test_selfplay_games__search_after_other_actions() -> None:
     """The positions of second searches, and the chance before them, have the search's value."""
-    plain = samples_of(uniform_sampling=0.0, visit_sampling=0.0, result_weight=1.0)
+    without = samples_of(uniform_sampling=0.0, visit_sampling=0.0, result_weight=1.0)
     both = samples_of(uniform_sampling=0.0, visit_sampling=0.0, result_weight=1.0, side_share=1.0)
-    known = {row.tobytes() for row in plain.states}
+    known = {row.tobytes() for row in without.states}
     new = np.array([row.tobytes() not in known for row in both.states])
-    assert len(plain.legal) < len(both.legal) < 3.2 * len(plain.legal)
+    assert len(without.legal) < len(both.legal) < 3.2 * len(without.legal)
     assert np.isin(both.targets[~new], (-1, 0, 1)).mean() > 0.9
     for at_chance in (False, True):
         targets = both.targets[new & ((both.legal == 0) == at_chance)]

@@ -187,7 +187,7 @@ def _is_alike(s: Row) -> bool:
 
 @kernel
 def _value_of(frame: Row) -> np.float32:
-    """Return the result for player_0 of a frame whose children are all searched."""
+    """Return the result for player_0 of a frame, all of its children searched."""
     if is_chance(frame["state"]):
         return np.float32(frame["total"] / frame["weight"])
     return np.float32(frame["best"]) * np.float32(1 - 2 * int64(frame["state"]["player"]))
