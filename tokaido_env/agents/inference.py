@@ -5,9 +5,8 @@ inputs are 0. The features of a board are the same in all its positions, so that
 the first bias once a board: a forward pass costs the same with and without them.
 
 The first layer, most of the work, computes in 16-bit integers (`first_layer`), and only with the
-inputs that differ from the position before of the same seat: a tenth of them in a search. Sums of
-integers are exact, so that the order of positions changes no result (efficiently updatable neural
-networks; Nasu 2018).
+inputs that differ from the position before of the same seat. Sums of integers are exact, so that
+the order of positions changes no result (efficiently updatable neural networks; Nasu 2018).
 """
 
 from __future__ import annotations
