@@ -105,7 +105,7 @@ def test_opponent_model__takes_random_actions_as_often_as_the_victim(
 ) -> None:
     victim = make(spec) if spec != "policy" else PolicyAgent.from_policy(POLICY, "victim", 0.7)
     checked = 0
-    for board in searches(victim, 100, most=4):
+    for board in searches(victim, 100, most=5):
         nodes = sorted(opponent_nodes(searched_trees.pop()), key=lambda node: -node[3].sum())
         for state, mask, odds, visits in nodes[:8]:
             assert odds.sum() == pytest.approx(1)

@@ -257,7 +257,8 @@ def test_until_decided__stops_decided_matches(tmp_path: Path, capsys: Output) ->
 def test_list__prints_all_agents(capsys: Output) -> None:
     assert main(["--list"]) == 0
     printed = capsys.readouterr().out
-    for usage in ("random", "greedy[:epsilon=E]", "heuristic", "policy:PATH[,temperature=T]"):
+    policy = "policy:PATH[,temperature=T][,endings=network]"
+    for usage in ("random", "greedy[:epsilon=E]", "heuristic", policy):
         assert f"{usage}\n    " in printed
 
 
