@@ -316,6 +316,7 @@ def test_new_game__asks_once_in_mid_game(
         return found
 
     act_and_wait(opened, served, start)  # nothing to lose: not asked
+    until(opened, lambda b: opponents()[0]["spec"] in text(b, "players"))
     first = served.live_game.session
     play_first(opened, served)
     for answer in (Keys.ESCAPE, Keys.ENTER):  # Cancel has the focus
