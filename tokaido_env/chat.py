@@ -154,11 +154,11 @@ class ChatEndpoint:
             raise self._status_error(error) from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
-            late = isinstance(reason, TimeoutError)
+            waited = isinstance(reason, TimeoutError)
             got = getattr(reason, "strerror", None) or reason or type(reason).__name__
-            message = self._message("an answer", f"none in {self.timeout:g} s" if late else got)
+            message = self._message("an answer", f"none in {self.timeout:g} s" if waited else got)
             # A server that has never answered is probably at another address.
-            raise (_TransientError if late or self.seconds else EndpointError)(message) from None
+            raise (_TransientError if waited or self.seconds else EndpointError)(message) from None
         return text
 
     def _status_error(self, error: urllib.error.HTTPError) -> EndpointError:
