@@ -122,17 +122,17 @@ def fit_model(
         seed: of the random starts.
     """
     size = len(results.agents)
-    plain = _maximise(results, link, np.zeros((2, size)), None, bent)
+    additive = _maximise(results, link, np.zeros((2, size)), None, bent)
     if disc is None:
-        return plain
+        return additive
     rng = np.random.default_rng(seed)
-    starts = [_start(results, link, plain), *rng.normal(0, 0.2, (_STARTS, 2, size))]
+    starts = [_start(results, link, additive), *rng.normal(0, 0.2, (_STARTS, 2, size))]
     return max((_maximise(results, link, s, disc, bent) for s in starts), key=lambda f: f.objective)
 
 
-def _start(results: Results, link: RatingModel, plain: Fit) -> Floats:
+def _start(results: Results, link: RatingModel, additive: Fit) -> Floats:
     """Return the disc of rank two nearest to the residuals of ratings alone."""
-    _, slope, curvature = _likelihood(results, link, plain.z)
+    _, slope, curvature = _likelihood(results, link, additive.z)
     residuals = np.zeros((len(results.agents),) * 2)
     residuals[tuple(results.pairings.T)] = slope / (curvature + 10)
     residuals -= residuals.T

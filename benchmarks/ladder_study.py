@@ -73,9 +73,9 @@ def study(path: Path, advantage: float, simulations: int = SIMULATIONS) -> Data:
     ladder = Ladder.load(path)
     link = model_named(ladder.link)
     results = Results.of([rating.agent for rating in ladder.agents], ladder.matches)
-    plain, disc = fit_model(results, link), fit_model(results, link, disc=DISC)
-    expected = link.expected_score(plain.z)
-    gain, rng, null = 2 * (disc.objective - plain.objective), np.random.default_rng(0), []
+    probit, disc = fit_model(results, link), fit_model(results, link, disc=DISC)
+    expected = link.expected_score(probit.z)
+    gain, rng, null = 2 * (disc.objective - probit.objective), np.random.default_rng(0), []
     for _ in range(simulations):
         drawn = simulated(results, expected, rng)
         fits = fit_model(drawn, link), fit_model(drawn, link, disc=DISC)
@@ -118,14 +118,14 @@ def _models(results: Results, name: str, advantage: float) -> list[Data]:
         f"{name}, disc": _fit_row(results, link, DISC)
         | {"chi2": results.chi2(link.expected_score(disc.z))},
     }
-    plain = fits[name]["losses"]
+    probit = fits[name]["losses"]
     rows = []
     for label, fit in fits.items():
         losses = fit.pop("losses", None)
         row: Data = {"model": label, "chi2": round(fit["chi2"], 1), "held_out": None, "more": None}
         if losses is not None:
             row["held_out"] = round(1000 * float(losses.mean()), 3)
-            row["more"] = _interval(1000 * (losses - plain))
+            row["more"] = _interval(1000 * (losses - probit))
         rows.append(row)
     return rows
 

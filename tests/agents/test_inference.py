@@ -58,8 +58,8 @@ def by_torch(
     rounded = np.floor(inputs / INPUT_UNITS + 0.5).astype(np.float32) * INPUT_UNITS
     scores, values, _ = network(torch.from_numpy(rounded), moves, torch.from_numpy(which))
     # The afterstate values that add to the scores are not rounded.
-    cut = torch.from_numpy(inputs - rounded)[position, AFTERSTATE_VALUES + action]
-    return scores + network.outlook["weight"] * cut, values
+    difference = torch.from_numpy(inputs - rounded)[position, AFTERSTATE_VALUES + action]
+    return scores + network.outlook["weight"] * difference, values
 
 
 def rounded(policy: Policy) -> Policy:

@@ -77,9 +77,9 @@ def test_disc__finds_a_cycle_and_only_a_cycle() -> None:
     ordered = ratings[:, None] - ratings
     for truth, has_cycle in ((ordered, False), (ordered + CYCLE, True)):
         results = results_of(truth)
-        plain = cyclic.fit_model(results, PROBIT_MODEL)
+        additive = cyclic.fit_model(results, PROBIT_MODEL)
         disc = cyclic.fit_model(results, PROBIT_MODEL, disc=1e-3)
-        gain = 2 * (disc.objective - plain.objective)
+        gain = 2 * (disc.objective - additive.objective)
         part = cyclic.cyclic_part(results, PROBIT_MODEL, disc)
         if has_cycle:
             assert gain > 100
@@ -90,8 +90,8 @@ def test_disc__finds_a_cycle_and_only_a_cycle() -> None:
         else:
             assert gain < 1e-3
             assert part.share < 1e-4
-            np.testing.assert_allclose(plain.ratings, ratings - ratings.mean(), atol=1e-3)
-        assert cyclic.cyclic_part(results, PROBIT_MODEL, plain).share < 1e-9
+            np.testing.assert_allclose(additive.ratings, ratings - ratings.mean(), atol=1e-3)
+        assert cyclic.cyclic_part(results, PROBIT_MODEL, additive).share < 1e-9
 
 
 def test_bent_link__explains_a_wrong_link_and_no_cycle() -> None:
@@ -99,8 +99,8 @@ def test_bent_link__explains_a_wrong_link_and_no_cycle() -> None:
     d = ratings[:, None] - ratings
     for truth, bends in ((d + 0.05 * d**3, True), (d, False)):
         results = results_of(truth)
-        plain, bent = (cyclic.fit_model(results, PROBIT_MODEL, bent=on) for on in (False, True))
-        gain = 2 * (bent.objective - plain.objective)
+        additive, bent = (cyclic.fit_model(results, PROBIT_MODEL, bent=on) for on in (False, True))
+        gain = 2 * (bent.objective - additive.objective)
         assert (gain > 10) == bends
         assert bent.bend == pytest.approx(0.05 if bends else 0.0, abs=1e-3)
     results = results_of(CYCLE)
@@ -116,11 +116,11 @@ def test_held_out_losses__are_less_with_the_model_that_made_the_results() -> Non
     cycle = np.outer(disc[0], disc[1]) - np.outer(disc[1], disc[0])
     for truth, has_cycle in ((d, False), (d + cycle, True)):
         results = results_of(truth)
-        plain, with_disc = (
+        additive, with_disc = (
             cyclic.held_out_losses(results, PROBIT_MODEL, disc=lam).mean() for lam in (None, 1.0)
         )
-        assert plain >= 0
-        assert (with_disc < plain - 0.05) == has_cycle
+        assert additive >= 0
+        assert (with_disc < additive - 0.05) == has_cycle
         assert with_disc < 1e-5
 
 

@@ -442,8 +442,8 @@ def test_end__is_reviewed_and_gives_exercises(start: StartGame) -> None:
     for exercise in snapshot["exercises"]:
         odds, key = exercise["odds"], {"board": exercise["board"]}
         key |= {"board_hash": exercise["board_hash"], "position": exercise["position"]}
-        shown = live_game.query("exercise", key)
-        assert sorted(one["label"] for one in shown["choices"]) == sorted(odds)
+        answer = live_game.query("exercise", key)
+        assert sorted(one["label"] for one in answer["choices"]) == sorted(odds)
         assert not odds[exercise["played"]][2]
         assert max(odds.values())[2]
         assert max(odds.values())[0] > odds[exercise["played"]][0]

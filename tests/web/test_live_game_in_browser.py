@@ -181,8 +181,8 @@ def test_keys__undo_and_get_advice(opened: Browser, served: Served) -> None:
     key("a")()
     until(opened, lambda b: "champion: you win" in text(b, "advice"))
     best = served.live_game.session.advise("champion").moves[0].label
-    shown = {one["label"]: one for one in served.live_game.snapshot()["choices"]}[best]
-    assert f"{shown['group']}, {shown['name']}: wins" in text(opened, "advice")
+    choice = {one["label"]: one for one in served.live_game.snapshot()["choices"]}[best]
+    assert f"{choice['group']}, {choice['name']}: wins" in text(opened, "advice")
 
 
 def hold(browser: Browser, key: str, text: str = "", repeats: int = 8) -> None:
@@ -526,8 +526,8 @@ def test_text__has_enough_contrast(opened: Browser, served: Served, tone: str) -
     click(opened, "undo")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".go"))
     over = "new PointerEvent('pointerover', { bubbles: true })"
-    shown = f"document.querySelector('.go').dispatchEvent({over});{CONTRASTS}"
-    found = opened.execute_script(shown)
+    script = f"document.querySelector('.go').dispatchEvent({over});{CONTRASTS}"
+    found = opened.execute_script(script)
     assert any(" to " in markup for markup, _ in found if markup.startswith("<b>"))
     assert [one for one in found if one[1] < 4.5] == []
     click(opened, "review-game")
@@ -711,9 +711,9 @@ def test_preview__shows_the_gain_at_the_destination(opened: Browser, served: Ser
     places = opened.find_elements(By.CSS_SELECTOR, "[data-panel=island] .go")
     for place in places[:3]:
         ActionChains(opened).move_to_element(place).perform()
-        shown = text(opened, "preview")
+        preview = text(opened, "preview")
         for label in place.get_dom_attribute("data-labels").split():
-            assert all(line in shown for line in by_label[label]["details"] or ["no effect"])
+            assert all(line in preview for line in by_label[label]["details"] or ["no effect"])
             selector = f".choices .hovered[data-label='{label}']"
             assert opened.find_elements(By.CSS_SELECTOR, selector)
     for button in opened.find_elements(By.CSS_SELECTOR, ".choices button"):
@@ -780,8 +780,8 @@ def test_coach__asks_in_every_tab_and_after_a_reload(opened: Browser, served: Se
     first = opened.current_window_handle
     opened.refresh()
     label = game.snapshot()["objection"]["label"]
-    shown = {one["label"]: one for one in game.snapshot()["choices"]}[label]
-    assert f"{shown['name']}” loses" in wait_for(opened, ".question[open] p").text
+    choice = {one["label"]: one for one in game.snapshot()["choices"]}[label]
+    assert f"{choice['name']}” loses" in wait_for(opened, ".question[open] p").text
     opened.switch_to.new_window("tab")
     opened.get(served.page)
     wait_for(opened, ".question[open] .cancel").click()

@@ -34,15 +34,17 @@ def test_previews__are_what_the_choices_give(board: str) -> None:
             if game.player is None:
                 game.play(luck.choice(game.outcomes())[0])
                 continue
-            shown = previews_of(game.board, game.states)
-            assert sorted(one["label"] for one in shown) == sorted(game.legal_labels())
-            for one in shown:
+            previews = previews_of(game.board, game.states)
+            assert sorted(one["label"] for one in previews) == sorted(game.legal_labels())
+            for one in previews:
                 after = game.copy("same")
                 after.play(one["label"])
                 check(game, after, one)
                 seen.add(one["label"].split(":")[0])
             game.play(
-                luck.choice([one["label"] for one in shown if one["label"] != "pass"] or ["pass"])
+                luck.choice(
+                    [one["label"] for one in previews if one["label"] != "pass"] or ["pass"]
+                )
             )
     assert seen == {label.split(":")[0] for label in IDS}
 

@@ -179,7 +179,7 @@ def finished_game(match_state: MatchState, number: int, record: Record) -> Finis
     Args:
         match_state: the match.
         number: of the game within it.
-        record: the game, which is played again from its seed and not compared.
+        record: the game; its actions are played again, and nothing is compared.
     """
     numbers = np.array([number])
     actions = np.array([[IDS[e] for e in record.events if e in IDS]], np.int8)

@@ -1,4 +1,4 @@
-"""Exercises: positions of one's own games in which a decision lost more than its interval."""
+"""Exercises: positions of played games in which a decision lost more than its interval."""
 
 from __future__ import annotations
 

@@ -175,8 +175,8 @@ class LiveGame(NotCopied):
         if game.board.hash != arguments.get("board_hash"):
             raise ValueError(f"board: {game.board.name!r} has changed since this exercise")
         scene = game.scene()
-        shown = {"choices": previews_of(game.board, game.states), "player": game.player}
-        return view_json.picture(scene, status_text(scene)) | shown
+        previews = {"choices": previews_of(game.board, game.states), "player": game.player}
+        return view_json.picture(scene, status_text(scene)) | previews
 
     def _query_map(self, arguments: Arguments) -> str:
         game = Game(self._board_named(arguments.get("board")), chance="explicit")
