@@ -123,8 +123,8 @@ def _agent_kernels(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any
 
     from tokaido_env.agents import cuda_agents
     from tokaido_env.agents.eval_tables import EVAL_TABLES
+    from tokaido_env.agents.heuristic import SCRATCH
     from tokaido_env.agents.inference import Workspace
-    from tokaido_env.agents.network_inputs import INPUT_SCRATCH
     from tokaido_env.agents.weights import Weights
 
     def array(kind: Any, axes: int) -> Any:
@@ -135,7 +135,7 @@ def _agent_kernels(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any
     whole_two, whole_three = array(types.int16, 2), array(types.int16, 3)
     shapes = (whole_three, two, whole_two, three, two, three, two, three, two, two, two, three)
     network = types.NamedTuple((*shapes, three, two, two), Weights)
-    memory = _record_array(INPUT_SCRATCH), two, units, whole_two, whole_three, whole_three
+    memory = _record_array(SCRATCH), two, units, whole_two, whole_three, whole_three
     room = types.NamedTuple((moves, *memory, three, units, two, two), Workspace)
     outputs = two, one, moves
     policy = (

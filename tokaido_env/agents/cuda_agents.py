@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numba import cuda
+from numpy.lib.recfunctions import repack_fields
 
 from tokaido_env.agents.eval_tables import EVAL_TABLES, eval_tables_of
 from tokaido_env.agents.heuristic import SCRATCH, best_action
@@ -28,7 +29,7 @@ from tokaido_env.agents.inference import (
     forward,
     workspace_sizes,
 )
-from tokaido_env.agents.network_inputs import INPUT_SCRATCH, MAX_LEGAL, N_INPUTS
+from tokaido_env.agents.network_inputs import MAX_LEGAL, N_INPUTS
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.weights import Weights
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
@@ -40,7 +41,9 @@ from tokaido_env.cuda_kernels import Games
 CHUNK = 16_384
 """Positions that a network evaluates at once; each takes about 45 KB of GPU memory."""
 
-_SCRATCH, _INPUT_SCRATCH = aligned(SCRATCH), aligned(INPUT_SCRATCH)
+_SCRATCH = aligned(SCRATCH)
+# Of the heuristic alone, because each thread keeps it in its own memory.
+_HEURISTIC_SCRATCH = aligned(repack_fields(SCRATCH[["states", "terms"]]))
 
 
 class CudaHeuristic:
@@ -118,7 +121,7 @@ def choose_by_heuristic(games: Games, eval_tables: Any, moves: Any) -> None:
     if i < len(games.states):
         moves[i] = NO_ACTION
         if games.masks[i] != np.uint64(0):
-            scratch = cuda.local.array(1, _SCRATCH)
+            scratch = cuda.local.array(1, _HEURISTIC_SCRATCH)
             k = games.episode_info[i]["board"]
             moves[i] = best_action(
                 games.boards[k], eval_tables[k], games.states[i], games.masks[i], scratch[0]
@@ -179,7 +182,7 @@ def _workspaces(weights: Weights, n: int) -> Workspace:
     new = cuda.device_array
     return Workspace(
         copy=new(n, np.int64),
-        scratch=new(n, _INPUT_SCRATCH),
+        scratch=new(n, _SCRATCH),
         layers=new((n, layers), np.float32),
         changed=new((n, N_INPUTS + 3), np.int64),
         changes=new((n, N_INPUTS + 3), np.int16),

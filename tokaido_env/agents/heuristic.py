@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
+from tokaido_env.agents.endings import FRAME, FRAMES
 from tokaido_env.agents.eval_tables import ANY_DIE, N_TERMS, SIXTHS, WEIGHT_UNIT, eval_tables_of
 from tokaido_env.core.bitmask import byte_to_word, highest_action, lowest_action
 from tokaido_env.core.constants import (
@@ -68,8 +69,10 @@ _HOT_SPRING, _PICKS, _DRAWING, _REVEALING = range(28, 32)
 _PILGRIM_DIE, _MERCHANT_DIE, _ARTIST_DIE = 1, 2, 4  # bits of dice_left
 _COASTS = 0xFF
 
-SCRATCH = np.dtype([("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))])
-"""Memory for the kernels of this module, one row for each thread."""
+SCRATCH = np.dtype(
+    [("frames", FRAME, FRAMES), ("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))]
+)
+"""Memory for the kernels of this module and of `endings`, one row for each thread."""
 
 
 class HeuristicAgent(Agent):

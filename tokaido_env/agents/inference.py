@@ -23,9 +23,9 @@ from numba import prange
 from tokaido_env.agent import BoardRows, Legal, States
 from tokaido_env.agents.eval_tables import N_TERMS, eval_tables_of
 from tokaido_env.agents.first_layer import Whole
+from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.agents.network_inputs import (
     AFTERSTATE_VALUES,
-    INPUT_SCRATCH,
     INPUT_UNITS,
     MAX_LEGAL,
     N_INPUTS,
@@ -84,7 +84,7 @@ class Workspace(NamedTuple):
     """Memory for a forward pass of one thread; for several threads with one more axis, first."""
 
     copy: Any  # int, the copy of the network that the thread reads
-    scratch: Any  # INPUT_SCRATCH (1,): compiled functions cannot return a row
+    scratch: Any  # SCRATCH (1,): compiled functions cannot return a row
     layers: Floats  # the inputs, the layers of the trunk, the heads, the layer of a move
     changed: npt.NDArray[np.int64]  # the inputs that differ from the position before
     changes: Whole  # the differences, in units
@@ -157,7 +157,7 @@ def _make_workspaces(
     moves = 0 if sizes is None else MAX_LEGAL
     return Workspace(
         copy=np.arange(threads) % copies,
-        scratch=padded_rows(threads, 1, INPUT_SCRATCH),
+        scratch=padded_rows(threads, 1, SCRATCH),
         layers=padded_rows(threads, layers, np.float32),
         changed=padded_rows(threads, N_INPUTS + 3, np.int64),
         changes=padded_rows(threads, N_INPUTS + 3, np.int16),

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Legal, States
-from tokaido_env.agents.endings import FRAME, FRAMES, trigger_now
+from tokaido_env.agents.endings import trigger_now
 from tokaido_env.agents.eval_tables import N_TERMS, TERMS, load_weights
-from tokaido_env.agents.heuristic import count_terms, evaluate, neighbour_counts, quiescent
+from tokaido_env.agents.heuristic import SCRATCH, count_terms, evaluate, neighbour_counts, quiescent
 from tokaido_env.agents.lookahead_features import (
     LOOKAHEAD,
     LOOKAHEAD_HASH,
@@ -49,7 +49,7 @@ from tokaido_env.core.observation import (
     scales_of,
 )
 from tokaido_env.core.rules import apply, is_chance, picker
-from tokaido_env.core.state import EFFECT, OVER, STATE
+from tokaido_env.core.state import EFFECT, OVER
 
 MAX_LEGAL = 2 + len(TOWNS) + len(AREAS)
 """The highest number of legal actions: moves of the pilgrim, to each town and to each area."""
@@ -107,11 +107,6 @@ _TERMS_HASH = layout_hash(
 INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH, _ENDINGS, _ENDING_LIMIT))
 """A hash of the observation's layout, the terms and their weights, `LOOKAHEAD` and the endings."""
 
-INPUT_SCRATCH = np.dtype(
-    [("states", STATE, 4), ("terms", "<i2", (2, N_TERMS)), ("frames", FRAME, FRAMES)]
-)
-"""Memory for `encode_position`, one row for each thread: that of `heuristic.SCRATCH` and more."""
-
 
 @kernel
 def encode_position(
@@ -124,7 +119,7 @@ def encode_position(
         tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`, at a decision, or at chance but not the set-up.
         mask: the legal actions as bits, 0 at chance.
-        scratch: a row of `INPUT_SCRATCH`, overwritten.
+        scratch: a row of `SCRATCH`, overwritten.
         inputs: float32 (N_INPUTS,), overwritten. The afterstate value of an action is relative to
             the best action, from `MIN_AFTERSTATE_VALUE` to 0, and 0 for an illegal action.
         afterstates: float32 (MAX_LEGAL, N_AFTERSTATE); the first rows, one for each legal action in
@@ -261,7 +256,7 @@ def _encode_each(
     states: Any,
     masks: Any,
 ) -> None:
-    scratch = np.empty(1, INPUT_SCRATCH)[0]
+    scratch = np.empty(1, SCRATCH)[0]
     for i in range(first, last):
         board = index(which[i])
         encode_position(
