@@ -52,12 +52,15 @@ def quantize(weights: Floats, bias: Floats, board: Floats | None) -> FirstLayer:
         board: (N_BOARD_FEATURES, outputs), weights of board features, or None.
     """
     inputs, features = _samples()
-    sums = inputs @ weights + bias
+    # Libraries and processors add products in different orders: in 64 bits, with the scale rounded
+    # to 32 before its use, all get the same scale.
+    sums = inputs.astype(np.float64) @ weights.astype(np.float64) + bias
     if board is not None:
-        sums += features @ board
-    scale = (MARGIN / _LARGEST) * np.maximum(np.abs(sums).max(axis=0), np.abs(bias)) + 1e-30
+        sums += features.astype(np.float64) @ board.astype(np.float64)
+    largest = np.maximum(np.abs(sums).max(axis=0), np.abs(bias))
+    scale = (largest * (MARGIN / _LARGEST) + 1e-30).astype(np.float32)
     whole = np.rint(weights * INPUT_UNITS[:, None] / scale).clip(-_LARGEST, _LARGEST)
-    return FirstLayer(whole.astype(np.int16), scale.astype(np.float32))
+    return FirstLayer(whole.astype(np.int16), scale)
 
 
 def whole_bias(bias: Floats, scale: Floats) -> Whole:
