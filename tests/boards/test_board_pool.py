@@ -32,6 +32,10 @@ def test_load__has_the_boards_of_the_numbers() -> None:
     assert [number_of(board) for board in BoardPool.load("family:test")] == [
         *range(2_000_000, 2_000_100)
     ]
+    assert BoardPool.load("family:far/2").names.tolist() == [
+        "family:3000000000",
+        "family:3000000001",
+    ]
     pool = BoardPool.load(POOL)
     assert pool.records.tobytes() == b"".join(
         Board.generate(number).record.tobytes() for number in range(12)
@@ -66,6 +70,8 @@ def test_load__makes_a_pool_of_one_board(tmp_path: Path) -> None:
         ("family:train/x", "expected family:NUMBER"),
         ("family:later/3", "SPLIT is one of train, valid, test"),
         (f"family:{2**31}", "expected 0 to 2147483647, got 2147483648"),
+        ("family:3000000100", "expected 0 to 2147483647, got 3000000100"),
+        ("family:far/101", "expected 1 to 100 boards of far.*got 101"),
         ("family:" + "9" * 18, "expected 0 to 2147483647"),
         ("family:" + "9" * 5000, "expected family:NUMBER"),
         ("family:train/0", "expected 1 to 100,000 boards of train.*got none"),

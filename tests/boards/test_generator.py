@@ -26,9 +26,14 @@ FROZEN = {
     range(1_000_000, 1_000_032): "1de06d9d92f8f163bd179c79c138bad021f04246c0497d2e4c38fe738ff32bdb",
     range(2_000_000, 2_000_032): "606dbc1e054fbacdaada1778ca292478bbe2e57d1e7d8cef56e53334f7a25443",
     range(
+        3_000_000_000, 3_000_000_100
+    ): "73a4c068a5d016f962ef228eeabafc9510f2ba9b9e8dd2b0ad0377729e2e810d",
+    range(
         MAX_NUMBER, MAX_NUMBER + 1
     ): "99b75b4dffafc9f7c9891d75073636e74d8dd7a1750da8bb56b54c3643fed23a",
 }
+
+FAR = range(3_000_000_000, 3_000_000_100)
 
 # The tables in which each built-in board differs from the default one.
 CHANGES = {
@@ -153,6 +158,44 @@ def test_boards__differ_and_games_on_them_end() -> None:
 
 
 # The family
+
+
+def train_entries(data: dict[str, Any]) -> dict[str, bool]:
+    """Return for each entry of a board whether a board of `train` can have it."""
+    pilgrim, merchant, artist = (set(data["dice"][die]["faces"]) for die in data["dice"])
+    stations = data["ring"]["stations"]
+    towns = [i for i, station in enumerate(stations) if station[0] == "C"]
+    kinds = {"temple": 2, "garden": 2, "seashore": 2, "hot spring": 1}
+    routes = adjacent_towns(data)
+    ends = {town: [way[2] for way in simple_paths(routes, town, 2)] for town in routes}
+    hills = {town: sum(end[0] == "M" for end in ends[town]) for town in routes}
+    icons, tokens = [*data["areas"]["icons"].values()], data["boutiques"]["tokens"]
+    points = data["culture"]["points"]
+    steps = [b - a for a, b in itertools.pairwise(points)]
+    return {
+        "pilgrim": pilgrim == {1, 2, 3, 4},
+        "merchant": merchant == {1, 2, 3},
+        "artist": artist == {1, 2, 3},
+        "gaps": all(b - a > 1 for a, b in itertools.pairwise([*towns, len(stations)])),
+        "kinds": all(stations.count(kind) >= least for kind, least in kinds.items()),
+        "routes": any(hills[t] == 1 and 1 <= len(ends[t]) - 1 <= 4 for t in routes),
+        "mountains": set(data["mountains"]["numbers"].values()) == {2, 3, 4},
+        "icons": all(icons.count(icon) == 2 for icon in icons),
+        "boutiques": ["pottery", 3] in tokens and {price for _, price in tokens} == {2, 3, 4},
+        "commerce": data["commerce"]["points"] == [0, 5, 11, 18, 26, 35, 45],
+        "culture": points[6] == 18 and all(0 <= b - a <= 2 for a, b in itertools.pairwise(steps)),
+    }
+
+
+def test_far_boards__lie_outside_train_in_every_entry() -> None:
+    for number in DRAWN:
+        assert all(train_entries(board_data(number)).values()), number
+    boards = [board_data(number) for number in FAR]
+    for data in boards:
+        assert not any(train_entries(data).values()), data["name"]
+    lengths = {len(data["ring"]["stations"]) for data in boards}
+    assert (min(lengths), max(lengths)) == (12, 40)
+    assert len({Board.generate(number).hash for number in FAR}) == len(FAR)
 
 
 @pytest.mark.parametrize("numbers", FROZEN, ids=str)

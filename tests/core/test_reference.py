@@ -28,6 +28,7 @@ from positions import (
 from reference import Reference
 
 from tokaido_env import Board, Game
+from tokaido_env.boards.procedural import SPLITS
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.constants import ICONS
 from tokaido_env.core.jit import INTERPRETED, entry
@@ -71,10 +72,20 @@ def test_games__agree_on_generated_boards(
     games = pytestconfig.getoption("games")
     boards = min(games // 5, max(200, games // 10))
     for number in range(boards * chunk // CHUNKS, boards * (chunk + 1) // CHUNKS):
-        board = Board.generate(number)
-        path = tmp_path / f"{number}.toml"
-        board.save(path)
-        walk(Game(board, chance="explicit"), Reference(path), number)
+        walk_generated_board(number, tmp_path)
+
+
+def test_games__agree_on_boards_unlike_those_of_training(tmp_path: Path) -> None:
+    for number in SPLITS["far"][:: 10 if INTERPRETED else 2]:
+        walk_generated_board(number, tmp_path)
+
+
+def walk_generated_board(number: int, folder: Path) -> None:
+    """Walk a game on a board of the family, and read the board from its file."""
+    board, path = Board.generate(number), folder / f"{number}.toml"
+    board.save(path)
+    assert Board.load(path).hash == board.hash
+    walk(Game(board, chance="explicit"), Reference(path), number)
 
 
 def test_games__agree_from_random_positions() -> None:

@@ -1,13 +1,16 @@
-"""Procedural boards (family 1) that agree with all known facts about the printed board.
+"""Procedural boards, of which family 1 agrees with all known facts about the printed board.
 
     board = Board.generate(7)  # named "family:7"
     board.save("seven.toml")
 
-The printed board is lost. All boards of the family have the values that the rulebook gives or
+The printed board is lost. All boards of family 1 have the values that the rulebook gives or
 implies; a board's number determines the others. A result that holds on the family does not depend
 on the reconstruction. `docs/reference/board-family.md` lists all values.
 
-A board depends on these rules and its number only. The rules are frozen; a change needs a family 2.
+A board depends on these rules and its number only. The rules are frozen; a change needs a new
+family. Family 2 is the split `far`: train cannot have any of its drawn entries, except for starts
+and the length of half of its rings.
+
 Each entry has a separate random stream of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable
 pseudorandom number generators"), computed with Python integers.
 """
@@ -20,18 +23,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from tokaido_env.boards.geometry import Routes, neighbours, town_areas, town_reach
-from tokaido_env.boards.procedural import PREFIX, check_number
+from tokaido_env.boards.procedural import FAR, PREFIX, SPLITS, check_number
 from tokaido_env.core.constants import (
     AREAS,
     COASTAL_TOWNS,
     ICONS,
+    LAST_SLAB,
     MOUNTAIN_TOWNS,
-    RING_SIZES,
+    PAINTINGS,
+    STATIONS,
     TOWNS,
     WARES,
 )
 
-FAMILY = 1
+FAMILY, FAR_FAMILY = 1, 2
 
 # From the rulebook, or inferred from it and a public source (see `shikoku.toml`).
 KNOWN: Mapping[str, Any] = {
@@ -54,6 +59,7 @@ OTHER_RANGE = (1, 2, 3)
 FACES = 6
 
 MOUNTAIN_NUMBERS = (2, 3, 4)
+RING_SIZES = (20, 40)
 
 # Stations other than coastal towns: those of every board, and the initial urn for the others.
 STATIONS_AT_LEAST = {"temple": 2, "garden": 2, "seashore": 2, "hot spring": 1}
@@ -72,11 +78,17 @@ TOKENS = 8
 
 PAINTINGS_IN_EXAMPLE, POINTS_IN_EXAMPLE = 6, 18
 RISES = (0, 1, 2)  # in points, from one painting to the next
-PAINTINGS = 10
+
+# Values of family 2. A die has each number of one of its ranges at least once.
+FAR_PILGRIM_RANGES = (1, 3, 6), (2, 3, 5)
+FAR_OTHER_RANGES = (1, 2), (1, 2, 4)
+FAR_RING_SIZES = (*range(12, 20), *range(36, 41))
+FAR_GAPS = 3  # between coastal towns, with all other stations
+FAR_PRICES = (2, 4)
 
 _STREAMS = (
     *("dice.pilgrim", "dice.merchant", "dice.artist", "ring", "routes", "mountains", "areas"),
-    *("starts", "boutiques", "culture"),
+    *("starts", "boutiques", "culture", "commerce"),
 )
 _COASTS, _MOUNTAINS = 0x0FF, 0xF00  # as bits of towns
 
@@ -93,14 +105,23 @@ def draw_board(number: int) -> dict[str, Any]:
         BoardError: if the number is out of range.
     """
     number = check_number(number)
-    key = _mix(FAMILY << 32 | number)
+    is_far = number in SPLITS[FAR]
+    key = _mix((FAR_FAMILY if is_far else FAMILY) << 32 | number)
     streams = {entry: _RandomStream(key + i) for i, entry in enumerate(_STREAMS)}
-    stations = _ring(streams["ring"])
-    routes, numbers, icons = _island(streams["routes"], streams["mountains"], streams["areas"])
     return {
         **KNOWN,
         "name": f"{PREFIX}{number}",
         "source": f"{PREFIX}{number}",
+        "provenance": dict(PROVENANCE),
+        **(_far_entries(streams) if is_far else _entries(streams)),
+    }
+
+
+def _entries(streams: Mapping[str, _RandomStream]) -> dict[str, Any]:
+    """Return the drawn fields of a board of family 1."""
+    stations = _ring(streams["ring"])
+    routes, numbers, icons = _island(streams["routes"], streams["mountains"], streams["areas"])
+    return {
         "faces": (
             streams["dice.pilgrim"].choice(_dice(PILGRIM_RANGE)),
             streams["dice.merchant"].choice(_dice(OTHER_RANGE)),
@@ -113,7 +134,6 @@ def draw_board(number: int) -> dict[str, Any]:
         "starts": _starts(streams["starts"], stations, routes),
         "boutiques": _tokens(streams["boutiques"]),
         "culture": streams["culture"].choice(_culture_tables()),
-        "provenance": dict(PROVENANCE),
     }
 
 
@@ -177,12 +197,17 @@ def _routes(stream: _RandomStream) -> Routes:
     tree. Exactly one rotation of each is a tree (Dvoretzky and Motzkin 1947), so all trees are
     equally likely. The walk numbers the mountain towns.
     """
+    return _tree(_children(stream.choice(_indices()), stream.choice(_counts())))
+
+
+def _children(indices: Sequence[int], counts: Sequence[int]) -> list[int]:
+    """Return each town's number of children in the walk's order."""
     children = [0] * (len(TOWNS) - 1)
-    for index, count in zip(stream.choice(_indices()), stream.choice(_counts()), strict=True):
+    for index, count in zip(indices, counts, strict=True):
         children[index] = count
     sums = list(itertools.accumulate(count - 1 for count in children))
     first = (sums.index(min(sums)) + 1) % len(sums)
-    return _tree(children[first:] + children[:first])
+    return children[first:] + children[:first]
 
 
 def _tree(children: Sequence[int]) -> Routes:
@@ -224,18 +249,22 @@ def _number_orders() -> list[tuple[int, ...]]:
 
 def _allows_merchant_examples(routes: Routes, numbers: Sequence[int]) -> bool:
     """Return whether the rulebook's two examples for merchants are possible."""
-    reach = town_reach(routes, 2)[2]
-    # A choice between one mountain town and one coastal town; three others can be occupied.
-    choice = any(
-        (towns & _MOUNTAINS).bit_count() == 1 and 1 <= (towns & _COASTS).bit_count() <= 4
-        for towns in reach
-    )
+    reach = town_reach(routes, 2)[2][len(COASTAL_TOWNS) :]
     # With a 2 to a town that gives three wares, with another 2 to a boutique.
-    draw_and_sell = any(
-        number == 3 and towns & _COASTS
-        for number, towns in zip(numbers, reach[len(COASTAL_TOWNS) :], strict=True)
+    return _allows_choice(routes) and any(
+        number == 3 and towns & _COASTS for number, towns in zip(numbers, reach, strict=True)
     )
-    return choice and draw_and_sell
+
+
+def _allows_choice(routes: Routes) -> bool:
+    """Return whether a merchant with a 2 can choose between one mountain and one coastal town.
+
+    Three other coastal towns can be occupied.
+    """
+    return any(
+        (towns & _MOUNTAINS).bit_count() == 1 and 1 <= (towns & _COASTS).bit_count() <= 4
+        for towns in town_reach(routes, 2)[2]
+    )
 
 
 def _allows_artist_example(routes: Routes, icons: Sequence[str]) -> bool:
@@ -341,3 +370,79 @@ def _culture_tables() -> list[tuple[int, ...]]:
                 steps = itertools.accumulate((*opening, *rises))
                 tables.append((0, *itertools.accumulate(steps)))
     return tables
+
+
+# Family 2: boards unlike those of family 1
+
+
+def _far_entries(streams: Mapping[str, _RandomStream]) -> dict[str, Any]:
+    """Return the drawn fields of a board of family 2."""
+    stations = _far_ring(streams["ring"])
+    routes = streams["routes"].choice(_far_trees())
+    pilgrims, others = (
+        [die for numbers in ranges for die in _dice(numbers)]
+        for ranges in (FAR_PILGRIM_RANGES, FAR_OTHER_RANGES)
+    )
+    numbers = streams["mountains"].shuffled(MOUNTAIN_NUMBERS)[:2]
+    steps = sorted((2 + streams["commerce"].below(11) for _ in range(LAST_SLAB)), reverse=True)
+    return {
+        "faces": (
+            streams["dice.pilgrim"].choice(pilgrims),
+            streams["dice.merchant"].choice(others),
+            streams["dice.artist"].choice(others),
+        ),
+        "stations": stations,
+        "routes": routes,
+        "mountain_numbers": tuple(streams["mountains"].choice(numbers) for _ in MOUNTAIN_TOWNS),
+        "area_icons": tuple(streams["areas"].shuffled(_mostly_two(streams["areas"], ICONS))),
+        "starts": _starts(streams["starts"], stations, routes),
+        "boutiques": _far_tokens(streams["boutiques"]),
+        "commerce": (0, *itertools.accumulate(steps)),
+        "culture": _far_culture(streams["culture"]),
+        "provenance": {**PROVENANCE, "commerce": "reconstruction"},
+    }
+
+
+def _far_ring(stream: _RandomStream) -> tuple[str, ...]:
+    """Return stations of three kinds besides coastal towns, in three gaps between these."""
+    size = stream.choice(FAR_RING_SIZES) - len(COASTAL_TOWNS)
+    urn = stream.shuffled(STATIONS[1:])[:3]
+    while len(urn) < size:
+        urn.append(stream.choice(urn))  # Pólya urn
+    gaps = stream.shuffled(COASTAL_TOWNS)[:FAR_GAPS]
+    after: dict[str, list[str]] = {town: [town] for town in COASTAL_TOWNS}
+    for i, station in enumerate(stream.shuffled(urn)):
+        after[gaps[i] if i < FAR_GAPS else stream.choice(gaps)].append(station)
+    return tuple(itertools.chain.from_iterable(after.values()))
+
+
+@functools.cache
+def _far_trees() -> list[Routes]:
+    """Return the 64 trees in which the merchants' example of the rulebook is impossible."""
+    shapes = itertools.product(_indices(), _counts())
+    trees = dict.fromkeys(_tree(_children(*shape)) for shape in shapes)
+    return [tree for tree in trees if not _allows_choice(tree)]
+
+
+def _mostly_two(stream: _RandomStream, kinds: Sequence[str]) -> list[str]:
+    """Return one of each of four kinds, and four more of one or two of them."""
+    two = stream.shuffled(kinds)[:2]
+    return [*kinds, *(stream.choice(two) for _ in kinds)]
+
+
+def _far_tokens(stream: _RandomStream) -> tuple[tuple[str, int], ...]:
+    tokens = [(ware, stream.choice(FAR_PRICES)) for ware in _mostly_two(stream, WARES)]
+    return tuple(sorted(tokens, key=lambda token: (WARES.index(token[0]), -token[1])))
+
+
+def _far_culture(stream: _RandomStream) -> tuple[int, ...]:
+    """Return points that rise ever more slowly, or that begin after some paintings."""
+    step = 5 + stream.below(4)
+    if stream.below(2):
+        without = 2 + stream.below(3)
+        return tuple(step * max(paintings - without, 0) for paintings in range(PAINTINGS + 1))
+    points = [0]
+    for _ in range(PAINTINGS):
+        points.append(points[-1] + step)
+        step = max(step - stream.below(3), 1)
+    return tuple(points)

@@ -3,6 +3,7 @@
     family:2000007       one board, by its number
     family:train/1000    the first 1,000 boards of the training split
     family:test          all boards of the test split
+    family:far           boards with entries that no board of train can have
 
 `generator` makes the board of a number; `board_pool` provides several boards.
 """
@@ -19,10 +20,12 @@ MAX_NUMBER = 2**31 - 1
 MAX_BOARDS = 100_000
 """Largest size of a pool; the records of so many boards take 100 MB."""
 
+FAR = "far"
 SPLITS = {
     "train": range(1_000_000),
     "valid": range(1_000_000, 1_000_100),
     "test": range(2_000_000, 2_000_100),
+    FAR: range(3_000_000_000, 3_000_000_100),  # not of family 1
 }
 """The numbers of each split; no board is in two splits."""
 
@@ -70,6 +73,6 @@ def check_number(number: object) -> int:
         BoardError: if it is no integer or out of range.
     """
     known = as_integer(number)
-    if known is None or not 0 <= known <= MAX_NUMBER:
+    if known is None or not (0 <= known <= MAX_NUMBER or known in SPLITS[FAR]):
         raise BoardError(f"board number: expected 0 to {MAX_NUMBER}, got {repr_short(number)}")
     return known

@@ -23,7 +23,7 @@ AREAS = ("A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8")
 STATIONS = ("coastal town", "temple", "garden", "hot spring", "seashore")
 COAST, TEMPLE, GARDEN, HOT_SPRING, SEASHORE = range(5)
 
-RING_SIZES = (20, 40)  # fewest and most stations of a ring
+RING_SIZES = (12, 40)  # fewest and most stations of a ring
 MAX_DIE = 6
 MAX_ROUNDS = 400
 
