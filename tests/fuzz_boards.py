@@ -171,7 +171,9 @@ def _check_observation(observation: Any) -> None:
 def _unusual_parts(rng: random.Random, table: dict[str, Any]) -> dict[str, Any]:
     label = {"provenance": "reconstruction"}
     return {
-        "name": rng.choice([text for text in mutants.TEXTS if 0 < len(text) < 1000][:-1]),
+        "name": rng.choice(
+            [text for text in mutants.TEXTS if 0 < len(text) < 1000 and text != "\ud800"]
+        ),
         "max_rounds": rng.choice((1, 2, 3, 20, 200, 255, 256, MAX_ROUNDS)),
         "dice": {name: {"faces": _faces(rng), **label} for name in CHARACTERS},
         "ring.stations": _ring(rng),
