@@ -36,6 +36,7 @@ def with_file(spec: str, policy_file: Path) -> str:
     "spec",
     [
         *("random", "greedy", "greedy:epsilon=0.5", "heuristic", "expectimax:depth=2"),
+        *("rusher", "hoarder"),
         *("mcts:sims=60", "mcts:sims=30,rollout=2", "policy", "policy,temperature=1"),
         "policy_search,sims=40",
         *("champion", "champion:sims=8", "champion:sims=8,temperature=1,dice=drawn"),

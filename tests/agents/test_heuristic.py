@@ -159,3 +159,18 @@ def value_after(game: Game, action: int, sign: int) -> float:
 
 def test_heuristic__beats_greedy() -> None:
     assert play_match(make("heuristic"), make("greedy"), 200, seed=0).interval[0] > 0.6
+
+
+def test_styles__play_differently_and_not_much_worse() -> None:
+    """The rusher ends games early by paintings, the hoarder by slabs."""
+    found = {}
+    for spec in ("heuristic", "rusher", "hoarder"):
+        match = play_match(make(spec), make("heuristic"), 400, 0)
+        shares = (match.games["triggers"][..., 0, :] != 0).mean(axis=(0, 1))
+        found[spec] = match.score, match.games["rounds"].mean(), *shares[2:]
+    plain, rusher, hoarder = found.values()
+    assert 0.2 < rusher[0] < 0.4
+    assert 0.2 < hoarder[0] < 0.4
+    assert rusher[1] < plain[1] - 2
+    assert rusher[3] > 2 * plain[3]
+    assert hoarder[2] > 2 * plain[2]

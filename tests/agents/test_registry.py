@@ -163,7 +163,7 @@ def test_parameter__refuses_values_out_of_range(
 
 def test_describe__lists_every_kind() -> None:
     assert [re.split(r"[:\[]", usage)[0] for usage, _ in describe()] == [
-        *("random", "greedy", "heuristic", "expectimax", "mcts", "champion", "generalist"),
-        *("policy_search", "exploiter", "policy", "python", "exec"),
+        *("random", "greedy", "heuristic", "rusher", "hoarder", "expectimax", "mcts"),
+        *("champion", "generalist", "policy_search", "exploiter", "policy", "python", "exec"),
     ]
     assert all(meaning.endswith(".") for _, meaning in describe())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +92,44 @@ _FIRST_MOUNTAIN_BIT = len(COASTAL_TOWNS)
 _NAMES = [name for name, _ in TERMS]
 
 
+class Style(NamedTuple):
+    """Changes of the shipped weights.
+
+    Attributes:
+        factor: of all weights without a factor of their own; small, or the result saturates.
+        factors: of the weights of terms.
+        pairs: weights of terms, opening and ending, instead of the shipped ones.
+    """
+
+    factor: float
+    factors: dict[str, float]
+    pairs: dict[str, tuple[float, float]]
+
+
+STYLES = {
+    "heuristic": Style(1.0, {}, {}),
+    "rusher": Style(
+        0.6,
+        {
+            **dict.fromkeys(("gift_now", "gift_next", "second_next"), 2.4),
+            **{"easel": 1.5, "paint_now": 1.8, "revealing": 1.2, "proficient": 1.8},
+            "inspired": 1.2,
+        },
+        {"gifted": (0.72, 0.72)},
+    ),
+    "hoarder": Style(
+        0.7,
+        {
+            **dict.fromkeys(("coins", "wares"), 0.91),
+            **dict.fromkeys(("crafty", "robust", "draw_now", "draw_next"), 1.4),
+            **{"temple": 0.35, "garden": 0.35, "gifted": 0.28},
+        },
+        {"gold": (1.4, 1.05)},
+    ),
+}
+"""Agents by name that play by these weights; tuned by hand to differ in style."""
+
+
 def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
     """Return the weights of a file, float32 (2, N_TERMS): opening, ending.
 
@@ -113,9 +152,21 @@ def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
     return np.array([table[name] for name in _NAMES], np.float32).T.copy()
 
 
-def eval_tables_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return the tables of boards, `BOARD` (b,), with the shipped weights: `EVAL_TABLES` (b,)."""
-    table, which = _TABLES_BY_BOARD.rows(boards)
+def styled_weights(style: str) -> npt.NDArray[np.float32]:
+    """Return the weights of one of `STYLES`, float32 (2, N_TERMS): opening, ending."""
+    factor, factors, pairs = STYLES[style]
+    weights = load_weights() * np.array([factors.get(name, factor) for name in _NAMES], np.float32)
+    for name, pair in pairs.items():
+        weights[:, _NAMES.index(name)] = pair
+    return weights
+
+
+def eval_tables_of(boards: npt.NDArray[np.void], style: str = "heuristic") -> npt.NDArray[np.void]:
+    """Return the tables of boards, `BOARD` (b,), with the weights of a style, `EVAL_TABLES` (b,).
+
+    "heuristic" has the shipped weights.
+    """
+    table, which = _TABLES_BY_BOARD[style].rows(boards)
     return table[which[0] :][:1] if len(which) == 1 else copy_rows(table, which)
 
 
@@ -129,9 +180,13 @@ def eval_tables_with_weights(
     return tables
 
 
-_TABLES_BY_BOARD = BoardCache(
-    lambda boards: eval_tables_with_weights(boards, load_weights()), (), EVAL_TABLES
-)
+def _styled_tables(style: str, boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    return eval_tables_with_weights(boards, styled_weights(style))
+
+
+_TABLES_BY_BOARD = {
+    style: BoardCache(partial(_styled_tables, style), (), EVAL_TABLES) for style in STYLES
+}
 
 
 @entry

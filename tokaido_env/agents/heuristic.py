@@ -4,6 +4,7 @@ The evaluation is linear in a few named terms (`eval_tables.TERMS`), counted in 
 both players. Each term has a weight for the opening and one for the ending; the game phase, by the
 nearest end trigger, mixes the two (a tapered evaluation, as in chess programs). The sum is the
 log-odds of winning. `heuristic.toml` holds the weights, `benchmarks/tune_heuristic.py` fits them.
+Agents of another style have changed weights (`eval_tables.STYLES`).
 """
 
 from __future__ import annotations
@@ -84,8 +85,21 @@ class HeuristicAgent(Agent):
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; they do not depend on the keys."""
         actions = np.empty(len(states), np.int64)
-        _choose(len(states), actions, boards, eval_tables_of(boards), states, legal)
+        tables = eval_tables_of(boards, self.spec)
+        _choose(len(states), actions, boards, tables, states, legal)
         return actions
+
+
+class RusherAgent(HeuristicAgent):
+    """Gives paintings to end the game soon."""
+
+    spec = "rusher"
+
+
+class HoarderAgent(HeuristicAgent):
+    """Collects wares, coins and slabs."""
+
+    spec = "hoarder"
 
 
 @subroutine

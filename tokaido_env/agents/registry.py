@@ -122,6 +122,22 @@ KINDS = {
         "by self-play.",
         {},
     ),
+    "rusher": AgentKind(
+        "heuristic",
+        "RusherAgent",
+        "rusher",
+        "Gives paintings to end the game soon: the heuristic with other weights. It scores 26 % "
+        "against heuristic.",
+        {},
+    ),
+    "hoarder": AgentKind(
+        "heuristic",
+        "HoarderAgent",
+        "hoarder",
+        "Collects wares, coins and slabs: the heuristic with other weights. It scores 31 % "
+        "against heuristic.",
+        {},
+    ),
     "expectimax": AgentKind(
         "expectimax",
         "ExpectimaxAgent",
