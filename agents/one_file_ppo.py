@@ -1,6 +1,7 @@
 """PPO in self-play in one file, to read and to change, with only `Batch` and PyTorch.
 
-    python agents/one_file_ppo.py --updates 50 --seed 1
+    python agents/one_file_ppo.py --updates 50 --seed 1 --file weights.pt
+    tokaido evaluate python:agents.one_file_ppo:NetworkAgent,file=weights.pt random --games 1000
 
 One network plays both seats of many games. A value is the expected result of the player to decide,
 and a player may decide several times in a row. So the advantages flip the sign of the next value
@@ -25,9 +26,10 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.observers import masks, observe
+from tokaido_env.observers import masks, observation_size, observe
 
 GAMES, STEPS = 1024, 64  # of a rollout
 EPOCHS, MINIBATCH_SIZE = 4, 4096
@@ -38,9 +40,10 @@ GAE_LAMBDA, MAX_GRAD_NORM = 0.95, 0.5
 class Network(nn.Module):
     """Computes log-probabilities of actions and the value for the player to decide, -1 to 1."""
 
-    def __init__(self, width: int = 256) -> None:
+    def __init__(self, inputs: int = N_FEATURES, width: int = 256) -> None:
         super().__init__()
-        layers = [nn.Linear(N_FEATURES, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
+        self.inputs = inputs
+        layers = [nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
         self.trunk = nn.Sequential(*layers)
         self.policy, self.value = nn.Linear(width, N_ACTIONS), nn.Linear(width, 1)
         nn.init.orthogonal_(self.policy.weight, 0.01)
@@ -53,16 +56,28 @@ class Network(nn.Module):
 
 
 class NetworkAgent(Agent):
-    """Plays the likeliest action of a network."""
+    """Plays the likeliest action of a network.
+
+    Args:
+        file: the weights of a network, from `--file`.
+        network: the network itself, instead of a file.
+    """
 
     spec = "one_file_ppo"
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, file: str = "", network: Network | None = None) -> None:
+        if network is None:
+            weights = torch.load(file, weights_only=True)
+            width, inputs = weights["trunk.0.weight"].shape
+            network = Network(inputs, width)
+            network.load_state_dict(weights)
         self.network = network
+        self.see_board = network.inputs > N_FEATURES
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         """Return actions, as `Agent.act`."""
-        observation, mask = torch.as_tensor(observe(boards, states)), torch.as_tensor(masks(legal))
+        observed = observe(boards, states, see_board=self.see_board)
+        observation, mask = torch.as_tensor(observed), torch.as_tensor(masks(legal))
         with torch.no_grad():
             log_probs, _ = self.network(observation, mask)
         actions: npt.NDArray[np.int64] = log_probs.argmax(dim=1).numpy()
@@ -75,11 +90,11 @@ class Rollout:
     `sign` is 1 where the same player decides next, -1 for the other, and 0 at the end of a game.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: int = N_FEATURES) -> None:
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(STEPS, GAMES, *shape, dtype=dtype)
 
-        self.observation, self.mask = zeros(N_FEATURES), zeros(N_ACTIONS, dtype=torch.bool)
+        self.observation, self.mask = zeros(inputs), zeros(N_ACTIONS, dtype=torch.bool)
         self.action, self.log_prob = zeros(dtype=torch.int64), zeros()
         self.value, self.reward, self.sign = zeros(), zeros(), zeros()
 
@@ -94,10 +109,16 @@ class Rollout:
         return out
 
 
-def train(updates: int, seed: int, print_every: int = 10) -> Network:
-    """Train a network, and print the number of decisions every few updates."""
+def train(updates: int, seed: int, board: str = "shikoku", width: int = 256) -> Network:
+    """Train a network, and print the number of decisions every ten updates.
+
+    On a pool of boards the network also gets the board features.
+    """
     torch.manual_seed(seed)
-    network, batch, rollout = Network(), Batch(GAMES), Rollout()
+    see_board = len(BoardPool.load(board)) > 1
+    batch = Batch(GAMES, board, see_board=see_board)
+    inputs = observation_size("float32", see_board)
+    network, rollout = Network(inputs, width), Rollout(inputs)
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
     timestep, start = batch.reset(seed=seed), time.monotonic()
     for update in range(1, updates + 1):
@@ -106,7 +127,7 @@ def train(updates: int, seed: int, print_every: int = 10) -> Network:
         timestep = collect(network, batch, timestep, rollout)
         last = network(torch.as_tensor(timestep.observation), torch.as_tensor(timestep.mask) > 0)[1]
         learn(network, optimizer, rollout, rollout.advantages(last.detach()))
-        if update % print_every == 0 or update == updates:
+        if update % 10 == 0 or update == updates:
             decisions, seconds = update * STEPS * GAMES, time.monotonic() - start
             print(f"{decisions:>10,} decisions {decisions / seconds:>7,.0f}/s", flush=True)
     return network
@@ -176,9 +197,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
     games = "games of the match against greedy, an even number (default: 4000)"
     parser.add_argument("--games", type=int, default=4000, help=games)
+    board = "board, or pool such as family:train/1000 (default: shikoku)"
+    parser.add_argument("--board", default="shikoku", help=board)
+    parser.add_argument("--width", type=int, default=256, help="units of a layer (default: 256)")
+    parser.add_argument("--file", help="file for the weights (default: none)")
     options = parser.parse_args(arguments)
-    network = train(options.updates, options.seed)
-    match = play_match(NetworkAgent(network), make("greedy"), options.games, options.seed)
+    network = train(options.updates, options.seed, options.board, options.width)
+    if options.file:
+        torch.save(network.state_dict(), options.file)
+    match = play_match(NetworkAgent(network=network), make("greedy"), options.games, options.seed)
     low, high = match.interval
     print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {options.games:,} games)")
     return 0

@@ -98,13 +98,13 @@ def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
     return ["evaluate", "generalise", "--compare", *files, "--markdown", table, *plots]
 
 
-def filled(page: str, content: str) -> str:
-    """Return a page with new content between its marks."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def filled(page: str, content: str, first: str = BEGIN, last: str = END) -> str:
+    """Return a page with new content between two marks."""
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"expected the marks {BEGIN} and {END} in the page")
-    return f"{before}{BEGIN}\n{content}{END}{after}"
+        raise ValueError(f"expected the marks {first} and {last} in the page")
+    return f"{before}{first}\n{content}{last}{after}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

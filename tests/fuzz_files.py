@@ -31,7 +31,7 @@ from tokaido_env.arena.ratings import rate_differences
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.suite import Submission, SubmissionError, Suite, file_sha256
 from tokaido_env.arena.tournament import play_remaining
-from tokaido_env.arena.verification import verify
+from tokaido_env.arena.verification import Claim, verify
 from tokaido_env.observers import masks
 from tokaido_env.record import Forfeit, RecordError, load, save
 from tokaido_env.report.protocols import generalisation_table, meaning
@@ -299,7 +299,9 @@ class Suites(Cases):
 
     def check_valid(self) -> None:
         self._write_valid()
-        assert verify(self.path, Suite.load(self.suite), make, share=1.0).games == 24
+        assert (
+            verify(Claim.of_suite(self.path, Suite.load(self.suite)), make, share=1.0).games == 24
+        )
 
     def case(self, rng: random.Random) -> bool:
         kinds = (self._case_of_suite, self._case_of_submission, self._case_of_records)
@@ -328,7 +330,7 @@ class Suites(Cases):
         self.put_json(rng, mutants.mutated_tree(rng, self.valid, 2), 0.02)
         suite = Suite.load(self.suite)
         Submission.load(self.path, suite)
-        verify(self.path, suite, make, share=rng.choice((0.0, 0.3)))
+        verify(Claim.of_suite(self.path, suite), make, share=rng.choice((0.0, 0.3)))
 
     def _case_of_records(self, rng: random.Random) -> None:
         """Damage the records, mostly with a matching hash in the submission."""
@@ -345,7 +347,7 @@ class Suites(Cases):
         if not self.records.is_symlink() and rng.random() < 0.9:
             loaded = dict(self.valid["records"], sha256=file_sha256(self.records))
             self.path.write_bytes(mutants.json_bytes(self.valid | {"records": loaded}))
-        verify(self.path, Suite.load(self.suite), make, share=0.0)
+        verify(Claim.of_suite(self.path, Suite.load(self.suite)), make, share=0.0)
 
 
 class Policies(Cases):

@@ -13,6 +13,7 @@ from tokaido_env.arena.intervals import (
     bootstrap_boards,
     chi2_sf,
     interquartile_mean,
+    mean_over_seeds,
     percentile_interval,
     score_interval,
     student_t_quantile,
@@ -22,6 +23,28 @@ MEAN = 0.42  # of the simulated boards
 SIMULATED, RESAMPLES = 300, 250
 
 Counts = npt.NDArray[np.int64]
+
+
+# Training seeds
+
+
+@pytest.mark.parametrize(("seed_sd", "board_sd"), [(0.03, 0.08), (0.0, 0.08), (0.03, 0.0)])
+def test_mean_over_seeds__covers_95_percent(seed_sd: float, board_sd: float) -> None:
+    """Simulated: five seeds, 40 boards, games of a standard deviation of 0.1 a board."""
+    rng = np.random.default_rng(0)
+    covered, spreads = [], []
+    for _ in range(1000):
+        effects = rng.normal(0, seed_sd, (5, 1)) + rng.normal(0, board_sd, 40)
+        found, spread = mean_over_seeds(0.5 + effects + rng.normal(0, 0.1, (5, 40)))
+        covered.append(found.ci95[0] <= 0.5 <= found.ci95[1])
+        spreads.append(spread**2)
+    assert 0.925 < np.mean(covered) < 0.99
+    assert np.mean(spreads) == pytest.approx(seed_sd**2, abs=1.5e-4)
+
+
+def test_mean_over_seeds__of_equal_scores_has_no_width() -> None:
+    found, spread = mean_over_seeds(np.full((5, 100), 0.25))
+    assert (found.value, found.ci95, spread) == (0.25, (0.25, 0.25), 0.0)
 
 
 # Scores

@@ -21,7 +21,7 @@ from tokaido_env.arena.suite import (
     file_sha256,
 )
 from tokaido_env.arena.tournament import MatchState, play_remaining
-from tokaido_env.arena.verification import repeat_decisions, verify
+from tokaido_env.arena.verification import Claim, repeat_decisions, verify
 from tokaido_env.core.actions import IDS
 from tokaido_env.record import Forfeit, RecordError
 
@@ -88,15 +88,15 @@ def test_verify__accepts_a_correct_submission(
     path: Path, suite: Suite, match_states: list[MatchState]
 ) -> None:
     before = (path.parent / "games.jsonl").read_bytes()
-    found = verify(path, suite, make, share=1.0, agent=make("heuristic"))
+    found = verify(Claim.of_suite(path, suite), make, share=1.0, agent=make("heuristic"))
     assert found.result == suite.result(match_states)
     assert found.games == 24
     assert found.repeated == sum(int(one.games["decisions"].sum()) for one in match_states)
     assert (path.parent / "games.jsonl").read_bytes() == before
-    assert 0 < verify(path, suite, make, share=0.01).repeated < found.repeated / 2
-    assert verify(path, suite, make, share=0.0).repeated == 0
+    assert 0 < verify(Claim.of_suite(path, suite), make, share=0.01).repeated < found.repeated / 2
+    assert verify(Claim.of_suite(path, suite), make, share=0.0).repeated == 0
     with pytest.raises(ValueError, match="share: expected a number from 0 to 1"):
-        verify(path, suite, make, share=float("nan"))
+        verify(Claim.of_suite(path, suite), make, share=float("nan"))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_verify__refuses_a_changed_submission(
 ) -> None:
     change_submission(path, change)
     with pytest.raises((SubmissionError, RecordError), match=message) as caught:
-        verify(path, suite, make, share=0.0)
+        verify(Claim.of_suite(path, suite), make, share=0.0)
     assert len(str(caught.value)) <= 500
 
 
@@ -133,7 +133,7 @@ def test_verify__names_the_game_and_event_of_a_changed_move(path: Path, suite: S
 
     change_records(path, change_move)
     with pytest.raises(RecordError, match=r"games.jsonl, line 7: event \d+ of \d+"):
-        verify(path, suite, make)
+        verify(Claim.of_suite(path, suite), make)
 
 
 def test_verify__refuses_moves_that_the_opponent_does_not_repeat(
@@ -146,17 +146,17 @@ def test_verify__refuses_moves_that_the_opponent_does_not_repeat(
     path = write_submission(tmp_path, suite, match_states)
     message = r"game \d of 4 against 'greedy' on shikoku, seed \d+, seat \d, decision \d+: 'greedy'"
     with pytest.raises(SubmissionError, match=message):
-        verify(path, suite, make, share=1.0)
+        verify(Claim.of_suite(path, suite), make, share=1.0)
 
 
 def test_verify__refuses_missing_and_cut_games(path: Path, suite: Suite) -> None:
     change_records(path, lambda lines: lines.pop())
     with pytest.raises(SubmissionError, match=r"holds 23 of 24 games: expected game 8 of 8 again"):
-        verify(path, suite, make)
+        verify(Claim.of_suite(path, suite), make)
     records = path.parent / "games.jsonl"
     records.write_bytes(records.read_bytes()[:-2])
     with pytest.raises(RecordError, match="line 23: not a whole line of JSON"):
-        verify(path, suite, make)
+        verify(Claim.of_suite(path, suite), make)
 
 
 def test_verify__refuses_forfeits_since_failures_cannot_be_verified(
@@ -172,4 +172,4 @@ def test_verify__refuses_forfeits_since_failures_cannot_be_verified(
 
     change_records(path, forfeit_game)
     with pytest.raises(SubmissionError, match=r"game 3 of 4 against 'random' .* was forfeited"):
-        verify(path, suite, make)
+        verify(Claim.of_suite(path, suite), make)

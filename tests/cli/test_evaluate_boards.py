@@ -84,6 +84,57 @@ def test_generalise__reuses_games_for_more_boards(tmp_path: Path, capsys: Output
     assert many["test"]["each"][:3] == few["test"]["each"]
 
 
+# Submissions
+
+
+@pytest.mark.parametrize("more", [[], ["--no-gap"], ["--train", "2"]])
+def test_verify__accepts_results_with_their_records(
+    more: list[str], tmp_path: Path, capsys: Output
+) -> None:
+    file = tmp_path / "r.json"
+    written = results(file, "greedy", *more, "--records", str(tmp_path / "r.jsonl"))
+    games = written["records"]["games"]
+    assert games == (12 if "--no-gap" in more else 24)
+    assert (written["train"] is None) == ("--no-gap" in more)
+    capsys.readouterr()
+    assert main(["verify", str(file), "--share", "1", "--agent", "greedy"]) == 0
+    assert f"verified: {games} games replayed, " in capsys.readouterr().out
+
+
+def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys: Output) -> None:
+    file, records = tmp_path / "r.json", tmp_path / "r.jsonl"
+    written = results(file, "greedy", "--no-gap", "--records", str(records))
+    whole = records.read_bytes()
+
+    def refused(*more: str) -> str:
+        capsys.readouterr()
+        assert main(["verify", str(file), *more]) == 1
+        return capsys.readouterr().err.splitlines()[-1]
+
+    at = whole.index(b"roll:") + 5  # another roll of the dice
+    records.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    assert "r.jsonl, line 1: event " in refused("--share", "0")
+    records.write_bytes(whole.replace(b"\n", b" \n", 1))  # the same games
+    assert "records: sha256: expected " in refused("--share", "0")
+    records.write_bytes(whole)
+    changes: dict[str, Any] = {
+        "test: expected {": {"mean": written["test"]["mean"] | {"value": 0.75}},
+        "hash: expected 5": {"hash": "0" * 16},
+        "pool: expected boards of the family, got 'my.toml'": {"pool": "my.toml"},
+    }
+    for message, change in changes.items():
+        data = written | {"test": written["test"] | change}
+        file.write_text(json.dumps(data), encoding="utf-8")
+        assert message in refused("--share", "0")
+    file.write_text(json.dumps(written | {"records": None}), encoding="utf-8")
+    assert "records: expected a file of all games, got none" in refused()
+
+
+def test_generalise__refuses_records_of_another_folder(tmp_path: Path, capsys: Output) -> None:
+    command = ["evaluate", "generalise", "greedy", "--json", "r.json", "--records"]
+    check_refused(capsys, [*command, str(tmp_path / "r")], "--records: expected a file in the fol")
+
+
 # Comparison
 
 

@@ -62,5 +62,5 @@ def test_train__learns_and_is_repeatable() -> None:
         first, second = ppo.train(2, seed=1), ppo.train(2, seed=1)
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
-    agent = ppo.NetworkAgent(first)
+    agent = ppo.NetworkAgent(network=first)
     assert play_match(agent, make("random"), 200, 0).score > 0.6

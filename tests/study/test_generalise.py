@@ -199,7 +199,8 @@ def test_load__reads_written_results(results: Path) -> None:
     data = json.loads(results.read_text(encoding="utf-8"))
     assert Generalisation.load(results).to_dict() == data
     assert list(data) == [
-        *("version", "agent", "opponent", "seed", "trained_on", "test", "train", "gap")
+        *("version", "agent", "opponent", "seed", "trained_on", "test", "train", "gap"),
+        "records",
     ]
     assert (data["version"], data["test"]["boards"], data["test"]["pairs"]) == (1, 3, 4)
     _, _, single = measured(split="train")

@@ -31,8 +31,10 @@ from tokaido_env.arena.intervals import (
     wilson_interval,
 )
 from tokaido_env.arena.match import MAX_GAMES, Match
+from tokaido_env.arena.suite import RecordsEntry
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import family_numbers, is_family
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.decoding import Name, Seed, Source, Struct
 
 VERSION = 1
@@ -93,8 +95,9 @@ class Generalisation(Struct, frozen=True):
         trained_on: name of the board or pool that the agent was trained on. None if unknown: the
             boards of `train` are then as unseen as those of `test`.
         test: its scores on unseen boards.
-        train: its scores on boards of its training; None if these are the test boards.
+        train: its scores on boards of its training; None without a second match.
         gap: the mean on `test` minus that on `train`, or None.
+        records: the record file; None if there is none.
     """
 
     version: int
@@ -105,6 +108,7 @@ class Generalisation(Struct, frozen=True):
     test: BoardScores
     train: BoardScores | None
     gap: Estimate | None
+    records: RecordsEntry | None = None
 
     def __post_init__(self) -> None:
         if (self.train is None) != (self.gap is None):
@@ -130,6 +134,19 @@ class Generalisation(Struct, frozen=True):
         """The number of boards of the family it was trained on, None if unknown."""
         name = self.trained_on
         return None if name is None or not is_family(name) else len(family_numbers(name))
+
+
+def pool_of(scores: BoardScores) -> BoardPool:
+    """Return the boards of scores; raise `ResultsError` for boards of another version or a file."""
+    if not is_family(scores.pool):
+        raise ResultsError(f"pool: expected boards of the family, got {repr_short(scores.pool)}")
+    pool = BoardPool.load(scores.pool)
+    if (pool.hash, len(pool)) != (scores.hash, scores.boards):
+        raise ResultsError(
+            f"hash: expected {pool.hash} of the {len(pool)} boards of {pool.name}, got "
+            f"{repr_short(scores.hash)} of {scores.boards}: measure again"
+        )
+    return pool
 
 
 def scores_on_boards(

@@ -72,7 +72,7 @@ def wilson_interval(p: float, n: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def student_t_quantile(degrees: int) -> float:
+def student_t_quantile(degrees: float) -> float:
     """Return the 97.5 % quantile of Student's t distribution.
 
     By the expansion of Cornish and Fisher (1938): right to one part in a hundred from 3 degrees of
@@ -209,6 +209,36 @@ def _shrinkage(shares: npt.NDArray[np.float64], pairs: int) -> float:
         return 0.0
     noise = within / ((pairs - 1) * between) if pairs > 1 else 0.0
     return sqrt(max(boards / (boards - 1) - noise, 0.0))
+
+
+def mean_over_seeds(scores: npt.NDArray[np.float64]) -> tuple[Estimate, float]:
+    """Return the mean score of a method, for new training seeds, boards and games.
+
+    Seeds and boards are crossed random effects, with the components of variance of the analysis of
+    variance; the interval uses Student's t distribution with the degrees of freedom of
+    Satterthwaite 1946, "An Approximate Distribution of Estimates of Variance Components".
+
+    Args:
+        scores: float64 (seeds, boards), the score of each training seed on each board, with two or
+            more of both and the same games for all seeds.
+
+    Returns:
+        The mean with its 95 % interval, and the standard deviation between seeds.
+    """
+    seeds, boards = scores.shape
+    rows, columns, mean = scores.mean(axis=1), scores.mean(axis=0), float(scores.mean())
+    rest = scores - rows[:, None] - columns + mean
+    free = seeds - 1, boards - 1, (seeds - 1) * (boards - 1)
+    of_rest = float((rest**2).sum()) / free[2]
+    of_seeds = max(boards * float(rows.var(ddof=1)), of_rest)  # mean squares, no component below 0
+    of_boards = max(seeds * float(columns.var(ddof=1)), of_rest)
+    square = of_seeds + of_boards - of_rest
+    parts = sum(x**2 / n for x, n in zip((of_seeds, of_boards, of_rest), free, strict=True))
+    half = 0.0
+    if square > 0:
+        half = student_t_quantile(square**2 / parts) * sqrt(square / (seeds * boards))
+    interval = max(mean - half, 0.0), min(mean + half, 1.0)
+    return Estimate.of(mean, interval), sqrt((of_seeds - of_rest) / boards)
 
 
 def percentile_interval(

@@ -6,14 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.game_runner import Numbers
+from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.records import read_records
-from tokaido_env.arena.suite import Submission, SubmissionError, Suite, SuiteResult, file_sha256
+from tokaido_env.arena.suite import (
+    RecordsEntry,
+    Submission,
+    SubmissionError,
+    Suite,
+    SuiteResult,
+    file_sha256,
+)
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS
@@ -25,23 +33,46 @@ SHARE = 0.05  # of the games, in which decisions are repeated
 REPEATS = 5  # timings of decisions, of which the median counts
 
 
+class Claim(NamedTuple):
+    """A submitted result, and the matches to compute it from.
+
+    Attributes:
+        path: of the submission; its records are in the same folder.
+        result: the submitted result.
+        records: the record file; None if there is none.
+        match_states: the matches, without games.
+        compute: returns the result of the finished matches.
+    """
+
+    path: Path
+    result: SuiteResult | Generalisation
+    records: RecordsEntry | None
+    match_states: list[MatchState]
+    compute: Callable[[Sequence[MatchState]], SuiteResult | Generalisation]
+
+    @classmethod
+    def of_suite(cls, path: Path, suite: Suite) -> Self:
+        """Read a submission to a suite; raise `SubmissionError` if it is none."""
+        found = Submission.load(path, suite)
+        return cls(path, found, found.records, suite.match_states(found.agent), suite.result)
+
+
 class VerifiedSubmission(NamedTuple):
     """A submission that has passed verification.
 
     Attributes:
-        result: of the suite, computed from the games.
+        result: computed from the games.
         games: number of replayed games.
         repeated: number of repeated decisions, all as recorded.
     """
 
-    result: SuiteResult
+    result: SuiteResult | Generalisation
     games: int
     repeated: int
 
 
 def verify(
-    path: Path,
-    suite: Suite,
+    claim: Claim,
     make: Callable[[str], Agent],
     *,
     share: float = SHARE,
@@ -56,9 +87,8 @@ def verify(
     too if given. Without `agent` its decisions are not verified, only that they give the result.
 
     Args:
-        path: of the submission; its records are in the same folder.
-        suite: of the submission.
-        make: returns an opponent of the suite by its spec.
+        claim: the submission.
+        make: returns an opponent by its spec.
         share: of the games of each match in which decisions are repeated, 0 to 1.
         seed: of the sample; nobody can predict a sample of a secret seed.
         agent: the submitted agent.
@@ -66,16 +96,14 @@ def verify(
 
     Raises:
         SubmissionError: at the first difference from the submission.
-        RecordError: naming line and event of the first game that is none of the suite.
+        RecordError: naming line and event of the first game that is none of the matches.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share: expected a number from 0 to 1, got {share}")
-    submitted = Submission.load(path, suite)
-    where = short_path(path)
-    if submitted.records is None:
+    where, match_states = short_path(claim.path), claim.match_states
+    if claim.records is None:
         raise SubmissionError(f"{where}: records: expected a file of all games, got none")
-    match_states = suite.match_states(submitted.agent)
-    records = path.parent / submitted.records.file
+    records = claim.path.parent / claim.records.file
     progress("replaying the games")
     games = _load_all(records, match_states)
     repeated = 0
@@ -87,14 +115,14 @@ def verify(
                 progress(f"repeating decisions of {player.spec} on {match_state.pool.name}")
                 repeated += _verify_decisions(records, match_state, numbers, player, side)
     found = file_sha256(records)
-    if found != submitted.records.sha256:
+    if found != claim.records.sha256:
         raise SubmissionError(
             f"{where}: records: sha256: expected {found} of {str_short(records.name)}, got "
-            f"{repr_short(submitted.records.sha256)}: it was changed after it was submitted"
+            f"{repr_short(claim.records.sha256)}: it was changed after it was submitted"
         )
     progress("computing the result")
-    result = suite.result(match_states)
-    _compare(where, submitted, result)
+    result = claim.compute(match_states)
+    _compare(where, claim.result, result)
     return VerifiedSubmission(result, games, repeated)
 
 
@@ -149,7 +177,9 @@ def _place(match_state: MatchState, number: int) -> str:
     )
 
 
-def _compare(where: str, submitted: SuiteResult, computed: SuiteResult) -> None:
+def _compare(
+    where: str, submitted: SuiteResult | Generalisation, computed: SuiteResult | Generalisation
+) -> None:
     """Refuse a submitted result that differs from the one computed from the games."""
     got = submitted.to_dict()
     for key, value in computed.to_dict().items():

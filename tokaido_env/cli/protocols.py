@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
@@ -23,6 +24,7 @@ from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.verification import (
     REPEATS,
     SHARE,
+    Claim,
     RepeatedDecisions,
     repeat_decisions,
     verify,
@@ -44,7 +46,14 @@ from tokaido_env.decoding import Number, Source, Struct
 from tokaido_env.files import write_text
 from tokaido_env.report import protocols as report
 from tokaido_env.report.tables import Table, markdown, print_table
-from tokaido_env.study.generalise import BOARDS, OPPONENT, PAIRS, SPLIT, generalisation_test
+from tokaido_env.study.generalise import (
+    BOARDS,
+    OPPONENT,
+    PAIRS,
+    SPLIT,
+    generalisation_test,
+    submitted_test,
+)
 
 TIMED = 4  # games of each match on the default board in which the agent is timed
 
@@ -91,6 +100,9 @@ def _check(
     )
     if options.markdown is not None and not options.compare:
         raise ValueError("--markdown: expected together with --compare")
+    if options.json and records and options.json.resolve().parent != records.parent:
+        expected = f"expected a file in the folder of {options.json}"
+        raise ValueError(f"--records: {expected}, got {options.records}")
     measured = options.agent, options.json, records, *outputs
     if options.compare and any(one is not None for one in measured):
         raise ValueError("--compare: expected only result files, got an agent or its outputs too")
@@ -114,6 +126,12 @@ def _play(
     return 0 if stopped is None else print_stopped(stopped, states, options.records)
 
 
+def _records(states: Sequence[MatchState], options: argparse.Namespace) -> RecordsEntry | None:
+    """Return the entry of the record file, for a submission."""
+    path = options.records
+    return None if path is None else RecordsEntry.of(path, sum(map(len, states)))
+
+
 def _print_compared(table: Table, printed: Table, options: argparse.Namespace) -> None:
     print_table(printed)
     if options.markdown is not None:
@@ -135,11 +153,6 @@ def suite(arguments: Sequence[str]) -> int:
     add("--suite", type="input", metavar="FILE", help="suite file (default: tokaido-bench-1)")
     options = parser.parse_args(arguments)
     _check(options, [options.timing], read=[options.suite])
-    if options.json is not None and options.records is not None:
-        folders = [path.resolve().parent for path in (options.json, options.records)]
-        if folders[0] != folders[1]:
-            expected = f"expected a file in the folder of {options.json}"
-            raise ValueError(f"--records: {expected}, got {options.records}")
     chosen = Suite.load(options.suite)
     if options.compare:
         measured = [
@@ -160,9 +173,8 @@ def _measure_by_suite(agent: Agent, chosen: Suite, options: argparse.Namespace) 
     status = _play(agents, states, options, lambda state: f" against {state.b}")
     if status:
         return status
-    result, games = chosen.result(states), sum(map(len, states))
-    records = None if options.records is None else RecordsEntry.of(options.records, games)
-    write_json(options.json, Submission.of(result, records).to_dict())
+    result = chosen.result(states)
+    write_json(options.json, Submission.of(result, _records(states, options)).to_dict())
     for table in report.suite_tables(result):
         print_table(table)
     moves, runs = _time_moves(agent, states[: len(chosen.opponents)])
@@ -220,7 +232,7 @@ def verify_submission(arguments: Sequence[str]) -> int:
     """
     parser = evaluate_parser("verify", verify_submission)
     add = parser.add_argument
-    submission = "file that suite --json wrote, with its records in the same folder"
+    submission = "file that suite or generalise --json wrote, with its records in the same folder"
     add("file", type="path", metavar="FILE", help=submission)
     share = "share of games in which decisions are repeated"
     add("--share", type=float, default=SHARE, help=share)
@@ -230,19 +242,31 @@ def verify_submission(arguments: Sequence[str]) -> int:
     add("--suite", type="input", metavar="FILE", help="suite file (default: tokaido-bench-1)")
     options = parser.parse_args(arguments)
     found = verify(
-        *(options.file, Suite.load(options.suite), make),
+        *(_claim(options.file, options.suite), make),
         share=options.share,
         seed=options.seed,
         agent=None if options.agent is None else make(options.agent),
         progress=lambda what: print(f"evaluate: {escape_text(what)}", file=sys.stderr),
     )
-    for table in report.suite_tables(found.result):
+    if isinstance(found.result, Generalisation):
+        tables = [report.generalisation_table(found.result)]
+    else:
+        tables = report.suite_tables(found.result)
+    for table in tables:
         print_table(table)
     who = "opponents and agent" if options.agent is not None else "opponents"
     print(
         f"verified: {found.games:,} games replayed, {found.repeated:,} decisions of {who} repeated"
     )
     return 0
+
+
+def _claim(path: Path, suite: Path | None) -> Claim:
+    """Read a submission to a suite or, without one, a result of `generalise`."""
+    data = Source.json(path, "submission", SubmissionError).data
+    if suite is None and isinstance(data, dict) and "opponent" in data:
+        return submitted_test(path)
+    return Claim.of_suite(path, Suite.load(suite))
 
 
 # Generalisation
@@ -261,6 +285,8 @@ def generalise(arguments: Sequence[str]) -> int:
     add("--pairs", type=int, default=PAIRS, help="number of pairs of games on each board")
     train = "number of boards of train that the agent was trained on (default: unknown)"
     add("--train", type=int, metavar="N", help=train)
+    no_gap = "play only on the unseen boards: half the games, and no gap"
+    add("--no-gap", dest="gap", action="store_false", help=no_gap)
     add_shared(parser, "--seed", "--plots")
     options = parser.parse_args(arguments)
     _check(options, read=[policy_path_of(options.opponent)], folder=options.plots)
@@ -278,14 +304,16 @@ def generalise(arguments: Sequence[str]) -> int:
 
 
 def _measure_generalisation(agent: Agent, opponent: Agent, options: argparse.Namespace) -> int:
-    numbers = {name: getattr(options, name) for name in ("split", "boards", "pairs", "train")}
+    numbers = {
+        name: getattr(options, name) for name in ("split", "boards", "pairs", "train", "gap")
+    }
     planned = generalisation_test(agent, opponent.spec, **numbers, seed=options.seed)
     states = planned.matches()
     status = _play([(agent, opponent)] * len(states), states, options, _finished_boards)
     if status:
         return status
     result = planned.result(states)
-    write_json(options.json, result.to_dict())
+    write_json(options.json, replace(result, records=_records(states, options)).to_dict())
     print_table(report.generalisation_table(result))
     print(escape_text(report.meaning(result), 500))
     if options.plots is not None:

@@ -100,7 +100,7 @@ def generalisation_table(result: Generalisation) -> Table:
 def meaning(result: Generalisation) -> str:
     """Return the generalisation gap in a sentence."""
     if result.train is None or result.gap is None:
-        return "No gap: these are training boards."
+        return "No gap: there is no second match."
     known = "its training boards"
     if result.boards_trained_on is None:
         known = "unseen boards of train, as far as is known"

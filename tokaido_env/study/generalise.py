@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy
@@ -17,10 +20,12 @@ from tokaido_env.arena.generalisation import (
     VERSION,
     Generalisation,
     generalisation_gap,
+    pool_of,
     scores_on_boards,
 )
 from tokaido_env.arena.match import MAX_GAMES
 from tokaido_env.arena.tournament import MatchState
+from tokaido_env.arena.verification import Claim
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import PREFIX, SPLITS, family_numbers, is_family
 from tokaido_env.core.arguments import check_choice, check_seed, repr_short
@@ -43,7 +48,7 @@ class GeneralisationTest:
         trained_on: name of the board or pool that the agent was trained on, or None.
         test: unseen boards.
         pairs: of games on each of them.
-        train: boards of the training, None if `test` is of the training split.
+        train: boards of the training, None without a second match.
         train_pairs: on each of them, for as many games as on `test` or a few more.
         train_drawn: whether the agent was trained on more boards than those.
     """
@@ -88,6 +93,7 @@ def generalisation_test(
     boards: int = BOARDS,
     pairs: int = PAIRS,
     train: int | None = None,
+    gap: bool = True,
     seed: int = 0,
 ) -> GeneralisationTest:
     """Return the test of an agent.
@@ -105,6 +111,7 @@ def generalisation_test(
         pairs: of games on each board, from 1.
         train: number of the first boards of `train` that the agent was trained on, if its policy
             file does not say.
+        gap: whether to play the second match, on boards of the training.
         seed: of the games, as for `Game`.
 
     Raises:
@@ -118,7 +125,7 @@ def generalisation_test(
     if known is not None:
         _refuse_overlap(agent, known, test)
     _refuse_start(agent, known, split)
-    if split == "train":
+    if split == "train" or not gap:
         train_boards, drawn = None, True
     elif known is None:
         train_boards, drawn = _pool_of("train", boards), True
@@ -129,6 +136,24 @@ def generalisation_test(
     name = recorded if known is None else known.name
     head = agent.spec, opponent, seed, name
     return GeneralisationTest(*head, test, pairs, train_boards, more, drawn)
+
+
+def submitted_test(path: Path) -> Claim:
+    """Read a result of `generalise` with its records, to verify it.
+
+    Raises:
+        ResultsError: if the file is no result, or its boards are not those of this version.
+    """
+    found = Generalisation.load(path)
+    test, train = found.test, found.train
+    head = found.agent, found.opponent, found.seed, found.trained_on
+    more = (None, 0, True) if train is None else (pool_of(train), train.pairs, train.drawn)
+    repeated = GeneralisationTest(*head, pool_of(test), test.pairs, *more)
+
+    def compute(matches: Sequence[MatchState]) -> Generalisation:
+        return replace(repeated.result(matches), records=found.records)
+
+    return Claim(path, found, found.records, repeated.matches(), compute)
 
 
 def trained_on(agent: Agent) -> str | None:

@@ -1,0 +1,207 @@
+"""Train and measure the baselines of the tracks of Tokaido-100, and add their rows.
+
+    python benchmarks/tracks.py                        four learners, five seeds: three hours
+    python benchmarks/tracks.py --only ppo --seeds 1   one seed of one learner
+    python benchmarks/tracks.py --list                 print only the commands
+    python benchmarks/tracks.py --docs                 also write the rows of finished baselines
+
+Called again, it resumes, and repeats nothing. The folder `--results` has for each seed the policy,
+the submission (`.json` with its `.jsonl` of records) and the cost of the training (`.cost.json`).
+Everything runs on one thread: the bytes of policy and submission depend on method, budget and seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import track_results
+
+ROOT = Path(__file__).resolve().parents[1]
+BOARDS, WIDTH = "family:train/1000", "64"
+SELFPLAY_GAMES, MOST_DECISIONS = 256, 140  # games of an update; decisions of a game, at most
+PPO_UPDATE, ONE_FILE_UPDATE, TORCHRL_UPDATE = 512 * 32, 1024 * 64, 256 * 64  # decisions
+
+Words = list[str]
+
+
+class Run(NamedTuple):
+    """The training of one seed of a baseline.
+
+    Attributes:
+        path: of its files, without the ending; of a run folder, the folder.
+        spec: of the trained agent.
+        training: command that trains it.
+        decisions: number of decisions of the training; of `selfplay` an upper bound.
+    """
+
+    path: Path
+    spec: str
+    training: Words
+    decisions: int
+
+
+def updates_of(decisions: int, update: int) -> int:
+    """Return the number of updates within a budget."""
+    if decisions < update:
+        raise ValueError(f"decisions: expected {update} or more, got {decisions}")
+    return decisions // update
+
+
+def train_run(path: Path, method: str, seed: int, decisions: int) -> Run:
+    """Return a run of `tokaido train`; a started one is resumed."""
+    if method == "ppo":
+        count = updates_of(decisions, PPO_UPDATE) * PPO_UPDATE
+        words = ["--steps", str(count), "--rate-every", "0", "--value-games", "all"]
+    else:
+        update = SELFPLAY_GAMES * MOST_DECISIONS
+        updates = updates_of(decisions, update)
+        count = updates * update
+        words = ["--updates", str(updates), "--games", str(SELFPLAY_GAMES)]
+    words = ["--method", method, "--board", BOARDS, "--seed", str(seed), *words]
+    words += ["--width", WIDTH, "--threads", "1"]
+    started = (ROOT / path / "config.toml").is_file()
+    start = ["--resume", str(path)] if started else ["--run", str(path), *words]
+    return Run(path, f"policy:{path}/last", ["-m", "tokaido_env", "train", *start], count)
+
+
+def script_run(path: Path, script: str, update: int, seed: int, decisions: int) -> Run:
+    """Return a run of a training script of this repository."""
+    updates, file = updates_of(decisions, update), f"{path}.pt"
+    words = ["--updates", str(updates), "--seed", str(seed), "--board", BOARDS]
+    words += ["--width", WIDTH, "--file", file]
+    spec = f"python:{script}:NetworkAgent,file={file}"
+    return Run(path, spec, [script, *words, "--games", "100"], updates * update)
+
+
+def run_of(results: Path, method: str, seed: int, decisions: int) -> Run:
+    """Return the run of a method, a seed and a budget."""
+    path = results / f"{method}-{decisions}-seed-{seed}"
+    if method == "one_file_ppo":
+        return script_run(path, "agents/one_file_ppo.py", ONE_FILE_UPDATE, seed, decisions)
+    if method == "torchrl_ppo":
+        return script_run(path, "docs/recipes/torchrl_ppo.py", TORCHRL_UPDATE, seed, decisions)
+    return train_run(path, method, seed, decisions)
+
+
+METHODS = {
+    "one_file_ppo": "`agents/one_file_ppo.py`",
+    "selfplay": "self-play PPO, `tokaido train --method selfplay`",
+    "ppo": "SB3 MaskablePPO, `tokaido train --method ppo`",
+    "torchrl_ppo": "TorchRL PPO, `docs/recipes/torchrl_ppo.py`",
+}
+
+
+def measure(run: Run, options: Sequence[str] = ()) -> Words:
+    """Return the command that measures a trained agent."""
+    words = ["-m", "tokaido_env", "evaluate", "generalise", run.spec, "--no-gap"]
+    pairs = ["--pairs", str(track_results.PAIRS[track_results.LIMITED])]
+    files = ["--json", f"{run.path}.json", "--records", f"{run.path}.jsonl"]
+    return [*words, *pairs, *options, *files]
+
+
+def train(run: Run) -> int:
+    """Train unless it is done, and add up processor time; return the exit status."""
+    cost, before = Path(f"{run.path}.cost.json"), 0.0
+    if (ROOT / cost).is_file():
+        known = json.loads((ROOT / cost).read_text(encoding="utf-8"))
+        if known["done"]:
+            return 0
+        before = known["seconds"]
+    since = _children()
+    status = _run(run.training)
+    data = {"seconds": round(before + _children() - since, 1), "done": not status}
+    metrics = ROOT / run.path / "metrics.jsonl"
+    last = json.loads(metrics.read_text().splitlines()[-1]) if metrics.is_file() else {}
+    data["decisions"] = last.get("decisions", run.decisions)
+    (ROOT / cost).write_text(json.dumps(data) + "\n", encoding="utf-8")
+    return status
+
+
+def _children() -> float:
+    """Return the processor time of all finished child processes, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _run(words: Words) -> int:
+    print("python", shlex.join(words), flush=True)
+    one = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | one, check=False).returncode
+
+
+def add_rows(methods: Sequence[str], results: Path, seeds: int, decisions: int) -> None:
+    """Write the rows of the methods with all submissions to the results file and the page."""
+    full = track_results.LIMITED
+    for method in methods:
+        runs = [run_of(results, method, seed, decisions) for seed in range(seeds)]
+        files = [ROOT / f"{run.path}.json" for run in runs]
+        if all(file.is_file() for file in files):
+            costs = [
+                json.loads((ROOT / f"{run.path}.cost.json").read_text(encoding="utf-8"))
+                for run in runs
+            ]
+            track_results.add_row(
+                files,
+                method=METHODS[method],
+                track=full if seeds == track_results.SEEDS else track_results.INCOMPLETE,
+                check=True,
+                decisions=max(cost["decisions"] for cost in costs),
+                hours=round(sum(cost["seconds"] for cost in costs) / 3600, 3),
+                command=f"python benchmarks/tracks.py --only {method} --decisions {decisions}",
+                by="the authors",
+            )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the remaining commands; return the exit status of the first that fails, or 0."""
+    options = _parser().parse_args(arguments)
+    methods = options.only or list(METHODS)
+    sizes = [] if options.boards is None else ["--boards", str(options.boards)]
+    if not options.list:
+        (ROOT / options.results).mkdir(parents=True, exist_ok=True)
+    for seed in range(options.seeds):
+        for method in methods:
+            run = run_of(options.results, method, seed, options.decisions)
+            if options.list:
+                for words in (run.training, measure(run, sizes)):
+                    print("python", shlex.join(words))
+            elif not (ROOT / f"{run.path}.json").is_file():
+                status = train(run) or _run(measure(run, sizes))
+                if status:
+                    return status
+    if options.docs:
+        add_rows(methods, options.results, options.seeds, options.decisions)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add = parser.add_argument
+    folder = "folder of all results, below the root (default: %(default)s)"
+    add("--results", type=Path, default=Path("runs/tracks"), help=folder)
+    names = ", ".join(METHODS)
+    add("--only", nargs="+", choices=METHODS, metavar="METHOD", help=f"{names} (default: all)")
+    most = track_results.MOST_DECISIONS
+    add("--decisions", type=int, default=most, help="of each training (default: %(default)s)")
+    add("--seeds", type=int, default=track_results.SEEDS, help="number (default: %(default)s)")
+    add("--boards", type=int, help="number of test boards, for a trial (default: 100)")
+    add("--docs", action="store_true", help="write rows of finished baselines (default: off)")
+    add("--list", action="store_true", help="print the commands only (default: off)")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

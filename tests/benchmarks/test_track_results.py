@@ -1,0 +1,160 @@
+"""Tests of `benchmarks/track_results.py` and `tracks.py`: rows, refusals, tables and commands."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import track_results  # noqa: E402  needs the path above
+import tracks  # noqa: E402
+
+from tokaido_env.arena.generalisation import ResultsError  # noqa: E402
+from tokaido_env.cli.evaluate import main as evaluate  # noqa: E402
+from tokaido_env.record import RecordError  # noqa: E402
+
+ABOUT: dict[str, Any] = {"method": "mine", "track": "T100-2M", "decisions": 5, "hours": 0.5}
+ABOUT |= {"command": "python mine.py", "by": "me"}
+
+
+def test_page__has_the_tables_of_the_results_file() -> None:
+    page = track_results.PAGE.read_text(encoding="utf-8")
+    tables = track_results.tables(track_results.load())
+    marks = track_results.BEGIN, track_results.END
+    assert track_results.filled(page, tables, *marks) == page
+    assert tables.count("| `") == len(track_results.load().rows)
+
+
+def row_of(count: int = 5, **changes: Any) -> dict[str, Any]:
+    """A row of T100-2M with the score s / 10 + board / 1000 for seed s."""
+    seeds = []
+    for seed in range(count):
+        boards = [round(0.1 * seed + board / 1000, 6) for board in range(100)]
+        score = {"value": round(sum(boards) / 100, 6), "ci95": [0.0, 1.0]}
+        one = {"seed": seed, "pairs": 10, "score": score, "boards": boards}
+        seeds.append(one | {"records": f"{seed:064x}"})
+    head = ABOUT | {"status": "reported", "version": "0.1.0", "date": "2026-11-26"}
+    return head | {"hash": "aa542f77b09804c3", "seeds": seeds} | changes
+
+
+def written(folder: Path, *rows: dict[str, Any]) -> Path:
+    path = folder / "results.json"
+    track_results.write(rows, path)
+    return path
+
+
+def test_load__reads_what_write_wrote(tmp_path: Path) -> None:
+    rows = [row_of(), row_of(3, track="incomplete", hours=None)]
+    path = written(tmp_path, *rows)
+    assert [row.to_dict() for row in track_results.load(path).rows] == rows
+    assert max(map(len, path.read_text(encoding="utf-8").splitlines())) < 1500
+    mean, spread = track_results.score_of(track_results.load(path).rows[0])
+    assert mean.value == pytest.approx(0.2 + 0.0495)
+    assert spread == "15.8"  # standard deviation of 0, 10, 20, 30, 40
+    text = track_results.tables(track_results.load(path))
+    assert "**T100-2M**\n\n| method" in text
+    assert "| mine | 24.9 % (" in text
+
+
+def other_seeds(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    row = row_of()
+    change(row["seeds"][1])
+    return row
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (row_of(more=1), r"rows\[0\]: expected no key more"),
+        (row_of(hash="0" * 16), r"rows\[0\].hash: expected aa542f77b09804c3, got '0.*: measure"),
+        (row_of(4), "seeds: expected 5 of T100-2M, got 4"),
+        (row_of(6), "seeds: expected 5 of T100-2M, got 6"),
+        (row_of(5, track="incomplete"), "seeds: expected fewer than 5, got 5: choose T100-2M"),
+        (row_of(decisions=2_000_001), "decisions: expected at most 2,000,000 .* got 2000001"),
+        (row_of(decisions=None), "decisions: expected at most 2,000,000 of T100-2M, got None"),
+        (row_of(track="T100"), "track: expected another value, got 'T100'"),
+        (row_of(by=""), "by: "),
+        (other_seeds(lambda one: one.update(seed=0)), "seeds: expected each seed once"),
+        (other_seeds(lambda one: one.update(records="0" * 64)), "different games of each seed"),
+        (other_seeds(lambda one: one.update(records="")), "scores on all boards and the hash of"),
+        (other_seeds(lambda one: one["boards"].pop()), "boards: expected 100 scores or none"),
+        (other_seeds(lambda one: one["score"].update(value=0.9)), "score: expected the mean of bo"),
+        (other_seeds(lambda one: one.update(pairs=9)), "pairs: expected 10 or more on each board"),
+    ],
+)
+def test_load__refuses_a_wrong_row(row: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=message) as caught:
+        track_results.load(written(tmp_path, row))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_load__refuses_another_version_and_a_method_twice(tmp_path: Path) -> None:
+    path = written(tmp_path, row_of(), row_of())
+    with pytest.raises(ResultsError, match="rows: expected each method once a track"):
+        track_results.load(path)
+    path.write_text(json.dumps({"version": 2, "rows": []}), encoding="utf-8")
+    with pytest.raises(ResultsError, match=r"results\.json: version: expected 1, got 2"):
+        track_results.load(path)
+
+
+def submissions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Write five small submissions, and make their protocol that of the tracks."""
+    for name, value in (("SPLIT", "test/2"), ("BOARDS", 2), ("OPPONENT", "random")):
+        monkeypatch.setattr(track_results, name, value)
+    monkeypatch.setitem(track_results.PAIRS, "T100-2M", 1)
+    files = [folder / f"{seed}.json" for seed in range(5)]
+    for seed, file in enumerate(files):
+        command = [
+            "generalise",
+            f"greedy:epsilon=0.{seed}",
+            "--opponent",
+            "random",
+            "--boards",
+            "2",
+        ]
+        command += ["--pairs", "1", "--no-gap", "--json", str(file)]
+        assert evaluate([*command, "--records", str(file.with_suffix(".jsonl"))]) == 0
+    return files
+
+
+def test_add_row__verifies_submissions_and_refuses_a_changed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = submissions(tmp_path, monkeypatch)
+    path = written(tmp_path)
+    track_results.add_row(files, check=False, path=path, **ABOUT)
+    assert [row.status for row in track_results.load(path).rows] == ["reported"]
+    track_results.add_row(files, check=True, path=path, **ABOUT)
+    (row,) = track_results.load(path).rows
+    assert (row.status, len(row.seeds)) == ("verified", 5)
+    before, records = path.read_bytes(), files[3].with_suffix(".jsonl")
+    whole = records.read_bytes()
+    at = whole.index(b"roll:") + 5
+    records.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    with pytest.raises(RecordError, match=r"3\.jsonl, line 1: event \d+ of \d+"):
+        track_results.add_row(files, check=True, path=path, **ABOUT)
+    with pytest.raises(ResultsError, match="row: seeds: expected 5 of T100-2M, got 2"):
+        track_results.add_row(files[:2], check=False, path=path, **ABOUT)
+    monkeypatch.setattr(track_results, "SPLIT", "test/3")
+    with pytest.raises(ResultsError, match=r"0\.json: test\.hash: expected \w+ of family:test/3"):
+        track_results.add_row(files, check=False, path=path, **ABOUT)
+    assert path.read_bytes() == before
+
+
+def test_tracks__commands_stay_within_the_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    for method in tracks.METHODS:
+        run = tracks.run_of(Path("runs"), method, 3, track_results.MOST_DECISIONS)
+        assert 1_900_000 < run.decisions <= track_results.MOST_DECISIONS
+        assert "family:train/1000" in run.training
+        assert run.training[run.training.index("--seed") + 1] == "3"
+    with pytest.raises(ValueError, match="decisions: expected 65536 or more, got 65535"):
+        tracks.run_of(Path("runs"), "one_file_ppo", 0, 65535)
+    assert tracks.main(["--list", "--only", "ppo", "--seeds", "1"]) == 0
+    trained, measured = capsys.readouterr().out.splitlines()
+    assert trained.startswith("python -m tokaido_env train --run runs/tracks/ppo-2000000-seed-0 ")
+    assert "generalise policy:runs/tracks/ppo-2000000-seed-0/last --no-gap --pairs 10 " in measured
