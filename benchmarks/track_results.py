@@ -186,17 +186,16 @@ def score_of(row: Row) -> tuple[Estimate, str]:
 def table(rows: Sequence[Row]) -> str:
     """Return the rows as Markdown, best first."""
     lines = [
-        "| method | score on test | spread of seeds | seeds | pairs | decisions | hours | status |"
-        " by | date | version | command |",
-        "|" + " --- |" * 12,
+        "| method | score on test | spread | seeds | decisions | hours | status | command |",
+        "|" + " --- |" * 8,
     ]
     for row in sorted(rows, key=lambda row: -score_of(row)[0].value):
         mean, spread = score_of(row)
         value, low, high = (f"{100 * x:.1f}" for x in (mean.value, *mean.ci95))
         decisions = "" if row.decisions is None else f"{row.decisions:,}"
         cells = [row.method, f"{value} % ({low} to {high})", spread, str(len(row.seeds))]
-        cells += [str(row.seeds[0].pairs), decisions, "" if row.hours is None else f"{row.hours:g}"]
-        cells += [row.status, row.by, row.date, row.version, f"`{row.command}`"]
+        cells += [decisions, "" if row.hours is None else f"{row.hours:g}"]
+        cells += [f"{row.status}, {row.by}, {row.date}, {row.version}", f"`{row.command}`"]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
