@@ -5,11 +5,14 @@ import pytest
 from matches import Floats, match_of_results
 
 from tokaido_env.arena.generalisation import (
+    THRESHOLDS,
     BoardScores,
     generalisation_gap,
+    improvement,
+    over_seeds,
     scores_on_boards,
 )
-from tokaido_env.arena.intervals import wilson_interval
+from tokaido_env.arena.intervals import Estimate, wilson_interval
 from tokaido_env.boards.board_pool import BoardPool
 
 
@@ -28,7 +31,11 @@ def test_scores_on_boards__agree_with_hand_computed_values() -> None:
     assert [one.board for one in found.each] == [board.name for board in pool]
     assert [one.value for one in found.each] == [1.0, 0.5, 0.25, 0.75]
     assert (found.mean.value, found.iqm.value, found.above_even.value) == (0.625, 0.625, 0.625)
-    for estimate in (found.mean, found.iqm, found.above_even, *found.each):
+    assert found.worst_tenth.value == 0.25
+    shares = [np.mean([one.value > level for one in found.each]) for level in THRESHOLDS]
+    assert [point.value for point in found.profile] == shares
+    assert [point.above for point in found.profile] == [round(i / 20, 2) for i in range(1, 20)]
+    for estimate in (found.mean, found.iqm, found.worst_tenth, *found.profile, *found.each):
         low, high = estimate.ci95
         assert 0 <= low <= estimate.value <= high <= 1
     assert means.shape == (2000,)
@@ -61,3 +68,77 @@ def test_generalisation_gap__of_equal_results_has_positive_width() -> None:
     width = 1 - wilson_interval(1.0, 30)[0]
     assert gap.value == 0
     assert gap.ci95 == pytest.approx((-width, width), abs=1e-6)
+
+
+def test_scores_on_boards__profile_and_worst_tenth_cover_what_new_boards_give() -> None:
+    """The truth is the mean over many measurements: measured scores contain the luck of pairs."""
+    rng, each = np.random.default_rng(3), []
+    for _ in range(60):
+        chances = rng.beta(6, 4, size=(40, 1))
+        each.append(board_scores((rng.random((40, 20)) < chances).astype(np.float64))[0])
+    for figures in (
+        [one.worst_tenth for one in each],
+        [one.profile[11] for one in each],  # above 0.6
+    ):
+        truth = np.mean([one.value for one in figures])
+        covered = np.mean([one.ci95[0] <= truth <= one.ci95[1] for one in figures])
+        assert 0.88 <= covered <= 1
+
+
+# Several results
+
+
+def measured(rng: np.random.Generator, seeds: int, mean: float, boards: Floats) -> Floats:
+    """Return scores (seeds, boards): effects of seeds and boards, and the luck of 40 pairs."""
+    chances = mean + 0.04 * rng.standard_normal((seeds, 1)) + boards
+    return np.asarray(rng.binomial(40, chances.clip(0, 1)) / 40)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_over_seeds__covers_the_truth(seeds: int) -> None:
+    rng, covered = np.random.default_rng(seeds), []
+    for _ in range(600):
+        scores = measured(rng, seeds, 0.6, 0.08 * rng.standard_normal(100))
+        runs = []
+        for run in scores:
+            half = 1.96 * run.std(ddof=1) / 10
+            runs.append(Estimate.of(run.mean(), (run.mean() - half, run.mean() + half)))
+        low, high = over_seeds(runs).ci95
+        covered.append(low <= 0.6 <= high)
+    assert 0.93 <= np.mean(covered) <= (1 if seeds == 2 else 0.99)
+    assert over_seeds(runs[:1]) is runs[0]
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_improvement__covers_the_truth(seeds: int) -> None:
+    rng, truth, covered, values = np.random.default_rng(seeds), [], [], []
+    for _ in range(20_000):  # one board, one seed of each method
+        boards = 0.08 * rng.standard_normal(1)
+        ours, theirs = measured(rng, 1, 0.63, boards), measured(rng, 1, 0.6, boards)
+        truth.append(0.5 + np.sign(ours - theirs).item() / 2)
+    expected = np.mean(truth)
+    for _ in range(400):
+        boards = 0.08 * rng.standard_normal(100)
+        if seeds > 1:
+            sides = measured(rng, seeds, 0.63, boards), measured(rng, seeds, 0.6, boards)
+        else:  # without seeds the truth is that of these two runs: no effect of seeds
+            sides = tuple(
+                rng.binomial(40, (mean + boards)[None].clip(0, 1)) / 40 for mean in (0.63, 0.6)
+            )
+        found = improvement(*sides)
+        values.append(found.value)
+        covered.append(found.ci95[0] <= (expected if seeds > 1 else 0) <= found.ci95[1])
+    if seeds == 1:
+        expected = np.mean(values)
+        spread = np.std(values)
+        assert (found.ci95[1] - found.ci95[0]) / 2 == pytest.approx(1.98 * spread, rel=0.15)
+    else:
+        assert 0.93 <= np.mean(covered) <= 1
+
+
+def test_improvement__counts_pairs_of_seeds_and_ties() -> None:
+    ours, theirs = np.array([[0.7, 0.5], [0.6, 0.2]]), np.array([[0.6, 0.4]])
+    assert improvement(ours, theirs).value == (1 + 1 + 0.5 + 0) / 4
+    same = improvement(ours[:1], ours[:1])
+    assert same.value == 0.5
+    assert same.ci95 == pytest.approx(wilson_interval(0.5, 2), abs=1e-6)

@@ -1,6 +1,7 @@
 """Tests of `tokaido evaluate generalise`, and of matches on board pools."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,9 @@ def test_generalise__writes_json_and_prints_a_table(tmp_path: Path, capsys: Outp
     assert printed.err == ""
     assert f"greedy against {OPPONENT}, seed 3" in printed.out
     value = f"{100 * written['test']['mean']['value']:.1f} % ("
-    (row,) = (line for line in printed.out.splitlines() if line.strip().startswith("family:test/3"))
+    (row,) = (line for line in printed.out.splitlines() if line.strip().startswith("mean score"))
     assert value in row
+    assert "family:test/3" in printed.out
     assert "Gap, family:test/3 less family:train/3 (unseen boards of train" in printed.out
 
 
@@ -157,7 +159,8 @@ def test_compare__writes_table_and_curve(
     printed = capsys.readouterr().out
     assert f"gainst {OPPONENT} on family:test/3: 3 boards, 2 pairs on each" in printed
     lines = table.read_text(encoding="utf-8").splitlines()
-    assert [line.count("|") for line in lines] == [8] * 5
+    assert [line.count("|") for line in lines] == [10] * 5
+    assert lines[0].split("|")[6].strip() == "worst tenth"
     for file, line in zip(several, lines[2:], strict=True):
         data = json.loads(Path(file).read_text(encoding="utf-8"))
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -165,8 +168,12 @@ def test_compare__writes_table_and_curve(
         low, high = (100 * end for end in data["test"]["mean"]["ci95"])
         mean = 100 * data["test"]["mean"]["value"]
         assert cells[2] == f"{mean:.1f} % ({low:.1f} to {high:.1f})"
-        assert cells[6].split(" ")[0].lstrip("+−") == f"{abs(100 * data['gap']['value']):.1f}"
-    assert sorted(path.name for path in plots.iterdir()) == ["curve.png", "curve.svg"]
+        worst = 100 * data["test"]["worst_tenth"]["value"]
+        assert cells[5].startswith(f"{worst:.1f} % (")
+        assert cells[8][:6] == ("" if file == several[0] else "50.0 %")  # the same games
+        assert cells[7].split(" ")[0].lstrip("+−") == f"{abs(100 * data['gap']['value']):.1f}"
+    names = [f"{name}.{kind}" for name in ("curve", "profiles") for kind in ("png", "svg")]
+    assert sorted(path.name for path in plots.iterdir()) == names
     before = {path.name: path.read_bytes() for path in [table, *plots.iterdir()]}
     assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
     assert before == {path.name: path.read_bytes() for path in [table, *plots.iterdir()]}
@@ -183,12 +190,38 @@ def test_compare__refuses_results_of_another_protocol(
     assert "seed 0; got " in error
 
 
-def test_compare__refuses_a_curve_without_training_boards(
+def test_compare__without_known_training_boards_draws_profiles_only(
+    several: list[str], tmp_path: Path
+) -> None:
+    plots = tmp_path / "plots"
+    assert main(["generalise", "--compare", several[2], "--plots", str(plots)]) == 0
+    assert sorted(path.name for path in plots.iterdir()) == ["profiles.png", "profiles.svg"]
+
+
+def test_compare__combines_training_seeds(
     several: list[str], tmp_path: Path, capsys: Output
 ) -> None:
-    plots = str(tmp_path / "plots")
-    assert main(["generalise", "--compare", several[2], "--plots", plots]) == 1
-    assert "--plots: expected an agent with a known number of training" in capsys.readouterr().err
+    table = tmp_path / "table.md"
+    other = str(shutil.copy(several[2], tmp_path / "d.json"))
+    command = ["generalise", "--compare", *several, other, "--markdown", str(table)]
+    assert main([*command, "--runs", "2"]) == 0
+    capsys.readouterr()
+    rows = table.read_text(encoding="utf-8").splitlines()[2:]
+    assert [row.split("|")[1].strip() for row in rows] == ["greedy, 2 seeds"] * 2
+    check_refused(
+        capsys,
+        ["evaluate", *command, "--runs", "3"],
+        "--runs: expected a divisor of 4, the number of files, got 3",
+    )
+
+
+def test_generalise__plays_several_opponents(tmp_path: Path, capsys: Output) -> None:
+    written = results(tmp_path / "r.json", "random", "--opponents", "rusher", "hoarder")
+    found = written["opponents"]
+    assert [one["opponent"] for one in found["others"]] == ["rusher", "hoarder"]
+    printed = capsys.readouterr().out
+    for name in (OPPONENT, "rusher", "hoarder", "mean of all", "worst: "):
+        assert any(line.strip().startswith(name) for line in printed.splitlines())
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
+from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.study.generalise import GeneralisationTest, generalisation_test, trained_on
 
@@ -43,7 +44,7 @@ def measured(**options: Any) -> tuple[GeneralisationTest, list[MatchState], Gene
 
 def test_generalisation_test__defaults_are_tokaido_100() -> None:
     test = generalisation_test(make("greedy"))
-    assert (test.opponent, test.seed, test.pairs) == ("mcts:sims=400", 0, 40)
+    assert (test.opponents, test.seed, test.pairs) == (("mcts:sims=400",), 0, 40)
     assert (test.test.name, len(test.test)) == ("family:test", 100)
     assert test.train is not None
     assert (test.train.name, len(test.train)) == ("family:train/100", 100)
@@ -139,11 +140,58 @@ def test_trained_on__reads_the_policy_header(training: Any, found: str | None) -
 def test_generalisation_test__counts_the_training_of_the_start_policy() -> None:
     board = {"name": "family:train/9", "splits": ["train", "test"]}
     with pytest.raises(
-        ValueError, match="got family:test: it started from a policy of these boards"
+        ValueError, match="got family:test/2: it started from a policy of these boards"
     ):
         generalisation_test(learner({"board": board}), boards=2)
     test = generalisation_test(learner({"board": board}), boards=2, split="valid")
     assert test.trained_on == "family:train/9"
+
+
+def test_result__on_hand_made_boards_resamples_games_only() -> None:
+    """The six boards are all there are; an agent that was trained on one of them is refused."""
+    test, matches, found = measured(split="handmade", boards=None)
+    assert (found.test.pool, found.test.boards, found.test.drawn) == ("handmade", 6, False)
+    assert [one.board for one in found.test.each] == [
+        name for name in built_in_boards() if name != "shikoku"
+    ]
+    assert [len(match) for match in matches] == [48, 48]
+    assert test.train is not None
+    assert test.train.name == "family:train/6"
+    with pytest.raises(ValueError, match="got handmade: one of them is that of its training"):
+        generalisation_test(trained_on_board("shikoku_art"), split="handmade")
+
+
+def test_result__on_far_boards_has_a_gap_to_train() -> None:
+    _, _, found = measured(split="far")
+    assert found.test.pool == "family:far/3"
+    assert found.train is not None
+    assert found.train.pool == "family:train/3"
+    assert found.gap is not None
+
+
+def test_result__names_the_worst_of_several_opponents() -> None:
+    agents = {spec: make(spec) for spec in ("random", "greedy", "rusher")}
+    test = generalisation_test(make("heuristic"), [*agents], boards=3, pairs=4)
+    matches = test.matches()
+    for match in matches:
+        play_remaining(match, make("heuristic"), agents[match.b])
+    found = test.result(matches)
+    assert [match.b for match in matches] == ["random", "random", "greedy", "rusher"]
+    assert found.opponent == "random"
+    assert found.opponents is not None
+    scores = {found.opponent: found.test, **{x.opponent: x.test for x in found.opponents.others}}
+    assert [*scores] == [*agents]
+    for match in matches[2:]:
+        assert scores[match.b].mean.value == pytest.approx(match.to_match().score, abs=1e-6)
+        assert (match.games["seed"] == matches[0].games["seed"]).all()  # the same luck
+    means = {spec: one.mean.value for spec, one in scores.items()}
+    assert found.opponents.worst.opponent == min(means, key=lambda spec: means[spec])
+    assert found.opponents.worst.value == min(means.values())
+    assert found.opponents.mean.value == pytest.approx(np.mean([*means.values()]), abs=1e-5)
+    low, high = found.opponents.mean.ci95
+    assert 0 < low < found.opponents.mean.value < high < 1
+    single, _, _ = measured(boards=2)
+    assert single.opponents == ("random",)
 
 
 def test_result__on_train_has_no_gap() -> None:
@@ -171,7 +219,7 @@ def test_result__on_train_has_no_gap() -> None:
         ("shikoku", {"boards": 1}, "boards: expected 2 to 100, as many as family:test has, got 1"),
         ("shikoku", {"boards": 101, "split": "valid"}, "boards: expected 2 to 100, .*valid has"),
         ("shikoku", {"pairs": 0}, "pairs: expected 1 to 2,500,000 on each of 2 boards, got 0"),
-        ("shikoku", {"split": "tset"}, "split: expected one of 'train', .*'far', got 'tset"),
+        ("shikoku", {"split": "tset"}, "split: expected one of 'train', .*'handmade', got 'tset"),
         ("shikoku", {"seed": -1}, "seed: expected an integer from 0"),
     ],
 )
@@ -185,6 +233,8 @@ def test_generalisation_test__refuses_bad_arguments(
 
 
 # The file
+
+SHARE = {"value": 0.5, "ci95": [0.25, 0.75]}
 
 
 @pytest.fixture(scope="module")
@@ -200,9 +250,9 @@ def test_load__reads_written_results(results: Path) -> None:
     assert Generalisation.load(results).to_dict() == data
     assert list(data) == [
         *("version", "agent", "opponent", "seed", "trained_on", "test", "train", "gap"),
-        "records",
+        *("records", "opponents"),
     ]
-    assert (data["version"], data["test"]["boards"], data["test"]["pairs"]) == (1, 3, 4)
+    assert (data["version"], data["test"]["boards"], data["test"]["pairs"]) == (2, 3, 4)
     _, _, single = measured(split="train")
     again = results.with_name("single.json")
     again.write_text(json.dumps(single.to_dict()), encoding="utf-8")
@@ -233,13 +283,19 @@ def changed(place: str, value: Any) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda data: [data], r"version: expected 1, got \[.*: measure again"),
+        (lambda data: [data], r"version: expected 2, got \[.*: measure again"),
         (lambda data: data | {"more": 1}, "expected no key more"),
-        (changed("version", 2), "version: expected 1, got 2: measure again"),
+        (changed("version", 1), "version: expected 2, got 1: measure again"),
         (changed("trained_on", "family:abc"), "'family:abc': expected family:NUMBER"),
         (changed("gap", None), "gap: expected null where train is, and only there"),
         (changed("gap.value", -1.5), "gap: expected a value and an interval from -1 to 1"),
         (changed("test.boards", 4), "test: boards: expected 3, as in each, got 4"),
+        (
+            changed("opponents", {"mean": SHARE, "worst": SHARE, "others": []}),
+            "opponents",
+        ),
+        (changed("test.profile", []), "test.profile: expected "),
+        (changed("test.worst_tenth.ci95", [0, 2]), "test: expected scores and intervals within"),
         (changed("test.mean.value", 1.01), "test: expected scores and intervals within 0 and 1"),
         (changed("train.each.1.board", None), r"train.each\[1\].board: expected a text, got None"),
     ],

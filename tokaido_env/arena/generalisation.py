@@ -1,4 +1,4 @@
-"""Scores of an agent on unseen boards and on boards of its training, with 95 % intervals.
+"""Scores of agents on unseen boards and on boards of their training, with 95 % intervals.
 
 The score on a board is the mean of its pairs of games. Over all boards, these are reported, with
 intervals that resample boards and then pairs (`intervals.bootstrap_boards`):
@@ -6,13 +6,20 @@ intervals that resample boards and then pairs (`intervals.bootstrap_boards`):
 - the mean of the scores;
 - their interquartile mean, which a few unusual boards do not change (Agarwal et al. 2021, "Deep
   Reinforcement Learning at the Edge of the Statistical Precipice");
-- the share of boards with a score above 0.5;
+- the share of boards with a score above 0.5, and above each of `THRESHOLDS`: the performance
+  profile (Dolan and Moré 2002, "Benchmarking optimization software with performance profiles");
+- the mean score of the worst tenth of the boards;
 - the gap: the mean on test boards minus the mean on training boards.
+
+These describe measured scores, which contain the luck of the pairs. `over_seeds` combines the
+training seeds of one method, `improvement` compares two methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import sqrt
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +28,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from tokaido_env.arena.intervals import (
+    Z95,
     BoardEstimate,
     Estimate,
     bootstrap_boards,
@@ -28,22 +36,32 @@ from tokaido_env.arena.intervals import (
     percentile_interval,
     score_interval,
     share_above_even,
+    student_t_quantile,
     wilson_interval,
+    worst_tenth_mean,
 )
 from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.suite import RecordsEntry
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import family_numbers, is_family
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.decoding import Name, Seed, Source, Struct
+from tokaido_env.decoding import Name, Number, Seed, Source, Struct
 
-VERSION = 1
+VERSION = 2
+THRESHOLDS = tuple(percent / 100 for percent in range(5, 100, 5))
+"""Scores at which the performance profile is measured."""
 
 Floats = npt.NDArray[np.float64]
 
 
 class ResultsError(ValueError):
     """A file cannot be read as results: the message names the expected content."""
+
+
+class ProfilePoint(Estimate, frozen=True):
+    """The share of boards with a score above a threshold."""
+
+    above: Number
 
 
 class BoardScores(Struct, frozen=True):
@@ -54,11 +72,13 @@ class BoardScores(Struct, frozen=True):
         hash: of the boards.
         boards: number of boards.
         pairs: of games, on each board.
-        drawn: whether the boards are a sample; if not, they are all boards of the training, and
+        drawn: whether the boards are a sample; if not, they are all there are of their kind, and
             intervals contain the uncertainty of the games only.
         mean: of the scores on the boards.
         iqm: their interquartile mean.
         above_even: the share of boards with a score above 0.5; a score of 0.5 counts half.
+        worst_tenth: the mean score on the worst tenth of the boards.
+        profile: the share of boards with a score above each of `THRESHOLDS`.
         each: the boards, in their order.
     """
 
@@ -70,12 +90,17 @@ class BoardScores(Struct, frozen=True):
     mean: Estimate
     iqm: Estimate
     above_even: Estimate
+    worst_tenth: Estimate
+    profile: Annotated[
+        tuple[ProfilePoint, ...], Meta(min_length=len(THRESHOLDS), max_length=len(THRESHOLDS))
+    ]
     each: Annotated[tuple[BoardEstimate, ...], Meta(min_length=1)]
 
     def __post_init__(self) -> None:
         if self.boards != len(self.each):
             raise ValueError(f"boards: expected {len(self.each)}, as in each, got {self.boards}")
-        if not all(x.within(0, 1) for x in (self.mean, self.iqm, self.above_even, *self.each)):
+        estimates = self.mean, self.iqm, self.above_even, self.worst_tenth
+        if not all(x.within(0, 1) for x in (*estimates, *self.profile, *self.each)):
             raise ValueError("expected scores and intervals within 0 and 1")
 
     @property
@@ -84,13 +109,44 @@ class BoardScores(Struct, frozen=True):
         return 2 * self.pairs * self.boards
 
 
+class OpponentEstimate(Estimate, frozen=True):
+    """The mean score against one opponent."""
+
+    opponent: Name
+
+
+class OpponentScores(Struct, frozen=True):
+    """The scores of an agent on unseen boards against one opponent."""
+
+    opponent: Name
+    test: BoardScores
+
+
+class Opponents(Struct, frozen=True):
+    """The scores of an agent on unseen boards against several opponents.
+
+    Attributes:
+        mean: of the mean scores against all opponents.
+        worst: the lowest of them.
+        others: the scores against each opponent but the first.
+    """
+
+    mean: Estimate
+    worst: OpponentEstimate
+    others: Annotated[tuple[OpponentScores, ...], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if not all(x.within(0, 1) for x in (self.mean, self.worst)):
+            raise ValueError("expected scores and intervals within 0 and 1")
+
+
 class Generalisation(Struct, frozen=True):
     """The scores of an agent on unseen boards and on boards of its training.
 
     Attributes:
         version: of the file format.
         agent: its spec.
-        opponent: spec of its opponent.
+        opponent: spec of its opponent, the first if there are several.
         seed: of the games.
         trained_on: name of the board or pool that the agent was trained on. None if unknown: the
             boards of `train` are then as unseen as those of `test`.
@@ -98,6 +154,7 @@ class Generalisation(Struct, frozen=True):
         train: its scores on boards of its training; None without a second match.
         gap: the mean on `test` minus that on `train`, or None.
         records: the record file; None if there is none.
+        opponents: its scores against several opponents, None with one.
     """
 
     version: int
@@ -109,6 +166,7 @@ class Generalisation(Struct, frozen=True):
     train: BoardScores | None
     gap: Estimate | None
     records: RecordsEntry | None = None
+    opponents: Opponents | None = None
 
     def __post_init__(self) -> None:
         if (self.train is None) != (self.gap is None):
@@ -182,12 +240,44 @@ def scores_on_boards(
         mean=estimate(lambda x: np.asarray(x.mean(axis=-1)), boards * pairs),
         iqm=estimate(interquartile_mean, boards * pairs),
         above_even=estimate(share_above_even, boards),
+        worst_tenth=estimate(worst_tenth_mean, boards),
+        profile=tuple(
+            ProfilePoint.of(share.value, share.ci95, level)
+            for level in THRESHOLDS
+            for share in [estimate(partial(_share_above, level), boards)]
+        ),
         each=tuple(
             BoardEstimate.of(mean, score_interval(one), str(name))
             for name, mean, one in zip(pool.names, means, results, strict=True)
         ),
     )
     return scores, np.asarray(draws.mean(axis=1))
+
+
+def _share_above(threshold: float, scores: Floats) -> Floats:
+    return np.asarray((scores > threshold).mean(axis=-1))
+
+
+def against_opponents(
+    specs: Sequence[str], found: Sequence[tuple[BoardScores, Floats]]
+) -> Opponents:
+    """Return the scores against several opponents together.
+
+    Args:
+        specs: of the opponents.
+        found: as `scores_on_boards` returns it for each, on the same boards.
+    """
+    means = [scores.mean for scores, _ in found]
+    boards = found[0][0].boards if found[0][0].drawn else None
+    interval = percentile_interval(np.mean([draws for _, draws in found], axis=0), boards)
+    which = int(np.argmin([mean.value for mean in means]))
+    worst = OpponentEstimate.of(means[which].value, means[which].ci95, specs[which])
+    others = tuple(
+        OpponentScores(spec, scores) for spec, (scores, _) in zip(specs, found, strict=True)
+    )[1:]
+    mean = float(np.mean([mean.value for mean in means]))
+    low, high = min(interval[0], mean), max(interval[1], mean)
+    return Opponents(Estimate.of(mean, (max(low, 0.0), min(high, 1.0))), worst, others)
 
 
 def generalisation_gap(
@@ -206,3 +296,69 @@ def generalisation_gap(
     if low == high:
         low, high = on_test.ci95[0] - on_train.ci95[1], on_test.ci95[1] - on_train.ci95[0]
     return Estimate.of(on_test.value - on_train.value, (low, high))
+
+
+# Several results
+
+
+def over_seeds(runs: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
+    """Return the mean of a figure over training seeds, which are a random effect.
+
+    The half-widths by seeds (Student's t distribution) and by boards and pairs (of one result, as
+    all seeds share their boards) are added as squares. The luck of the pairs counts twice, so the
+    interval is slightly too wide (`intervals.mean_over_seeds` has that of the mean score). One run
+    has its own interval.
+
+    Args:
+        runs: the figure of each training seed, on the same boards.
+        lowest: possible value of the figure.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    values = np.array([run.value for run in runs])
+    widths = np.array([run.ci95[1] - run.ci95[0] for run in runs])
+    within = float((widths**2).mean()) / (2 * Z95) ** 2
+    parts = [(_mean_variance(values), len(runs) - 1)]
+    return _t_estimate(float(values.mean()), parts, within, lowest)
+
+
+def improvement(ours: Floats, theirs: Floats) -> Estimate:
+    """Return the probability that one method scores higher than another on a board.
+
+    For a random board and random training seeds of both; equal scores count half. Source: Agarwal
+    et al. 2021. The half-widths by boards and by the seeds of each method are added as squares.
+
+    Args:
+        ours: measured scores of one method, float64 (seeds, boards).
+        theirs: of the other, float64 (seeds, boards), on the same boards.
+    """
+    ahead = np.sign(ours[:, None] - theirs[None]) / 2 + 0.5
+    value, parts = float(ahead.mean()), []
+    for axes in ((1, 2), (0, 2), (0, 1)):  # means of our seeds, of their seeds, and of boards
+        means = ahead.mean(axis=axes)
+        if len(means) > 1:
+            parts.append((_mean_variance(means), len(means) - 1))
+    if not any(variance for variance, _ in parts):  # all results are equal
+        return Estimate.of(value, wilson_interval(value, ours.shape[1]))
+    return _t_estimate(value, parts)
+
+
+def _mean_variance(values: Floats) -> float:
+    """Return the variance of the mean of values."""
+    return float(values.var(ddof=1)) / len(values)
+
+
+def _t_estimate(
+    value: float, parts: Sequence[tuple[float, int]], known: float = 0.0, lowest: float = 0.0
+) -> Estimate:
+    """Return an estimate by its independent parts of variance.
+
+    Args:
+        value: of the estimate, at most 1.
+        parts: estimated variances, each with its degrees of freedom.
+        known: more variance, with many degrees of freedom.
+        lowest: possible value.
+    """
+    halves = [student_t_quantile(degrees) * sqrt(part) for part, degrees in parts]
+    half = sqrt(sum(each**2 for each in (*halves, Z95 * sqrt(known))))
+    return Estimate.of(value, (max(value - half, lowest), min(value + half, 1.0)))

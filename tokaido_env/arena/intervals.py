@@ -75,9 +75,11 @@ def wilson_interval(p: float, n: float) -> tuple[float, float]:
 def student_t_quantile(degrees: float) -> float:
     """Return the 97.5 % quantile of Student's t distribution.
 
-    By the expansion of Cornish and Fisher (1938): right to one part in a hundred from 3 degrees of
-    freedom, too low with fewer.
+    By the expansion of Cornish and Fisher (1938), right to one part in a hundred, from 3 degrees of
+    freedom; from tables for fewer.
     """
+    if degrees < 3:
+        return 12.706 if degrees < 2 else 4.303
     z, n = Z95, degrees
     first = (z**3 + z) / (4 * n)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
@@ -264,6 +266,12 @@ def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
         ..., quarter : scores.shape[-1] - quarter
     ]
     return np.asarray(middle.mean(axis=-1))
+
+
+def worst_tenth_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the mean of the lowest tenth along the last axis, of one score at least."""
+    lowest = np.sort(scores, axis=-1)[..., : -(-scores.shape[-1] // 10)]
+    return np.asarray(lowest.mean(axis=-1))
 
 
 def share_above_even(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -49,6 +49,7 @@ from tokaido_env.report.tables import Table, markdown, print_table
 from tokaido_env.study.generalise import (
     BOARDS,
     OPPONENT,
+    OPPONENTS,
     PAIRS,
     SPLIT,
     generalisation_test,
@@ -249,7 +250,7 @@ def verify_submission(arguments: Sequence[str]) -> int:
         progress=lambda what: print(f"evaluate: {escape_text(what)}", file=sys.stderr),
     )
     if isinstance(found.result, Generalisation):
-        tables = [report.generalisation_table(found.result)]
+        tables = report.generalisation_tables(found.result)
     else:
         tables = report.suite_tables(found.result)
     for table in tables:
@@ -280,41 +281,54 @@ def generalise(arguments: Sequence[str]) -> int:
     parser = _parser("generalise", generalise)
     add = parser.add_argument
     add("--opponent", default=OPPONENT, metavar="SPEC", help="agent to play against")
-    add("--split", default=SPLIT, help="boards to play on: test, valid or train")
-    add("--boards", type=int, default=BOARDS, help="number of boards, from 2")
+    several = "also play these on the unseen boards; without SPEC, five of different style"
+    add("--opponents", nargs="*", metavar="SPEC", help=f"{several} (default: none)")
+    splits = "boards to play on: test, far, handmade (six boards), valid or train"
+    add("--split", default=SPLIT, help=splits)
+    boards = f"number of boards, from 2 (default: {BOARDS}, or all of a smaller split)"
+    add("--boards", type=int, metavar="N", help=boards)
     add("--pairs", type=int, default=PAIRS, help="number of pairs of games on each board")
     train = "number of boards of train that the agent was trained on (default: unknown)"
     add("--train", type=int, metavar="N", help=train)
     no_gap = "play only on the unseen boards: half the games, and no gap"
     add("--no-gap", dest="gap", action="store_false", help=no_gap)
+    runs = "number of training seeds of each method in --compare, files of one method in a row"
+    add("--runs", type=int, default=1, metavar="N", help=runs)
     add_shared(parser, "--seed", "--plots")
     options = parser.parse_args(arguments)
-    _check(options, read=[policy_path_of(options.opponent)], folder=options.plots)
+    more = OPPONENTS if options.opponents == [] else options.opponents or ()
+    opponents = tuple(dict.fromkeys((options.opponent, *more)))
+    _check(options, read=[*map(policy_path_of, opponents)], folder=options.plots)
     if options.compare:
         results = {str(path): Generalisation.load(path) for path in options.compare}
         report.check_comparable(results)
-        table = report.compared_generalisation(list(results.values()))
+        methods = report.methods_of(list(results.values()), options.runs)
+        table = report.compared_generalisation(methods)
         _print_compared(table, report.narrow(table), options)
         if options.plots is not None:
-            report.write_curve_plots(list(results.values()), options.plots)
+            report.write_comparison_plots(methods, options.plots)
         return 0
     if options.agent is None:
         parser.error(f"expected an agent, as: {program('evaluate')} generalise greedy")
-    return _measure_generalisation(make(options.agent), make(options.opponent), options)
+    return _measure_generalisation(make(options.agent), [*map(make, opponents)], options)
 
 
-def _measure_generalisation(agent: Agent, opponent: Agent, options: argparse.Namespace) -> int:
-    numbers = {
-        name: getattr(options, name) for name in ("split", "boards", "pairs", "train", "gap")
-    }
-    planned = generalisation_test(agent, opponent.spec, **numbers, seed=options.seed)
+def _measure_generalisation(
+    agent: Agent, opponents: Sequence[Agent], options: argparse.Namespace
+) -> int:
+    names = "split", "boards", "pairs", "train", "gap"
+    numbers = {name: getattr(options, name) for name in names}
+    by_spec = {opponent.spec: opponent for opponent in opponents}
+    planned = generalisation_test(agent, [*by_spec], **numbers, seed=options.seed)
     states = planned.matches()
-    status = _play([(agent, opponent)] * len(states), states, options, _finished_boards)
+    agents = [(agent, by_spec[state.b]) for state in states]
+    status = _play(agents, states, options, _finished_boards)
     if status:
         return status
     result = planned.result(states)
     write_json(options.json, replace(result, records=_records(states, options)).to_dict())
-    print_table(report.generalisation_table(result))
+    for table in report.generalisation_tables(result):
+        print_table(table)
     print(escape_text(report.meaning(result), 500))
     if options.plots is not None:
         report.write_result_plots(result, options.plots)

@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from tokaido_env.arena.generalisation import BoardScores, Generalisation
-from tokaido_env.arena.intervals import Estimate
+from tokaido_env.arena.generalisation import (
+    THRESHOLDS,
+    BoardScores,
+    Generalisation,
+    improvement,
+    over_seeds,
+)
+from tokaido_env.arena.intervals import Estimate, mean_over_seeds
 from tokaido_env.arena.suite import SuiteResult
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.style import (
@@ -85,16 +92,32 @@ def _elo(rating: Estimate) -> str:
 # Generalisation
 
 
-def generalisation_table(result: Generalisation) -> Table:
-    """Return an agent's scores on unseen boards, and on training boards."""
+def generalisation_tables(result: Generalisation) -> list[Table]:
+    """Return an agent's scores on unseen boards and on training boards, and by opponent."""
     title = f"{result.agent} against {result.opponent}, seed {result.seed}"
-    headers = ("boards", "", "games", "mean score", "interquartile mean", "better than even")
-    rows = []
-    for scores in (result.test, result.train):
-        if scores is not None:
-            cells = [_share(x) for x in (scores.mean, scores.iqm, scores.above_even)]
-            rows.append((scores.pool, f"{scores.boards:,}", f"{scores.games:,}", *cells))
-    return Table(title, headers, rows)
+    sides = [scores for scores in (result.test, result.train) if scores is not None]
+    cells = [
+        (f"{scores.boards:,}", f"{scores.games:,}", *map(_share, _figures(scores)))
+        for scores in sides
+    ]
+    names = "boards", "games", *_FIGURES
+    rows = [*zip(names, *cells, strict=True)]
+    tables = [Table(title, ("", *(scores.pool for scores in sides)), rows)]
+    if (found := result.opponents) is not None:
+        by_name = {result.opponent: result.test, **{x.opponent: x.test for x in found.others}}
+        rows = [(name, _share(x.mean), _share(x.worst_tenth)) for name, x in by_name.items()]
+        rows.append(("mean of all", _share(found.mean), ""))
+        rows.append((f"worst: {found.worst.opponent}", _share(found.worst), ""))
+        headers = "against", _FIGURES[0], _FIGURES[-1]
+        tables.append(Table(f"On {result.test.pool}", headers, rows))
+    return tables
+
+
+_FIGURES = "mean score", "interquartile mean", "better than even", "worst tenth"
+
+
+def _figures(scores: BoardScores) -> tuple[Estimate, ...]:
+    return scores.mean, scores.iqm, scores.above_even, scores.worst_tenth
 
 
 def meaning(result: Generalisation) -> str:
@@ -107,26 +130,69 @@ def meaning(result: Generalisation) -> str:
     return f"Gap, {result.test.pool} less {result.train.pool} ({known}): {_gap(result.gap)}"
 
 
-def compared_generalisation(results: Sequence[Generalisation]) -> Table:
-    """Return several results side by side, in the order given."""
-    first = results[0].test
-    pairs = f"{first.boards} boards, {first.pairs} pairs on each"
-    headers = ("agent", "trained on", "score on test", "interquartile mean", "better than even")
+Methods = Sequence[Sequence[Generalisation]]
+"""The results of the training seeds of each method."""
+
+
+def methods_of(results: Sequence[Generalisation], seeds: int) -> Methods:
+    """Return the results by method.
+
+    Raises:
+        ValueError: if the number of results is no multiple of the number of seeds.
+    """
+    if seeds < 1 or len(results) % seeds:
+        raise ValueError(
+            f"--runs: expected a divisor of {len(results)}, the number of files, got {seeds}"
+        )
+    return [results[first : first + seeds] for first in range(0, len(results), seeds)]
+
+
+def compared_generalisation(methods: Methods) -> Table:
+    """Return the results of methods side by side, in the order given.
+
+    The last columns are the worst opponent's score, if all have several, and the probability that
+    the method scores higher than the first one on a board.
+    """
+    first = methods[0][0]
+    pairs = f"{first.test.boards} boards, {first.test.pairs} pairs on each"
+    headers = ["agent", "trained on", "score on test", "interquartile mean", "better than even"]
+    headers += ["worst tenth", "score on train", "gap"]
+    with_opponents = all(result.opponents for runs in methods for result in runs)
+    headers += ["worst opponent"] * with_opponents
+    headers += [f"better than {first.agent}"] * (len(methods) > 1)
     rows = []
-    for result in results:
-        test, train = result.test, result.train
-        cells = [_share(x) for x in (test.mean, test.iqm, test.above_even)]
-        cells.append("" if train is None else _share(train.mean))
-        cells.append("" if result.gap is None else _gap(result.gap))
-        rows.append((result.agent, result.trained_on or "", *cells))
-    title = f"Against {results[0].opponent} on {first.pool}: {pairs}"
-    return Table(title, (*headers, "score on train", "gap"), rows)
+    for runs in methods:
+        figures = zip(*(_figures(result.test) for result in runs), strict=True)
+        cells = [_share(over_seeds(each)) for each in figures]
+        if len(runs) > 1:
+            cells[0] = _share(mean_over_seeds(_each(runs))[0])
+        train = [result.train.mean for result in runs if result.train is not None]
+        gaps = [result.gap for result in runs if result.gap is not None]
+        cells.append(_share(over_seeds(train)) if train else "")
+        cells.append(_gap(over_seeds(gaps, -1)) if gaps else "")
+        if with_opponents:
+            cells.append(_share(over_seeds([x.opponents.worst for x in runs if x.opponents])))
+        if len(methods) > 1:
+            better = improvement(_each(runs), _each(methods[0]))
+            cells.append("" if runs is methods[0] else _share(better))
+        rows.append((_method_name(runs), runs[0].trained_on or "", *cells))
+    return Table(f"Against {first.opponent} on {first.test.pool}: {pairs}", tuple(headers), rows)
+
+
+def _method_name(runs: Sequence[Generalisation]) -> str:
+    return runs[0].agent if len(runs) == 1 else f"{runs[0].agent}, {len(runs)} seeds"
+
+
+def _each(runs: Sequence[Generalisation]) -> npt.NDArray[np.float64]:
+    """Return the scores on each board, (runs, boards)."""
+    return np.array([[one.value for one in result.test.each] for result in runs])
 
 
 def narrow(table: Table) -> Table:
-    """Return the comparison without one column, to fit a terminal."""
-    rows = [tuple(cell.replace(" %", "") for cell in (*row[:3], *row[4:])) for row in table.rows]
-    headers = (*table.headers[:3], *table.headers[4:])
+    """Return the comparison without some columns, to fit a terminal."""
+    kept = [i for i in range(len(table.headers)) if i not in (3, 5, 6)]
+    rows = [tuple(row[i].replace(" %", "") for i in kept) for row in table.rows]
+    headers = tuple(table.headers[i] for i in kept)
     return table._replace(title=f"In %. {table.title}", headers=headers, rows=rows)
 
 
@@ -168,21 +234,37 @@ def write_result_plots(result: Generalisation, folder: str | Path) -> list[Path]
         return save_figure(_draw_boards(result), Path(folder), "boards")
 
 
-def write_curve_plots(results: Sequence[Generalisation], folder: str | Path) -> list[Path]:
-    """Draw scores and gaps by number of training boards; return the files.
+def write_comparison_plots(methods: Methods, folder: str | Path) -> list[Path]:
+    """Draw performance profiles, and scores by number of training boards; return the files.
 
-    Raises:
-        ValueError: if this number is unknown for all agents.
+    The second figure needs an agent of which this number is known.
     """
+    results = [result for runs in methods for result in runs]
     trained = [(result.boards_trained_on, result) for result in results]
     known = [(boards, result) for boards, result in trained if boards is not None]
-    if not known:
-        raise ValueError(
-            "--plots: expected an agent with a known number of training boards, got none: measure "
-            "with --train N"
-        )
     with drawing():
-        return save_figure(_draw_curve(known), Path(folder), "curve")
+        files = save_figure(_draw_profiles(methods), Path(folder), "profiles")
+        return files + (save_figure(_draw_curve(known), Path(folder), "curve") if known else [])
+
+
+def _draw_profiles(methods: Methods) -> Figure:
+    """Draw the share of boards with a higher score, with its intervals."""
+    first = methods[0][0]
+    title = f"Performance profiles on {escape_text(first.test.pool, MOST)}"
+    figure = new_figure(_HEIGHT, title, f"against {escape_text(first.opponent, 30)}")
+    axes = new_axes(figure, 0.95, 0.8, 0.3, 0.45)
+    levels = 100 * np.array(THRESHOLDS)
+    for i, runs in enumerate(methods):
+        each = zip(*(result.test.profile for result in runs), strict=True)
+        points = [over_seeds(estimates) for estimates in each]
+        lows, highs = (100 * np.array([one.ci95[end] for one in points]) for end in (0, 1))
+        colour, name = PALETTE[i % len(PALETTE)], escape_text(_method_name(runs), 30)
+        axes.fill_between(levels, lows, highs, color=colour, alpha=0.18, linewidth=0)
+        axes.plot(levels, [100 * one.value for one in points], color=colour, label=name)
+    axes.set_xlabel("score in %")
+    axes.set_ylabel("% of boards with a higher score")
+    axes.legend(frameon=False, fontsize=10, loc="best")
+    return figure
 
 
 def _draw_boards(result: Generalisation) -> Figure:

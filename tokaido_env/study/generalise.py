@@ -19,6 +19,7 @@ from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.generalisation import (
     VERSION,
     Generalisation,
+    against_opponents,
     generalisation_gap,
     pool_of,
     scores_on_boards,
@@ -26,12 +27,17 @@ from tokaido_env.arena.generalisation import (
 from tokaido_env.arena.match import MAX_GAMES
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.verification import Claim
+from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import PREFIX, SPLITS, family_numbers, is_family
 from tokaido_env.core.arguments import check_choice, check_seed, repr_short
 from tokaido_env.learn.boards import splits_of
 
 OPPONENT = "mcts:sims=400"
+OPPONENTS = (OPPONENT, "heuristic", "generalist", "rusher", "hoarder")
+"""Opponents of different style."""
+HAND_MADE = "handmade"
+"""The split of the hand-made boards, which come with the package besides the default board."""
 SPLIT = "test"
 BOARDS = 100
 PAIRS = 40
@@ -43,7 +49,7 @@ class GeneralisationTest:
 
     Attributes:
         agent: spec of the agent.
-        opponent: spec of its opponent.
+        opponents: specs of its opponents; on boards of the training it plays the first.
         seed: of the games.
         trained_on: name of the board or pool that the agent was trained on, or None.
         test: unseen boards.
@@ -54,7 +60,7 @@ class GeneralisationTest:
     """
 
     agent: str
-    opponent: str
+    opponents: tuple[str, ...]
     seed: int
     trained_on: str | None
     test: BoardPool
@@ -64,33 +70,43 @@ class GeneralisationTest:
     train_drawn: bool
 
     def matches(self) -> list[MatchState]:
-        """Return the match on `test` and, if there are boards of the training, that on `train`."""
-        parts = (self.test, self.pairs), (self.train, self.train_pairs)
+        """Return the match on `test`, that on `train` if it has boards, those with more opponents.
+
+        `state.b` is the opponent of a match.
+        """
+        first, *others = self.opponents
+        parts = [(first, self.test, self.pairs)]
+        if self.train is not None:
+            parts.append((first, self.train, self.train_pairs))
+        parts += [(other, self.test, self.pairs) for other in others]
         return [
-            MatchState.for_boards(self.agent, self.opponent, pool, pairs, self.seed, "generalise")
-            for pool, pairs in parts
-            if pool is not None
+            MatchState.for_boards(self.agent, other, pool, pairs, self.seed, "generalise")
+            for other, pool, pairs in parts
         ]
 
     def result(self, matches: Sequence[MatchState]) -> Generalisation:
         """Return the result of the finished matches."""
-        pools, drawn = (self.test, self.train), (True, self.train_drawn)
+        is_train = [match.pool is self.train for match in matches]
         found = [
-            scores_on_boards(match.to_match(), pool, self.seed, kind, drawn=drawn[kind])
-            for kind, (match, pool) in enumerate(zip(matches, pools, strict=False))
-            if pool is not None
+            scores_on_boards(match.to_match(), match.pool, self.seed, int(train), drawn=drawn)
+            for match, train in zip(matches, is_train, strict=True)
+            for drawn in [self.train_drawn if train else self.test.name != HAND_MADE]
         ]
-        train, gap = (found[1][0], generalisation_gap(*found)) if len(found) > 1 else (None, None)
-        head = VERSION, self.agent, self.opponent, self.seed, self.trained_on
-        return Generalisation(*head, found[0][0], train, gap)
+        train, gap = None, None
+        if self.train is not None:
+            train, gap = found[1][0], generalisation_gap(*found[:2])
+            del found[1]
+        together = against_opponents(self.opponents, found) if len(found) > 1 else None
+        head = VERSION, self.agent, self.opponents[0], self.seed, self.trained_on
+        return Generalisation(*head, found[0][0], train, gap, opponents=together)
 
 
 def generalisation_test(
     agent: Agent,
-    opponent: str = OPPONENT,
+    opponent: str | Sequence[str] = OPPONENT,
     *,
     split: str = SPLIT,
-    boards: int = BOARDS,
+    boards: int | None = None,
     pairs: int = PAIRS,
     train: int | None = None,
     gap: bool = True,
@@ -104,10 +120,10 @@ def generalisation_test(
 
     Args:
         agent: to be measured.
-        opponent: spec of its opponent.
-        split: of the unseen boards: "test", "valid" or "train". With "train" there is no second
-            match.
-        boards: number of boards, from 2.
+        opponent: spec of its opponent, or several.
+        split: of the unseen boards: "test", "far", "handmade", "valid" or "train". With "train"
+            there is no second match.
+        boards: number of boards, from 2; None for all of the split, 100 at most.
         pairs: of games on each board, from 1.
         train: number of the first boards of `train` that the agent was trained on, if its policy
             file does not say.
@@ -118,13 +134,16 @@ def generalisation_test(
         ValueError: if a number is out of range, or the agent was trained on boards of the split.
     """
     seed = check_seed(seed)
+    boards = min(BOARDS, _size(split)) if boards is None else boards
     test = _pool_of(split, boards)
     _check_pairs(pairs, boards)
     recorded = trained_on(agent)
     known = _training_pool(agent, recorded, train)
-    if known is not None:
+    if known is not None and split != HAND_MADE:
         _refuse_overlap(agent, known, test)
-    _refuse_start(agent, known, split)
+    if recorded in test.names:
+        raise _seen_error(agent, test, "one of them is that of its training")
+    _refuse_start(agent, known, test, split)
     if split == "train" or not gap:
         train_boards, drawn = None, True
     elif known is None:
@@ -134,7 +153,8 @@ def generalisation_test(
         train_boards, drawn = _first(known, count), count < len(known)
     more = 0 if train_boards is None else -(-pairs * boards // len(train_boards))
     name = recorded if known is None else known.name
-    head = agent.spec, opponent, seed, name
+    opponents = (opponent,) if isinstance(opponent, str) else tuple(dict.fromkeys(opponent))
+    head = agent.spec, opponents, seed, name
     return GeneralisationTest(*head, test, pairs, train_boards, more, drawn)
 
 
@@ -146,7 +166,9 @@ def submitted_test(path: Path) -> Claim:
     """
     found = Generalisation.load(path)
     test, train = found.test, found.train
-    head = found.agent, found.opponent, found.seed, found.trained_on
+    others = () if found.opponents is None else found.opponents.others
+    opponents = found.opponent, *(other.opponent for other in others)
+    head = found.agent, opponents, found.seed, found.trained_on
     more = (None, 0, True) if train is None else (pool_of(train), train.pairs, train.drawn)
     repeated = GeneralisationTest(*head, pool_of(test), test.pairs, *more)
 
@@ -169,14 +191,23 @@ def _training(agent: Agent) -> dict[str, Any]:
     return policy.training if isinstance(policy, Policy) else {}
 
 
+def _hand_made() -> list[str]:
+    return [name for name in built_in_boards() if name != BoardPool.load().name]
+
+
+def _size(split: str) -> int:
+    check_choice("split", split, (*SPLITS, HAND_MADE))
+    return len(_hand_made() if split == HAND_MADE else SPLITS[split])
+
+
 def _pool_of(split: str, boards: int) -> BoardPool:
-    check_choice("split", split, SPLITS)
-    most = len(SPLITS[split])
+    most = _size(split)
+    name = split if split == HAND_MADE else f"{PREFIX}{split}"
     if not 2 <= boards <= most:
-        raise ValueError(
-            f"boards: expected 2 to {most:,}, as many as {PREFIX}{split} has, got {boards:,}"
-        )
-    return BoardPool.load(f"{PREFIX}{split}" + f"/{boards}" * (boards < most))
+        raise ValueError(f"boards: expected 2 to {most:,}, as many as {name} has, got {boards:,}")
+    if split == HAND_MADE:
+        return BoardPool(name, [Board.load(one) for one in _hand_made()[:boards]], drawn=False)
+    return BoardPool.load(name + f"/{boards}" * (boards < most))
 
 
 def _check_pairs(pairs: int, boards: int) -> None:
@@ -201,20 +232,21 @@ def _refuse_overlap(agent: Agent, known: BoardPool, test: BoardPool) -> None:
     seen, unseen = family_numbers(known.name), family_numbers(test.name)
     both = range(max(seen[0], unseen[0]), min(seen[-1], unseen[-1]) + 1)
     if both:
-        raise ValueError(
-            f"split: expected boards that {repr_short(agent.spec)} was not trained on, got "
-            f"{test.name}: {len(both):,} of them are in {known.name}; choose another split"
-        )
+        raise _seen_error(agent, test, f"{len(both):,} of them are in {known.name}")
 
 
-def _refuse_start(agent: Agent, known: BoardPool | None, split: str) -> None:
+def _refuse_start(agent: Agent, known: BoardPool | None, test: BoardPool, split: str) -> None:
     """Refuse a policy that started from one that was trained on boards of the split."""
-    in_split = known is not None and family_numbers(known.name)[0] in SPLITS[split]
+    in_split = known is not None and family_numbers(known.name)[0] in SPLITS.get(split, ())
     if not in_split and split != "train" and split in splits_of(_training(agent)):
-        raise ValueError(
-            f"split: expected boards that {repr_short(agent.spec)} was not trained on, got "
-            f"{PREFIX}{split}: it started from a policy of these boards; choose another split"
-        )
+        raise _seen_error(agent, test, "it started from a policy of these boards")
+
+
+def _seen_error(agent: Agent, test: BoardPool, why: str) -> ValueError:
+    return ValueError(
+        f"split: expected boards that {repr_short(agent.spec)} was not trained on, got "
+        f"{test.name}: {why}; choose another split"
+    )
 
 
 def _first(pool: BoardPool, count: int) -> BoardPool:
