@@ -115,7 +115,9 @@ class Results(Cases):
         self.results = (
             generalisation(),
             generalisation(trained_on="shikoku"),
-            generalisation(trained_on=None, train=None, gap=None, opponents=None),
+            generalisation(
+                trained_on=None, train=None, gap=None, opponents=[], opponents_mean=None
+            ),
         )
 
     def check_valid(self) -> None:

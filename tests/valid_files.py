@@ -35,13 +35,12 @@ def generalisation(trained_on: str | None = "family:train/10", **changes: Any) -
         head = {"pool": pool, "hash": "0123456789abcdef", "boards": len(numbers), "pairs": 40}
         each = [{"board": f"family:{number}", **share} for number in numbers]
         shares = dict.fromkeys(("mean", "iqm", "above_even", "worst_tenth"), share)
-        shares |= {"profile": [{"above": level / 20, **share} for level in range(1, 20)]}
+        shares |= {"profile": [share] * 19}
         return {**head, "drawn": True, **shares, "each": each}
 
     data = {"version": 2, "agent": "policy:runs/a", "opponent": "mcts:sims=400", "seed": 0}
     data |= {"trained_on": trained_on, "test": scores("family:test/2", (2000000, 2000001))}
     data |= {"train": scores("family:train/1", (0,))}
-    other = {"opponent": "heuristic", "test": scores("family:test/2", (2000000, 2000001))}
-    data |= {"opponents": {"mean": share, "worst": other | share, "others": [other]}}
-    del data["opponents"]["worst"]["test"]
+    data |= {"opponents": [{"opponent": spec, **share} for spec in ("mcts:sims=400", "greedy")]}
+    data |= {"opponents_mean": share}
     return data | {"gap": {"value": -0.125, "ci95": [-0.25, 0.0625]}} | changes

@@ -168,9 +168,9 @@ def test_styles__play_differently_and_not_much_worse() -> None:
         match = play_match(make(spec), make("heuristic"), 400, 0)
         shares = (match.games["triggers"][..., 0, :] != 0).mean(axis=(0, 1))
         found[spec] = match.score, match.games["rounds"].mean(), *shares[2:]
-    plain, rusher, hoarder = found.values()
+    standard, rusher, hoarder = found.values()
     assert 0.2 < rusher[0] < 0.4
     assert 0.2 < hoarder[0] < 0.4
-    assert rusher[1] < plain[1] - 2
-    assert rusher[3] > 2 * plain[3]
-    assert hoarder[2] > 2 * plain[2]
+    assert rusher[1] < standard[1] - 2
+    assert rusher[3] > 2 * standard[3]
+    assert hoarder[2] > 2 * standard[2]

@@ -178,18 +178,16 @@ def test_result__names_the_worst_of_several_opponents() -> None:
     found = test.result(matches)
     assert [match.b for match in matches] == ["random", "random", "greedy", "rusher"]
     assert found.opponent == "random"
-    assert found.opponents is not None
-    scores = {found.opponent: found.test, **{x.opponent: x.test for x in found.opponents.others}}
-    assert [*scores] == [*agents]
-    for match in matches[2:]:
-        assert scores[match.b].mean.value == pytest.approx(match.to_match().score, abs=1e-6)
+    assert [one.opponent for one in found.opponents] == [*agents]
+    for match, one in zip(matches[:1] + matches[2:], found.opponents, strict=True):
+        assert one.value == pytest.approx(match.to_match().score, abs=1e-6)
         assert (match.games["seed"] == matches[0].games["seed"]).all()  # the same luck
-    means = {spec: one.mean.value for spec, one in scores.items()}
-    assert found.opponents.worst.opponent == min(means, key=lambda spec: means[spec])
-    assert found.opponents.worst.value == min(means.values())
-    assert found.opponents.mean.value == pytest.approx(np.mean([*means.values()]), abs=1e-5)
-    low, high = found.opponents.mean.ci95
-    assert 0 < low < found.opponents.mean.value < high < 1
+    values = [one.value for one in found.opponents]
+    assert found.worst == found.opponents[int(np.argmin(values))]
+    assert found.opponents_mean is not None
+    assert found.opponents_mean.value == pytest.approx(np.mean(values), abs=1e-5)
+    low, high = found.opponents_mean.ci95
+    assert 0 < low < found.opponents_mean.value < high < 1
     single, _, _ = measured(boards=2)
     assert single.opponents == ("random",)
 
@@ -234,8 +232,6 @@ def test_generalisation_test__refuses_bad_arguments(
 
 # The file
 
-SHARE = {"value": 0.5, "ci95": [0.25, 0.75]}
-
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -250,7 +246,7 @@ def test_load__reads_written_results(results: Path) -> None:
     assert Generalisation.load(results).to_dict() == data
     assert list(data) == [
         *("version", "agent", "opponent", "seed", "trained_on", "test", "train", "gap"),
-        *("records", "opponents"),
+        *("records", "opponents", "opponents_mean"),
     ]
     assert (data["version"], data["test"]["boards"], data["test"]["pairs"]) == (2, 3, 4)
     _, _, single = measured(split="train")
@@ -291,8 +287,8 @@ def changed(place: str, value: Any) -> Callable[[Any], Any]:
         (changed("gap.value", -1.5), "gap: expected a value and an interval from -1 to 1"),
         (changed("test.boards", 4), "test: boards: expected 3, as in each, got 4"),
         (
-            changed("opponents", {"mean": SHARE, "worst": SHARE, "others": []}),
-            "opponents",
+            changed("opponents", [{"opponent": "x", "value": 2.0, "ci95": [0.0, 1.0]}]),
+            "opponents: expected scores and intervals within 0 and 1",
         ),
         (changed("test.profile", []), "test.profile: expected "),
         (changed("test.worst_tenth.ci95", [0, 2]), "test: expected scores and intervals within"),

@@ -93,38 +93,24 @@ _NAMES = [name for name, _ in TERMS]
 
 
 class Style(NamedTuple):
-    """Changes of the shipped weights.
+    """Changes of the shipped weights: factors of terms, of the others, and new weights of terms."""
 
-    Attributes:
-        factor: of all weights without a factor of their own; small, or the result saturates.
-        factors: of the weights of terms.
-        pairs: weights of terms, opening and ending, instead of the shipped ones.
-    """
-
-    factor: float
     factors: dict[str, float]
+    factor: float  # below 1 where others grow, or expected results saturate
     pairs: dict[str, tuple[float, float]]
 
 
 STYLES = {
-    "heuristic": Style(1.0, {}, {}),
+    "heuristic": Style({}, 1.0, {}),
     "rusher": Style(
-        0.6,
-        {
-            **dict.fromkeys(("gift_now", "gift_next", "second_next"), 2.4),
-            **{"easel": 1.5, "paint_now": 1.8, "revealing": 1.2, "proficient": 1.8},
-            "inspired": 1.2,
-        },
-        {"gifted": (0.72, 0.72)},
+        dict(gift_now=2.4, gift_next=2.4, second_next=2.4, easel=1.5, paint_now=1.8)
+        | dict(revealing=1.2, proficient=1.8, inspired=1.2),
+        *(0.6, {"gifted": (0.72, 0.72)}),
     ),
     "hoarder": Style(
-        0.7,
-        {
-            **dict.fromkeys(("coins", "wares"), 0.91),
-            **dict.fromkeys(("crafty", "robust", "draw_now", "draw_next"), 1.4),
-            **{"temple": 0.35, "garden": 0.35, "gifted": 0.28},
-        },
-        {"gold": (1.4, 1.05)},
+        dict(coins=0.91, wares=0.91, crafty=1.4, robust=1.4, draw_now=1.4, draw_next=1.4)
+        | dict(temple=0.35, garden=0.35, gifted=0.28),
+        *(0.7, {"gold": (1.4, 1.05)}),
     ),
 }
 """Agents by name that play by these weights; tuned by hand to differ in style."""
@@ -154,7 +140,7 @@ def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
 
 def styled_weights(style: str) -> npt.NDArray[np.float32]:
     """Return the weights of one of `STYLES`, float32 (2, N_TERMS): opening, ending."""
-    factor, factors, pairs = STYLES[style]
+    factors, factor, pairs = STYLES[style]
     weights = load_weights() * np.array([factors.get(name, factor) for name in _NAMES], np.float32)
     for name, pair in pairs.items():
         weights[:, _NAMES.index(name)] = pair

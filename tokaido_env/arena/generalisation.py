@@ -18,7 +18,6 @@ training seeds of one method, `improvement` compares two methods.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +27,6 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from tokaido_env.arena.intervals import (
-    Z95,
     BoardEstimate,
     Estimate,
     bootstrap_boards,
@@ -45,7 +43,7 @@ from tokaido_env.arena.suite import RecordsEntry
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import family_numbers, is_family
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.decoding import Name, Number, Seed, Source, Struct
+from tokaido_env.decoding import Name, Seed, Source, Struct
 
 VERSION = 2
 THRESHOLDS = tuple(percent / 100 for percent in range(5, 100, 5))
@@ -56,12 +54,6 @@ Floats = npt.NDArray[np.float64]
 
 class ResultsError(ValueError):
     """A file cannot be read as results: the message names the expected content."""
-
-
-class ProfilePoint(Estimate, frozen=True):
-    """The share of boards with a score above a threshold."""
-
-    above: Number
 
 
 class BoardScores(Struct, frozen=True):
@@ -91,9 +83,7 @@ class BoardScores(Struct, frozen=True):
     iqm: Estimate
     above_even: Estimate
     worst_tenth: Estimate
-    profile: Annotated[
-        tuple[ProfilePoint, ...], Meta(min_length=len(THRESHOLDS), max_length=len(THRESHOLDS))
-    ]
+    profile: Annotated[tuple[Estimate, ...], Meta(min_length=19, max_length=19)]
     each: Annotated[tuple[BoardEstimate, ...], Meta(min_length=1)]
 
     def __post_init__(self) -> None:
@@ -115,31 +105,6 @@ class OpponentEstimate(Estimate, frozen=True):
     opponent: Name
 
 
-class OpponentScores(Struct, frozen=True):
-    """The scores of an agent on unseen boards against one opponent."""
-
-    opponent: Name
-    test: BoardScores
-
-
-class Opponents(Struct, frozen=True):
-    """The scores of an agent on unseen boards against several opponents.
-
-    Attributes:
-        mean: of the mean scores against all opponents.
-        worst: the lowest of them.
-        others: the scores against each opponent but the first.
-    """
-
-    mean: Estimate
-    worst: OpponentEstimate
-    others: Annotated[tuple[OpponentScores, ...], Meta(min_length=1)]
-
-    def __post_init__(self) -> None:
-        if not all(x.within(0, 1) for x in (self.mean, self.worst)):
-            raise ValueError("expected scores and intervals within 0 and 1")
-
-
 class Generalisation(Struct, frozen=True):
     """The scores of an agent on unseen boards and on boards of its training.
 
@@ -154,7 +119,8 @@ class Generalisation(Struct, frozen=True):
         train: its scores on boards of its training; None without a second match.
         gap: the mean on `test` minus that on `train`, or None.
         records: the record file; None if there is none.
-        opponents: its scores against several opponents, None with one.
+        opponents: its mean scores on `test` against each of several opponents, the first included.
+        opponents_mean: the mean of these, None with one opponent.
     """
 
     version: int
@@ -166,13 +132,16 @@ class Generalisation(Struct, frozen=True):
     train: BoardScores | None
     gap: Estimate | None
     records: RecordsEntry | None = None
-    opponents: Opponents | None = None
+    opponents: tuple[OpponentEstimate, ...] = ()
+    opponents_mean: Estimate | None = None
 
     def __post_init__(self) -> None:
         if (self.train is None) != (self.gap is None):
             raise ValueError("gap: expected null where train is, and only there")
         if self.gap is not None and not self.gap.within(-1, 1):
             raise ValueError("gap: expected a value and an interval from -1 to 1")
+        if not all(x.within(0, 1) for x in self.opponents):
+            raise ValueError("opponents: expected scores and intervals within 0 and 1")
         if self.trained_on is not None and is_family(self.trained_on):
             family_numbers(self.trained_on)  # raises if there are no such boards
 
@@ -186,6 +155,11 @@ class Generalisation(Struct, frozen=True):
         source = Source.json(path, "results", ResultsError)
         source.check_versions("measure again", version=VERSION)
         return source.decode(cls)
+
+    @property
+    def worst(self) -> OpponentEstimate | None:
+        """The lowest of the scores against several opponents."""
+        return min(self.opponents, key=lambda one: one.value, default=None)
 
     @property
     def boards_trained_on(self) -> int | None:
@@ -240,11 +214,10 @@ def scores_on_boards(
         mean=estimate(lambda x: np.asarray(x.mean(axis=-1)), boards * pairs),
         iqm=estimate(interquartile_mean, boards * pairs),
         above_even=estimate(share_above_even, boards),
-        worst_tenth=estimate(worst_tenth_mean, boards),
+        worst_tenth=_worst_tenth(means, draws, [seed, kind], drawn=drawn),
         profile=tuple(
-            ProfilePoint.of(share.value, share.ci95, level)
-            for level in THRESHOLDS
-            for share in [estimate(partial(_share_above, level), boards)]
+            Estimate.of(share, wilson_interval(share, boards))
+            for share in (means > np.array(THRESHOLDS)[:, None]).mean(axis=1)
         ),
         each=tuple(
             BoardEstimate.of(mean, score_interval(one), str(name))
@@ -254,30 +227,31 @@ def scores_on_boards(
     return scores, np.asarray(draws.mean(axis=1))
 
 
-def _share_above(threshold: float, scores: Floats) -> Floats:
-    return np.asarray((scores > threshold).mean(axis=-1))
+def _worst_tenth(means: Floats, draws: Floats, seed: Sequence[int], *, drawn: bool) -> Estimate:
+    """Return the mean score on the worst tenth of the boards.
+
+    Lowest measured scores contain the luck of their pairs, so that only drawn boards are resampled.
+    """
+    boards, value = len(means), float(worst_tenth_mean(means))
+    if drawn:
+        draws = means[np.random.default_rng(seed).integers(boards, size=draws.shape)]
+    half = student_t_quantile(boards - 1) * float(worst_tenth_mean(draws).std())
+    if not half:
+        return Estimate.of(value, wilson_interval(value, boards))
+    return _with_half_widths(value, [half])
 
 
-def against_opponents(
-    specs: Sequence[str], found: Sequence[tuple[BoardScores, Floats]]
-) -> Opponents:
-    """Return the scores against several opponents together.
+def mean_over_opponents(found: Sequence[tuple[BoardScores, Floats]]) -> Estimate:
+    """Return the mean of the mean scores against several opponents.
 
     Args:
-        specs: of the opponents.
-        found: as `scores_on_boards` returns it for each, on the same boards.
+        found: as `scores_on_boards` returns it for each opponent, on the same boards.
     """
-    means = [scores.mean for scores, _ in found]
-    boards = found[0][0].boards if found[0][0].drawn else None
-    interval = percentile_interval(np.mean([draws for _, draws in found], axis=0), boards)
-    which = int(np.argmin([mean.value for mean in means]))
-    worst = OpponentEstimate.of(means[which].value, means[which].ci95, specs[which])
-    others = tuple(
-        OpponentScores(spec, scores) for spec, (scores, _) in zip(specs, found, strict=True)
-    )[1:]
-    mean = float(np.mean([mean.value for mean in means]))
-    low, high = min(interval[0], mean), max(interval[1], mean)
-    return Opponents(Estimate.of(mean, (max(low, 0.0), min(high, 1.0))), worst, others)
+    scores = found[0][0]
+    value = float(np.mean([one.mean.value for one, _ in found]))
+    draws = np.mean([means for _, means in found], axis=0)
+    low, high = percentile_interval(draws, scores.boards if scores.drawn else None)
+    return Estimate.of(value, (max(low, 0.0), min(high, 1.0)))
 
 
 def generalisation_gap(
@@ -304,10 +278,9 @@ def generalisation_gap(
 def over_seeds(runs: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
     """Return the mean of a figure over training seeds, which are a random effect.
 
-    The half-widths by seeds (Student's t distribution) and by boards and pairs (of one result, as
-    all seeds share their boards) are added as squares. The luck of the pairs counts twice, so the
-    interval is slightly too wide (`intervals.mean_over_seeds` has that of the mean score). One run
-    has its own interval.
+    The half-widths by seeds, and by boards and pairs in one result, are added as squares: all seeds
+    share their boards. The luck of pairs counts twice, so the interval is slightly too wide
+    (`intervals.mean_over_seeds` has that of the mean score). One run has its own interval.
 
     Args:
         runs: the figure of each training seed, on the same boards.
@@ -317,9 +290,8 @@ def over_seeds(runs: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
         return runs[0]
     values = np.array([run.value for run in runs])
     widths = np.array([run.ci95[1] - run.ci95[0] for run in runs])
-    within = float((widths**2).mean()) / (2 * Z95) ** 2
-    parts = [(_mean_variance(values), len(runs) - 1)]
-    return _t_estimate(float(values.mean()), parts, within, lowest)
+    halves = _half_width(values), sqrt((widths**2).mean()) / 2
+    return _with_half_widths(float(values.mean()), halves, lowest)
 
 
 def improvement(ours: Floats, theirs: Floats) -> Estimate:
@@ -333,32 +305,19 @@ def improvement(ours: Floats, theirs: Floats) -> Estimate:
         theirs: of the other, float64 (seeds, boards), on the same boards.
     """
     ahead = np.sign(ours[:, None] - theirs[None]) / 2 + 0.5
-    value, parts = float(ahead.mean()), []
-    for axes in ((1, 2), (0, 2), (0, 1)):  # means of our seeds, of their seeds, and of boards
-        means = ahead.mean(axis=axes)
-        if len(means) > 1:
-            parts.append((_mean_variance(means), len(means) - 1))
-    if not any(variance for variance, _ in parts):  # all results are equal
-        return Estimate.of(value, wilson_interval(value, ours.shape[1]))
-    return _t_estimate(value, parts)
+    # Means of our seeds, of their seeds, and of boards.
+    effects = [ahead.mean(axis=axes) for axes in ((1, 2), (0, 2), (0, 1))]
+    halves = [_half_width(means) for means in effects if len(means) > 1]
+    if not any(halves):  # all results are equal
+        return Estimate.of(ahead.mean(), wilson_interval(ahead.mean(), ours.shape[1]))
+    return _with_half_widths(float(ahead.mean()), halves)
 
 
-def _mean_variance(values: Floats) -> float:
-    """Return the variance of the mean of values."""
-    return float(values.var(ddof=1)) / len(values)
+def _half_width(values: Floats) -> float:
+    """Return the half-width of the interval of the mean, by Student's t distribution."""
+    return student_t_quantile(len(values) - 1) * float(values.std(ddof=1)) / sqrt(len(values))
 
 
-def _t_estimate(
-    value: float, parts: Sequence[tuple[float, int]], known: float = 0.0, lowest: float = 0.0
-) -> Estimate:
-    """Return an estimate by its independent parts of variance.
-
-    Args:
-        value: of the estimate, at most 1.
-        parts: estimated variances, each with its degrees of freedom.
-        known: more variance, with many degrees of freedom.
-        lowest: possible value.
-    """
-    halves = [student_t_quantile(degrees) * sqrt(part) for part, degrees in parts]
-    half = sqrt(sum(each**2 for each in (*halves, Z95 * sqrt(known))))
+def _with_half_widths(value: float, halves: Sequence[float], lowest: float = 0.0) -> Estimate:
+    half = sqrt(sum(each**2 for each in halves))
     return Estimate.of(value, (max(value - half, lowest), min(value + half, 1.0)))

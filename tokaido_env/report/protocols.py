@@ -103,13 +103,11 @@ def generalisation_tables(result: Generalisation) -> list[Table]:
     names = "boards", "games", *_FIGURES
     rows = [*zip(names, *cells, strict=True)]
     tables = [Table(title, ("", *(scores.pool for scores in sides)), rows)]
-    if (found := result.opponents) is not None:
-        by_name = {result.opponent: result.test, **{x.opponent: x.test for x in found.others}}
-        rows = [(name, _share(x.mean), _share(x.worst_tenth)) for name, x in by_name.items()]
-        rows.append(("mean of all", _share(found.mean), ""))
-        rows.append((f"worst: {found.worst.opponent}", _share(found.worst), ""))
-        headers = "against", _FIGURES[0], _FIGURES[-1]
-        tables.append(Table(f"On {result.test.pool}", headers, rows))
+    if result.worst is not None and result.opponents_mean is not None:
+        rows = [(one.opponent, _share(one)) for one in result.opponents]
+        rows.append(("mean", _share(result.opponents_mean)))
+        rows.append((f"worst: {result.worst.opponent}", _share(result.worst)))
+        tables.append(Table(f"On {result.test.pool}", ("against", "mean score"), rows))
     return tables
 
 
@@ -157,11 +155,11 @@ def compared_generalisation(methods: Methods) -> Table:
     pairs = f"{first.test.boards} boards, {first.test.pairs} pairs on each"
     headers = ["agent", "trained on", "score on test", "interquartile mean", "better than even"]
     headers += ["worst tenth", "score on train", "gap"]
-    with_opponents = all(result.opponents for runs in methods for result in runs)
-    headers += ["worst opponent"] * with_opponents
+    worst = [[one.worst for one in runs if one.worst is not None] for runs in methods]
+    headers += ["worst opponent"] * all(worst)
     headers += [f"better than {first.agent}"] * (len(methods) > 1)
     rows = []
-    for runs in methods:
+    for runs, lowest in zip(methods, worst, strict=True):
         figures = zip(*(_figures(result.test) for result in runs), strict=True)
         cells = [_share(over_seeds(each)) for each in figures]
         if len(runs) > 1:
@@ -170,8 +168,8 @@ def compared_generalisation(methods: Methods) -> Table:
         gaps = [result.gap for result in runs if result.gap is not None]
         cells.append(_share(over_seeds(train)) if train else "")
         cells.append(_gap(over_seeds(gaps, -1)) if gaps else "")
-        if with_opponents:
-            cells.append(_share(over_seeds([x.opponents.worst for x in runs if x.opponents])))
+        if all(worst):
+            cells.append(_share(over_seeds(lowest)))
         if len(methods) > 1:
             better = improvement(_each(runs), _each(methods[0]))
             cells.append("" if runs is methods[0] else _share(better))

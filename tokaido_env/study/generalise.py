@@ -19,8 +19,9 @@ from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.generalisation import (
     VERSION,
     Generalisation,
-    against_opponents,
+    OpponentEstimate,
     generalisation_gap,
+    mean_over_opponents,
     pool_of,
     scores_on_boards,
 )
@@ -96,9 +97,15 @@ class GeneralisationTest:
         if self.train is not None:
             train, gap = found[1][0], generalisation_gap(*found[:2])
             del found[1]
-        together = against_opponents(self.opponents, found) if len(found) > 1 else None
         head = VERSION, self.agent, self.opponents[0], self.seed, self.trained_on
-        return Generalisation(*head, found[0][0], train, gap, opponents=together)
+        result = Generalisation(*head, found[0][0], train, gap)
+        if len(found) == 1:
+            return result
+        opponents = tuple(
+            OpponentEstimate.of(scores.mean.value, scores.mean.ci95, spec)
+            for spec, (scores, _) in zip(self.opponents, found, strict=True)
+        )
+        return replace(result, opponents=opponents, opponents_mean=mean_over_opponents(found))
 
 
 def generalisation_test(
@@ -166,8 +173,7 @@ def submitted_test(path: Path) -> Claim:
     """
     found = Generalisation.load(path)
     test, train = found.test, found.train
-    others = () if found.opponents is None else found.opponents.others
-    opponents = found.opponent, *(other.opponent for other in others)
+    opponents = found.opponent, *(one.opponent for one in found.opponents[1:])
     head = found.agent, opponents, found.seed, found.trained_on
     more = (None, 0, True) if train is None else (pool_of(train), train.pairs, train.drawn)
     repeated = GeneralisationTest(*head, pool_of(test), test.pairs, *more)
