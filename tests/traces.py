@@ -220,6 +220,14 @@ def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") ->
     replace(regrets, card=card).save(path)
 
 
+def result_file(path: Path, **changes: Any) -> None:
+    """Write results of `generalise --json` of greedy, next to the games."""
+    play = "evaluate generalise greedy --opponent random --boards 2 --pairs 1 --no-gap"
+    run(f"{play} --json {path} --records {path.parent}/mine.jsonl")
+    data = json.loads(path.read_text(encoding="utf-8")) | changes
+    path.write_text(json.dumps(data), encoding="utf-8")
+
+
 def submission_file(path: Path, agent: str = "greedy", **changes: Any) -> None:
     """Write the `suite --json` results of an agent, next to the suite and the games."""
     suite = path.with_name("suite.json")
@@ -449,6 +457,11 @@ SUBMISSIONS = PICKLE | {
     **{f"its agent: {why}": writer(submission_file, agent=spec) for why, spec in AGENTS.items()},
     "records are a secret": writer(submission_file, records=NOTE),
 }
+TESTED = PICKLE | {
+    **{f"its agent: {why}": writer(result_file, agent=spec) for why, spec in AGENTS.items()},
+    **{f"its opponent: {why}": writer(result_file, opponent=spec) for why, spec in AGENTS.items()},
+    "records are a secret": writer(result_file, records=NOTE),
+}
 REGRETS = PICKLE | {
     "boards lie outside": writer(regret_file, board=BOARD),
     "policies are code": writer(regret_file, policy=SPEC),
@@ -543,6 +556,7 @@ LOADINGS: dict[str, Loading] = {
         *("mine.json", submission_file, "evaluate verify mine.json --suite suite.json"),
         SUBMISSIONS,
     ),
+    "verify, generalise": Loading("mine.json", result_file, "evaluate verify mine.json", TESTED),
     "regret --set": Loading(
         *("set.npz", regret_file, "evaluate regret greedy --set set.npz --markdown o.md"),
         *(REGRETS, ("o.md",)),

@@ -121,13 +121,17 @@ def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys:
     records.write_bytes(whole)
     changes: dict[str, Any] = {
         "test: expected {": {"mean": written["test"]["mean"] | {"value": 0.75}},
-        "hash: expected 5": {"hash": "0" * 16},
+        "hash: expected ": {"hash": "0" * 16},
+        "boards: expected 100 of family:test, got 3": {"pool": "family:test"},
         "pool: expected boards of the family, got 'my.toml'": {"pool": "my.toml"},
     }
     for message, change in changes.items():
         data = written | {"test": written["test"] | change}
         file.write_text(json.dumps(data), encoding="utf-8")
         assert message in refused("--share", "0")
+    opponent = {"opponent": "python:my_bots:Careful"}
+    file.write_text(json.dumps(written | opponent), encoding="utf-8")
+    assert "r.json: opponent: " in refused()
     file.write_text(json.dumps(written | {"records": None}), encoding="utf-8")
     assert "records: expected a file of all games, got none" in refused()
 

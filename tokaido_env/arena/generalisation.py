@@ -172,11 +172,14 @@ def pool_of(scores: BoardScores) -> BoardPool:
     """Return the boards of scores; raise `ResultsError` for boards of another version or a file."""
     if not is_family(scores.pool):
         raise ResultsError(f"pool: expected boards of the family, got {repr_short(scores.pool)}")
+    count = len(family_numbers(scores.pool))
+    if count != scores.boards:
+        raise ResultsError(f"boards: expected {count:,} of {scores.pool}, got {scores.boards}")
     pool = BoardPool.load(scores.pool)
-    if (pool.hash, len(pool)) != (scores.hash, scores.boards):
+    if pool.hash != scores.hash:
         raise ResultsError(
-            f"hash: expected {pool.hash} of the {len(pool)} boards of {pool.name}, got "
-            f"{repr_short(scores.hash)} of {scores.boards}: measure again"
+            f"hash: expected {pool.hash} of {pool.name}, got {repr_short(scores.hash)}: measure "
+            "again"
         )
     return pool
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy
+from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.generalisation import (
     VERSION,
     Generalisation,
@@ -31,7 +32,7 @@ from tokaido_env.arena.verification import Claim
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import PREFIX, SPLITS, family_numbers, is_family
-from tokaido_env.core.arguments import check_choice, check_seed, repr_short
+from tokaido_env.core.arguments import check_choice, check_seed, repr_short, short_path
 from tokaido_env.learn.boards import splits_of
 
 OPPONENT = "mcts:sims=400"
@@ -170,10 +171,16 @@ def submitted_test(path: Path) -> Claim:
 
     Raises:
         ResultsError: if the file is no result, or its boards are not those of this version.
+        AgentError: if it names an opponent that a file may not name.
     """
     found = Generalisation.load(path)
     test, train = found.test, found.train
     opponents = found.opponent, *(one.opponent for one in found.opponents[1:])
+    for spec in opponents:
+        check_spec_in_file(spec, f"{short_path(path)}: opponent", path.parent)
+    for scores in (test, train):
+        if scores is not None:
+            _check_pairs(scores.pairs, scores.boards)
     head = found.agent, opponents, found.seed, found.trained_on
     more = (None, 0, True) if train is None else (pool_of(train), train.pairs, train.drawn)
     repeated = GeneralisationTest(*head, pool_of(test), test.pairs, *more)
