@@ -89,14 +89,16 @@ def test_generalise__reuses_games_for_more_boards(tmp_path: Path, capsys: Output
 # Submissions
 
 
-@pytest.mark.parametrize("more", [[], ["--no-gap"], ["--train", "2"]])
+@pytest.mark.parametrize(
+    "more", [[], ["--no-gap"], ["--train", "2"], ["--no-gap", "--opponents", "greedy", "rusher"]]
+)
 def test_verify__accepts_results_with_their_records(
     more: list[str], tmp_path: Path, capsys: Output
 ) -> None:
     file = tmp_path / "r.json"
     written = results(file, "greedy", *more, "--records", str(tmp_path / "r.jsonl"))
     games = written["records"]["games"]
-    assert games == (12 if "--no-gap" in more else 24)
+    assert games == (12 if more == ["--no-gap"] else 36 if "rusher" in more else 24)
     assert (written["train"] is None) == ("--no-gap" in more)
     capsys.readouterr()
     assert main(["verify", str(file), "--share", "1", "--agent", "greedy"]) == 0
@@ -129,9 +131,11 @@ def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys:
         data = written | {"test": written["test"] | change}
         file.write_text(json.dumps(data), encoding="utf-8")
         assert message in refused("--share", "0")
-    opponent = {"opponent": "python:my_bots:Careful"}
-    file.write_text(json.dumps(written | opponent), encoding="utf-8")
-    assert "r.json: opponent: " in refused()
+    shell = "exec:touch trace"
+    share = {"opponent": shell, "value": 0.5, "ci95": [0.25, 0.75]}
+    for change in ({"opponent": shell}, {"opponents": [share, share]}):
+        file.write_text(json.dumps(written | change), encoding="utf-8")
+        assert "opponent: 'exec:touch trace': a file may not name code to run" in refused()
     file.write_text(json.dumps(written | {"records": None}), encoding="utf-8")
     assert "records: expected a file of all games, got none" in refused()
 
