@@ -3,6 +3,7 @@
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +86,10 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
     ("spec", "digest"),
     [
         ("champion", "2179941a066176c9"),
-        ("champion:sims=30", "28eadee379d420f4"),
-        ("champion:sims=30,temperature=1,dice=drawn", "d775a980b935fed5"),
+        ("champion:sims=30", "17a91e1f6d6babdf"),
+        ("champion:sims=30,temperature=1,dice=drawn", "7fdad77e3e4e27bc"),
         ("generalist", "6131d5ab00178c1b"),
-        ("generalist:sims=30", "7230b056eaaf6edd"),
+        ("generalist:sims=30", "5ad8a49f360252b5"),
     ],
 )
 def test_shipped_networks__play_as_when_they_were_made(spec: str, digest: str) -> None:
@@ -260,6 +261,16 @@ def test_search__does_not_share_memory_between_python_threads() -> None:
         together = list(pool.map(lambda i: agent.act(*parts[i % 4]), range(16)))
     for i, actions in enumerate(together):
         assert (actions == alone[i % 4]).all()
+
+
+@pytest.mark.parametrize("make_agent", [mcts, partial(by_network, choice="visits")])
+def test_act__stops_early_and_takes_the_action_of_the_whole_search(make_agent: Any) -> None:
+    agent, positions = make_agent(50), decisions(most=60)
+    keys = keys_of(positions[1])
+    assert (agent.act(*positions, keys) == search(agent, *positions, keys).actions).all()
+    agent.config = agent.config._replace(stops_early=True)
+    visits = search(agent, *positions, keys).visits.sum(axis=1)
+    assert visits.min() < 40 < visits.max()
 
 
 @pytest.mark.parametrize(("make_agent", "most"), [(mcts, 30_000), (by_network, 10_000)])

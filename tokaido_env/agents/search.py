@@ -5,6 +5,9 @@ decision it takes the edge with the highest bound for the player who decides; a 
 several times in a row. At chance it takes samples (`search_tree`). The samples come from the key of
 the decision: the search never sees the random numbers of the game.
 
+An agent that only chooses stops once the simulations left cannot make another action the most
+visited one (`is_decided`), which saves almost half of them.
+
 - `MctsAgent` has no network. It evaluates a leaf by `heuristic.evaluate`, with or without a rollout
   before, and selects by UCB1.
 - `PolicySearchAgent` has a network. Its policy gives the priors and its value evaluates leaves; it
@@ -60,6 +63,7 @@ from tokaido_env.agents.search_tree import (
     cached_trees,
     expand,
     highest_bound,
+    is_decided,
     most_visited,
     reset_tree,
     root_value,
@@ -124,8 +128,10 @@ class SearchAgent(Agent):
     opponent: OpponentModel | None = None
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`."""
-        return self.search(boards, eval_tables_of(boards), states, legal, keys).actions
+        """Return actions, as `Agent.act`; a search ends once it is decided."""
+        positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
+        config = self.config._replace(stops_early=True)
+        return search(self.network, config, positions, keys, self.opponent).actions
 
     def judge(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
@@ -161,7 +167,7 @@ class SearchAgent(Agent):
 
 
 class MctsAgent(SearchAgent):
-    """Monte Carlo tree search with a fixed number of simulations for each decision.
+    """Monte Carlo tree search with a largest number of simulations for each decision.
 
     Args:
         sims: simulations for a decision, from 1.
@@ -379,9 +385,11 @@ def _search(
                 node["value"] = rollout(position, tree, leaf, config.rollout, bits, workspace)
         node["visits"] += 1
         back_up(tree, depth, node["value"], network is not None)
+        if config.stops_early and is_decided(tree, config.sims - 1 - sim, config.chooses_by_bound):
+            break
     write_visits(tree, visits)
     action = most_visited(tree)
-    if network is not None and config.chooses_by_bound:
+    if config.chooses_by_bound:
         action = highest_bound(tree)
     if network is not None and config.exact_endings:
         action = exact_action(

@@ -51,6 +51,8 @@ class SearchConfig(NamedTuple):
     """Whether the choice is by `highest_bound` instead of visits."""
     exact_endings: bool = False
     """Whether leaves after an end trigger have exact results, and actions too (`endings`)."""
+    stops_early: bool = False
+    """Whether a search ends once it is decided (`search_tree.is_decided`)."""
 
 
 def network_search_config(

@@ -352,6 +352,25 @@ def highest_bound(tree: Tree) -> Action:
 
 
 @kernel
+def is_decided(tree: Tree, left: int, by_bound: bool) -> bool:
+    """Return whether the root's most visited action stays so, whatever the simulations left visit.
+
+    Args:
+        tree: the tree.
+        left: the number of simulations left.
+        by_bound: whether the action must also have the highest lower confidence bound.
+    """
+    first = int64(tree.nodes[0]["first"])
+    most = int64(0)
+    second = int64(0)
+    for k in range(first, first + int64(tree.nodes[0]["edges"])):
+        visits = int64(tree.edges[k]["visits"])
+        second = max(second, min(most, visits))
+        most = max(most, visits)
+    return most - second > left and not (by_bound and highest_bound(tree) != most_visited(tree))
+
+
+@kernel
 def write_visits(tree: Tree, out: Any) -> None:
     """Write the visit counts of the root's actions, (N_ACTIONS,)."""
     first = int64(tree.nodes[0]["first"])

@@ -9,7 +9,7 @@ from tokaido_env.web.position_form import JsonDict
 
 UNRATED = ("generalist",)  # not on the ladder
 LEVEL_STEP = 150  # least Elo between two levels; the stronger one scores about 70 %
-_SECONDS_PER_COST = 2e-6  # measured: one game, one thread, AMD EPYC, 2026-11-25
+_SECONDS_PER_COST = 5e-7  # processor time of one thread, AMD EPYC, 2026-11-26
 _PLAYS = {  # by kind and names of parameters; other agents have the description of their kind
     "greedy:epsilon": "Takes the largest gain at once; {epsilon:.0%} of its decisions are random.",
     "mcts:sims": "Searches {sims:,.0f} continuations before each decision.",
