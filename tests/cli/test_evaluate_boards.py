@@ -227,6 +227,9 @@ def test_generalise__plays_several_opponents(tmp_path: Path, capsys: Output) -> 
     written = results(tmp_path / "r.json", "random", "--opponents", "rusher", "hoarder")
     assert [one["opponent"] for one in written["opponents"]] == [OPPONENT, "rusher", "hoarder"]
     printed = capsys.readouterr().out
+    default = results(tmp_path / "s.json", "rusher", "--no-gap", "--opponents")
+    others = [OPPONENT, "mcts:sims=400", "heuristic", "generalist", "hoarder"]  # not the agent
+    assert [one["opponent"] for one in default["opponents"]] == others
     for name in (OPPONENT, "rusher", "hoarder", "mean", "worst: "):
         assert any(line.strip().startswith(name) for line in printed.splitlines())
 

@@ -281,7 +281,7 @@ def generalise(arguments: Sequence[str]) -> int:
     parser = _parser("generalise", generalise)
     add = parser.add_argument
     add("--opponent", default=OPPONENT, metavar="SPEC", help="agent to play against")
-    several = "also play these on the unseen boards; without SPEC, five of different style"
+    several = "also play these on the unseen boards; without SPEC, the others of five styles"
     add("--opponents", nargs="*", metavar="SPEC", help=f"{several} (default: none)")
     splits = "boards to play on: test, far, handmade (six boards), valid or train"
     add("--split", default=SPLIT, help=splits)
@@ -296,7 +296,8 @@ def generalise(arguments: Sequence[str]) -> int:
     add("--runs", type=int, default=1, metavar="N", help=runs)
     add_shared(parser, "--seed", "--plots")
     options = parser.parse_args(arguments)
-    more = OPPONENTS if options.opponents == [] else options.opponents or ()
+    others = [spec for spec in OPPONENTS if spec != options.agent]
+    more = others if options.opponents == [] else options.opponents or ()
     opponents = tuple(dict.fromkeys((options.opponent, *more)))
     _check(options, read=[*map(policy_path_of, opponents)], folder=options.plots)
     if options.compare:
