@@ -1,6 +1,6 @@
 """Train and measure the baselines of the tracks of Tokaido-100, and add their rows.
 
-    python benchmarks/tracks.py                        four learners, five seeds: three hours
+    python benchmarks/tracks.py                        four learners, five seeds: two hours
     python benchmarks/tracks.py --only ppo --seeds 1   one seed of one learner
     python benchmarks/tracks.py --list                 print only the commands
     python benchmarks/tracks.py --docs                 also write the rows of finished baselines
@@ -93,7 +93,7 @@ def run_of(results: Path, method: str, seed: int, decisions: int) -> Run:
 
 
 METHODS = {
-    "one_file_ppo": "`agents/one_file_ppo.py`",
+    "one_file_ppo": "PPO in one file, `agents/one_file_ppo.py`",
     "selfplay": "self-play PPO, `tokaido train --method selfplay`",
     "ppo": "SB3 MaskablePPO, `tokaido train --method ppo`",
     "torchrl_ppo": "TorchRL PPO, `docs/recipes/torchrl_ppo.py`",
@@ -140,7 +140,7 @@ def _run(words: Words) -> int:
 
 
 def add_rows(methods: Sequence[str], results: Path, seeds: int, decisions: int) -> None:
-    """Write the rows of the methods with all submissions to the results file and the page."""
+    """Write the rows of the methods with all submissions, and the tables of the page."""
     full = track_results.LIMITED
     for method in methods:
         runs = [run_of(results, method, seed, decisions) for seed in range(seeds)]
@@ -160,6 +160,7 @@ def add_rows(methods: Sequence[str], results: Path, seeds: int, decisions: int) 
                 command=f"python benchmarks/tracks.py --only {method} --decisions {decisions}",
                 by="the authors",
             )
+    track_results.write_page()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
