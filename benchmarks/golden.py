@@ -123,6 +123,13 @@ DERIVED = (
         "docs/benchmarks/tokaido-100.md",
     ),
     DerivedFiles(
+        "tracks",
+        ("docs/benchmarks/results.json",),
+        "python benchmarks/tracks.py --docs",
+        "about two hours on one core, calculated",
+        "docs/benchmarks/tokaido-100.md",
+    ),
+    DerivedFiles(
         "regret-set",
         ("tokaido_env/study/regret.npz",),
         "python benchmarks/regret_set.py",
