@@ -116,14 +116,22 @@ def train(run: Run) -> int:
         if known["done"]:
             return 0
         before = known["seconds"]
-    since = _children()
-    status = _run(run.training)
-    data = {"seconds": round(before + _children() - since, 1), "done": not status}
-    metrics = ROOT / run.path / "metrics.jsonl"
-    last = json.loads(metrics.read_text().splitlines()[-1]) if metrics.is_file() else {}
-    data["decisions"] = last.get("decisions", run.decisions)
-    (ROOT / cost).write_text(json.dumps(data) + "\n", encoding="utf-8")
+    since, status = _children(), 1
+    try:
+        status = _run(run.training)
+    finally:  # a resumed training costs its first part too
+        _write_cost(run, before + _children() - since, done=not status)
     return status
+
+
+def _write_cost(run: Run, seconds: float, *, done: bool) -> None:
+    data = {"seconds": round(seconds, 1), "done": done}
+    metrics = ROOT / run.path / "metrics.jsonl"
+    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.is_file() else []
+    last = json.loads(lines[-1]) if lines else {}
+    data["decisions"] = last.get("decisions", run.decisions)
+    text = json.dumps(data) + "\n"
+    (ROOT / f"{run.path}.cost.json").write_text(text, encoding="utf-8")
 
 
 def _children() -> float:
