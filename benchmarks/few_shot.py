@@ -1,6 +1,6 @@
 """Few-shot scores on test boards: fine-tune a policy in k games, or train one from scratch.
 
-    python benchmarks/few_shot.py --boards 3            three boards: about half an hour on one core
+    python benchmarks/few_shot.py --boards 3            three boards: some minutes each
     python benchmarks/few_shot.py --list                print only the commands
     python benchmarks/few_shot.py --start RUN/last      another policy to start from
 
