@@ -167,10 +167,10 @@ class SearchAgent(Agent):
 
 
 class MctsAgent(SearchAgent):
-    """Monte Carlo tree search with a largest number of simulations for each decision.
+    """Monte Carlo tree search with at most so many simulations for each decision.
 
     Args:
-        sims: simulations for a decision, from 1.
+        sims: most simulations for a decision, from 1.
         rollout: rounds of random play from a leaf before its evaluation; "full" plays to the end
             of the game.
     """
