@@ -57,21 +57,26 @@ def assert_same_games(gpu: CudaBatch, cpu: Batch) -> None:
         assert value.tobytes() == expected[name].tobytes(), name
 
 
-def random_moves(n: int, steps: int, **options: Any) -> None:
-    """The same random moves in both batches."""
+def random_moves(n: int, steps: int, every: int = 1, **options: Any) -> None:
+    """The same random moves in both batches; results are compared at every `every`-th step."""
     gpu, cpu = CudaBatch(n, **options), Batch(n, **options)
     assert_same_step(gpu.reset(seed=5), cpu.reset(seed=5))
     rng = np.random.default_rng(0)
-    for _ in range(steps):
+    for step in range(steps):
+        moves = draw(rng, cpu.masks(cpu.all_games))
         if options.get("chance") == "explicit":
             weights = cpu.outcome_weights()
             assert np.array_equal(gpu.outcome_weights().copy_to_host(), weights)
-        moves = [
-            rng.choice(np.flatnonzero(mask if mask.any() else weights[i]))
-            for i, mask in enumerate(cpu.masks(cpu.all_games))
-        ]
-        assert_same_step(gpu.step(moves), cpu.step(moves))
+            moves = np.where(cpu.legal > 0, moves, draw(rng, weights))
+        result, expected = gpu.step(moves), cpu.step(moves)
+        if step % every == 0:
+            assert_same_step(result, expected)
     assert_same_games(gpu, cpu)
+
+
+def draw(rng: np.random.Generator, choices: Any) -> Any:
+    """Return a random column that is not 0 of each row, int64 (n,)."""
+    return (rng.random(choices.shape, np.float32) * (choices > 0)).argmax(axis=1)
 
 
 def with_bots() -> None:
@@ -133,6 +138,8 @@ def luck_and_positions() -> None:
 
 class OtherGpuArray:
     """A stand-in for an array on another GPU."""
+
+    __cuda_array_interface__ = None
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, 1  # kDLCUDA

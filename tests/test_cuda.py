@@ -6,12 +6,16 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tokaido_env import Batch
+from tokaido_env.agents import make
 from tokaido_env.agents.eval_tables import EVAL_TABLES
 from tokaido_env.agents.heuristic import SCRATCH
+from tokaido_env.cli.bench_games import gpu_name
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import BOARD, STATE
@@ -59,6 +63,73 @@ def test_cuda_batch__plays_the_games_of_batch_in_the_simulator() -> None:
         command, env=os.environ | simulator, cwd=ROOT, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+
+
+needs_gpu = pytest.mark.skipif(not gpu_name(), reason="there is no GPU")
+
+
+@needs_gpu
+@pytest.mark.parametrize(
+    ("n", "options"),
+    [
+        (100_000, {}),
+        (100_000, {"board": "family:train/1000", "see_board": True, "observation": "uint8"}),
+        (20_000, {"chance": "explicit", "reward": "margin", "observation": None}),
+    ],
+    ids=["shikoku", "pool", "explicit"],
+)
+def test_cuda_batch__plays_the_games_of_batch_on_a_gpu(n: int, options: dict[str, Any]) -> None:
+    """Random moves to the end of each game, and in the next one."""
+    from simulated import random_moves
+
+    random_moves(n, 360, every=20, **options)
+
+
+@needs_gpu
+def test_cuda_batch__plays_greedy_games_of_batch_on_a_gpu() -> None:
+    from simulated import assert_same_games
+
+    from tokaido_env.cuda import CudaBatch
+
+    gpu, cpu = CudaBatch(20_000, observation=None), Batch(20_000, observation=None)
+    gpu.reset(seed=6)
+    cpu.reset(seed=6)
+    gpu.finish("greedy")
+    cpu.finish("greedy")
+    assert_same_games(gpu, cpu)
+
+
+@needs_gpu
+def test_cuda_policy__chooses_as_on_a_cpu() -> None:
+    """Fused products change the last bits of evaluations, and with them a few choices."""
+    from tokaido_env.agents.cuda_agents import CudaPolicy
+    from tokaido_env.cuda import CudaBatch
+
+    gpu = CudaBatch(20_000, observation=None)
+    gpu.reset(seed=7)
+    for _ in range(150):
+        gpu.play("random")
+    cpu, agent = gpu.host(), make("champion:endings=network")
+    moves, rows = CudaPolicy(gpu, agent.policy).decide().copy_to_host(), cpu.all_games
+    assert (moves == cpu.decide(agent, rows)).mean() > 0.999
+
+
+@needs_gpu
+def test_cuda_batch__exchanges_arrays_with_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    from tokaido_env.cuda import CudaBatch
+
+    gpu, cpu = CudaBatch(1000), Batch(1000)
+    turn = gpu.reset(seed=8)
+    cpu.reset(seed=8)
+    for _ in range(20):
+        mask = torch.as_tensor(turn.mask, device="cuda")
+        moves = torch.multinomial(mask.float(), 1).squeeze(1)
+        turn, expected = gpu.step(moves), cpu.step(moves.cpu().numpy())
+        observation = torch.as_tensor(turn.observation, device="cuda")
+        assert np.array_equal(observation.cpu().numpy(), expected.observation)
+    with pytest.raises(ValueError, match=r"moves: expected int64 of shape \(1000,\), got float32"):
+        gpu.step(torch.zeros(1000, device="cuda"))
 
 
 @pytest.mark.parametrize(

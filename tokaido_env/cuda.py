@@ -347,10 +347,11 @@ class CudaBatch(NotCopied):
             raise ValueError(
                 f"moves: expected an array on GPU {self._device}, got one on GPU {device}"
             )
-        if np.dtype(moves.dtype) != np.int64 or tuple(moves.shape) != (len(self),):
-            got = f"{moves.dtype} of shape {tuple(moves.shape)}"
+        found = moves if SIMULATED else cuda.as_cuda_array(moves)  # whose dtype is NumPy's
+        if found.dtype != np.int64 or tuple(found.shape) != (len(self),):
+            got = f"{found.dtype} of shape {tuple(found.shape)}"
             raise ValueError(f"moves: expected int64 of shape ({len(self)},), got {got}")
-        return moves if SIMULATED else cuda.as_cuda_array(moves)
+        return found
 
     def _need_begun(self) -> None:
         if not self._begun:

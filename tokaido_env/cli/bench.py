@@ -26,7 +26,7 @@ from typing import Any
 import numba
 
 import tokaido_env
-from tokaido_env.cli.bench_games import GAMES, Throughput, has_gpu
+from tokaido_env.cli.bench_games import GAMES, Throughput, gpu_name
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
 from tokaido_env.cli.command import CommandParser, reports_errors, write_json
 from tokaido_env.files import check_outputs
@@ -83,7 +83,8 @@ def main(
         raise ValueError(f"--runs: expected 1 or more, got {options.runs}")
     chosen = [row for row in rows if _can_measure(row, options.only)]
     if not chosen:
-        known, asked = ", ".join(row.key for row in rows), " ".join(options.only)
+        known = ", ".join(row.key for row in rows if _can_measure(row, None))
+        asked = " ".join(options.only)
         raise ValueError(f"--only: expected one of {known}, got {asked}")
     check_outputs(options.json)
     machine, date = machine_info(), datetime.now(UTC).date().isoformat()
@@ -123,7 +124,7 @@ def _can_measure(row: Row, only: Sequence[str] | None) -> bool:
     """Return whether a row is chosen and this machine can measure it."""
     asked = only is None or any(row.key.startswith(key) for key in only)
     available = all(importlib.util.find_spec(module) for module in row.needs)
-    available = available and (not row.gpu or has_gpu())
+    available = available and (not row.gpu or gpu_name() != "")
     return asked and available and row.threads <= numba.config.NUMBA_NUM_THREADS
 
 
@@ -137,6 +138,7 @@ def machine_info() -> dict[str, Any]:
             continue
     return {
         "processor": _processor(),
+        "gpu": gpu_name(),
         "cores": os.cpu_count(),
         "system": platform.platform(terse=True),
         "games": GAMES,
@@ -156,9 +158,10 @@ def _processor() -> str:
 def section(date: str, machine: dict[str, Any], runs: int, results: Sequence[Result]) -> str:
     """Return results as a section in Markdown, with machine and versions."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    gpu = f"{machine['gpu']}; " if machine["gpu"] else ""
     return (
         f"## {date}\n\n"
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {versions}; "
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {gpu}{versions}; "
         f"batches of {GAMES:,} games; median and range of {runs} runs after a discarded one.\n\n"
         f"{table(results)}"
     )

@@ -204,13 +204,13 @@ def gym_play() -> Throughput:
     return Throughput(steps, time.perf_counter() - began)
 
 
-def has_gpu() -> bool:
-    """Return whether this machine can play games on a GPU."""
+def gpu_name() -> str:
+    """Return the name of the GPU that can play games, "" if this machine has none."""
     if importlib.util.find_spec("numba_cuda") is None:
-        return False
+        return ""
     from numba import cuda
 
-    return bool(cuda.is_available())
+    return str(cuda.get_current_device().name) if cuda.is_available() else ""
 
 
 def cuda_play(bot: str, games: int, observation: str | None = None) -> Callable[[], Throughput]:

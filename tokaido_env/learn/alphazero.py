@@ -54,7 +54,7 @@ class AlphaZeroTrainer(Trainer):
 
     def __init__(self, run: Run) -> None:
         self.run, self.settings = run, cast(AlphaZeroSettings, run.settings)
-        self.network = run.new_network()
+        self.network = run.new_network(self.settings.device)
         self.incumbents = [0]
 
     def advance(self, stopping: Callable[[], bool]) -> Figures | None:
@@ -223,14 +223,14 @@ def _losses(
     values.append(outputs.values)
     if len(rows[1]):
         values.append(evaluate_chance(network, boards, tables, which[rows[1]], chances.states)[1])
-    wins = torch.from_numpy((samples.targets[np.concatenate(rows)] + 1) / 2)
+    wins = network.tensor((samples.targets[np.concatenate(rows)] + 1) / 2)
     value_loss = functional.binary_cross_entropy_with_logits(2 * torch.cat(values), wins)
-    return _policy_loss(outputs.logits, decisions), value_loss
+    visits = network.tensor(decisions.visits.astype(np.float32))
+    return _policy_loss(outputs.logits, visits), value_loss
 
 
-def _policy_loss(logits: torch.Tensor, samples: Samples) -> torch.Tensor:
+def _policy_loss(logits: torch.Tensor, visits: torch.Tensor) -> torch.Tensor:
     """Return the mean cross-entropy to the visit counts of the positions that have some."""
-    visits = torch.from_numpy(samples.visits.astype(np.float32))
     counts = visits.sum(dim=1, keepdim=True)
     targets = visits / counts.clamp(min=1.0)
     log_probs = functional.log_softmax(logits, dim=1)

@@ -149,9 +149,12 @@ class Run:
         """Return the path of the policy file of the learner after `done` steps or rounds."""
         return self.snapshots / f"{done:09d}"
 
-    def new_network(self, **options: Any) -> PolicyNetwork:
-        """Return an untrained network; options as of `PolicyNetwork`."""
-        return _new_network(self.settings, **options)
+    def new_network(self, device: str = "cpu", **options: Any) -> PolicyNetwork:
+        """Return an untrained network on a device: "cpu", "cuda" or "auto", as the setting.
+
+        The options are those of `PolicyNetwork`.
+        """
+        return _new_network(self.settings, **options).to(_torch_device(device))
 
     def load_start(self, network: PolicyNetwork) -> None:
         """Load the weights of the policy to start from, if the settings name one."""
@@ -427,6 +430,13 @@ def _new_network(settings: RunSettings, **options: Any) -> PolicyNetwork:
     torch.manual_seed(seed32(settings.seed))
     np.random.seed(seed32(settings.seed))  # noqa: NPY002  a checkpoint holds that state, too
     return PolicyNetwork(settings.sizes, settings.network_boards, **options)
+
+
+def _torch_device(device: str) -> str:
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
+        raise RunError("device: expected cpu or auto, got cuda: PyTorch finds no GPU")
+    return "cuda" if has_gpu and device != "cpu" else "cpu"
 
 
 def _load_start(settings: RunSettings, network: PolicyNetwork) -> list[str]:

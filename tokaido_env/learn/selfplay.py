@@ -17,7 +17,6 @@ from tokaido_env.learn.checkpoint import Checkpoint, load_checked, moments_of, r
 from tokaido_env.learn.rollouts import Rollout, play_games
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.settings import SelfPlaySettings
-from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.learn.update import update
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -38,8 +37,7 @@ class SelfPlayTrainer(Trainer):
         self.run, settings = run, cast(SelfPlaySettings, run.settings)
         self.settings, self.extra_pool = settings, settings.extra_pool
         self.decisions = 0
-        network = run.new_network(dtype=_PRECISIONS[settings.precision])
-        self.network = network.to(_device(settings))
+        self.network = run.new_network(settings.device, dtype=_PRECISIONS[settings.precision])
         self.ema = deepcopy(self.network)
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), settings.learning_rate, eps=1e-5, fused=True
@@ -107,13 +105,6 @@ class SelfPlayTrainer(Trainer):
         pairs = zip(self.ema.parameters(), self.network.parameters(), strict=True)
         for mean, weight in pairs:
             mean.lerp_(weight, share)
-
-
-def _device(settings: SelfPlaySettings) -> str:
-    has_gpu = torch.cuda.is_available()
-    if settings.device == "cuda" and not has_gpu:
-        raise RunError("device: expected cpu or auto, got cuda: PyTorch finds no GPU")
-    return "cuda" if has_gpu and settings.device != "cpu" else "cpu"
 
 
 def _summary(rollout: Rollout) -> dict[str, Any]:

@@ -226,6 +226,15 @@ class PpoSettings(RunSettings):
             raise RunError(f"agents: expected each once, got {repr_short(self.agents)}")
 
 
+def _device() -> Any:
+    """Return the setting of the methods that can train on a GPU."""
+    return setting(
+        "auto",
+        Parameter(str, choices=("auto", "cpu", "cuda")),
+        "device of the network; auto: a GPU if PyTorch finds one",
+    )
+
+
 @dataclass(frozen=True)
 class SelfPlaySettings(RunSettings):
     """Settings of our own PPO: whole games of self-play in parallel, then an update."""
@@ -275,11 +284,7 @@ class SelfPlaySettings(RunSettings):
         Parameter(str, choices=("float32", "bfloat16")),
         "number format of the layers in training; bfloat16 is faster on processors that have it",
     )
-    device: str = setting(
-        "auto",
-        Parameter(str, choices=("auto", "cpu", "cuda")),
-        "device of the network; auto: a GPU if PyTorch finds one",
-    )
+    device: str = _device()
     snapshot_every: int = setting(50, COUNT, "updates between snapshots")
     checkpoint_every: int = setting(20, COUNT, "updates between checkpoints")
 
@@ -357,6 +362,7 @@ class AlphaZeroSettings(RunSettings):
     threads: int = setting(
         1, Parameter(int, 1, 256), "PyTorch threads; the trained weights depend on it"
     )
+    device: str = _device()
 
     def __post_init__(self) -> None:
         super().__post_init__()
