@@ -69,13 +69,17 @@ def test_generalisation_gap__of_equal_results_has_positive_width() -> None:
     assert gap.ci95 == pytest.approx((-width, width), abs=1e-6)
 
 
-def test_scores_on_boards__profile_and_worst_tenth_cover_what_new_boards_give() -> None:
+@pytest.mark.parametrize("shape", [(6, 4), (0.3, 12)], ids=["even", "nearly always lost"])
+def test_scores_on_boards__figures_by_rank_cover_what_new_boards_give(
+    shape: tuple[float, float],
+) -> None:
     """The truth is the mean over many measurements: measured scores contain the luck of pairs."""
     rng, each = np.random.default_rng(3), []
     for _ in range(60):
-        chances = rng.beta(6, 4, size=(100, 1))
+        chances = rng.beta(*shape, size=(100, 1))
         each.append(board_scores((rng.random((100, 20)) < chances).astype(np.float64))[0])
     for figures in (
+        [one.iqm for one in each],
         [one.worst_tenth for one in each],
         [one.profile[11] for one in each],  # above 0.6
     ):

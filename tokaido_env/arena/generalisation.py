@@ -215,9 +215,9 @@ def scores_on_boards(
         pairs=pairs,
         drawn=drawn,
         mean=estimate(lambda x: np.asarray(x.mean(axis=-1)), boards * pairs),
-        iqm=estimate(interquartile_mean, boards * pairs),
+        iqm=_ranked(interquartile_mean, means, draws, [seed, kind], drawn=drawn),
         above_even=estimate(share_above_even, boards),
-        worst_tenth=_worst_tenth(means, draws, [seed, kind], drawn=drawn),
+        worst_tenth=_ranked(worst_tenth_mean, means, draws, [seed, kind], drawn=drawn),
         profile=tuple(
             Estimate.of(share, wilson_interval(share, boards))
             for share in (means > np.array(THRESHOLDS)[:, None]).mean(axis=1)
@@ -230,15 +230,22 @@ def scores_on_boards(
     return scores, np.asarray(draws.mean(axis=1))
 
 
-def _worst_tenth(means: Floats, draws: Floats, seed: Sequence[int], *, drawn: bool) -> Estimate:
-    """Return the mean score on the worst tenth of the boards.
+def _ranked(
+    of: Callable[[Floats], Floats],
+    means: Floats,
+    draws: Floats,
+    seed: Sequence[int],
+    *,
+    drawn: bool,
+) -> Estimate:
+    """Return a mean of the boards at some ranks, such as the worst tenth, with its interval.
 
-    Lowest measured scores contain the luck of their pairs, so that only drawn boards are resampled.
+    The luck of the pairs moves boards to other ranks, so that only drawn boards are resampled.
     """
-    boards, value = len(means), float(worst_tenth_mean(means))
+    boards, value = len(means), float(of(means))
     if drawn:
         draws = means[np.random.default_rng(seed).integers(boards, size=draws.shape)]
-    half = student_t_quantile(boards - 1) * float(worst_tenth_mean(draws).std())
+    half = student_t_quantile(boards - 1) * float(of(draws).std())
     if not half:
         return Estimate.of(value, wilson_interval(value, boards))
     return _with_half_widths(value, [half])
