@@ -105,6 +105,14 @@ def test_verify__accepts_results_with_their_records(
     assert f"verified: {games} games replayed, " in capsys.readouterr().out
 
 
+def test_verify__accepts_results_on_the_hand_made_boards(tmp_path: Path, capsys: Output) -> None:
+    file, records = tmp_path / "r.json", str(tmp_path / "r.jsonl")
+    command = ["generalise", "greedy", "--split", "handmade", "--opponent", "random", "--no-gap"]
+    assert main([*command, "--pairs", "1", "--json", str(file), "--records", records]) == 0
+    assert main(["verify", str(file), "--share", "1", "--agent", "greedy"]) == 0
+    assert "verified: 12 games replayed, " in capsys.readouterr().out
+
+
 def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys: Output) -> None:
     file, records = tmp_path / "r.json", tmp_path / "r.jsonl"
     written = results(file, "greedy", "--no-gap", "--records", str(records))
@@ -125,7 +133,7 @@ def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys:
         "test: expected {": {"mean": written["test"]["mean"] | {"value": 0.75}},
         "hash: expected ": {"hash": "0" * 16},
         "boards: expected 100 of family:test, got 3": {"pool": "family:test"},
-        "pool: expected boards of the family, got 'my.toml'": {"pool": "my.toml"},
+        "pool: expected boards of the family or handmade, got 'my.toml'": {"pool": "my.toml"},
     }
     for message, change in changes.items():
         data = written | {"test": written["test"] | change}

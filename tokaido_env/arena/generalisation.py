@@ -42,7 +42,6 @@ from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.suite import RecordsEntry
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import family_numbers, is_family
-from tokaido_env.core.arguments import repr_short
 from tokaido_env.decoding import Name, Seed, Source, Struct
 
 VERSION = 2
@@ -166,22 +165,6 @@ class Generalisation(Struct, frozen=True):
         """The number of boards of the family it was trained on, None if unknown."""
         name = self.trained_on
         return None if name is None or not is_family(name) else len(family_numbers(name))
-
-
-def pool_of(scores: BoardScores) -> BoardPool:
-    """Return the boards of scores; raise `ResultsError` for boards of another version or a file."""
-    if not is_family(scores.pool):
-        raise ResultsError(f"pool: expected boards of the family, got {repr_short(scores.pool)}")
-    count = len(family_numbers(scores.pool))
-    if count != scores.boards:
-        raise ResultsError(f"boards: expected {count:,} of {scores.pool}, got {scores.boards}")
-    pool = BoardPool.load(scores.pool)
-    if pool.hash != scores.hash:
-        raise ResultsError(
-            f"hash: expected {pool.hash} of {pool.name}, got {repr_short(scores.hash)}: measure "
-            "again"
-        )
-    return pool
 
 
 def scores_on_boards(

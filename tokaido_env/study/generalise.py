@@ -19,11 +19,12 @@ from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.generalisation import (
     VERSION,
+    BoardScores,
     Generalisation,
     OpponentEstimate,
+    ResultsError,
     generalisation_gap,
     mean_over_opponents,
-    pool_of,
     scores_on_boards,
 )
 from tokaido_env.arena.match import MAX_GAMES
@@ -182,13 +183,32 @@ def submitted_test(path: Path) -> Claim:
         if scores is not None:
             _check_pairs(scores.pairs, scores.boards)
     head = found.agent, opponents, found.seed, found.trained_on
-    more = (None, 0, True) if train is None else (pool_of(train), train.pairs, train.drawn)
-    repeated = GeneralisationTest(*head, pool_of(test), test.pairs, *more)
+    more = (None, 0, True) if train is None else (_measured(train), train.pairs, train.drawn)
+    repeated = GeneralisationTest(*head, _measured(test), test.pairs, *more)
 
     def compute(matches: Sequence[MatchState]) -> Generalisation:
         return replace(repeated.result(matches), records=found.records)
 
     return Claim(path, found, found.records, repeated.matches(), compute)
+
+
+def _measured(scores: BoardScores) -> BoardPool:
+    """Return the boards of scores; raise `ResultsError` for boards of another version or a file."""
+    name = scores.pool
+    if name != HAND_MADE and not is_family(name):
+        raise ResultsError(
+            f"pool: expected boards of the family or {HAND_MADE}, got {repr_short(name)}"
+        )
+    count = _size(name) if name == HAND_MADE else len(family_numbers(name))
+    if count != scores.boards:
+        raise ResultsError(f"boards: expected {count:,} of {name}, got {scores.boards}")
+    pool = _pool_of(name, count) if name == HAND_MADE else BoardPool.load(name)
+    if pool.hash != scores.hash:
+        raise ResultsError(
+            f"hash: expected {pool.hash} of {pool.name}, got {repr_short(scores.hash)}: measure "
+            "again"
+        )
+    return pool
 
 
 def trained_on(agent: Agent) -> str | None:
