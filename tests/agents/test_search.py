@@ -85,9 +85,9 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "digest"),
     [
-        ("champion", "1bf788d6388c2c30"),
+        ("champion", "917658466569ebbd"),
         ("champion:sims=30", "b23594822a9d439d"),
-        ("champion:sims=30,temperature=1,dice=drawn", "a8c0aa8ada956807"),
+        ("champion:sims=30,temperature=1,dice=drawn", "be2192476f489dbe"),
         ("generalist", "6131d5ab00178c1b"),
         ("generalist:sims=30", "5ad8a49f360252b5"),
     ],
