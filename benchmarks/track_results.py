@@ -148,7 +148,7 @@ def seed_result(path: Path, seed: int, *, check: bool) -> SeedResult:
 
 
 def add_row(files: Sequence[Path], *, check: bool, path: Path = RESULTS, **about: Any) -> None:
-    """Add a row of submissions, in order of training seeds, in place of one of the same name."""
+    """Add a row of submissions, in order of training seeds, in place of an old one."""
     seeds = [seed_result(file, seed, check=check).to_dict() for seed, file in enumerate(files)]
     row = {key: about[key] for key in ("method", "track")}
     row["status"] = "verified" if check else "reported"
@@ -156,13 +156,13 @@ def add_row(files: Sequence[Path], *, check: bool, path: Path = RESULTS, **about
     row |= {"version": version("tokaido-env"), "hash": BoardPool.load(f"family:{SPLIT}").hash}
     row |= {"by": about["by"], "date": datetime.now(UTC).date().isoformat(), "seeds": seeds}
     Source("row", row, ResultsError).decode(Row)
-    rows = [one.to_dict() for one in load(path).rows]
-    same = [(one["method"], one["track"]) == (row["method"], row["track"]) for one in rows]
-    if any(same):
-        rows[same.index(True)] = row
-    else:
-        rows.append(row)
-    write(rows, path)
+    old = {row["track"], INCOMPLETE} if row["track"] == LIMITED else {row["track"]}
+    rows = [
+        one.to_dict()
+        for one in load(path).rows
+        if one.method != row["method"] or one.track not in old
+    ]
+    write([*rows, row], path)
 
 
 def write(rows: Sequence[dict[str, Any]], path: Path = RESULTS) -> None:

@@ -1,6 +1,6 @@
 """Train and measure the baselines of the tracks of Tokaido-100, and add their rows.
 
-    python benchmarks/tracks.py                        four learners, five seeds: two hours
+    python benchmarks/tracks.py                        four learners, five seeds: 70 minutes
     python benchmarks/tracks.py --only ppo --seeds 1   one seed of one learner
     python benchmarks/tracks.py --list                 print only the commands
     python benchmarks/tracks.py --docs                 also write the rows of finished baselines
