@@ -158,4 +158,4 @@ def test_tracks__commands_stay_within_the_budget(capsys: pytest.CaptureFixture[s
     assert tracks.main(["--list", "--only", "ppo", "--seeds", "1", *unused]) == 0
     trained, measured = capsys.readouterr().out.splitlines()
     assert trained.startswith("python -m tokaido_env train --run runs/unused/ppo-2000000-seed-0 ")
-    assert "generalise policy:runs/tracks/ppo-2000000-seed-0/last --no-gap --pairs 10 " in measured
+    assert "generalise policy:runs/unused/ppo-2000000-seed-0/last --no-gap --pairs 10 " in measured
