@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from test_files import held_elsewhere
 
 from tokaido_env import Board, Game, record
 from tokaido_env.__main__ import main
+from tokaido_env.agent import Agent
 from tokaido_env.cli.play import _notice
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.actions import IDS
@@ -65,6 +67,17 @@ def test_play__saves_a_game_typed_as_numbers(
                 assert event == game.legal_labels()[0]
             game.play(event)
     assert game.is_over
+
+
+def test_terminal__names_the_error_of_an_agent_and_goes_on() -> None:
+    class Failing(Agent):
+        spec = "failing"
+
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+            raise RuntimeError("no model")
+
+    out = terminal_output(Session((HUMAN, Failing()), seed=4), ["1"] * 30 + ["u", "q"])
+    assert "the agent failed: RuntimeError: no model; u takes your move back, q quits" in out
 
 
 def test_play__resumes_the_saved_game(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.core.arguments import IllegalMove, escape_text
+from tokaido_env.core.arguments import IllegalMove, escape_text, str_short
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.record import save
 from tokaido_env.render.ansi import draw, has_colors
@@ -79,7 +79,12 @@ class Terminal:
         """Make the next move or ask for it; return False to quit."""
         session = self.session
         if session.waits_for == "agent":
-            session.play_agent_move()
+            try:
+                session.play_agent_move()
+            except Exception as error:  # by an agent
+                what = f"{type(error).__name__}: {str_short(str(error), 200)}"
+                self._print(f"  the agent failed: {what}; u takes your move back, q quits")
+                return self._ask([])
         elif session.waits_for == "human" and session.is_forced and not self._ask_forced:
             session.play(session.game.legal_labels()[0])
         else:
