@@ -19,8 +19,8 @@ _TOTALS = {
     "open_loss": ("mean loss while undecided", "{:.2%}"),
     "agreed": ("agreement", "{:.0%}"),
     **{name: (f"{name[:-1]}ies" if name.endswith("y") else f"{name}s", "{:d}") for name in MARKS},
-    "luck": ("luck", "{:+.0%}"),
-    "result_less_luck": ("luck-adjusted result", "{:.0%}"),
+    "luck": ("luck", "{:+z.0%}"),
+    "result_less_luck": ("luck-adjusted result", "{:z.0%}"),
 }
 
 
