@@ -95,7 +95,7 @@ class Review:
         values: float64 (rows,), player_0's win probability before each event, and the result in
             the last row of a game; a shared victory is half a win.
         luck: float64 (rows,), the increase of `values` by each chance event, 0 elsewhere.
-        best: int64 (rows,), the action that the judge prefers; -1 where there was no choice.
+        best: int64 (rows,), the action that the judge would play; -1 where there was no choice.
         loss: float64 (rows,), the win probability that the decision cost its player: 0 for the
             preferred action, NaN where there was no choice.
         error: float64 (rows,), half the width of the loss's 95 % interval.
@@ -228,16 +228,15 @@ def check_chance_samples(chance_samples: int) -> None:
 
 
 def _preferred_actions(trajectory: Trajectory, judge: Agent, rows: Numbers, seed: int) -> Numbers:
-    """Return the action that a judge prefers in each row, int64 (k,)."""
+    """Return the action that a judge would play in each row, int64 (k,)."""
     chosen = np.empty(len(rows), np.int64)
     for some in chunked(np.arange(len(rows)), judge.games_at_once):
         part = rows[some]
         states = copy_rows(trajectory.states, part)
         with naming_agent(judge):
-            probabilities, _ = judge.judge(
+            chosen[some] = judge.act(
                 trajectory.board.record, states, trajectory.legal[part], _keys(seed, part)
             )
-        chosen[some] = probabilities.argmax(axis=1)
     return chosen
 
 
