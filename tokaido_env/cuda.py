@@ -347,7 +347,7 @@ class CudaBatch(NotCopied):
             raise ValueError(
                 f"moves: expected an array on GPU {self._device}, got one on GPU {device}"
             )
-        found = moves if SIMULATED else cuda.as_cuda_array(moves)  # whose dtype is NumPy's
+        found = moves if SIMULATED else cuda.as_cuda_array(moves)  # PyTorch has other dtypes
         if found.dtype != np.int64 or tuple(found.shape) != (len(self),):
             got = f"{found.dtype} of shape {tuple(found.shape)}"
             raise ValueError(f"moves: expected int64 of shape ({len(self)},), got {got}")

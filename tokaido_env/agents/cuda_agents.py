@@ -73,7 +73,7 @@ class CudaPolicy:
 
     Args:
         batch: the batch of the games.
-        policy: the network, whose action is always taken, as with `endings=network`.
+        policy: the network; its action is always taken, as with `endings=network`.
         temperature: as for `PolicyAgent`.
 
     Attributes:
