@@ -28,7 +28,7 @@ from tokaido_env.files import write_text
 ROOT = Path(__file__).resolve().parents[1]
 CARD = ROOT / "croissant.json"
 NAME = "tokaido-env-data"
-DATA_DATE = "2026-11-25"  # of the newest file; the date of publication before a release
+DATA_DATE = "2026-11-26"
 NESTED = "start"  # start position of a record: Croissant has no type for such nesting
 
 Data = dict[str, Any]
