@@ -194,7 +194,8 @@ def test_soft_condorcet__has_the_ratings_of_openspiel() -> None:
 
 
 @pytest.mark.parametrize("path", [LADDER, FAMILY_LADDER])
-def test_orders__of_the_ladders_are_those_of_openspiel(path: Path) -> None:
+def test_lotteries__of_the_ladders_order_agents_as_openspiel(path: Path) -> None:
+    """Both methods put first an agent that beats all others, then one that beats the rest."""
     voting = pytest.importorskip("open_spiel.python.voting.ranked_pairs")
     own = Ladder.load(path)
     results = cyclic.Results.of([rating.agent for rating in own.agents], own.matches)
@@ -202,8 +203,8 @@ def test_orders__of_the_ladders_are_those_of_openspiel(path: Path) -> None:
     wins[a, b], wins[b, a] = results.scores, 1 - results.scores
     ranked = voting.RankedPairsVoting().run_election(profile_of(np.rint(1000 * wins))).ranking
     study = next(one for one in studies() if one["ladder"] == own.hash)
-    by_soft_condorcet = sorted(study["agents"], key=lambda row: row["soft_condorcet"])
-    assert [row["agent"] for row in by_soft_condorcet] == [results.agents[i] for i in ranked]
+    by_lottery = sorted(study["agents"], key=lambda row: row["lottery"])
+    assert [row["agent"] for row in by_lottery] == [results.agents[i] for i in ranked]
 
 
 # The study
