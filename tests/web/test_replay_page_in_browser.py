@@ -64,7 +64,13 @@ def games(page: Path) -> list[dict[str, Any]]:
 def opened(browser: Browser, page: Path) -> Iterator[Browser]:
     """The page just after it was opened; checks at the end that it logged nothing."""
     with quiet(browser, page.as_uri()):
+        wait_for_game(browser)
         yield browser
+
+
+def wait_for_game(browser: Browser) -> None:
+    """Wait until the page's script has run: a busy driver can return before the end of the file."""
+    until(browser, lambda b: b.find_elements("css selector", "#moves li"))
 
 
 def page_content(browser: Browser) -> dict[str, Any]:
@@ -282,6 +288,7 @@ def test_address__shows_and_follows_the_position(
 ) -> None:
     opened.get("about:blank")
     opened.get(f"{page.as_uri()}#game=2&move=57")
+    wait_for_game(opened)
     check(opened, games[1], 57)
     opened.execute_script("location.hash = 'game=1&move=9'")
     until(opened, lambda b: page_content(b)["position"] == "move 9 of 60")
@@ -313,6 +320,7 @@ def test_phone__stacks_panels_without_sideways_scrolling(opened: Browser) -> Non
     screen(opened, 390, 844)
     try:
         opened.refresh()
+        wait_for_game(opened)
         for game in (0, 1):
             choose(opened, "game", game)
             set_slider(opened, 50)
@@ -373,6 +381,7 @@ def test_notebook_frames__are_independent(
     with quiet(browser, path.as_uri()):
         for index, steps in enumerate((2, 3, 0)):
             browser.switch_to.frame(index)
+            wait_for_game(browser)
             for _ in range(steps):
                 click(browser, "next")
             positions.append(page_content(browser)["position"])
@@ -395,6 +404,7 @@ def test_notebook_frame__has_the_height_of_its_page(
     try:
         browser.get(notebook.as_uri())
         browser.switch_to.frame(0)
+        wait_for_game(browser)
         frame, page = browser.execute_script(
             "return [innerHeight, document.body.getBoundingClientRect().height]"
         )
