@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from networks import random_play
+from networks import random_play, random_policy
 
 from tokaido_env import Batch, Board, Game
 from tokaido_env.agents.endings import (
@@ -13,6 +13,7 @@ from tokaido_env.agents.endings import (
     best_ending,
     improve_endings,
 )
+from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.core.jit import entry
 from tokaido_env.core.state import EFFECT, REPEAT
 from tokaido_env.position import to_dict
@@ -115,3 +116,18 @@ def test_improve_endings__takes_the_best_action() -> None:
             assert int(actions[0]) == chosen or values[chosen] < max(values.values()) - 1e-5
             changed += int(actions[0]) != chosen
     assert changed > 10
+
+
+def test_policy_agent__judges_exact_endings_as_it_plays_them() -> None:
+    games = late_decisions("shikoku", 150)
+    states = np.concatenate([game.state for game in games])
+    legal = np.array([game.legal_mask for game in games], np.uint64)
+    keys = np.zeros(len(games), np.uint64)
+    best = []
+    for endings in ("exact", "network"):
+        agent = PolicyAgent.from_policy(random_policy(), "p", endings=endings)
+        shares, _ = agent.judge(games[0].boards, states, legal, keys)
+        np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
+        best.append(shares.argmax(axis=1))
+        assert (best[-1] == agent.act(games[0].boards, states, legal, keys)).all()
+    assert (best[0] != best[1]).any()

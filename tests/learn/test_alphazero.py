@@ -41,9 +41,9 @@ def test_learn__fits_policy_and_value_to_samples(samples: Samples) -> None:
     torch.manual_seed(0)
     network, settings = PolicyNetwork(SMALL), replace(TINY, learning_rate=0.01)
     half = samples.visits * (np.arange(len(samples.legal)) % 2 == 0)[:, None]
-    first = learn(PolicyNetwork(SMALL), samples, 1, 1, settings)
+    first = learn(PolicyNetwork(SMALL), POOL.records, samples, 1, 1, settings)
     halved = samples._replace(visits=half.astype(np.uint16))
-    last = learn(network, halved, 150, 1, settings)
+    last = learn(network, POOL.records, halved, 150, 1, settings)
     assert last[0] < 0.8 * first[0]
     assert last[1] < 0.8 * np.log(2)
     decisions = samples.take(np.flatnonzero(samples.legal))
@@ -56,7 +56,7 @@ def test_learn__fits_policy_and_value_to_samples(samples: Samples) -> None:
 def test_learn__without_value_weight_trains_the_policy_only(samples: Samples) -> None:
     policy, network = random_policy(), PolicyNetwork(SMALL)
     runs.load_weights(network, policy)
-    learn(network, samples, 5, 1, replace(TINY, value_weight=0.0))
+    learn(network, POOL.records, samples, 5, 1, replace(TINY, value_weight=0.0))
     units = SMALL.first
     for name, tensor in network.to_policy().tensors.items():
         same = tensor == policy.tensors[name]
@@ -81,13 +81,18 @@ def test_alphazero__in_two_processes_makes_the_same_bytes(
 
 
 def test_alphazero__logs_the_shards_of_each_round(finished_run: Any) -> None:
+    """Every second shard of a round is played on the two extra boards in turn."""
     first, second, third = metrics(finished_run("alphazero"))
     assert list(first["shards"]) == ["0001-0000.npz", "0001-0001.npz", "0001-0002.npz"]
     assert list(third["shards"])[:3] == list(second["shards"])[3:]
     assert first["promoted"]
     assert second["promotion/games"] == 12
+    extra = BoardPool.load(["shikoku_ring", "shikoku_art"])
     for path in (finished_run("alphazero") / "shards").iterdir():
-        assert len(load_samples(path, POOL).legal) > 300
+        is_extra = path.stem.endswith("-0001")
+        samples = load_samples(path, extra if is_extra else POOL)
+        assert len(samples.legal) > 300
+        assert set(samples.boards.tolist()) == ({0, 1} if is_extra else {0})
 
 
 def test_alphazero__does_not_promote_a_worse_policy(

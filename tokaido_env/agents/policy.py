@@ -232,9 +232,17 @@ class PolicyAgent(Agent):
     def judge(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[Floats, Floats]:
-        """Return the policy without the temperature, and the values, as `Agent.judge`."""
+        """Return the policy without the temperature, and the values, as `Agent.judge`.
+
+        A better action by exact results has probability 1.
+        """
         logits, values = evaluate_all(self.network, boards, states, legal)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        if self.exact_endings:
+            actions = odds.argmax(axis=1)
+            improve_endings(actions, boards, states, legal)
+            rows = np.flatnonzero(actions != odds.argmax(axis=1))
+            odds[rows] = np.eye(N_ACTIONS, dtype=odds.dtype)[actions[rows]]
         sign = 1 - 2 * states["player"].astype(np.float32)
         return odds / odds.sum(axis=1, keepdims=True), sign * values
 

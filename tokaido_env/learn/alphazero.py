@@ -55,6 +55,7 @@ class AlphaZeroTrainer(Trainer):
     def __init__(self, run: Run) -> None:
         self.run, self.settings = run, cast(AlphaZeroSettings, run.settings)
         self.network = run.new_network(self.settings.device)
+        self.pools = (run.pool, run.extra_pool or run.pool)
         self.incumbents = [0]
 
     def advance(self, stopping: Callable[[], bool]) -> Figures | None:
@@ -62,10 +63,11 @@ class AlphaZeroTrainer(Trainer):
         number = self.done + 1
         if not self._play(number, stopping):
             return None
-        files = [self._shard(*key) for key in self._replay_keys(number)]
-        figures = self._learn(number, files)
+        keys = self._replay_keys(number)
+        figures = self._learn(number, keys)
         path = self.run.snapshot(number)
         self.run.freeze(self.network, number).save(path)
+        files = [self._shard(*key) for key in keys]
         figures["shards"] = {file.name: file_sha256(file) for file in files}
         figures["policy_sha256"] = file_sha256(path)
         promotion = self._promotion_match(number)
@@ -113,7 +115,7 @@ class AlphaZeroTrainer(Trainer):
             spec = make(f"policy_search:{path},sims={settings.sims}").spec
         round_seed = int(arena_seed(settings.seed, number))
         return SelfPlayGames(
-            *(spec, policy_sha256(spec), self.run.pool, settings.games),
+            *(spec, policy_sha256(spec), self.pools[settings.is_extra(index)], settings.games),
             *(
                 int(arena_seed(round_seed, index)),
                 settings.visit_sampling,
@@ -136,14 +138,17 @@ class AlphaZeroTrainer(Trainer):
 
     # Training
 
-    def _learn(self, number: int, files: list[Path]) -> Figures:
+    def _learn(self, number: int, keys: list[tuple[int, int]]) -> Figures:
         """Train on shards, the new ones last; return the figures."""
         settings = self.settings
-        parts = [load_samples(file, self.run.pool) for file in files]
+        boards = np.concatenate([pool.records for pool in self.pools])
+        parts = [self._load(*key) for key in keys]
         new = sum(len(part.legal) for part in parts[-settings.shards :])
         steps = max(1, round(settings.samples_per_position * new / settings.minibatch_size))
         seed = match_seed(settings.seed, "alphazero", "learn", str(number))
-        policy_loss, value_loss = learn(self.network, Samples.join(parts), steps, seed, settings)
+        policy_loss, value_loss = learn(
+            self.network, boards, Samples.join(parts), steps, seed, settings
+        )
         return {
             "positions": new,
             "window": sum(len(part.legal) for part in parts),
@@ -151,6 +156,12 @@ class AlphaZeroTrainer(Trainer):
             "policy_loss": policy_loss,
             "value_loss": value_loss,
         }
+
+    def _load(self, number: int, index: int) -> Samples:
+        """Return a shard; extra boards are numbered after those of the run."""
+        is_extra = self.settings.is_extra(index)
+        samples = load_samples(self._shard(number, index), self.pools[is_extra])
+        return samples._replace(boards=samples.boards + np.int32(is_extra * len(self.run.pool)))
 
     # The promotion match
 
@@ -174,12 +185,18 @@ class AlphaZeroTrainer(Trainer):
 
 
 def learn(
-    network: PolicyNetwork, samples: Samples, steps: int, seed: int, settings: AlphaZeroSettings
+    network: PolicyNetwork,
+    boards: npt.NDArray[np.void],
+    samples: Samples,
+    steps: int,
+    seed: int,
+    settings: AlphaZeroSettings,
 ) -> tuple[float, float]:
     """Train a network on samples.
 
     Args:
         network: the network, changed in place.
+        boards: of the samples, `BOARD` (b,).
         samples: the training samples.
         steps: steps of the optimizer.
         seed: of the order of the samples.
@@ -188,7 +205,6 @@ def learn(
     Returns:
         The mean policy loss and value loss of the last tenth of the steps.
     """
-    boards = settings.pool.records
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     rng = np.random.Generator(np.random.PCG64(seed))
     order, start, losses = rng.permutation(len(samples.legal)), 0, []

@@ -25,7 +25,6 @@ from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ratings import Rating
-from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import str_short
 from tokaido_env.decoding import Name, Number, Source, Struct
 from tokaido_env.learn.boards import board_summary, splits_of
@@ -133,7 +132,7 @@ class Run:
             spec: check_spec_in_file(spec, where, folder, trusted)
             for spec in opponent_specs(settings)
         }
-        self.pool = settings.pool
+        self.pool, self.extra_pool = settings.pool, settings.extra_pool
         self.rating: Rating | None = None
         self.best_elo: float | None = None
         self._ladder = load_ladder(settings)
@@ -160,9 +159,7 @@ class Run:
         """Load the weights of the policy to start from, if the settings name one."""
         self._splits = _load_start(self.settings, network)
 
-    def freeze(
-        self, network: PolicyNetwork, done: int, extra: BoardPool | None = None, **metadata: Any
-    ) -> Policy:
+    def freeze(self, network: PolicyNetwork, done: int, **metadata: Any) -> Policy:
         """Return a network as a policy with a summary of its training.
 
         The summary leaves out the run's length: a longer run makes the same policy here.
@@ -170,14 +167,16 @@ class Run:
         Args:
             network: the learner's network.
             done: the finished length of the run.
-            extra: further boards that the network was trained on.
             metadata: further entries of the summary.
         """
         settings = asdict(self.settings)
         del settings[self.settings.LENGTH]
         training = {"method": self.settings.METHOD, self.settings.LENGTH: done} | metadata
-        splits = [*self._splits, *(board_summary(extra)["splits"] if extra else [])]
-        training |= {"settings": settings, "board": board_summary(self.pool, splits)}
+        extra = board_summary(self.extra_pool)["splits"] if self.extra_pool else []
+        training |= {
+            "settings": settings,
+            "board": board_summary(self.pool, [*self._splits, *extra]),
+        }
         return network.to_policy(training)
 
     def rate(self, policy: Policy) -> tuple[Figures, bool]:

@@ -35,7 +35,7 @@ class SelfPlayTrainer(Trainer):
 
     def __init__(self, run: Run) -> None:
         self.run, settings = run, cast(SelfPlaySettings, run.settings)
-        self.settings, self.extra_pool = settings, settings.extra_pool
+        self.settings, self.pools = settings, (run.pool, run.extra_pool or run.pool)
         self.decisions = 0
         self.network = run.new_network(settings.device, dtype=_PRECISIONS[settings.precision])
         self.ema = deepcopy(self.network)
@@ -65,8 +65,7 @@ class SelfPlayTrainer(Trainer):
 
     def policy(self) -> Policy:
         """Return the network with averaged weights."""
-        extra = self.extra_pool if self.settings.extra_boards else None
-        return self.run.freeze(self.ema, self.done, extra, decisions=self.decisions)
+        return self.run.freeze(self.ema, self.done, decisions=self.decisions)
 
     def checkpoint(self) -> Checkpoint:
         """Return the state that `restore` takes."""
@@ -84,9 +83,8 @@ class SelfPlayTrainer(Trainer):
         self.done, self.decisions = checkpoint.done, int(checkpoint.counters["decisions"])
 
     def _play(self) -> Rollout:
-        settings, every = self.settings, self.settings.extra_boards_every
-        pool = self.extra_pool if self.done % every == every - 1 else self.run.pool
-        return play_games(self.network, pool, settings.games, self._seed(_GAMES))
+        pool = self.pools[self.settings.is_extra(self.done)]
+        return play_games(self.network, pool, self.settings.games, self._seed(_GAMES))
 
     def _seed(self, purpose: int) -> int:
         return int(arena_seed(int(arena_seed(self.settings.seed, purpose)), self.done))

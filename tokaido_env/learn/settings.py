@@ -108,6 +108,11 @@ class RunSettings(Settings):
         return BoardPool.load(self.board)
 
     @property
+    def extra_pool(self) -> BoardPool | None:
+        """Further boards to train on, `extra_boards` of some methods; None for none."""
+        return None
+
+    @property
     def network_boards(self) -> npt.NDArray[np.void] | None:
         """The boards that the network gets features of, `BOARD` (b,); None if it gets none."""
         pool = self.pool
@@ -226,17 +231,48 @@ class PpoSettings(RunSettings):
             raise RunError(f"agents: expected each once, got {repr_short(self.agents)}")
 
 
-def _device() -> Any:
-    """Return the setting of the methods that can train on a GPU."""
-    return setting(
+@dataclass(frozen=True)
+class WholeGameSettings(RunSettings):
+    """Settings of the methods that play whole games of self-play, then learn from them."""
+
+    games: int = setting(128, COUNT, "games played to their end")
+    minibatch_size: int = setting(1024, COUNT, "positions of a minibatch")
+    extra_boards: str = setting(
+        "",
+        TEXT,
+        "boards, separated by commas, or a pool, for every Nth update or shard; empty: none",
+    )
+    extra_boards_every: int = setting(
+        4, Parameter(int, 2), "N of `extra_boards`: every Nth update or shard is played on them"
+    )
+    device: str = setting(
         "auto",
         Parameter(str, choices=("auto", "cpu", "cuda")),
         "device of the network; auto: a GPU if PyTorch finds one",
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_at_most("games", self.games, MAX_DECISIONS)
+        _check_at_most("minibatch_size", self.minibatch_size, MAX_DECISIONS)
+        if self.extra_boards and self.network_boards is not None:
+            raise RunError(
+                "extra_boards: expected see_board = no: the network gets the features of one pool"
+            )
+
+    @property
+    def extra_pool(self) -> BoardPool | None:
+        """The boards of `extra_boards`; None if it is empty."""
+        names = self.extra_boards.split(",")
+        return BoardPool.load(names if len(names) > 1 else names[0]) if self.extra_boards else None
+
+    def is_extra(self, index: int) -> bool:
+        """Return whether the update, or the round's shard, of an index is for `extra_boards`."""
+        return bool(self.extra_boards) and (index + 1) % self.extra_boards_every == 0
+
 
 @dataclass(frozen=True)
-class SelfPlaySettings(RunSettings):
+class SelfPlaySettings(WholeGameSettings):
     """Settings of our own PPO: whole games of self-play in parallel, then an update."""
 
     METHOD: ClassVar[str] = "selfplay"
@@ -273,39 +309,17 @@ class SelfPlaySettings(RunSettings):
         "hold",
     )
 
-    extra_boards: str = setting(
-        "", TEXT, "boards, separated by commas, or a pool, for every Nth update; empty: none"
-    )
-    extra_boards_every: int = setting(
-        4, Parameter(int, 2), "N of `extra_boards`: every Nth update is played on them"
-    )
     precision: str = setting(
         "float32",
         Parameter(str, choices=("float32", "bfloat16")),
         "number format of the layers in training; bfloat16 is faster on processors that have it",
     )
-    device: str = _device()
     snapshot_every: int = setting(50, COUNT, "updates between snapshots")
     checkpoint_every: int = setting(20, COUNT, "updates between checkpoints")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_at_most("games", self.games, MAX_DECISIONS)
-        _check_at_most("minibatch_size", self.minibatch_size, MAX_DECISIONS)
-        if self.extra_boards and self.network_boards is not None:
-            raise RunError(
-                "extra_boards: expected see_board = no: the network gets the features of one pool"
-            )
-
-    @property
-    def extra_pool(self) -> BoardPool:
-        """The boards of `extra_boards`; those of `board` if it is empty."""
-        names = self.extra_boards.split(",")
-        return BoardPool.load((names if len(names) > 1 else self.extra_boards) or self.board)
-
 
 @dataclass(frozen=True)
-class AlphaZeroSettings(RunSettings):
+class AlphaZeroSettings(WholeGameSettings):
     """Settings of AlphaZero: rounds of self-play by search, learning, and a promotion match."""
 
     METHOD: ClassVar[str] = "alphazero"
@@ -347,7 +361,6 @@ class AlphaZeroSettings(RunSettings):
     samples_per_position: float = setting(
         4.0, Parameter(float, 0.01, 1000), "training samples per new position of a round"
     )
-    minibatch_size: int = setting(1024, COUNT, "positions of a minibatch")
     learning_rate: float = setting(
         1e-3, RATE, "Adam's learning rate; a cosine schedule lowers it to 0 in each round"
     )
@@ -362,12 +375,9 @@ class AlphaZeroSettings(RunSettings):
     threads: int = setting(
         1, Parameter(int, 1, 256), "PyTorch threads; the trained weights depend on it"
     )
-    device: str = _device()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_at_most("games", self.games, MAX_DECISIONS)
-        _check_at_most("minibatch_size", self.minibatch_size, MAX_DECISIONS)
         if self.visit_sampling + self.uniform_sampling > 1:
             shares = f"{self.visit_sampling:g} + {self.uniform_sampling:g}"
             raise RunError(f"visit_sampling + uniform_sampling: expected at most 1, got {shares}")
