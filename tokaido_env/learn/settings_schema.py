@@ -97,7 +97,7 @@ class Settings:
         """Add a command-line option for each setting."""
         texts = cls.help_texts()
         for name, default in cls.defaults().items():
-            default_text = f"{default:,}" if isinstance(default, int) else default or "empty"
+            default_text = f"{default:,}" if isinstance(default, int) else str(default) or "empty"
             parser.add_argument(
                 "--" + name.replace("_", "-"),
                 metavar={int: "N", float: "X", str: "TEXT"}[type(default)],
