@@ -171,6 +171,48 @@ def test_positions__reports_regret_next_to_agents(
     assert np.isfinite([model["regret"]["mean"], *model["regret"]["ci95"]]).all()
 
 
+def test_positions__keeps_answers_and_resumes(
+    server: ChatServer, tmp_path: Path, capsys: Output
+) -> None:
+    results, answers, path = (tmp_path / name for name in ("r.json", "a.json", "set.npz"))
+    small_set().save(path)
+    ask = words(server, "positions", "--set", str(path), "--positions", "20", "--compare")
+    files = ["--answers", str(answers), "--json", str(results)]
+    model, asked = reading(), 0
+
+    def fails_later(prompt: str) -> Reply:
+        nonlocal asked
+        asked += 1
+        return model(prompt) if asked < 8 else Reply(b"out of credit", 402)
+
+    server.reply = fails_later
+    assert main([*ask, *files]) == 1
+    kept = f"text: 7 of 19 positions are answered and saved in {answers}: the same command resumes"
+    assert capsys.readouterr().err.splitlines()[-1] == kept
+    server.reply = model
+    server.asked.clear()
+    assert main([*ask, *files]) == 0
+    assert len(server.asked) == 12
+    stopped_and_resumed = answers.read_bytes(), json.loads(results.read_bytes())["agents"]
+    answers.unlink()
+    assert main([*ask, *files]) == 0
+    assert answers.read_bytes() == stopped_and_resumed[0]
+    assert (
+        json.loads(results.read_bytes())["agents"][0]["choices"]
+        == (stopped_and_resumed[1][0]["choices"])
+    )
+    capsys.readouterr()
+    for more, message in (
+        (["--seed", "1"], "task.seed: expected 1, got 0"),
+        (["--retries", "0"], "task.retries: expected 0, got 2"),
+    ):
+        check_refused(capsys, [*ask, *files, *more], f"{answers}: {message}")
+    file = json.loads(answers.read_text())
+    file["answers"][3][-1][3][0] = "merchant:C9"
+    answers.write_text(json.dumps(file))
+    check_refused(capsys, [*ask, *files], f"{answers}: answers[3]: expected a legal action, got")
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -193,9 +235,12 @@ def test_text__refuses_wrong_options_in_one_line(
 def test_text__names_a_missing_key_and_the_subcommands(server: ChatServer, capsys: Output) -> None:
     server.reply = lambda prompt: Reply(b"no key", 401)
     error = f"endpoint {server.url}: expected a key that it accepts, got none, status 401: no key"
-    check_refused(capsys, words(server, "positions"), error)
-    assert main(words(server, "play")) == 1
-    printed = capsys.readouterr()
-    assert printed.err == f"text: {error}\ntext: 0 of 20 games are played\n"
-    assert printed.out == ""
+    for subcommand, done in (
+        ("play", "0 of 20 games are played"),
+        ("positions", "0 of 100 positions are answered"),
+    ):
+        assert main(words(server, subcommand)) == 1
+        printed = capsys.readouterr()
+        assert printed.err == f"text: {error}\ntext: {done}\n"
+        assert printed.out == ""
     check_refused(capsys, ["text", "pla"], "unknown subcommand 'pla': the nearest is 'play'")

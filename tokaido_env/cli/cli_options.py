@@ -257,9 +257,14 @@ def print_stopped(
     command: str = "evaluate",
 ) -> int:
     """Print the reason of a stop and the number of played games; return the exit status."""
-    interrupted = isinstance(stopped, KeyboardInterrupt)
     played, total = sum(int(s.finished.sum()) for s in states), sum(map(len, states))
-    kept = "" if records is None else f" and saved in {records}: the same command resumes"
+    return print_reason(command, stopped, f"{played:,} of {total:,} games are played", records)
+
+
+def print_reason(command: str, stopped: BaseException, done: str, saved: Path | None) -> int:
+    """Print the reason of a stop, what is done, and the file it is in; return the exit status."""
+    interrupted = isinstance(stopped, KeyboardInterrupt)
+    kept = "" if saved is None else f" and saved in {saved}: the same command resumes"
     print(f"{command}: {'interrupted' if interrupted else stopped}", file=sys.stderr)
-    print(f"{command}: {played:,} of {total:,} games are played{kept}", file=sys.stderr)
+    print(f"{command}: {done}{kept}", file=sys.stderr)
     return INTERRUPTED if interrupted else 1

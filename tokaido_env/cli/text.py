@@ -10,13 +10,17 @@ own --help.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
@@ -29,12 +33,14 @@ from tokaido_env.cli.cli_options import (
     RatingScale,
     add_shared,
     match_state_bar,
+    print_reason,
     print_stopped,
     save_results,
 )
 from tokaido_env.cli.command import CommandParser, program, reports_errors, write_json
 from tokaido_env.core.actions import IDS, NO_ACTION
 from tokaido_env.core.arguments import unknown_name
+from tokaido_env.decoding import Source, Struct
 from tokaido_env.files import check_outputs, parse_json
 from tokaido_env.game import Game
 from tokaido_env.position import to_dict
@@ -138,37 +144,93 @@ def positions(arguments: Sequence[str]) -> int:
 
     Its regret per decision needs fewer answers than games do. A position without a legal answer
     counts as a lost game. Agents are measured in the same positions. Drawing the boards of the
-    prompts takes a minute.
+    prompts takes a minute. If the server fails or Ctrl-C comes, --answers keeps the answers, and
+    the same command resumes.
     """
     options = _positions_options(arguments)
     endpoint, agents = _endpoint_of(options), [make(spec) for spec in options.compare]
     player, whole = _player_of(options, endpoint), RegretSet.load(options.set or SHIPPED)
     some = whole.sample(options.positions, options.seed)
-    exchanges: list[Exchange] = []
-    choices = np.array([_ask(player, some, i, exchanges) for i in range(len(some))])
-    own = AgentChoices(player.spec, choices, endpoint.seconds / len(some))
-    measured = [own, *(choose_actions(agent, some) for agent in agents)]
-    found = [summarize(some, one) for one in measured]
-    differences = [regret_difference(some, own, other) for other in measured[1:]]
+    task = {"set": whole.hash, "positions": len(some), "seed": options.seed, "player": player.spec}
+    request = json.dumps(options.request, sort_keys=True)
+    task |= {"retries": options.retries, "request": request}
+    file = _read_answers(options.answers, task, some)
+    resumed = len(file.answers)
+    try:
+        for number in range(resumed, len(some)):
+            file.answers.append(_ask(player, some, number))
+            write_json(options.answers, file.to_dict())
+    except (EndpointError, KeyboardInterrupt) as error:
+        done = f"{len(file.answers):,} of {len(some):,} positions are answered"
+        return print_reason("text", error, done, options.answers)
+    choices = np.array([_action_of(answers) for answers in file.answers])
+    own = AgentChoices(player.spec, choices, endpoint.seconds / max(1, len(some) - resumed))
     card = {"name": whole.card["name"], "hash": whole.hash, "positions": len(some)}
-    print_table(regret_report.main_table(regret_report.title_of(card), found))
-    if differences:
-        print_table(regret_report.differences_table(differences))
-    forfeits = int((choices == NO_ACTION).sum())
-    answers = _answers(options, endpoint, exchanges, len(some), forfeits)
-    data = {"version": VERSION, "set": card, "seed": options.seed, "agents": found}
-    write_json(options.json, data | {"differences": differences, "answers": answers})
+    data = {"version": VERSION, "set": card, "seed": options.seed}
+    data |= _regret_of(some, card, [own, *(choose_actions(agent, some) for agent in agents)])
+    exchanges = [one for answers in file.answers[resumed:] for one in answers]
+    forfeits = int((choices[resumed:] == NO_ACTION).sum())
+    answers = _answers(options, endpoint, exchanges, len(some) - resumed, forfeits)
+    write_json(options.json, data | {"answers": answers})
     return 0
 
 
-def _ask(player: TextPlayer, some: RegretSet, number: int, exchanges: list[Exchange]) -> int:
-    """Return a player's action in a position; NO_ACTION without a legal answer."""
+def _regret_of(
+    some: RegretSet, card: dict[str, Any], measured: Sequence[AgentChoices]
+) -> dict[str, Any]:
+    """Print the regret of agents, and of the first less that of each other; return them."""
+    found = [summarize(some, one) for one in measured]
+    differences = [regret_difference(some, measured[0], other) for other in measured[1:]]
+    print_table(regret_report.main_table(regret_report.title_of(card), found))
+    if differences:
+        print_table(regret_report.differences_table(differences))
+    return {"agents": found, "differences": differences}
+
+
+def _ask(player: TextPlayer, some: RegretSet, number: int) -> list[Exchange]:
+    """Return a player's answers in a position, the last of them legal or all refused."""
     board = some.boards[int(some.board[number])]
     game = Game.from_dict(to_dict(board, some.states[number]), board=board, seed=0)
-    try:
-        return IDS[ask_player(player, game, exchanges)]
-    except TextError:
-        return NO_ACTION
+    exchanges: list[Exchange] = []
+    with suppress(TextError):
+        ask_player(player, game, exchanges)
+    return exchanges
+
+
+def _action_of(answers: list[Exchange]) -> int:
+    """Return the action of the last answer; NO_ACTION if it is not legal."""
+    label = answers[-1].parsed.label
+    return NO_ACTION if label is None else IDS[label]
+
+
+class _AnswerFile(Struct, frozen=True):
+    """Answers of a player in the first positions of a sample, `--answers`."""
+
+    version: int
+    task: dict[str, str | int]
+    answers: list[Annotated[list[Exchange], Meta(min_length=1)]]
+
+
+def _read_answers(path: Path | None, task: dict[str, Any], some: RegretSet) -> _AnswerFile:
+    """Return the file that an earlier run of the same task wrote, or one without answers.
+
+    Raises:
+        ValueError: naming the first fault.
+    """
+    if path is None or not path.exists():
+        return _AnswerFile(VERSION, task, [])
+    source = Source.json(path, "answers", ValueError)
+    source.check_versions(version=VERSION)
+    file = source.decode(_AnswerFile)
+    for key, value in task.items():
+        source.expect(file.task.get(key) == value, f"task.{key}", repr(value), file.task.get(key))
+    source.expect(len(file.answers) <= len(some), "answers", "fewer", len(file.answers))
+    for number, answers in enumerate(file.answers):
+        label = answers[-1].parsed.label
+        legal = some.actions[some.starts[number] : some.starts[number + 1]]
+        right = label is None or IDS.get(label) in legal
+        source.expect(right, f"answers[{number}]", "a legal action", label)
+    return file
 
 
 SUBCOMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"play": play, "positions": positions}
@@ -246,9 +308,12 @@ def _positions_options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--compare", nargs="*", default=["champion", "greedy"], metavar="AGENT", help=compare)
     regret_set = "file of rolled-out positions (default: the regret set of the package)"
     add("--set", type="input", metavar="FILE", help=regret_set)
+    answers = "write the answers to this file as they come, and resume from it (default: none)"
+    add("--answers", type="file", metavar="FILE", help=answers)
     options = parser.parse_args(arguments)
     options.history = 0
-    check_outputs(options.json, read=[options.set, *map(policy_path_of, options.compare)])
+    read = [options.set, *map(policy_path_of, options.compare)]
+    check_outputs(options.json, options.answers, read=read)
     return options
 
 
