@@ -19,9 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tokaido_100 import filled
-
-from tokaido_env.files import write_text
+from pages import fill
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "dev" / "releasing.md"
@@ -248,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--docs", action="store_true", help="put the table into docs/dev/releasing.md")
     options = parser.parse_args(arguments)
     if options.docs:
-        write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), table()))
+        fill(PAGE, table())
     if options.list:
         print(table(), end="")
     if options.docs or options.list:

@@ -29,7 +29,7 @@ from cyclic_ratings import (
     soft_condorcet,
     with_first_move,
 )
-from tokaido_100 import filled
+from pages import fill
 
 from tokaido_env.agents import make
 from tokaido_env.arena.intervals import chi2_sf, wilson_interval
@@ -330,8 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--docs", action="store_true", help=docs)
     if not parser.parse_args(arguments).docs:
         write_text(RESULTS, json.dumps(measure(), indent=1, ensure_ascii=False) + "\n")
-    page = filled(PAGE.read_text(encoding="utf-8"), tables(read_json(RESULTS)))
-    write_text(PAGE, page)
+    fill(PAGE, tables(read_json(RESULTS)))
     return 0
 
 

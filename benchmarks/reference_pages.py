@@ -14,7 +14,7 @@ from functools import partialmethod
 from pathlib import Path
 from unittest.mock import patch
 
-from tokaido_100 import filled
+from pages import fill
 
 from tokaido_env.__main__ import COMMANDS, main as run_command
 from tokaido_env.cli import actions, evaluate, text
@@ -23,7 +23,6 @@ from tokaido_env.cli.features import index_formula
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES, ENTITY_SHAPES
 from tokaido_env.core.observation import FEATURES, Feature, width
-from tokaido_env.files import write_text
 from tokaido_env.learn.settings import METHODS
 
 SUBCOMMANDS = {"evaluate": evaluate.SUBCOMMANDS, "text": text.SUBCOMMANDS}
@@ -144,7 +143,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def main() -> int:
     """Write the pages; return 0."""
     for page, content in contents().items():
-        write_text(page, filled(page.read_text(encoding="utf-8"), content))
+        fill(page, content)
     return 0
 
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pages import fill, titled
 from regret_agreement import agreement
-from tokaido_100 import filled
 
 from tokaido_env.arena.intervals import PAIR_SCORES, Z95
 from tokaido_env.arena.ladder import LADDER
@@ -40,7 +40,7 @@ from tokaido_env.report.style import (
     new_figure,
     save_figure,
 )
-from tokaido_env.report.tables import Table, markdown, print_table
+from tokaido_env.report.tables import Table, print_table
 from tokaido_env.study.regret import AgentChoices, regret_difference
 from tokaido_env.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
 
@@ -113,22 +113,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_plot(title, found, options.results)
     order = order_of(found, ladder)
     print(order)
-    text, more = _markdown(main_tables) + f"\n{order}\n", _markdown(details)
+    text, more = titled(main_tables) + f"\n{order}\n", titled(details)
     write_text(options.results / "tables.md", f"{text}\n{more}")
     if options.docs:
         shutil.copyfile(options.results / "regret.svg", FIGURE)
         picture = f"\n![{CAPTION}]({Path(os.path.relpath(FIGURE, PAGE.parent)).as_posix()})\n"
-        _fill(PAGE, f"{card_of(regret_set)}\n{text}{picture}")
-        _fill(DETAILS, f"{agreement_of(regret_set)}\n{more}")
+        fill(PAGE, f"\n{card_of(regret_set)}\n{text}{picture}\n")
+        fill(DETAILS, f"\n{agreement_of(regret_set)}\n{more}\n")
     return 0
-
-
-def _markdown(tables: Sequence[Table]) -> str:
-    return "\n".join(f"**{table.title}**\n\n{markdown(table, code=True)}" for table in tables)
-
-
-def _fill(page: Path, content: str) -> None:
-    write_text(page, filled(page.read_text(encoding="utf-8"), f"\n{content}\n"))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from tokaido_100 import filled
+from pages import fill, titled
 
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import Executor, open_executor
@@ -28,9 +28,9 @@ from tokaido_env.arena.ladder import LADDER
 from tokaido_env.arena.records import records_of
 from tokaido_env.arena.tournament import MatchState, play_remaining
 from tokaido_env.cli.review_columns import review_file
-from tokaido_env.files import read_json, write_text
+from tokaido_env.files import read_json
 from tokaido_env.record import Record, read_verified, save
-from tokaido_env.report.tables import Table, markdown, print_table
+from tokaido_env.report.tables import Table, print_table
 from tokaido_env.study.batch_review import ReviewConfig, review_games
 from tokaido_env.study.estimates import JsonDict, clustered_mean
 from tokaido_env.study.review import CHANCE_SAMPLES, OPEN
@@ -105,16 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(orders)
     if options.docs:
         by_judge, *by_opponent = tables
-        _fill(PAGE, f"{_markdown([by_judge])}\n{orders}\n\n{_markdown(by_opponent)}")
+        fill(PAGE, f"\n{titled([by_judge])}\n{orders}\n\n{titled(by_opponent)}\n")
     return 0
-
-
-def _markdown(tables: Sequence[Table]) -> str:
-    return "\n".join(f"**{table.title}**\n\n{markdown(table, code=True)}" for table in tables)
-
-
-def _fill(page: Path, content: str) -> None:
-    write_text(page, filled(page.read_text(encoding="utf-8"), f"\n{content}\n"))
 
 
 def _parser() -> argparse.ArgumentParser:

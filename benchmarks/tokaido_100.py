@@ -23,13 +23,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pages import fill
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "tokaido-100.md"
 DETAILS = ROOT / "docs" / "dev" / "tokaido-100.md"
 FIGURE_LINK = "../pictures/tokaido-100.svg"  # from the page
 FIGURE = PAGE.parent / FIGURE_LINK
 CAPTION = "Score and gap against the number of training boards"
-BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 
 AGENTS = {
     "greedy": "greedy",
@@ -96,15 +97,6 @@ def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
     plots = ["--plots", str(results / "plots")] if curve else []
     table = str(results / "table.md")
     return ["evaluate", "generalise", "--compare", *files, "--markdown", table, *plots]
-
-
-def filled(page: str, content: str, first: str = BEGIN, last: str = END) -> str:
-    """Return a page with new content between two marks."""
-    before, begin, rest = page.partition(first)
-    _, end, after = rest.partition(last)
-    if not begin or not end:
-        raise ValueError(f"expected the marks {first} and {last} in the page")
-    return f"{before}{first}\n{content}{last}{after}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -194,14 +186,13 @@ def _write_docs(results: Path, measured: Sequence[Agent]) -> None:
             content = before + after
             rows.append(f"| {agent.name} |{cells}\n")
     if rows:
-        details = filled(DETAILS.read_text(encoding="utf-8"), "".join([*head, *rows]))
-        DETAILS.write_text(details, encoding="utf-8")
+        fill(DETAILS, "".join([*head, *rows]))
     curve = results / "plots" / "curve.svg"
     if curve.is_file():
         shutil.copyfile(curve, FIGURE)
         content += f"\n{learners_table(results)}"
         content += f"\n![{CAPTION}]({FIGURE_LINK})\n"
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), content), encoding="utf-8")
+    fill(PAGE, content)
 
 
 def learners_table(results: Path) -> str:

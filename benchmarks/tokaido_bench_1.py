@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
-from tokaido_100 import filled
+from pages import fill
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "tokaido-bench-1.md"
@@ -85,8 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return status
     status = _run(compare(chosen, results, options.suite))
     if not status and options.docs:
-        table = (results / "table.md").read_text(encoding="utf-8")
-        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), table), encoding="utf-8")
+        fill(PAGE, (results / "table.md").read_text(encoding="utf-8"))
     return status
 
 

@@ -20,7 +20,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
-from tokaido_100 import PAGE, filled
+from pages import fill
+from tokaido_100 import PAGE
 
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
@@ -213,8 +214,7 @@ def tables(results: Results) -> str:
 
 def write_page(page: Path = PAGE) -> None:
     """Put the tables into the page."""
-    text = filled(page.read_text(encoding="utf-8"), tables(load()), BEGIN, END)
-    write_text(page, text)
+    fill(page, tables(load()), BEGIN, END)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

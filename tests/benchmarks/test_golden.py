@@ -15,6 +15,7 @@ from tokaido_env.arena.ladder import content_hash
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import golden
+import pages
 import reference_pages
 
 FOLDER = ROOT / "tests" / "golden"
@@ -112,14 +113,14 @@ def test_golden__commands_exist_with_their_options() -> None:
 
 def test_docs__contain_the_table_of_generated_files() -> None:
     page = (ROOT / "docs" / "dev" / "releasing.md").read_text(encoding="utf-8")
-    assert golden.filled(page, golden.table()) == page
+    assert pages.filled(page, golden.table()) == page
 
 
 @pytest.mark.parametrize("page", ["actions", "observation", "cli"])
 def test_reference_pages__are_current(page: str) -> None:
     path = ROOT / "docs" / "reference" / f"{page}.md"
     text = path.read_text(encoding="utf-8")
-    assert golden.filled(text, reference_pages.contents()[path]) == text
+    assert pages.filled(text, reference_pages.contents()[path]) == text
 
 
 def test_reference_pages__give_the_feature_of_an_index() -> None:

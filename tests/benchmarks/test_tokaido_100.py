@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import tokaido_100  # noqa: E402  needs the path above
+import pages  # noqa: E402  needs the path above
+import tokaido_100  # noqa: E402
 
 Output = pytest.CaptureFixture[str]
 RUNS = "runs/tokaido-100"
@@ -40,7 +41,7 @@ def test_docs__contain_the_commands(capsys: Output) -> None:
         assert f"`{spec}`" in page
     assert "tokaido train --run RUN --board family:train/N --steps 2000000 --seed S" in page
     assert "python benchmarks/tokaido_100.py" in page
-    assert tokaido_100.filled(page, "| x |\n").count("| x |") == 1
+    assert pages.filled(page, "| x |\n").count("| x |") == 1
     assert f"]({tokaido_100.FIGURE_LINK})" in page
     assert tokaido_100.FIGURE.is_file()
 

@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import track_results  # noqa: E402  needs the path above
+import pages  # noqa: E402  needs the path above
+import track_results  # noqa: E402
 import tracks  # noqa: E402
 
 from tokaido_env.arena.generalisation import ResultsError  # noqa: E402
@@ -26,7 +27,7 @@ def test_page__has_the_tables_of_the_results_file() -> None:
     page = track_results.PAGE.read_text(encoding="utf-8")
     tables = track_results.tables(track_results.load())
     marks = track_results.BEGIN, track_results.END
-    assert track_results.filled(page, tables, *marks) == page
+    assert pages.filled(page, tables, *marks) == page
     assert tables.count("| `") == len(track_results.load().rows)
 
 
