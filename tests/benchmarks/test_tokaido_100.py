@@ -56,7 +56,7 @@ def test_write_docs__moves_learners_to_the_details(
 ) -> None:
     page, details = tmp_path / "page.md", tmp_path / "details.md"
     for path, name in ((page, "PAGE"), (details, "DETAILS")):
-        path.write_text(f"{tokaido_100.BEGIN}\nold\n{tokaido_100.END}\n")
+        path.write_text(f"{pages.BEGIN}\nold\n{pages.END}\n")
         monkeypatch.setattr(tokaido_100, name, path)
     head = "| agent | score |\n| --- | --- |\n"
     (tmp_path / "table.md").write_text(f"{head}| greedy | 1 % |\n| policy:a | 2 % |\n")
@@ -64,7 +64,7 @@ def test_write_docs__moves_learners_to_the_details(
     tokaido_100._write_docs(tmp_path, [tokaido_100.Agent("greedy", "greedy", []), learner])
     expected = {page: "| greedy | 1 % |\n", details: "| train-1-seed-0 | 2 % |\n"}
     for path, row in expected.items():
-        assert path.read_text() == f"{tokaido_100.BEGIN}\n{head}{row}{tokaido_100.END}\n"
+        assert path.read_text() == f"{pages.BEGIN}\n{head}{row}{pages.END}\n"
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_tokaido_100__measures_once_and_fills_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{tokaido_100.BEGIN}\nold\n{tokaido_100.END}\nafter\n")
+    page.write_text(f"before\n{pages.BEGIN}\nold\n{pages.END}\nafter\n")
     monkeypatch.setattr(tokaido_100, "PAGE", page)
     monkeypatch.setattr(tokaido_100, "AGENTS", {"greedy": "greedy", "random": "random"})
     results = tmp_path / "results"
@@ -84,7 +84,7 @@ def test_tokaido_100__measures_once_and_fills_the_page(
     ]
     table = (results / "table.md").read_text(encoding="utf-8")
     assert table.count("\n") == 4
-    assert page.read_text() == (f"before\n{tokaido_100.BEGIN}\n{table}{tokaido_100.END}\nafter\n")
+    assert page.read_text() == (f"before\n{pages.BEGIN}\n{table}{pages.END}\nafter\n")
     (results / "random.json").unlink()
     before = (results / "greedy.json").stat()
     capfd.readouterr()
