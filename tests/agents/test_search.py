@@ -88,8 +88,8 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
         ("champion", "917658466569ebbd"),
         ("champion:sims=30", "b23594822a9d439d"),
         ("champion:sims=30,temperature=1,dice=drawn", "be2192476f489dbe"),
-        ("generalist", "11ddcc88b9c774ff"),
-        ("generalist:sims=30", "395a79789b49a739"),
+        ("generalist", "7cc3aee84a4d4dc5"),
+        ("generalist:sims=30", "cc4650f17e96a736"),
     ],
 )
 def test_shipped_networks__play_as_when_they_were_made(spec: str, digest: str) -> None:
