@@ -71,7 +71,7 @@ DERIVED = (
         "generalist",
         ("tokaido_env/agents/generalist.safetensors",),
         "",
-        "80 minutes on one core",
+        "3½ hours on one core",
         "docs/dev/generalist.md",
     ),
     DerivedFiles(
