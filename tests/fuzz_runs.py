@@ -179,9 +179,9 @@ class Runs(Cases):
         """Load samples and train on them."""
         settings = self.finished.settings
         assert isinstance(settings, alphazero.AlphaZeroSettings)
-        samples = load_samples(path, settings.pool)
+        samples, boards = load_samples(path, settings.pool), settings.pool.records
         network = PolicyNetwork(settings.sizes)
-        assert np.isfinite(alphazero.learn(network, samples, 1, 0, settings)).all()
+        assert np.isfinite(alphazero.learn(network, boards, samples, 1, 0, settings)).all()
 
 
 def resealed(folder: Path) -> None:

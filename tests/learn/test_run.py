@@ -453,7 +453,9 @@ def test_train__refuses_a_wider_policy_to_start_from(tmp_path: Path, capsys: Out
     random_policy(LayerSizes(64, 16, 8, 64, 16)).save(start)
     words = options_of(SHORT["selfplay"])
     assert main(["--run", str(tmp_path / "run"), *words, "--start-from", str(start)]) == 1
-    message = "start_from: expected layers of at most 8, 2 and 1 units, got 64, 16 and 8: raise"
+    message = (
+        "start_from: expected layers of at most 8, 2, 1, 8, 2 units, got 64, 16, 8, 64, 16: raise"
+    )
     assert message in error_line(capsys)
     assert not (tmp_path / "run").exists()
 

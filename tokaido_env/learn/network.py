@@ -266,7 +266,7 @@ def load_weights(network: PolicyNetwork, policy: Policy) -> None:
             network stays as it is.
     """
     if any(own < theirs for own, theirs in zip(network.sizes, policy.sizes, strict=True)):
-        own, theirs = (f"{s.first}, {s.second} and {s.move}" for s in (network.sizes, policy.sizes))
+        own, theirs = (", ".join(map(str, sizes)) for sizes in (network.sizes, policy.sizes))
         raise RunError(
             f"start_from: expected layers of at most {own} units, got {theirs}: raise width, "
             "second_width and move_width"
