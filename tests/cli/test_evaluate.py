@@ -201,15 +201,18 @@ def test_evaluate__resumes_to_the_same_bytes(
     tmp_path: Path, command: list[str], games: int, how: signal.Signals
 ) -> None:
     """Ctrl-C and kills reach all processes; a power cut may leave half a line."""
+    a, b = (tmp_path / name for name in "ab")  # results name their file of records
+    for folder in (a, b):
+        folder.mkdir()
     whole, parts = (
         [
-            *(*command, "--json", str(tmp_path / f"{name}.json")),
-            *("--records", str(tmp_path / f"{name}.jsonl"), "--executor"),
+            *(*command, "--json", str(folder / "results.json")),
+            *("--records", str(folder / "games.jsonl"), "--executor"),
         ]
-        for name in "ab"
+        for folder in (a, b)
     )
     assert main([*whole, "serial"]) == 0
-    records = tmp_path / "b.jsonl"
+    records = b / "games.jsonl"
     running = start(records, *parts, "processes:2")
     os.killpg(running.pid, how)
     _, error = running.communicate(timeout=120)
@@ -220,8 +223,8 @@ def test_evaluate__resumes_to_the_same_bytes(
     with records.open("ab") as file:
         file.write(b'{"format": "tokaido-duo", "version": 1, "ru')
     assert main([*parts, "serial"]) == 0
-    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-    assert (tmp_path / "a.jsonl").read_bytes() == records.read_bytes()
+    for file in ("results.json", "games.jsonl"):
+        assert (a / file).read_bytes() == (b / file).read_bytes()
 
 
 @pytest.mark.slow

@@ -203,7 +203,7 @@ def test_positions__keeps_answers_and_resumes(
     )
     capsys.readouterr()
     for more, message in (
-        (["--seed", "1"], "task.seed: expected 1, got 0"),
+        (["--seed", "1"], "task.seed: expected 1, got 0: give the options of"),
         (["--retries", "0"], "task.retries: expected 0, got 2"),
     ):
         check_refused(capsys, [*ask, *files, *more], f"{answers}: {message}")

@@ -258,10 +258,10 @@ def print_stopped(
 ) -> int:
     """Print the reason of a stop and the number of played games; return the exit status."""
     played, total = sum(int(s.finished.sum()) for s in states), sum(map(len, states))
-    return print_reason(command, stopped, f"{played:,} of {total:,} games are played", records)
+    return print_stop(command, stopped, f"{played:,} of {total:,} games are played", records)
 
 
-def print_reason(command: str, stopped: BaseException, done: str, saved: Path | None) -> int:
+def print_stop(command: str, stopped: BaseException, done: str, saved: Path | None) -> int:
     """Print the reason of a stop, what is done, and the file it is in; return the exit status."""
     interrupted = isinstance(stopped, KeyboardInterrupt)
     kept = "" if saved is None else f" and saved in {saved}: the same command resumes"

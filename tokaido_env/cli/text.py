@@ -33,7 +33,7 @@ from tokaido_env.cli.cli_options import (
     RatingScale,
     add_shared,
     match_state_bar,
-    print_reason,
+    print_stop,
     print_stopped,
     save_results,
 )
@@ -162,7 +162,7 @@ def positions(arguments: Sequence[str]) -> int:
             write_json(options.answers, file.to_dict())
     except (EndpointError, KeyboardInterrupt) as error:
         done = f"{len(file.answers):,} of {len(some):,} positions are answered"
-        return print_reason("text", error, done, options.answers)
+        return print_stop("text", error, done, options.answers)
     choices = np.array([_action_of(answers) for answers in file.answers])
     own = AgentChoices(player.spec, choices, endpoint.seconds / max(1, len(some) - resumed))
     card = {"name": whole.card["name"], "hash": whole.hash, "positions": len(some)}
@@ -222,9 +222,13 @@ def _read_answers(path: Path | None, task: dict[str, Any], some: RegretSet) -> _
     source = Source.json(path, "answers", ValueError)
     source.check_versions(version=VERSION)
     file = source.decode(_AnswerFile)
+    remedy = "give the options of the run that wrote it, or name another file"
     for key, value in task.items():
-        source.expect(file.task.get(key) == value, f"task.{key}", repr(value), file.task.get(key))
-    source.expect(len(file.answers) <= len(some), "answers", "fewer", len(file.answers))
+        own = file.task.get(key)
+        source.expect(own == value, f"task.{key}", repr(value), own, remedy)
+    source.expect(
+        len(file.answers) <= len(some), "answers", f"{len(some)} or fewer", len(file.answers)
+    )
     for number, answers in enumerate(file.answers):
         label = answers[-1].parsed.label
         legal = some.actions[some.starts[number] : some.starts[number + 1]]
