@@ -100,18 +100,20 @@ def test_cuda_batch__plays_greedy_games_of_batch_on_a_gpu() -> None:
 
 
 @needs_gpu
-def test_cuda_policy__chooses_as_on_a_cpu() -> None:
+@pytest.mark.parametrize("spec", ["heuristic", "champion:endings=network"])
+def test_cuda_agents__choose_as_on_a_cpu(spec: str) -> None:
     """Fused products change the last bits of evaluations, and with them a few choices."""
-    from tokaido_env.agents.cuda_agents import CudaPolicy
+    from tokaido_env.agents.cuda_agents import CudaHeuristic, CudaPolicy
     from tokaido_env.cuda import CudaBatch
 
     gpu = CudaBatch(20_000, observation=None)
     gpu.reset(seed=7)
     for _ in range(150):
         gpu.play("random")
-    cpu, agent = gpu.host(), make("champion:endings=network")
-    moves, rows = CudaPolicy(gpu, agent.policy).decide().copy_to_host(), cpu.all_games
-    assert (moves == cpu.decide(agent, rows)).mean() > 0.999
+    cpu, agent = gpu.host(), make(spec)
+    on_gpu = CudaHeuristic(gpu) if spec == "heuristic" else CudaPolicy(gpu, agent.policy)
+    same = on_gpu.decide().copy_to_host() == cpu.decide(agent, cpu.all_games)
+    assert same.mean() > 0.999
 
 
 @needs_gpu
