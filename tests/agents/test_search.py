@@ -85,9 +85,9 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "digest"),
     [
-        ("champion", "917658466569ebbd"),
-        ("champion:sims=30", "b23594822a9d439d"),
-        ("champion:sims=30,temperature=1,dice=drawn", "be2192476f489dbe"),
+        ("champion", "b3e43a148ba5ce60"),
+        ("champion:sims=30", "faa31a49998ac8f5"),
+        ("champion:sims=30,temperature=1,dice=drawn", "6852848bd76791c4"),
         ("generalist", "7cc3aee84a4d4dc5"),
         ("generalist:sims=30", "cc4650f17e96a736"),
     ],
