@@ -64,7 +64,7 @@ DERIVED = (
         "champion",
         ("tokaido_env/agents/champion.safetensors",),
         "",
-        "2½ hours on one core",
+        "5½ hours on one to two cores, 8 minutes with a GPU",
         "docs/benchmarks/champion.md",
     ),
     DerivedFiles(
