@@ -326,20 +326,36 @@ def lottery_order(margins: Floats) -> list[list[int]]:
 
 
 def soft_condorcet(
-    wins: Floats, *, temperature: float = 5.0, rate: float = 2000.0, rounds: int = 20_000
-) -> Floats:
+    wins: Floats,
+    start: Floats | None = None,
+    *,
+    temperature: float = 5.0,
+    rate: float = 2000.0,
+    rounds: int = 20_000,
+) -> tuple[Floats, float]:
     """Return ratings within 0 and 100 by soft Condorcet optimisation (Lanctot and others 2024).
 
-    They minimise the expected share of votes against the order, with a sigmoid for each vote.
+    They minimise the expected share of votes against the order, with a sigmoid for each vote. It
+    has local minima: sigmoids of distant ratings are flat. So compare the results of two starts.
 
     Args:
         wins: (agents, agents), votes for the row over the column.
+        start: (agents,), the first ratings; default 50 each, as in the paper.
         temperature: of the sigmoid.
         rate, rounds: of gradient descent.
+
+    Returns:
+        The ratings (agents,), and their loss.
     """
-    ratings, votes = np.full(len(wins), 50.0), wins.sum()
+    votes = wins.sum()
+    ratings = np.full(len(wins), 50.0) if start is None else start
     for _ in range(rounds):
-        against = 1 / (1 + np.exp((ratings[:, None] - ratings) / temperature))
+        against = _votes_against(ratings, temperature)
         force = wins * against * (1 - against) / temperature / votes
         ratings = np.clip(ratings + rate * (force.sum(axis=1) - force.sum(axis=0)), 0, 100)
-    return ratings
+    return ratings, float((wins * _votes_against(ratings, temperature)).sum() / votes)
+
+
+def _votes_against(ratings: Floats, temperature: float) -> Floats:
+    """Return how much a vote for the row over the column is against the order."""
+    return np.asarray(1 / (1 + np.exp((ratings[:, None] - ratings) / temperature)))

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 from itertools import combinations
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,9 @@ def _agents(results: Results, ladder: Ladder) -> list[Data]:
     tiers = lottery_order(margins)
     (a, b), wins = results.pairings.T, np.zeros_like(margins)
     wins[a, b], wins[b, a] = results.scores, 1 - results.scores  # a match is one vote
-    soft = np.argsort(-soft_condorcet(wins), kind="stable").tolist()
+    starts = None, np.linspace(100, 0, len(wins))  # equal, and in the ladder's order
+    ratings, _ = min((soft_condorcet(wins, start) for start in starts), key=itemgetter(1))
+    soft = np.argsort(-ratings, kind="stable").tolist()
     rows = []
     for i, rating in enumerate(ladder.agents):
         without = int(np.nanargmax(abs(shifts[:, i])))

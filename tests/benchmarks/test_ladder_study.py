@@ -188,7 +188,7 @@ def test_soft_condorcet__has_the_ratings_of_openspiel() -> None:
         profile_of(wins), rating_upper_bound=100.0, temperature=5.0
     )
     ratings, ranking = theirs.run_solver(60, learning_rate=50.0)
-    own = cyclic.soft_condorcet(wins.astype(float), rate=50.0, rounds=60)
+    own, _ = cyclic.soft_condorcet(wins.astype(float), rate=50.0, rounds=60)
     np.testing.assert_allclose(own, ratings, atol=0.05)
     assert np.argsort(-own).tolist() == ranking
 
