@@ -70,6 +70,12 @@ class Results:
         matrix[rows, self.pairings[:, 1]] -= 1.0
         return matrix
 
+    def votes(self) -> Floats:
+        """Return votes (agents, agents) for the row over the column; a match is one vote."""
+        (a, b), votes = self.pairings.T, np.zeros((len(self.agents),) * 2)
+        votes[a, b], votes[b, a] = self.scores, 1 - self.scores
+        return votes
+
     def chi2(self, expected: Floats) -> float:
         """Return Pearson's statistic against expected scores, as `ratings.goodness_of_fit`."""
         variance = expected * (1 - expected)

@@ -150,10 +150,9 @@ def _agents(results: Results, ladder: Ladder) -> list[Data]:
     shifts = link.elo_per_unit * leave_one_out(results, link)
     margins = margins_of(results, link.expected_score(fit.ratings[:, None] - fit.ratings))
     tiers = lottery_order(margins)
-    (a, b), wins = results.pairings.T, np.zeros_like(margins)
-    wins[a, b], wins[b, a] = results.scores, 1 - results.scores  # a match is one vote
-    starts = None, np.linspace(100, 0, len(wins))  # equal, and in the ladder's order
-    ratings, _ = min((soft_condorcet(wins, start) for start in starts), key=itemgetter(1))
+    starts = None, np.linspace(100, 0, len(margins))  # equal, and in the ladder's order
+    found = (soft_condorcet(results.votes(), start) for start in starts)
+    ratings, _ = min(found, key=itemgetter(1))
     soft = np.argsort(-ratings, kind="stable").tolist()
     rows = []
     for i, rating in enumerate(ladder.agents):

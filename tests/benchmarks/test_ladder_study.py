@@ -194,15 +194,27 @@ def test_soft_condorcet__has_the_ratings_of_openspiel() -> None:
 
 
 @pytest.mark.parametrize("path", [LADDER, FAMILY_LADDER])
+def test_soft_condorcet__of_the_ladders_is_the_best_of_many_starts(path: Path) -> None:
+    """From equal ratings, an agent that plays strong ones only can stay too low."""
+    own = Ladder.load(path)
+    votes = cyclic.Results.of([rating.agent for rating in own.agents], own.matches).votes()
+    starts = np.random.default_rng(0).random((6, len(votes))) * 100
+    least = min(cyclic.soft_condorcet(votes, start, rounds=4000)[1] for start in starts)
+    rank = {row["agent"]: row["soft_condorcet"] for row in study_of(own)["agents"]}
+    order = np.array([-rank[rating.agent] for rating in own.agents])
+    start = 100 * (order - order.min()) / np.ptp(order)
+    assert cyclic.soft_condorcet(votes, start, rounds=4000)[1] <= least + 1e-5
+
+
+@pytest.mark.parametrize("path", [LADDER, FAMILY_LADDER])
 def test_lotteries__of_the_ladders_order_agents_as_openspiel(path: Path) -> None:
     """Both methods put first an agent that beats all others, then one that beats the rest."""
     voting = pytest.importorskip("open_spiel.python.voting.ranked_pairs")
     own = Ladder.load(path)
     results = cyclic.Results.of([rating.agent for rating in own.agents], own.matches)
-    wins, (a, b) = np.zeros((len(own.agents),) * 2), results.pairings.T
-    wins[a, b], wins[b, a] = results.scores, 1 - results.scores
-    ranked = voting.RankedPairsVoting().run_election(profile_of(np.rint(1000 * wins))).ranking
-    study = next(one for one in studies() if one["ladder"] == own.hash)
+    votes = profile_of(np.rint(1000 * results.votes()))
+    ranked = voting.RankedPairsVoting().run_election(votes).ranking
+    study = study_of(own)
     by_lottery = sorted(study["agents"], key=lambda row: row["lottery"])
     assert [row["agent"] for row in by_lottery] == [results.agents[i] for i in ranked]
 
@@ -210,11 +222,10 @@ def test_lotteries__of_the_ladders_order_agents_as_openspiel(path: Path) -> None
 # The study
 
 
-def studies() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(ladder_study.RESULTS.read_text(encoding="utf-8"))[
-        "ladders"
-    ]
-    return found
+def study_of(ladder: Ladder) -> dict[str, Any]:
+    """The last study of a ladder."""
+    found = json.loads(ladder_study.RESULTS.read_text(encoding="utf-8"))["ladders"]
+    return next(study for study in found if study["ladder"] == ladder.hash)
 
 
 @pytest.mark.slow
