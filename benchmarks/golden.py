@@ -71,7 +71,7 @@ DERIVED = (
         "generalist",
         ("tokaido_env/agents/generalist.safetensors",),
         "",
-        "3½ hours on one core",
+        "4¾ hours of one core",
         "docs/dev/generalist.md",
     ),
     DerivedFiles(

@@ -88,8 +88,8 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
         ("champion", "b3e43a148ba5ce60"),
         ("champion:sims=30", "faa31a49998ac8f5"),
         ("champion:sims=30,temperature=1,dice=drawn", "6852848bd76791c4"),
-        ("generalist", "7cc3aee84a4d4dc5"),
-        ("generalist:sims=30", "cc4650f17e96a736"),
+        ("generalist", "586426f9e707d4d0"),
+        ("generalist:sims=30", "5c7d4082e0b544c3"),
     ],
 )
 def test_shipped_networks__play_as_when_they_were_made(spec: str, digest: str) -> None:
