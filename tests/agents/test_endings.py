@@ -123,10 +123,11 @@ def test_policy_agent__judges_exact_endings_as_it_plays_them() -> None:
     states = np.concatenate([game.state for game in games])
     legal = np.array([game.legal_mask for game in games], np.uint64)
     keys = np.zeros(len(games), np.uint64)
-    best = []
+    results, best = [solved(game) for game in games], []
     for endings in ("exact", "network"):
         agent = PolicyAgent.from_policy(random_policy(), "p", endings=endings)
-        shares, _ = agent.judge(games[0].boards, states, legal, keys)
+        shares, values = agent.judge(games[0].boards, states, legal, keys)
+        assert np.allclose(values, results, atol=1e-6) == (endings == "exact")
         np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
         best.append(shares.argmax(axis=1))
         assert (best[-1] == agent.act(games[0].boards, states, legal, keys)).all()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tokaido_env.agent import Actions, BoardRows, Legal, States
 from tokaido_env.agents.eval_tables import eval_tables_of
@@ -348,3 +349,28 @@ def improve_endings(actions: Actions, boards: BoardRows, states: States, legal: 
     """
     tables = eval_tables_of(boards)
     _improve_each(len(actions), actions, boards, tables, states, legal, LIMIT)
+
+
+@pooled(at_least=256)
+def _solve_each(
+    first: int, last: int, values: Any, boards: Any, states: Any, legal: Any, limit: int
+) -> None:
+    frames = np.empty(FRAMES, FRAME)
+    for i in range(first, last):
+        if int(states[i]["end_triggered"]):
+            frames[0]["state"] = states[i]
+            result = best_ending(boards[i if len(boards) > 1 else 0], frames, legal[i], limit)
+            if result != UNSOLVED:
+                values[i] = result
+
+
+def solve_endings(
+    values: npt.NDArray[np.float32], boards: BoardRows, states: States, legal: Legal
+) -> None:
+    """Replace the values of positions after an end trigger by exact results, `best_ending`.
+
+    Args:
+        values: float32 (n,), expected results for player_0; changed in place.
+        boards, states, legal: as for `improve_endings`.
+    """
+    _solve_each(len(values), values, boards, states, legal, LIMIT)

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
-from tokaido_env.agents.endings import EXACT, NETWORK, improve_endings
+from tokaido_env.agents.endings import EXACT, NETWORK, improve_endings, solve_endings
 from tokaido_env.agents.first_layer import quantize, whole_bias
 from tokaido_env.agents.inference import choose_actions, evaluate_all
 from tokaido_env.agents.network_inputs import INPUTS_HASH, MAX_INPUT, N_AFTERSTATE, N_INPUTS
@@ -234,17 +234,19 @@ class PolicyAgent(Agent):
     ) -> tuple[Floats, Floats]:
         """Return the policy without the temperature, and the values, as `Agent.judge`.
 
-        A better action by exact results has probability 1.
+        With exact endings a better action by exact results has probability 1, and values after an
+        end trigger are exact.
         """
         logits, values = evaluate_all(self.network, boards, states, legal)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        values *= 1 - 2 * states["player"].astype(np.float32)
         if self.exact_endings:
             actions = odds.argmax(axis=1)
             improve_endings(actions, boards, states, legal)
             rows = np.flatnonzero(actions != odds.argmax(axis=1))
             odds[rows] = np.eye(N_ACTIONS, dtype=odds.dtype)[actions[rows]]
-        sign = 1 - 2 * states["player"].astype(np.float32)
-        return odds / odds.sum(axis=1, keepdims=True), sign * values
+            solve_endings(values, boards, states, legal)
+        return odds / odds.sum(axis=1, keepdims=True), values
 
     def _begin(self, policy: Policy, temperature: float, endings: str) -> None:
         check_choice("policy: endings", endings, (EXACT, NETWORK))
