@@ -85,9 +85,9 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "digest"),
     [
-        ("champion", "b3e43a148ba5ce60"),
-        ("champion:sims=30", "faa31a49998ac8f5"),
-        ("champion:sims=30,temperature=1,dice=drawn", "6852848bd76791c4"),
+        ("champion", "208d7b439ae7d9ab"),
+        ("champion:sims=30", "f804956df30d335c"),
+        ("champion:sims=30,temperature=1,dice=drawn", "d9709c32e93777da"),
         ("generalist", "586426f9e707d4d0"),
         ("generalist:sims=30", "5c7d4082e0b544c3"),
     ],
