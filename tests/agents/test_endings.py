@@ -5,17 +5,23 @@ import pytest
 from networks import random_play, random_policy
 
 from tokaido_env import Batch, Board, Game
+from tokaido_env.agent import Legal, States
 from tokaido_env.agents.endings import (
     FRAME,
     FRAMES,
     NO_LINE,
     UNSOLVED,
+    YES,
     best_ending,
+    forces_win,
     improve_endings,
 )
 from tokaido_env.agents.policy import PolicyAgent
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.jit import entry
-from tokaido_env.core.state import EFFECT, REPEAT
+from tokaido_env.core.state import EFFECT, REPEAT, ROLL
+from tokaido_env.observers import masks
 from tokaido_env.position import to_dict
 
 BOARDS = "shikoku", "family:7"
@@ -30,6 +36,21 @@ def ending_of(boards, states, legal, frames, limit):
 def solved(game: Game, limit: int = 100_000) -> float:
     frames = np.zeros(FRAMES, FRAME)
     return float(ending_of(game.boards, game.state, np.uint64(game.legal_mask), frames, limit))
+
+
+@entry
+def win_of(boards, states, legal, frames, seat):
+    frames[0]["state"] = states[0]
+    return forces_win(boards[0], frames, legal, seat, 1_000_000)
+
+
+def forces(game: Game, seat: int) -> bool:
+    """Return whether a seat can win in this round, whatever the other does and chance brings."""
+    if game.is_over or game.state[0]["phase"] == ROLL:
+        return game.is_over and game.winner() == seat
+    moves = [label for label, _ in game.outcomes()] or list(game.legal_actions())
+    wins = (forces(played(game, move), seat) for move in moves)
+    return any(wins) if game.state[0]["player"] == seat else all(wins)
 
 
 def searched(game: Game, seat: int) -> float:
@@ -110,12 +131,58 @@ def test_improve_endings__takes_the_best_action() -> None:
         values = {a: (1 - 2 * seat) * searched(played(game, a), seat) for a in game.legal_actions()}
         for chosen in values:
             actions, legal = np.array([chosen]), np.array([game.legal_mask], np.uint64)
-            improve_endings(actions, game.boards, game.state, legal)
+            scores = np.zeros((1, N_ACTIONS))
+            improve_endings(actions, game.boards, game.state, legal, scores)
             assert values[int(actions[0])] == pytest.approx(max(values.values()), abs=1e-4)
             # An action that is as good stays.
             assert int(actions[0]) == chosen or values[chosen] < max(values.values()) - 1e-5
             changed += int(actions[0]) != chosen
     assert changed > 10
+
+
+def near_triggers() -> tuple[States, Legal]:
+    """Decisions of games of `greedy` a step from a trigger, with at most one pick to come."""
+    batch = Batch(1024, "shikoku", observation=None, autoreset=False)
+    batch.reset(seed=6)
+    states, legal = [], []
+    while not batch.over.all():
+        s, several = batch.states, batch.legal & (batch.legal - np.uint64(1)) != 0
+        near = (s["gifted"].max(axis=1) >= 9) | (s["temple"].max(axis=1) >= 8)
+        few = np.bitwise_count(s["dice_left"].astype(np.uint8)) <= 1
+        rows = np.flatnonzero(several & near & few & (s["end_triggered"] == 0))
+        states.append(s[rows])
+        legal.append(batch.legal[rows])
+        batch.play("greedy")
+    return np.concatenate(states), np.concatenate(legal)
+
+
+def test_improve_endings__takes_and_avoids_forced_wins() -> None:
+    states, legal = near_triggers()
+    rng = np.random.default_rng(3)
+    scores, board = rng.random((len(legal), N_ACTIONS)), Board.load("shikoku")
+    before = np.array([rng.choice(np.flatnonzero(row)) for row in masks(legal)])
+    actions = before.copy()
+    improve_endings(actions, BoardPool.load("shikoku").records, states, legal, scores)
+    rows = rng.permutation(np.flatnonzero(actions != before))[:70].tolist()
+    won = lost = 0
+    for i in rows + rng.permutation(len(legal))[:50].tolist():
+        game = Game.from_dict(to_dict(board, states[i]), chance="explicit")
+        seat = int(game.state[0]["player"])
+        after = {action: played(game, action) for action in game.legal_actions()}
+        winning = [action for action in after if forces(after[action], seat)]
+        safe = [action for action in after if not forces(after[action], 1 - seat)]
+        for own, wins in ((seat, bool(winning)), (1 - seat, not safe)):
+            frames = np.zeros(FRAMES, FRAME)
+            assert (win_of(game.boards, game.state, legal[i], frames, own) == YES) == wins
+        if winning:
+            assert actions[i] == before[i] if before[i] in winning else actions[i] in winning
+        elif not safe or before[i] in safe:
+            assert actions[i] == before[i]
+        else:
+            assert actions[i] == max(safe, key=lambda action: scores[i, action])
+        won += bool(winning)
+        lost += before[i] not in safe
+    assert min(won, lost) > 10
 
 
 def test_policy_agent__judges_exact_endings_as_it_plays_them() -> None:

@@ -1,9 +1,10 @@
-"""Exact results near the end of a game: the last round, and whether to trigger it.
+"""Exact results near the end of a game: the last round, and wins that a player can force.
 
-After an end trigger only the picks of the round are left (R10.1). Few enough are possible that all
+After an end trigger only the picks of the round are left (R9.1). Few enough are possible that all
 of them can be searched: the players alternate between the best actions of each, and chance is
 weighted by its odds (expectimax; Michie 1966). Before a trigger, the lines within the current pick
-that pull one have exact results too.
+that pull one have exact results too, which a network reads; and a search of the picks of the round
+finds a win that a player can force, which an agent takes or avoids.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tokaido_env.core.constants import (
     Row,
     Seat,
 )
-from tokaido_env.core.jit import int64, kernel, pooled, subroutine
+from tokaido_env.core.jit import index, int64, kernel, pooled, subroutine
 from tokaido_env.core.rules import (
     apply,
     apply_outcome,
@@ -39,7 +40,7 @@ from tokaido_env.core.rules import (
     picks_left,
     reward,
 )
-from tokaido_env.core.state import DISCARD, EFFECT, MOVE, OVER, REPEAT, STATE, UNSET
+from tokaido_env.core.state import DISCARD, EFFECT, MOVE, OVER, REPEAT, ROLL, STATE, UNSET
 
 EXACT, NETWORK = "exact", "network"
 """How an agent plays endings: by exact results where they show a better action, or as its network
@@ -263,12 +264,20 @@ def trigger_now(board: Row, tables: Row, s: Row, seat: Seat, frames: Any, limit:
 
 @kernel
 def exact_action(
-    board: Row, tables: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int
+    board: Row,
+    tables: Row,
+    s: Row,
+    mask: Mask,
+    chosen: Action,
+    scores: Any,
+    frames: Any,
+    limit: int,
 ) -> Action:
     """Return an action that is better than a chosen one by exact results, or the chosen one.
 
-    After a trigger that is the best action, before one an action with which a line of the pick
-    surely wins.
+    After a trigger that is the best action. Before one it is an action that forces a win in this
+    round; if there is none, and the chosen one lets the other player force a win, it is the action
+    with the highest score that does not.
 
     Args:
         board: a row of `BOARD`.
@@ -276,28 +285,84 @@ def exact_action(
         s: a row of `STATE`, at a decision.
         mask: the legal actions as bits.
         chosen: one of them.
+        scores: (N_ACTIONS,), higher for the actions to prefer.
         frames: `FRAME` (FRAMES,), overwritten.
         limit: the most positions to search for an action; one that takes more is not considered.
     """
     if mask & (mask - np.uint64(1)) == np.uint64(0):
         return chosen
+    if int64(s["end_triggered"]):
+        return _best_result(board, s, mask, chosen, frames, limit)
     seat = int64(s["player"])
-    if not int64(s["end_triggered"]) and not may_trigger(tables, s, seat):
-        return chosen
+    if may_trigger(tables, s, seat):
+        action = _winning_action(board, s, mask, chosen, frames, limit)
+        if action != _NO_ACTION:
+            return action
+    if may_trigger(tables, s, 1 - seat):
+        return _safe_action(board, s, mask, chosen, scores, frames, limit)
+    return chosen
+
+
+_NO_ACTION = -1
+
+
+@kernel
+def _best_result(board: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int) -> Action:
+    """Return the action with the best result after a trigger; ties go to the chosen one."""
     best = _result_after(board, s, chosen, frames, limit)
     if best == UNSOLVED:
         return chosen
-    if not int64(s["end_triggered"]):
-        best = max(best, np.float32(1.0 - _LEAST_GAIN))  # only a sure win is better
     choice = chosen
     while mask != np.uint64(0):
         action = lowest_action(mask)
         mask &= mask - np.uint64(1)
         if action != chosen:
             result = _result_after(board, s, action, frames, limit)
-            if result != UNSOLVED and result > best + _LEAST_GAIN / 2:
+            if result != UNSOLVED and result > best + _LEAST_GAIN:
                 best, choice = result, action
     return choice
+
+
+@kernel
+def _winning_action(
+    board: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int
+) -> Action:
+    """Return an action that forces a win in this round, the chosen one first, or `_NO_ACTION`."""
+    seat = int64(s["player"])
+    if _forces_win_after(board, s, chosen, seat, frames, limit) == YES:
+        return chosen
+    while mask != np.uint64(0):
+        action = lowest_action(mask)
+        mask &= mask - np.uint64(1)
+        if action != chosen and _forces_win_after(board, s, action, seat, frames, limit) == YES:
+            return action
+    return int64(_NO_ACTION)
+
+
+@kernel
+def _safe_action(
+    board: Row, s: Row, mask: Mask, chosen: Action, scores: Any, frames: Any, limit: int
+) -> Action:
+    """Return the chosen action, or the best by score after which no win is forced against it."""
+    other = 1 - int64(s["player"])
+    action = chosen
+    while _forces_win_after(board, s, action, other, frames, limit) == YES:
+        mask &= ~(np.uint64(1) << np.uint64(action))
+        if mask == np.uint64(0):
+            return chosen
+        action = _highest_score(mask, scores)
+    return action
+
+
+@kernel
+def _highest_score(mask: Mask, scores: Any) -> Action:
+    best = lowest_action(mask)
+    while mask != np.uint64(0):
+        action = lowest_action(mask)
+        mask &= mask - np.uint64(1)
+        if scores[index(action)] > scores[index(best)]:
+            best = action
+    return best
 
 
 _LEAST_GAIN = np.float32(1e-4)  # results that differ by less are equal but for rounding
@@ -305,18 +370,90 @@ _LEAST_GAIN = np.float32(1e-4)  # results that differ by less are equal but for 
 
 @subroutine
 def _result_after(board: Row, s: Row, action: Action, frames: Any, limit: int) -> np.float32:
-    """Return the best ending after an action for the player who takes it; see `best_ending`."""
+    """Return the result after an action for the player who takes it, after a trigger."""
     seat = int64(s["player"])
     frames[0]["state"] = s
     after = frames[0]["state"]
     mask = apply(board, after, action)
-    if _is_leaf(after, seat):
-        value = _leaf_value(board, after, seat)
-    else:
+    value = _leaf_value(board, after, seat)
+    if int64(after["phase"]) != OVER:
         value = best_ending(board, frames, mask, limit)
         if value == UNSOLVED:
             return value
     return value * np.float32(1 - 2 * seat)
+
+
+YES, NO, UNKNOWN = 1, 0, -1
+"""Whether a player can force a win in the round; unknown if a search reached its limit."""
+
+
+@subroutine
+def _forces_win_after(
+    board: Row, s: Row, action: Action, seat: Seat, frames: Any, limit: int
+) -> int:
+    """Return `forces_win` of a seat after an action."""
+    frames[0]["state"] = s
+    mask = apply(board, frames[0]["state"], action)
+    if _ends_round(frames[0]["state"]):
+        return int64(_wins(board, frames[0]["state"], seat))
+    return forces_win(board, frames, mask, seat, limit)
+
+
+@subroutine
+def forces_win(board: Row, frames: Any, mask: Mask, seat: Seat, limit: int) -> int:
+    """Return whether a seat can win in this round, whatever the other does and chance brings.
+
+    Args:
+        board: a row of `BOARD`.
+        frames: `FRAME` (FRAMES,); the state of the first, in a round, is the position; all are
+            overwritten.
+        mask: its legal actions as bits, 0 at chance.
+        seat: the seat.
+        limit: the most positions to search.
+
+    Returns:
+        `YES`, `NO`, or `UNKNOWN`.
+    """
+    _open(frames[0], mask)
+    depth = 0
+    searched = 0
+    while True:
+        child = _push_child(board, frames, depth)
+        wins = not _decides(frames[depth]["state"], seat)  # after the last child
+        if child != _NONE:
+            searched += 1
+            depth += 1
+            if searched > limit or depth + 2 > len(frames):
+                return int64(UNKNOWN)
+            s = frames[depth]["state"]
+            if not _ends_round(s):
+                _open(frames[depth], child)
+                continue
+            wins = _wins(board, s, seat)
+        # One winning action settles a decision of the seat; one failure settles all else.
+        settled = True
+        while settled:
+            if depth == 0:
+                return int64(wins)
+            depth -= 1
+            _add_result(frames[depth], np.float32(0.0))
+            settled = wins == _decides(frames[depth]["state"], seat)
+
+
+@kernel
+def _decides(s: Row, seat: Seat) -> bool:
+    return int64(s["player"]) == seat
+
+
+@kernel
+def _ends_round(s: Row) -> bool:
+    return int64(s["phase"]) in (ROLL, OVER)
+
+
+@kernel
+def _wins(board: Row, s: Row, seat: Seat) -> bool:
+    """Return whether the game is over and a seat has won it."""
+    return int64(s["phase"]) == OVER and reward(board, s, int64(seat), False) > 0
 
 
 @pooled(at_least=256)
@@ -328,17 +465,21 @@ def _improve_each(
     eval_tables: Any,
     states: Any,
     legal: Any,
+    scores: Any,
     limit: int,
 ) -> None:
     frames = np.empty(FRAMES, FRAME)
     for i in range(first, last):
         which = i if len(boards) > 1 else 0
         actions[i] = exact_action(
-            *(boards[which], eval_tables[which], states[i], legal[i], actions[i], frames, limit)
+            *(boards[which], eval_tables[which], states[i], legal[i], actions[i], scores[i]),
+            *(frames, limit),
         )
 
 
-def improve_endings(actions: Actions, boards: BoardRows, states: States, legal: Legal) -> None:
+def improve_endings(
+    actions: Actions, boards: BoardRows, states: States, legal: Legal, scores: npt.NDArray[Any]
+) -> None:
     """Replace actions where exact results show better ones, `exact_action`.
 
     Args:
@@ -346,9 +487,10 @@ def improve_endings(actions: Actions, boards: BoardRows, states: States, legal: 
         boards: `BOARD` (1,) for all positions, or (n,).
         states: `STATE` (n,), at decisions.
         legal: uint64 (n,), the legal actions as bits.
+        scores: (n, N_ACTIONS), higher for the actions to prefer.
     """
     tables = eval_tables_of(boards)
-    _improve_each(len(actions), actions, boards, tables, states, legal, LIMIT)
+    _improve_each(len(actions), actions, boards, tables, states, legal, scores, LIMIT)
 
 
 @pooled(at_least=256)

@@ -156,7 +156,9 @@ def _write_reply(network: Any, opponent: Any, row: PositionRow, tree: Tree, node
     choice = _likeliest(row.legal, logits)
     if opponent.exact_endings:
         frames = opponent.workspace.scratch[0]["frames"]
-        choice = exact_action(row.board, row.tables, row.state, row.legal, choice, frames, LIMIT)
+        choice = exact_action(
+            *(row.board, row.tables, row.state, row.legal, choice, logits, frames, LIMIT)
+        )
     _write_even_odds(tree, node, np.uint64(1) << np.uint64(choice), 0.0)
 
 

@@ -226,7 +226,7 @@ class PolicyAgent(Agent):
         actions = np.empty(len(states), np.int64)
         choose_actions(actions, logits, legal, keys, self.temperature)
         if self.exact_endings:
-            improve_endings(actions, boards, states, legal)
+            improve_endings(actions, boards, states, legal, logits)
         return actions
 
     def judge(
@@ -242,7 +242,7 @@ class PolicyAgent(Agent):
         values *= 1 - 2 * states["player"].astype(np.float32)
         if self.exact_endings:
             actions = odds.argmax(axis=1)
-            improve_endings(actions, boards, states, legal)
+            improve_endings(actions, boards, states, legal, logits)
             rows = np.flatnonzero(actions != odds.argmax(axis=1))
             odds[rows] = np.eye(N_ACTIONS, dtype=odds.dtype)[actions[rows]]
             solve_endings(values, boards, states, legal)

@@ -394,7 +394,7 @@ def _search(
     if network is not None and config.exact_endings:
         action = exact_action(
             *(position.board, position.tables, position.state, position.legal),
-            *(action, workspace.scratch[0]["frames"], LIMIT),
+            *(action, visits, workspace.scratch[0]["frames"], LIMIT),
         )
     return action, root_value(tree)
 
