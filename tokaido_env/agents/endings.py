@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Actions, BoardRows, Legal, States
 from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.core.bitmask import lowest_action
+from tokaido_env.core.bitmask import highest_score, lowest_action
 from tokaido_env.core.constants import (
     GOLD_PRICE,
     LAST_GARDEN,
@@ -29,7 +29,7 @@ from tokaido_env.core.constants import (
     Row,
     Seat,
 )
-from tokaido_env.core.jit import index, int64, kernel, pooled, subroutine
+from tokaido_env.core.jit import int64, kernel, pooled, subroutine
 from tokaido_env.core.rules import (
     apply,
     apply_outcome,
@@ -350,19 +350,8 @@ def _safe_action(
         mask &= ~(np.uint64(1) << np.uint64(action))
         if mask == np.uint64(0):
             return chosen
-        action = _highest_score(mask, scores)
+        action = highest_score(mask, scores)
     return action
-
-
-@kernel
-def _highest_score(mask: Mask, scores: Any) -> Action:
-    best = lowest_action(mask)
-    while mask != np.uint64(0):
-        action = lowest_action(mask)
-        mask &= mask - np.uint64(1)
-        if scores[index(action)] > scores[index(best)]:
-            best = action
-    return best
 
 
 _LEAST_GAIN = np.float32(1e-4)  # results that differ by less are equal but for rounding

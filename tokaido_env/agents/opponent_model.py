@@ -29,9 +29,9 @@ from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.search_tree import Tree, edge_mask
 from tokaido_env.agents.selection import write_priors
 from tokaido_env.agents.weights import SHARED_BIAS, Network
-from tokaido_env.core.bitmask import count_bits, lowest_action
+from tokaido_env.core.bitmask import count_bits, highest_score
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_choices
-from tokaido_env.core.constants import Action, Mask, Row
+from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, subroutine
 
 _HEURISTIC = 1 + max(RANDOM, GREEDY)  # a number that no bot has
@@ -153,7 +153,7 @@ def _write_reply(network: Any, opponent: Any, row: PositionRow, tree: Tree, node
     if opponent.temperature > 0:
         write_priors(tree, node, logits, opponent.temperature)
         return
-    choice = _likeliest(row.legal, logits)
+    choice = highest_score(row.legal, logits)
     if opponent.exact_endings:
         frames = opponent.workspace.scratch[0]["frames"]
         choice = exact_action(
@@ -172,18 +172,6 @@ def _bot_choices(opponent: Any, row: PositionRow) -> Mask:
         return row.legal
     best = best_action(row.board, row.tables, row.state, row.legal, scratch)
     return np.uint64(1) << np.uint64(best)
-
-
-@kernel
-def _likeliest(mask: Mask, logits: Any) -> Action:
-    """Return the action with the highest logit; ties go to the lowest id."""
-    choice = lowest_action(mask)
-    while mask != np.uint64(0):
-        action = lowest_action(mask)
-        mask &= mask - np.uint64(1)
-        if logits[action] > logits[choice]:
-            choice = action
-    return choice
 
 
 @kernel

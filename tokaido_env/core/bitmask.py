@@ -40,6 +40,18 @@ def highest_action(mask: Mask) -> int:
 
 
 @kernel
+def highest_score(mask: Mask, scores: Any) -> int:
+    """Return the action of a non-empty mask with the highest score; ties go to the lowest id."""
+    choice = lowest_action(mask)
+    while mask != np.uint64(0):
+        action = lowest_action(mask)
+        mask &= mask - _ONE
+        if scores[index(action)] > scores[index(choice)]:
+            choice = action
+    return choice
+
+
+@kernel
 def select_bit(mask: Mask, n: int) -> int:
     """Return the position of the n-th set bit, n from 0, by bisection without branches."""
     position = 0
