@@ -6,6 +6,7 @@ from networks import random_play, random_policy
 
 from tokaido_env import Batch, Board, Game
 from tokaido_env.agent import Legal, States
+from tokaido_env.agents.ending_actions import improve_endings
 from tokaido_env.agents.endings import (
     FRAME,
     FRAMES,
@@ -14,7 +15,6 @@ from tokaido_env.agents.endings import (
     YES,
     best_ending,
     forces_win,
-    improve_endings,
 )
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.boards.board_pool import BoardPool

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.endings import EXACT
+from tokaido_env.agents.ending_actions import EXACT
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.agents.search_config import config_to_spec, network_search_config

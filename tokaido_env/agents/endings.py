@@ -12,11 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.agent import Actions, BoardRows, Legal, States
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.core.bitmask import highest_score, lowest_action
+from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import (
     GOLD_PRICE,
     LAST_GARDEN,
@@ -24,12 +21,11 @@ from tokaido_env.core.constants import (
     LAST_TEMPLE,
     MERCHANT,
     PAINTINGS,
-    Action,
     Mask,
     Row,
     Seat,
 )
-from tokaido_env.core.jit import int64, kernel, pooled, subroutine
+from tokaido_env.core.jit import int64, kernel, subroutine
 from tokaido_env.core.rules import (
     apply,
     apply_outcome,
@@ -41,10 +37,6 @@ from tokaido_env.core.rules import (
     reward,
 )
 from tokaido_env.core.state import DISCARD, EFFECT, MOVE, OVER, REPEAT, ROLL, STATE, UNSET
-
-EXACT, NETWORK = "exact", "network"
-"""How an agent plays endings: by exact results where they show a better action, or as its network
-says."""
 
 FRAME = np.dtype(
     [
@@ -61,9 +53,6 @@ FRAME = np.dtype(
 
 FRAMES = 64
 """The longest line of an exact search: three picks with all draws and repeats are shorter."""
-
-LIMIT = 20_000
-"""The most positions that an agent searches for an action: a median search takes 6 µs."""
 
 UNSOLVED = np.float32(9.0)
 """Instead of a result, if a search reached its limit of positions."""
@@ -262,130 +251,8 @@ def trigger_now(board: Row, tables: Row, s: Row, seat: Seat, frames: Any, limit:
     return result * np.float32(1 - 2 * seat)
 
 
-@kernel
-def exact_action(
-    board: Row,
-    tables: Row,
-    s: Row,
-    mask: Mask,
-    chosen: Action,
-    scores: Any,
-    frames: Any,
-    limit: int,
-) -> Action:
-    """Return an action that is better than a chosen one by exact results, or the chosen one.
-
-    After a trigger that is the best action. Before one it is an action that forces a win in this
-    round; if there is none, and the chosen one lets the other player force a win, it is the action
-    with the highest score that does not.
-
-    Args:
-        board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
-        s: a row of `STATE`, at a decision.
-        mask: the legal actions as bits.
-        chosen: one of them.
-        scores: (N_ACTIONS,), higher for the actions to prefer.
-        frames: `FRAME` (FRAMES,), overwritten.
-        limit: the most positions to search for an action; one that takes more is not considered.
-    """
-    if mask & (mask - np.uint64(1)) == np.uint64(0):
-        return chosen
-    if int64(s["end_triggered"]):
-        return _best_result(board, s, mask, chosen, frames, limit)
-    seat = int64(s["player"])
-    if may_trigger(tables, s, seat):
-        action = _winning_action(board, s, mask, chosen, frames, limit)
-        if action != _NO_ACTION:
-            return action
-    if may_trigger(tables, s, 1 - seat):
-        return _safe_action(board, s, mask, chosen, scores, frames, limit)
-    return chosen
-
-
-_NO_ACTION = -1
-
-
-@kernel
-def _best_result(board: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int) -> Action:
-    """Return the action with the best result after a trigger; ties go to the chosen one."""
-    best = _result_after(board, s, chosen, frames, limit)
-    if best == UNSOLVED:
-        return chosen
-    choice = chosen
-    while mask != np.uint64(0):
-        action = lowest_action(mask)
-        mask &= mask - np.uint64(1)
-        if action != chosen:
-            result = _result_after(board, s, action, frames, limit)
-            if result != UNSOLVED and result > best + _LEAST_GAIN:
-                best, choice = result, action
-    return choice
-
-
-@kernel
-def _winning_action(
-    board: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int
-) -> Action:
-    """Return an action that forces a win in this round, the chosen one first, or `_NO_ACTION`."""
-    seat = int64(s["player"])
-    if _forces_win_after(board, s, chosen, seat, frames, limit) == YES:
-        return chosen
-    while mask != np.uint64(0):
-        action = lowest_action(mask)
-        mask &= mask - np.uint64(1)
-        if action != chosen and _forces_win_after(board, s, action, seat, frames, limit) == YES:
-            return action
-    return int64(_NO_ACTION)
-
-
-@kernel
-def _safe_action(
-    board: Row, s: Row, mask: Mask, chosen: Action, scores: Any, frames: Any, limit: int
-) -> Action:
-    """Return the chosen action, or the best by score after which no win is forced against it."""
-    other = 1 - int64(s["player"])
-    action = chosen
-    while _forces_win_after(board, s, action, other, frames, limit) == YES:
-        mask &= ~(np.uint64(1) << np.uint64(action))
-        if mask == np.uint64(0):
-            return chosen
-        action = highest_score(mask, scores)
-    return action
-
-
-_LEAST_GAIN = np.float32(1e-4)  # results that differ by less are equal but for rounding
-
-
-@subroutine
-def _result_after(board: Row, s: Row, action: Action, frames: Any, limit: int) -> np.float32:
-    """Return the result after an action for the player who takes it, after a trigger."""
-    seat = int64(s["player"])
-    frames[0]["state"] = s
-    after = frames[0]["state"]
-    mask = apply(board, after, action)
-    value = _leaf_value(board, after, seat)
-    if int64(after["phase"]) != OVER:
-        value = best_ending(board, frames, mask, limit)
-        if value == UNSOLVED:
-            return value
-    return value * np.float32(1 - 2 * seat)
-
-
 YES, NO, UNKNOWN = 1, 0, -1
 """Whether a player can force a win in the round; unknown if a search reached its limit."""
-
-
-@subroutine
-def _forces_win_after(
-    board: Row, s: Row, action: Action, seat: Seat, frames: Any, limit: int
-) -> int:
-    """Return `forces_win` of a seat after an action."""
-    frames[0]["state"] = s
-    mask = apply(board, frames[0]["state"], action)
-    if _ends_round(frames[0]["state"]):
-        return int64(_wins(board, frames[0]["state"], seat))
-    return forces_win(board, frames, mask, seat, limit)
 
 
 @subroutine
@@ -394,8 +261,7 @@ def forces_win(board: Row, frames: Any, mask: Mask, seat: Seat, limit: int) -> i
 
     Args:
         board: a row of `BOARD`.
-        frames: `FRAME` (FRAMES,); the state of the first, in a round, is the position; all are
-            overwritten.
+        frames: `FRAME` (FRAMES,); the state of the first is the position; all are overwritten.
         mask: its legal actions as bits, 0 at chance.
         seat: the seat.
         limit: the most positions to search.
@@ -403,6 +269,8 @@ def forces_win(board: Row, frames: Any, mask: Mask, seat: Seat, limit: int) -> i
     Returns:
         `YES`, `NO`, or `UNKNOWN`.
     """
+    if _ends_round(frames[0]["state"]):
+        return int64(_wins(board, frames[0]["state"], seat))
     _open(frames[0], mask)
     depth = 0
     searched = 0
@@ -443,65 +311,3 @@ def _ends_round(s: Row) -> bool:
 def _wins(board: Row, s: Row, seat: Seat) -> bool:
     """Return whether the game is over and a seat has won it."""
     return int64(s["phase"]) == OVER and reward(board, s, int64(seat), False) > 0
-
-
-@pooled(at_least=256)
-def _improve_each(
-    first: int,
-    last: int,
-    actions: Any,
-    boards: Any,
-    eval_tables: Any,
-    states: Any,
-    legal: Any,
-    scores: Any,
-    limit: int,
-) -> None:
-    frames = np.empty(FRAMES, FRAME)
-    for i in range(first, last):
-        which = i if len(boards) > 1 else 0
-        actions[i] = exact_action(
-            *(boards[which], eval_tables[which], states[i], legal[i], actions[i], scores[i]),
-            *(frames, limit),
-        )
-
-
-def improve_endings(
-    actions: Actions, boards: BoardRows, states: States, legal: Legal, scores: npt.NDArray[Any]
-) -> None:
-    """Replace actions where exact results show better ones, `exact_action`.
-
-    Args:
-        actions: int64 (n,), legal ones; changed in place.
-        boards: `BOARD` (1,) for all positions, or (n,).
-        states: `STATE` (n,), at decisions.
-        legal: uint64 (n,), the legal actions as bits.
-        scores: (n, N_ACTIONS), higher for the actions to prefer.
-    """
-    tables = eval_tables_of(boards)
-    _improve_each(len(actions), actions, boards, tables, states, legal, scores, LIMIT)
-
-
-@pooled(at_least=256)
-def _solve_each(
-    first: int, last: int, values: Any, boards: Any, states: Any, legal: Any, limit: int
-) -> None:
-    frames = np.empty(FRAMES, FRAME)
-    for i in range(first, last):
-        if int(states[i]["end_triggered"]):
-            frames[0]["state"] = states[i]
-            result = best_ending(boards[i if len(boards) > 1 else 0], frames, legal[i], limit)
-            if result != UNSOLVED:
-                values[i] = result
-
-
-def solve_endings(
-    values: npt.NDArray[np.float32], boards: BoardRows, states: States, legal: Legal
-) -> None:
-    """Replace the values of positions after an end trigger by exact results, `best_ending`.
-
-    Args:
-        values: float32 (n,), expected results for player_0; changed in place.
-        boards, states, legal: as for `improve_endings`.
-    """
-    _solve_each(len(values), values, boards, states, legal, LIMIT)

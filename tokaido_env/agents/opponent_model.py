@@ -15,7 +15,7 @@ import numpy as np
 
 from tokaido_env.agent import Agent, BoardRows
 from tokaido_env.agents.baselines import GreedyAgent, RandomAgent
-from tokaido_env.agents.endings import LIMIT, exact_action
+from tokaido_env.agents.ending_actions import LIMIT, exact_action
 from tokaido_env.agents.heuristic import HeuristicAgent, best_action
 from tokaido_env.agents.inference import (
     PositionRow,

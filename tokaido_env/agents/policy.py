@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
-from tokaido_env.agents.endings import EXACT, NETWORK, improve_endings, solve_endings
+from tokaido_env.agents.ending_actions import EXACT, NETWORK, improve_endings, solve_endings
 from tokaido_env.agents.first_layer import quantize, whole_bias
 from tokaido_env.agents.inference import choose_actions, evaluate_all
 from tokaido_env.agents.network_inputs import INPUTS_HASH, MAX_INPUT, N_AFTERSTATE, N_INPUTS

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.endings import EXACT, LIMIT, exact_action
+from tokaido_env.agents.ending_actions import EXACT, LIMIT, exact_action
 from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.inference import (
     PositionBatch,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tokaido_env.agent import AgentError
-from tokaido_env.agents.endings import EXACT, NETWORK
+from tokaido_env.agents.ending_actions import EXACT, NETWORK
 from tokaido_env.core.arguments import check_choice
 
 FULL = 400
