@@ -20,7 +20,7 @@ from tokaido_env.agents.endings import (
 from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.core.bitmask import highest_score, lowest_action
 from tokaido_env.core.constants import Action, Mask, Row, Seat
-from tokaido_env.core.jit import int64, kernel, pooled, subroutine
+from tokaido_env.core.jit import int64, pooled, subroutine
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import OVER
 
@@ -32,7 +32,7 @@ LIMIT = 20_000
 """The most positions that an agent searches for an action: a median search takes 6 µs."""
 
 
-@kernel
+@subroutine
 def exact_action(
     board: Row,
     tables: Row,
@@ -76,7 +76,7 @@ def exact_action(
 _NO_ACTION = -1
 
 
-@kernel
+@subroutine
 def _best_result(board: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int) -> Action:
     """Return the action with the best result after a trigger; ties go to the chosen one."""
     best = _result_after(board, s, chosen, frames, limit)
@@ -93,7 +93,7 @@ def _best_result(board: Row, s: Row, mask: Mask, chosen: Action, frames: Any, li
     return choice
 
 
-@kernel
+@subroutine
 def _winning_action(
     board: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int
 ) -> Action:
@@ -109,7 +109,7 @@ def _winning_action(
     return int64(_NO_ACTION)
 
 
-@kernel
+@subroutine
 def _safe_action(
     board: Row, s: Row, mask: Mask, chosen: Action, scores: Any, frames: Any, limit: int
 ) -> Action:
