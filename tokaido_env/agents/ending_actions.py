@@ -47,7 +47,8 @@ def exact_action(
 
     After a trigger that is the best action. Before one it is an action that forces a win in this
     round; if there is none, and the chosen one lets the other player force a win, it is the action
-    with the highest score that does not.
+    with the highest score that does not. A trigger for which a player needs two picks of the round
+    may be missed (`may_trigger`).
 
     Args:
         board: a row of `BOARD`.
