@@ -122,10 +122,10 @@ def _agent_kernels(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any
     from numba import types
 
     from tokaido_env.agents import cuda_agents
-    from tokaido_env.agents.eval_tables import EVAL_TABLES
-    from tokaido_env.agents.heuristic import SCRATCH
     from tokaido_env.agents.inference import Workspace
     from tokaido_env.agents.weights import Weights
+    from tokaido_env.features.eval_tables import EVAL_TABLES
+    from tokaido_env.features.evaluation import SCRATCH
 
     def array(kind: Any, axes: int) -> Any:
         return types.Array(kind, axes, "C")

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from regret_rollouts import Blocks, roll_out
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.inference import PositionBatch
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
@@ -34,6 +33,7 @@ from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase, copy_rows
+from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.study.regret_set import NOT_ROLLED, PHASES, RegretSet
 from tokaido_env.trajectory import replay_chunks
 

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Keys
-from tokaido_env.agents.heuristic import best_action
 from tokaido_env.agents.inference import (
     PositionBatch,
     PositionRow,
@@ -30,6 +29,7 @@ from tokaido_env.core.rng import LUCK, hash_bits, init_luck, resolve_chance
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import STATE
 from tokaido_env.core.threads import fetch_add
+from tokaido_env.features.evaluation import best_action
 from tokaido_env.study.regret_set import BLOCK
 
 _ROLLOUT = 40  # purpose number of the random stream

@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("core",),
     ("files", "decoding"),
     ("boards",),
+    ("features",),
     ("render",),
     (
         *("agent", "batch_validation", "position", "trajectory", "record", "game", "timestep"),

@@ -20,15 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, BoardRows, Keys, Legal, States
-from tokaido_env.agents.eval_tables import (
-    N_TERMS,
-    TERMS,
-    WEIGHT_UNIT,
-    WEIGHTS_FILE,
-    eval_tables_with_weights,
-    load_weights,
-)
-from tokaido_env.agents.heuristic import MAX_GAME_PHASE, SCRATCH, count_terms, game_phase, quiescent
 from tokaido_env.agents.registry import MAX_SIMS
 from tokaido_env.agents.search import MctsAgent
 from tokaido_env.arena.match import MAX_GAMES
@@ -39,6 +30,21 @@ from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.jit import allocator, entry
 from tokaido_env.core.state import END_TRIGGERS
+from tokaido_env.features.eval_tables import (
+    N_TERMS,
+    TERMS,
+    WEIGHT_UNIT,
+    WEIGHTS_FILE,
+    eval_tables_with_weights,
+    load_weights,
+)
+from tokaido_env.features.evaluation import (
+    MAX_GAME_PHASE,
+    SCRATCH,
+    count_terms,
+    game_phase,
+    quiescent,
+)
 from tokaido_env.files import check_outputs, write_text
 
 Weights = npt.NDArray[np.float32]

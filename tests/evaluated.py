@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Board
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.heuristic import SCRATCH, count_terms, evaluate, game_phase, quiescent
 from tokaido_env.core.jit import entry
 from tokaido_env.core.state import STATE
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.evaluation import SCRATCH, count_terms, evaluate, game_phase, quiescent
 
 BOARD = Board.load()
 GUIDES = eval_tables_of(BOARD.record)

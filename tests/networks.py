@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Batch, Game
-from tokaido_env.agents.eval_tables import N_TERMS, eval_tables_of, load_weights
-from tokaido_env.agents.network_inputs import TERM_SCALES, encode_positions
 from tokaido_env.agents.policy import LayerSizes, Policy, tensor_shapes
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import CHANCE_PHASES, STATE
+from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of, load_weights
+from tokaido_env.features.network_inputs import TERM_SCALES, encode_positions
 
 SMALL = LayerSizes(24, 10, 6, 16, 8)
 ROUNDING = 8e-3

@@ -13,13 +13,13 @@ import pytest
 
 from tokaido_env import Batch
 from tokaido_env.agents import make
-from tokaido_env.agents.eval_tables import EVAL_TABLES
-from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.cli.bench_games import gpu_name
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import BOARD, STATE
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
+from tokaido_env.features.eval_tables import EVAL_TABLES
+from tokaido_env.features.evaluation import SCRATCH
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -34,7 +34,7 @@ assert agents.make("greedy").spec == "greedy"
 assert tokaido_env.Board.load().name == "shikoku"
 from tokaido_env.web.replay_page import replay_frame
 assert "<iframe" in replay_frame(game)._repr_html_()
-from tokaido_env.agents.eval_tables import load_weights
+from tokaido_env.features.eval_tables import load_weights
 assert load_weights().any()
 assert agents.make("champion").policy.training is not None
 import sys

@@ -25,14 +25,14 @@ from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS, encode_positions
 from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS, encode_positions
 from tokaido_env.learn.boards import board_summary
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.settings import PpoSettings

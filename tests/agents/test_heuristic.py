@@ -13,11 +13,11 @@ from reference import Board as NaiveBoard
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.agents.eval_tables import TERMS, load_weights
-from tokaido_env.agents.heuristic import MAX_GAME_PHASE
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.constants import ICONS, WARES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
+from tokaido_env.features.eval_tables import TERMS, load_weights
+from tokaido_env.features.evaluation import MAX_GAME_PHASE
 
 NAMES = [name for name, _ in TERMS]
 NAIVE_BOARD = NaiveBoard(SHIKOKU)

@@ -11,14 +11,14 @@ from networks import SMALL, counting_policy, decisions, inputs_of, random_policy
 from repeatable import check_repeatable
 
 from tokaido_env.agents.champion import CHAMPION
-from tokaido_env.agents.eval_tables import eval_tables_of, load_weights
 from tokaido_env.agents.first_layer import quantize, whole_bias
-from tokaido_env.agents.network_inputs import AFTERSTATE_VALUES, INPUT_UNITS, encode_positions
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.state import Phase
+from tokaido_env.features.eval_tables import eval_tables_of, load_weights
+from tokaido_env.features.network_inputs import AFTERSTATE_VALUES, INPUT_UNITS, encode_positions
 from tokaido_env.learn.network import Moves, PolicyNetwork, load_weights as copy_weights
 from tokaido_env.learn.rollouts import moves_of
 from tokaido_env.learn.settings_schema import RunError

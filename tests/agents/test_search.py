@@ -16,7 +16,6 @@ from solved import best, decides_twice, last_positions, positions_behind, solve
 
 from tokaido_env import Game
 from tokaido_env.agents import make, search as search_module
-from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.policy import Policy, PolicyAgent, tensor_shapes
 from tokaido_env.agents.search import MctsAgent, PolicySearchAgent, SearchAgent, SearchResult
 from tokaido_env.agents.search_config import network_search_config
@@ -24,6 +23,7 @@ from tokaido_env.agents.search_tree import Tree, make_trees
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.state import CHANCE_PHASES
+from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.observers import masks
 
 BOARDS = ("shikoku", "shikoku_ring", "shikoku_dice", "shikoku_remix")

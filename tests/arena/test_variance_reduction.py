@@ -7,12 +7,12 @@ import pytest
 from matches import match_with_luck
 
 from tokaido_env import Board, Game
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.arena.variance_reduction import _outcome_luck
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.evaluation import SCRATCH
 
 BOARD = Board.load()
 

@@ -10,11 +10,11 @@ from processes import ROOT
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.inference import PositionBatch
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.serialization import state_to_dict
+from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.study.regret_set import BLOCK
 
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -28,8 +28,8 @@ from short_run import (
 )
 from torch.optim import Adam
 
-from tokaido_env.agents.network_inputs import N_AFTERSTATE, N_INPUTS
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
 from tokaido_env.learn import checkpoint, run as runs
 from tokaido_env.learn.checkpoint import (
     KEPT,

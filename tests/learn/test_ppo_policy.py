@@ -9,10 +9,10 @@ import torch
 from networks import ROUNDING, inputs_of
 from short_run import VALUES
 
-from tokaido_env.agents.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS
 from tokaido_env.agents.policy import Policy
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.features.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS
 from tokaido_env.learn.network import VALUE_AGAINST, PolicyNetwork
 from tokaido_env.learn.ppo import make_model
 from tokaido_env.learn.ppo_policy import (

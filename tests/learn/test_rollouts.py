@@ -7,12 +7,12 @@ import torch
 from networks import ROUNDING
 
 from tokaido_env import Batch
-from tokaido_env.agents.network_inputs import active_seat
 from tokaido_env.agents.policy import LayerSizes, PolicyAgent
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import apply, is_chance, scores_of
 from tokaido_env.core.state import END_TRIGGERS
+from tokaido_env.features.network_inputs import active_seat
 from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.rollouts import Rollout, play_games
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from processes import ROOT
 
-from tokaido_env.agents.eval_tables import N_TERMS, TERMS, load_weights
+from tokaido_env.features.eval_tables import N_TERMS, TERMS, load_weights
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 

@@ -20,8 +20,6 @@ import numpy as np
 from numba import cuda
 from numpy.lib.recfunctions import repack_fields
 
-from tokaido_env.agents.eval_tables import EVAL_TABLES, eval_tables_of
-from tokaido_env.agents.heuristic import SCRATCH, best_action
 from tokaido_env.agents.inference import (
     PositionRow,
     Workspace,
@@ -29,7 +27,6 @@ from tokaido_env.agents.inference import (
     forward,
     workspace_sizes,
 )
-from tokaido_env.agents.network_inputs import MAX_LEGAL, N_INPUTS
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.weights import Weights
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
@@ -37,6 +34,9 @@ from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.stepping import decision_key
 from tokaido_env.cuda import CudaBatch, launch
 from tokaido_env.cuda_kernels import Games
+from tokaido_env.features.eval_tables import EVAL_TABLES, eval_tables_of
+from tokaido_env.features.evaluation import SCRATCH, best_action
+from tokaido_env.features.network_inputs import MAX_LEGAL, N_INPUTS
 
 CHUNK = 16_384
 """Positions that a network evaluates at once; each takes about 45 KB of GPU memory."""

@@ -8,7 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, BoardRows, Legal, States
-from tokaido_env.agents.endings import (
+from tokaido_env.core.bitmask import highest_score, lowest_action
+from tokaido_env.core.constants import Action, Mask, Row, Seat
+from tokaido_env.core.jit import int64, pooled, subroutine
+from tokaido_env.core.rules import apply, reward
+from tokaido_env.core.state import OVER
+from tokaido_env.features.endings import (
     FRAME,
     FRAMES,
     UNSOLVED,
@@ -17,12 +22,7 @@ from tokaido_env.agents.endings import (
     forces_win,
     may_trigger,
 )
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.core.bitmask import highest_score, lowest_action
-from tokaido_env.core.constants import Action, Mask, Row, Seat
-from tokaido_env.core.jit import int64, pooled, subroutine
-from tokaido_env.core.rules import apply, reward
-from tokaido_env.core.state import OVER
+from tokaido_env.features.eval_tables import eval_tables_of
 
 EXACT, NETWORK = "exact", "network"
 """How an agent plays endings: by exact results where they show a better action, or as its network

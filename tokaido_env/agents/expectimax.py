@@ -22,8 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.heuristic import SCRATCH, best_action, evaluate
 from tokaido_env.agents.inference import PositionBatch
 from tokaido_env.core.bitmask import highest_action
 from tokaido_env.core.constants import Mask, Row
@@ -31,6 +29,8 @@ from tokaido_env.core.jit import int64, kernel, pooled, subroutine
 from tokaido_env.core.rng import LUCK, hash_bits, init_luck, sample
 from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, outcome_weights
 from tokaido_env.core.state import DISCARD, DRAW, MOVE, NO_PLAYER, OVER, REVEAL, ROLL, STATE
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.evaluation import SCRATCH, best_action, evaluate
 
 MAX_DEPTH = 4
 

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.network_inputs import INPUT_UNITS, encode_positions
 from tokaido_env.batch import Batch
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.state import copy_rows
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.network_inputs import INPUT_UNITS, encode_positions
 
 Floats = npt.NDArray[np.float32]
 Whole = npt.NDArray[np.int16]

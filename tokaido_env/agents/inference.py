@@ -21,17 +21,7 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import BoardRows, Legal, States
-from tokaido_env.agents.eval_tables import N_TERMS, eval_tables_of
 from tokaido_env.agents.first_layer import Whole
-from tokaido_env.agents.heuristic import SCRATCH
-from tokaido_env.agents.network_inputs import (
-    AFTERSTATE_VALUES,
-    INPUT_UNITS,
-    MAX_LEGAL,
-    N_INPUTS,
-    active_seat,
-    encode_position,
-)
 from tokaido_env.agents.sparse_layers import (
     add_weighted_rows,
     apply_layer,
@@ -45,6 +35,16 @@ from tokaido_env.core.constants import Row, Seat
 from tokaido_env.core.jit import entry, index, int64, kernel, parallel, subroutine, threads_for
 from tokaido_env.core.rng import hash_bits
 from tokaido_env.core.threads import fetch_add, padded_rows
+from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of
+from tokaido_env.features.evaluation import SCRATCH
+from tokaido_env.features.network_inputs import (
+    AFTERSTATE_VALUES,
+    INPUT_UNITS,
+    MAX_LEGAL,
+    N_INPUTS,
+    active_seat,
+    encode_position,
+)
 
 _CHUNK = 16  # positions that a thread takes at once, if there are many
 _INVERSE_UNITS = 1 / INPUT_UNITS

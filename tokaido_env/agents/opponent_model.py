@@ -16,7 +16,7 @@ import numpy as np
 from tokaido_env.agent import Agent, BoardRows
 from tokaido_env.agents.baselines import GreedyAgent, RandomAgent
 from tokaido_env.agents.ending_actions import LIMIT, exact_action
-from tokaido_env.agents.heuristic import HeuristicAgent, best_action
+from tokaido_env.agents.heuristic import HeuristicAgent
 from tokaido_env.agents.inference import (
     PositionRow,
     Workspace,
@@ -33,6 +33,7 @@ from tokaido_env.core.bitmask import count_bits, highest_score
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_choices
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, subroutine
+from tokaido_env.features.evaluation import best_action
 
 _HEURISTIC = 1 + max(RANDOM, GREEDY)  # a number that no bot has
 

@@ -33,13 +33,13 @@ from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal
 from tokaido_env.agents.ending_actions import EXACT, NETWORK, improve_endings, solve_endings
 from tokaido_env.agents.first_layer import quantize, whole_bias
 from tokaido_env.agents.inference import choose_actions, evaluate_all
-from tokaido_env.agents.network_inputs import INPUTS_HASH, MAX_INPUT, N_AFTERSTATE, N_INPUTS
 from tokaido_env.agents.weights import BoardWeights, Floats, Network, Weights
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.arguments import check_choice, escape_text, repr_short, short_path
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.features.network_inputs import INPUTS_HASH, MAX_INPUT, N_AFTERSTATE, N_INPUTS
 from tokaido_env.files import FILE, FOLDER, NOTHING, atomic_write, file_kind, parse_json
 
 FORMAT = "tokaido-duo-policy"

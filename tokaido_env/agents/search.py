@@ -29,7 +29,6 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
 from tokaido_env.agents.ending_actions import EXACT, LIMIT, exact_action
-from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.inference import (
     PositionBatch,
     PositionRow,
@@ -83,6 +82,7 @@ from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
 from tokaido_env.core.rng import hash_bits
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.core.threads import fetch_add
+from tokaido_env.features.eval_tables import eval_tables_of
 
 _ROLLOUT = 21  # a purpose of random numbers
 

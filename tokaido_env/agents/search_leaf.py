@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agents.endings import UNSOLVED, best_ending
-from tokaido_env.agents.heuristic import evaluate, final_result
 from tokaido_env.agents.inference import PositionRow, Workspace, forward, value_at_chance
-from tokaido_env.agents.network_inputs import active_seat
 from tokaido_env.agents.opponent_model import opponent_decides
 from tokaido_env.agents.search_config import FULL, SearchConfig
 from tokaido_env.agents.search_tree import Tree, edge_mask
@@ -19,6 +16,9 @@ from tokaido_env.core.jit import int64, subroutine
 from tokaido_env.core.rng import hash_bits, init_luck, resolve_chance
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import NO_PLAYER, OVER
+from tokaido_env.features.endings import UNSOLVED, best_ending
+from tokaido_env.features.evaluation import evaluate, final_result
+from tokaido_env.features.network_inputs import active_seat
 
 _ROLLOUT_ACTION = 22  # a purpose of random numbers
 

@@ -9,11 +9,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.board_cache import BoardCache
 from tokaido_env.agents.first_layer import Whole, whole_bias
 from tokaido_env.agents.sparse_layers import apply_layer, list_nonzero
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 from tokaido_env.core.jit import entry
+from tokaido_env.features.board_cache import BoardCache
 
 Floats = npt.NDArray[np.float32]
 

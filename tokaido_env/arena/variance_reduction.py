@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.heuristic import SCRATCH, action_value, evaluate, expected_result, log_odds
 from tokaido_env.core.actions import (
     ARTIST_STAY,
     MOVE_ARTIST,
@@ -34,6 +32,14 @@ from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, pooled, subroutine
 from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, legal, outcome_weights
 from tokaido_env.core.state import EFFECT, ROLL, SETUP
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.evaluation import (
+    SCRATCH,
+    action_value,
+    evaluate,
+    expected_result,
+    log_odds,
+)
 from tokaido_env.trajectory import Trajectory
 
 _UNITS = (36, 6, 1)  # factor of each die in the id of a roll

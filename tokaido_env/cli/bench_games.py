@@ -103,8 +103,8 @@ def searching(spec: str) -> Callable[[], Throughput]:
         return agent, batch, np.flatnonzero(several)
 
     def measure() -> Throughput:
-        from tokaido_env.agents.eval_tables import eval_tables_of
         from tokaido_env.agents.search import SearchAgent
+        from tokaido_env.features.eval_tables import eval_tables_of
 
         agent, batch, games = started()
         states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)

@@ -22,7 +22,6 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
@@ -31,6 +30,7 @@ from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.suite import file_sha256
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
+from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked
 from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples

@@ -17,10 +17,10 @@ import torch
 from torch import nn
 from torch.nn.functional import linear
 
-from tokaido_env.agents.network_inputs import AFTERSTATE_VALUES, N_AFTERSTATE, N_INPUTS
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
+from tokaido_env.features.network_inputs import AFTERSTATE_VALUES, N_AFTERSTATE, N_INPUTS
 from tokaido_env.learn.settings_schema import RunError
 
 # Initial values: an untrained policy samples like the heuristic, with some noise. Not tuned.

@@ -12,10 +12,10 @@ from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from torch import nn
 
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS, encode_positions
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS, encode_positions
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv

@@ -14,14 +14,14 @@ import numpy.typing as npt
 import torch
 
 from tokaido_env.agent import Keys, Legal, States
-from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.inference import choose_actions
-from tokaido_env.agents.network_inputs import apply_actions, encode_positions
 from tokaido_env.arena.match import GAME, store_ends
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import copy_rows
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.network_inputs import apply_actions, encode_positions
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.observers import masks
 

@@ -26,12 +26,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokaido_env.agents.network_inputs import INPUTS_HASH
 from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.arguments import repr_short, unknown_name
 from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.features.network_inputs import INPUTS_HASH
 from tokaido_env.files import LOCK_SUFFIX, TEMP_SUFFIX, flush_folder, locked, read_toml, write_text
 from tokaido_env.learn.settings import METHODS, PpoSettings, RunSettings, join_specs, split_specs
 from tokaido_env.learn.settings_schema import RunError

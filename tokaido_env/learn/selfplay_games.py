@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.inference import PositionBatch, choose_actions, evaluate_all
-from tokaido_env.agents.network_inputs import apply_actions
 from tokaido_env.agents.search import SearchAgent, SearchResult, search
 from tokaido_env.arena.executors import AgentFactory
 from tokaido_env.arena.game_runner import AgentFailed
@@ -28,6 +26,8 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.network_inputs import apply_actions
 from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples
 from tokaido_env.observers import masks
 

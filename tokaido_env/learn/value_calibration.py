@@ -26,8 +26,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.network_inputs import encode_positions
 from tokaido_env.agents.policy import BOARD_TENSOR, Policy, PolicyAgent
 from tokaido_env.agents.weights import Floats
 from tokaido_env.arena.game_runner import AgentFailed
@@ -38,6 +36,8 @@ from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.arguments import check_seed, parse_seed
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.state import copy_rows
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.network_inputs import encode_positions
 from tokaido_env.files import check_outputs
 from tokaido_env.learn.settings import CALIBRATION_GAMES, MIN_CALIBRATION_GAMES
 from tokaido_env.learn.settings_schema import RunError

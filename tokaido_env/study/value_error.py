@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, States
-from tokaido_env.agents.network_inputs import apply_actions
 from tokaido_env.arena.executors import (
     CallTask,
     Executor,
@@ -36,6 +35,7 @@ from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.constants import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
+from tokaido_env.features.network_inputs import apply_actions
 from tokaido_env.study.agent_values import game_values
 from tokaido_env.study.regret import RESAMPLES
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, RegretSet

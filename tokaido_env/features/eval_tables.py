@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.board_cache import BoardCache
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.constants import (
     AREAS,
@@ -25,6 +24,7 @@ from tokaido_env.core.constants import (
 )
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.state import copy_rows
+from tokaido_env.features.board_cache import BoardCache
 from tokaido_env.files import read_toml
 
 # The terms of one player; the evaluation weighs how far player_0 is ahead in each. "Now" counts the

@@ -22,19 +22,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Legal, States
-from tokaido_env.agents.endings import trigger_now
-from tokaido_env.agents.eval_tables import N_TERMS, TERMS, load_weights
-from tokaido_env.agents.heuristic import SCRATCH, count_terms, evaluate, neighbour_counts, quiescent
-from tokaido_env.agents.lookahead_features import (
-    LOOKAHEAD,
-    LOOKAHEAD_HASH,
-    MAX_LOOKAHEAD,
-    N_LOOKAHEAD,
-    N_REACH,
-    write_lookahead,
-    write_reach,
-)
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import AREAS, TOWNS, Action, Mask, Row, Seat
@@ -50,6 +37,24 @@ from tokaido_env.core.observation import (
 )
 from tokaido_env.core.rules import apply, is_chance, picker
 from tokaido_env.core.state import EFFECT, OVER
+from tokaido_env.features.endings import trigger_now
+from tokaido_env.features.eval_tables import N_TERMS, TERMS, load_weights
+from tokaido_env.features.evaluation import (
+    SCRATCH,
+    count_terms,
+    evaluate,
+    neighbour_counts,
+    quiescent,
+)
+from tokaido_env.features.lookahead_features import (
+    LOOKAHEAD,
+    LOOKAHEAD_HASH,
+    MAX_LOOKAHEAD,
+    N_LOOKAHEAD,
+    N_REACH,
+    write_lookahead,
+    write_reach,
+)
 
 MAX_LEGAL = 2 + len(TOWNS) + len(AREAS)
 """The highest number of legal actions: moves of the pilgrim, to each town and to each area."""
@@ -208,8 +213,8 @@ def encode_positions(
     boards: npt.NDArray[np.void],
     eval_tables: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
-    states: States,
-    legal: Legal,
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
     step: int = 1,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return the inputs of n positions, and the afterstate features of all their legal actions.
@@ -268,7 +273,7 @@ def _encode_each(
 def apply_actions(
     boards: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
-    states: States,
+    states: npt.NDArray[np.void],
     actions: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int8]:
     """Apply actions; return the viewer of each state that is then a chance node, else -1.

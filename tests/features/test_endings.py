@@ -7,7 +7,12 @@ from networks import random_play, random_policy
 from tokaido_env import Batch, Board, Game
 from tokaido_env.agent import Legal, States
 from tokaido_env.agents.ending_actions import improve_endings
-from tokaido_env.agents.endings import (
+from tokaido_env.agents.policy import PolicyAgent
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.jit import entry
+from tokaido_env.core.state import EFFECT, REPEAT, ROLL
+from tokaido_env.features.endings import (
     FRAME,
     FRAMES,
     NO_LINE,
@@ -16,11 +21,6 @@ from tokaido_env.agents.endings import (
     best_ending,
     forces_win,
 )
-from tokaido_env.agents.policy import PolicyAgent
-from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.jit import entry
-from tokaido_env.core.state import EFFECT, REPEAT, ROLL
 from tokaido_env.observers import masks
 from tokaido_env.position import to_dict
 

@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agents.eval_tables import SIXTHS
-from tokaido_env.agents.heuristic import most_neighbours, neighbour_counts
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import (
     ARTIST,
@@ -43,6 +41,8 @@ from tokaido_env.core.constants import (
 from tokaido_env.core.jit import index, int64, kernel
 from tokaido_env.core.observation import Entry, layout_hash, layout_of, scales_of, width
 from tokaido_env.core.rules import coast_at
+from tokaido_env.features.eval_tables import SIXTHS
+from tokaido_env.features.evaluation import most_neighbours, neighbour_counts
 
 _AHEAD = 8  # stations ahead of a pilgrim: a die of 6, hasty, and one that is taken
 _POINTS_SCALE = 16  # of a step of a track

@@ -12,25 +12,25 @@ from networks import decisions, inputs_of, random_play
 from reference import COASTAL, Board as NaiveBoard
 
 from tokaido_env import Batch, Board, Game
-from tokaido_env.agents.eval_tables import eval_tables_of
-from tokaido_env.agents.heuristic import neighbour_counts
-from tokaido_env.agents.lookahead_features import (
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.constants import CHARACTERS
+from tokaido_env.core.jit import entry
+from tokaido_env.core.state import CHANCE_PHASES, Phase
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.evaluation import neighbour_counts
+from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
     MAX_LOOKAHEAD,
     N_LOOKAHEAD,
     N_REACH,
     write_reach,
 )
-from tokaido_env.agents.network_inputs import (
+from tokaido_env.features.network_inputs import (
     AFTERSTATE_VALUES,
     N_AFTERSTATE,
     N_INPUTS,
     encode_positions,
 )
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.constants import CHARACTERS
-from tokaido_env.core.jit import entry
-from tokaido_env.core.state import CHANCE_PHASES, Phase
 
 POINTS = 16
 

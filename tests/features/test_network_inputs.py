@@ -9,17 +9,17 @@ from evaluated import swapped, terms_of, value_of
 from networks import decisions, inputs_of, random_play
 
 from tokaido_env import FEATURES, Game
-from tokaido_env.agents.eval_tables import N_TERMS, load_weights
-from tokaido_env.agents.network_inputs import (
+from tokaido_env.boards.board import Board, built_in_boards
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.observation import N_FEATURES, encode_game
+from tokaido_env.core.state import CHANCE_PHASES, Phase
+from tokaido_env.features.eval_tables import N_TERMS, load_weights
+from tokaido_env.features.network_inputs import (
     AFTERSTATE_VALUES,
     MAX_LEGAL,
     MIN_AFTERSTATE_VALUE,
     TERM_SCALES,
 )
-from tokaido_env.boards.board import Board, built_in_boards
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.observation import N_FEATURES, encode_game
-from tokaido_env.core.state import CHANCE_PHASES, Phase
 
 Floats = npt.NDArray[np.float32]
 

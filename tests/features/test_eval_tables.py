@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 from reference import Board as NaiveBoard
 
-from tokaido_env.agents.eval_tables import (
+from tokaido_env.boards.board import Board, built_in_boards
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.constants import AREAS, ICONS, MOUNTAIN_TOWNS, TOWNS, WARES
+from tokaido_env.features.eval_tables import (
     ANY_DIE,
     EVAL_TABLES,
     N_TERMS,
@@ -16,9 +19,6 @@ from tokaido_env.agents.eval_tables import (
     eval_tables_with_weights,
     load_weights,
 )
-from tokaido_env.boards.board import Board, built_in_boards
-from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.constants import AREAS, ICONS, MOUNTAIN_TOWNS, TOWNS, WARES
 
 
 @pytest.mark.parametrize("name", [*built_in_boards()[:2], "family:0", "family:31"])

@@ -1,0 +1,1 @@
+"""Features of positions: the terms of the evaluation, look-ahead features, exact endings."""

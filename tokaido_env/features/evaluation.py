@@ -1,0 +1,371 @@
+"""The hand-written evaluation of positions.
+
+The evaluation is linear in a few named terms (`eval_tables.TERMS`), counted in whole numbers for
+both players. Each term has a weight for the opening and one for the ending; the game phase, by the
+nearest end trigger, mixes the two (a tapered evaluation, as in chess programs). The sum is the
+log-odds of winning. `heuristic.toml` holds the weights, `benchmarks/tune_heuristic.py` fits them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.core.bitmask import byte_to_word, highest_action, lowest_action
+from tokaido_env.core.constants import (
+    ARTIST,
+    CAPACITY,
+    GARDEN,
+    HOT_SPRING,
+    INSPIRED,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    MERCHANT,
+    PAINTINGS,
+    PILGRIM,
+    SEASHORE,
+    TEMPLE,
+    Action,
+    Mask,
+    Row,
+    Seat,
+)
+from tokaido_env.core.jit import index, int64, kernel, subroutine
+from tokaido_env.core.rules import (
+    apply,
+    coast_at,
+    legal,
+    paintings_hidden,
+    picker,
+    picks_left,
+    reward,
+    score,
+    wares_held,
+)
+from tokaido_env.core.state import DRAW, EFFECT, OVER, REVEAL, ROLL, STATE
+from tokaido_env.features.endings import FRAME, FRAMES
+from tokaido_env.features.eval_tables import ANY_DIE, N_TERMS, SIXTHS, WEIGHT_UNIT
+
+MAX_GAME_PHASE = 180
+"""The game phase of the ending; 0 is the opening. 9 temple pegs, 6 garden pegs, 60 coins and 10
+gifts divide it."""
+
+MAX_PHASE_BEFORE_TRIGGER = 170  # before a player pulls an end trigger
+_PHASE_PER_TEMPLE, _PHASE_PER_GARDEN = MAX_GAME_PHASE // LAST_TEMPLE, MAX_GAME_PHASE // LAST_GARDEN
+_PHASE_PER_COIN, _PHASE_PER_GIFT = MAX_GAME_PHASE // (10 * LAST_SLAB), MAX_GAME_PHASE // PAINTINGS
+_LOG_ODDS_UNIT = np.float32(WEIGHT_UNIT / MAX_GAME_PHASE)
+
+_FAITH, _COMMERCE, _CULTURE, _TEMPLE, _GARDEN, _GOLD, _GIFTED = range(7)
+_COINS, _WARES, _HELD, _EASEL = range(7, 11)
+_TEMPLE_NOW, _GARDEN_NOW, _SEASHORE_NOW, _SPRING_NOW = range(11, 15)
+_SALE_NOW, _DRAW_NOW, _DRAW_NEXT = range(15, 18)
+_GIFT_NOW, _GIFT_NEXT, _SECOND_NEXT, _PAINT_NOW = range(18, 22)
+_WAVES = 22  # + 2 * character + side
+_HOT_SPRING, _PICKS, _DRAWING, _REVEALING = range(28, 32)
+
+_PILGRIM_DIE, _MERCHANT_DIE, _ARTIST_DIE = 1, 2, 4  # bits of dice_left
+_COASTS = 0xFF
+
+SCRATCH = np.dtype(
+    [("frames", FRAME, FRAMES), ("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))]
+)
+"""Memory for the kernels of this module and of `endings`, one row for each thread."""
+
+
+@subroutine
+def evaluate(board: Row, tables: Row, s: Row, scratch: Row) -> np.float32:
+    """Return the expected result of player_0, in [-1, 1], in any phase.
+
+    Args:
+        board: a row of `BOARD`.
+        tables: a row of `EVAL_TABLES`.
+        s: a row of `STATE`.
+        scratch: a row of `SCRATCH`; its last state and its terms are overwritten.
+    """
+    quiet = quiescent(board, s, scratch)
+    if int(quiet["phase"]) == OVER:
+        return final_result(board, quiet)
+    return expected_result(log_odds(board, tables, quiet, scratch))
+
+
+@kernel
+def log_odds(board: Row, tables: Row, s: Row, scratch: Row) -> int:
+    """Return the log-odds of winning for player_0, in units of `WEIGHT_UNIT / MAX_GAME_PHASE`.
+
+    No effect may be pending.
+    """
+    count_terms(board, tables, s, scratch["terms"])
+    return _weighted_sum(tables, scratch["terms"], game_phase(s))
+
+
+@kernel
+def expected_result(log_odds: int) -> np.float32:
+    """Return the expected result of player_0 by the log-odds of winning."""
+    return _tanh_of_half(np.float32(log_odds) * _LOG_ODDS_UNIT)
+
+
+@kernel
+def quiescent(board: Row, s: Row, scratch: Row) -> Row:
+    """Return the position in which terms are counted: a pending effect is carried out.
+
+    Args:
+        board: a row of `BOARD`.
+        s: a row of `STATE`.
+        scratch: a row of `SCRATCH`; its last state is overwritten.
+    """
+    if int(s["phase"]) != EFFECT:
+        return s
+    scratch["states"][3] = s
+    quiet = scratch["states"][3]
+    # The highest id is usually the best: pass, visit, take, draw, sell, paint, gift.
+    apply(board, quiet, highest_action(legal(board, quiet)))
+    return quiet
+
+
+@kernel
+def final_result(board: Row, s: Row) -> np.float32:
+    """Return the result of player_0 in a finished game: 1, 0 or -1."""
+    return np.float32(reward(board, s, 0, False))
+
+
+@kernel
+def best_action(board: Row, tables: Row, s: Row, mask: Mask, scratch: Row) -> Action:
+    """Return the action with the best `action_value` for the player to decide.
+
+    Ties go to the lowest id.
+    """
+    best = np.float32(-2.0)
+    choice = lowest_action(mask)
+    if mask & (mask - np.uint64(1)) == np.uint64(0):
+        return choice
+    while mask != np.uint64(0):
+        action = lowest_action(mask)
+        mask &= mask - np.uint64(1)
+        value = action_value(board, tables, s, action, scratch)
+        if value > best:
+            best = value
+            choice = action
+    return choice
+
+
+@subroutine
+def action_value(board: Row, tables: Row, s: Row, action: Action, scratch: Row) -> np.float32:
+    """Return the evaluation, for the player to decide, after an action and its best effect."""
+    sign = np.float32(1 - 2 * int64(s["player"]))
+    scratch["states"][0] = s
+    after = scratch["states"][0]
+    mask = apply(board, after, action)
+    if int(after["phase"]) != EFFECT:
+        return sign * evaluate(board, tables, after, scratch)
+    best = np.float32(-2.0)
+    while mask != np.uint64(0):
+        scratch["states"][1] = after
+        apply(board, scratch["states"][1], lowest_action(mask))
+        mask &= mask - np.uint64(1)
+        best = max(best, sign * evaluate(board, tables, scratch["states"][1], scratch))
+    return best
+
+
+@kernel
+def game_phase(s: Row) -> int:
+    """Return the game phase by the nearest end trigger, 0 to `MAX_GAME_PHASE` for one pulled."""
+    most = 0
+    for seat in range(2):
+        slabs = 10 * int64(s["gold"][seat]) + int64(s["coins"][seat])
+        most = max(most, _PHASE_PER_TEMPLE * int64(s["temple"][seat]))
+        most = max(most, _PHASE_PER_GARDEN * int64(s["garden"][seat]))
+        most = max(most, _PHASE_PER_COIN * slabs)
+        most = max(most, _PHASE_PER_GIFT * int64(s["gifted"][seat]))
+    return MAX_GAME_PHASE if int(s["end_triggered"]) else min(most, MAX_PHASE_BEFORE_TRIGGER)
+
+
+@kernel
+def count_terms(board: Row, tables: Row, s: Row, out: Any) -> None:
+    """Write `TERMS` of both players, int16 (2, N_TERMS); no effect may be pending."""
+    out[:] = 0
+    closed = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
+    neighbours = neighbour_counts(board, s)
+    for seat in range(2):
+        terms = out[seat]
+        share = _dice_share(s, seat, terms)
+        _count_progress(board, s, seat, terms)
+        _count_pilgrim(board, s, seat, share, terms)
+        _count_merchant(board, tables, s, seat, share, closed, terms)
+        _count_artist(board, tables, s, seat, share, neighbours, terms)
+        _count_tokens(s, seat, terms)
+    _count_pending(s, out)
+
+
+@kernel
+def _weighted_sum(tables: Row, terms: Any, phase: int) -> int:
+    """Return the weighted sum of the terms, in integers, so that vector units may reorder it."""
+    weights = tables["weights"]
+    opening = 0
+    ending = 0
+    for k in range(N_TERMS):
+        ahead = int64(terms[0, k]) - int64(terms[1, k])
+        opening += ahead * int64(weights[0, k])
+        ending += ahead * int64(weights[1, k])
+    return opening * (MAX_GAME_PHASE - phase) + ending * phase
+
+
+@kernel
+def _tanh_of_half(x: np.float32) -> np.float32:
+    """Return tanh(x / 2) to within 1e-4, by Lambert's continued fraction."""
+    x = max(np.float32(-4.9), min(np.float32(4.9), x * np.float32(0.5)))
+    y = x * x
+    numerator = x * (np.float32(135135.0) + y * (np.float32(17325.0) + y * (np.float32(378.0) + y)))
+    denominator = np.float32(62370.0) + y * (np.float32(3150.0) + y * np.float32(28.0))
+    value = numerator / (np.float32(135135.0) + y * denominator)
+    return max(np.float32(-1.0), min(np.float32(1.0), value))
+
+
+@kernel
+def _dice_share(s: Row, seat: Seat, terms: Any) -> int:
+    """Return the share of the dice left that a seat will pick, in sixths; write its picks."""
+    leads = int64(int(s["lead"]) == seat)
+    if int(s["phase"]) == ROLL:
+        terms[_PICKS] = 1 + leads
+        return 0
+    dice = picks_left(s)
+    picks = (dice + leads) // 2
+    terms[_PICKS] = picks
+    return SIXTHS * picks // max(dice, 1)
+
+
+@kernel
+def _count_progress(board: Row, s: Row, seat: Seat, terms: Any) -> None:
+    faith, commerce, culture = score(board, s, seat)
+    terms[_FAITH] = faith
+    terms[_COMMERCE] = commerce
+    terms[_CULTURE] = culture
+    terms[_TEMPLE] = s["temple"][seat]
+    terms[_GARDEN] = s["garden"][seat]
+    terms[_GOLD] = s["gold"][seat]
+    terms[_GIFTED] = s["gifted"][seat]
+    terms[_COINS] = s["coins"][seat]
+
+
+@kernel
+def _count_pilgrim(board: Row, s: Row, seat: Seat, share: int, terms: Any) -> None:
+    if int(s["dice_left"]) & _PILGRIM_DIE == 0:
+        return
+    station = int64(s["pilgrim"][seat]) + int64(s["dice"][PILGRIM])
+    size = int64(board["ring_size"])
+    kind = int64(board["station_kind"][index(station - size if station >= size else station)])
+    temple = int64(s["temple"][seat])
+    garden = int64(s["garden"][seat])
+    if kind == TEMPLE and temple < LAST_TEMPLE:
+        step = int64(board["temple"][temple + 1]) - int64(board["temple"][temple])
+        terms[_TEMPLE_NOW] = share * step * int64(board["garden"][garden])
+    elif kind == GARDEN and garden < LAST_GARDEN:
+        step = int64(board["garden"][garden + 1]) - int64(board["garden"][garden])
+        terms[_GARDEN_NOW] = share * step * int64(board["temple"][temple])
+    terms[_SEASHORE_NOW] = share * int64(kind == SEASHORE)
+    terms[_SPRING_NOW] = share * int64(kind == HOT_SPRING)
+
+
+@kernel
+def _count_merchant(
+    board: Row, tables: Row, s: Row, seat: Seat, share: int, closed: int, terms: Any
+) -> None:
+    town = index(s["merchant"][seat])
+    wares = s["wares"][seat]
+    prices = tables["best_price"]
+    value = int64(wares[0]) * int64(prices[0]) + int64(wares[1]) * int64(prices[1])
+    value += int64(wares[2]) * int64(prices[2]) + int64(wares[3]) * int64(prices[3])
+    held = int64(wares_held(s, seat))
+    room = max(CAPACITY - held, 0)
+    terms[_WARES] = value
+    terms[_HELD] = held
+    if int(s["dice_left"]) & _MERCHANT_DIE:
+        die = index(s["dice"][MERCHANT])
+        closed |= 1 << int64(s["merchant"][1 - seat])
+        towns = int64(board["town_reach"][die, town]) & _COASTS & ~closed
+        terms[_SALE_NOW] = share * _best_sale(board, s, seat, towns)
+        terms[_DRAW_NOW] = share * min(int64(tables["most_drawn"][die, town]), room)
+    else:
+        terms[_DRAW_NEXT] = tables["draw_faces"][index(room), town]
+
+
+@kernel
+def _best_sale(board: Row, s: Row, seat: Seat, towns: int) -> int:
+    """Return the coins of the best sale in one of the coastal towns, given as bits."""
+    best = 0
+    while towns != 0:
+        kind = index(s["boutiques"][lowest_action(np.uint64(towns))])
+        towns &= towns - 1
+        held = int64(s["wares"][seat, index(board["kind_ware"][kind])])
+        best = max(best, held * int64(board["kind_price"][kind]))
+    return best
+
+
+@kernel
+def _count_artist(
+    board: Row, tables: Row, s: Row, seat: Seat, share: int, neighbours: np.uint64, terms: Any
+) -> None:
+    area = index(s["artist"][seat])
+    size = int64(s["easel_size"][seat])
+    easel = int64(s["easel"][seat])
+    gifted = index(s["gifted"][seat])
+    terms[_EASEL] = size
+    inspired = index(
+        int(s["wave_owner"][ARTIST]) == seat and int(s["wave_side"][ARTIST]) == INSPIRED
+    )
+    points = 0
+    if size > 0:
+        points = int64(board["culture"][gifted + index(1)]) - int64(board["culture"][gifted])
+    faces = tables["gift_faces"][inspired]
+    if size > 1:
+        terms[_SECOND_NEXT] = points * int64(faces[ANY_DIE, area, index(easel >> 2 & 3)])
+    if int(s["dice_left"]) & _ARTIST_DIE:
+        die = index(s["dice"][ARTIST])
+        reached = int64(faces[die, area, index(easel & 3)]) // SIXTHS
+        terms[_GIFT_NOW] = share * points * reached
+        most = most_neighbours(neighbours, int64(board["area_reach"][die, area]))
+        terms[_PAINT_NOW] = share * min(most, paintings_hidden(s, seat))
+    else:
+        terms[_GIFT_NEXT] = points * int64(faces[ANY_DIE, area, index(easel & 3)])
+
+
+@kernel
+def neighbour_counts(board: Row, s: Row) -> np.uint64:
+    """Return the number of characters in and around each area, one byte an area (R3.3)."""
+    counts = np.uint64(0)
+    for seat in range(2):
+        counts += byte_to_word(1 << int64(s["artist"][seat]))
+        counts += byte_to_word(int64(board["station_areas"][s["pilgrim"][seat]]))
+        counts += byte_to_word(int64(board["town_areas"][s["merchant"][seat]]))
+    return counts
+
+
+@kernel
+def most_neighbours(neighbours: np.uint64, areas: int) -> int:
+    """Return the highest of the counts of some areas, given as bits."""
+    most = 0
+    while areas != 0:
+        area = lowest_action(np.uint64(areas))
+        areas &= areas - 1
+        most = max(most, int64(neighbours >> np.uint64(8 * area) & np.uint64(7)))
+    return most
+
+
+@kernel
+def _count_tokens(s: Row, seat: Seat, terms: Any) -> None:
+    for character in range(3):
+        side = max(int64(s["wave_side"][character]), 0)
+        terms[index(_WAVES + 2 * character + side)] = int(s["wave_owner"][character]) == seat
+    terms[_HOT_SPRING] = int(s["hot_spring"]) == seat
+
+
+@kernel
+def _count_pending(s: Row, out: Any) -> None:
+    phase = int(s["phase"])
+    if phase == DRAW:
+        seat = index(picker(s))
+        room = CAPACITY + 1 - int64(wares_held(s, seat))
+        out[seat, _DRAWING] = min(int64(s["pending"]), room)
+    elif phase == REVEAL:
+        out[index(picker(s)), _REVEALING] = s["pending"]
