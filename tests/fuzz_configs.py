@@ -41,7 +41,7 @@ TINY: dict[str, Any] = {
     **{"games": 8, "n_steps": 16, "minibatch_size": 64, "width": 8, "opponent_slots": 4},
     **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0, "calibration_games": 0, "steps": 128},
 }
-ALL = [METHODS["ppo"](**TINY), *(METHODS[name](width=8) for name in ("selfplay", "alphazero"))]
+ALL = [METHODS["ppo"](**TINY), *(METHODS[name](width=8) for name in ("td", "alphazero"))]
 
 
 class Configs(Cases):

@@ -35,7 +35,7 @@ TINY: dict[str, dict[str, Any]] = {
         **{"agents": "greedy", "steps": 128, "snapshot_every": 64},
         **{"rate_every": 0, "calibration_games": 0},
     },
-    "selfplay": {"updates": 1, "games": 4, "minibatch_size": 64, "epochs": 1, "snapshot_every": 1},
+    "td": {"updates": 1, "games": 4, "minibatch_size": 64, "epochs": 1, "snapshot_every": 1},
     "alphazero": {
         **{"rounds": 1, "shards": 1, "games": 2, "first_sims": 2},
         **{"minibatch_size": 64, "samples_per_position": 0.1},

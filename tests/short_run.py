@@ -13,7 +13,7 @@ from tokaido_env.learn.settings import (
     AlphaZeroSettings,
     PpoSettings,
     RunSettings,
-    SelfPlaySettings,
+    TdSettings,
 )
 
 VALUES: dict[str, Any] = {
@@ -30,9 +30,9 @@ SHORT: dict[str, RunSettings] = {
         | {"resample_every": 256, "checkpoint_every": 256, "rate_every": 512, "rating_games": 4}
         | {"final_learning_rate": 0.5, "calibration_games": 16}
     ),
-    "selfplay": SelfPlaySettings(
+    "td": TdSettings(
         **{"seed": 3, "updates": 3, "games": 12, "minibatch_size": 256, "width": 8, "threads": 1},
-        **{"checkpoint_every": 2, "snapshot_every": 2, "ema_decay": 0.5},
+        **{"checkpoint_every": 2, "snapshot_every": 2},
         **{"extra_boards": "shikoku_ring,shikoku_art", "extra_boards_every": 2},
         **{"rate_every": 2, "rating_games": 2},
     ),

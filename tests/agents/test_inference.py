@@ -19,8 +19,7 @@ from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.state import Phase
 from tokaido_env.features.eval_tables import eval_tables_of, load_weights
 from tokaido_env.features.network_inputs import AFTERSTATE_VALUES, INPUT_UNITS, encode_positions
-from tokaido_env.learn.network import Moves, PolicyNetwork, load_weights as copy_weights
-from tokaido_env.learn.rollouts import moves_of
+from tokaido_env.learn.network import Moves, PolicyNetwork, load_weights as copy_weights, moves_of
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.observers import masks
 
@@ -56,7 +55,7 @@ def by_torch(
     position, action = map(torch.from_numpy, moves_of(legal))
     moves = Moves(torch.from_numpy(afterstates), position, action)
     rounded = np.floor(inputs / INPUT_UNITS + 0.5).astype(np.float32) * INPUT_UNITS
-    scores, values, _ = network(torch.from_numpy(rounded), moves, torch.from_numpy(which))
+    scores, values = network(torch.from_numpy(rounded), moves, torch.from_numpy(which))
     # The afterstate values that add to the scores are not rounded.
     difference = torch.from_numpy(inputs - rounded)[position, AFTERSTATE_VALUES + action]
     return scores + network.outlook["weight"] * difference, values
@@ -84,9 +83,8 @@ def test_forward__computes_the_same_as_torch(
     network = PolicyNetwork(sizes, POOL.records if uses_board_features else None)
     copy_weights(network, rounded(policy))
     logits, values = policy.evaluate(boards, states, legal)
-    with network.inference():
-        for _ in range(2):  # the second call takes the boards' features from a cache
-            scores, expected = by_torch(network, which, states, legal)
+    with torch.no_grad():
+        scores, expected = by_torch(network, which, states, legal)
     # The bias with a board is rounded for each board, so that it differs by up to half a step.
     closest = {"atol": 2e-3} if uses_board_features else {"atol": 2e-5}
     np.testing.assert_allclose(values, torch.tanh(expected).numpy(), **closest)

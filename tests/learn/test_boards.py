@@ -12,8 +12,7 @@ from tokaido_env.agents import Policy
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.train import main as train
 from tokaido_env.learn import run as runs
-from tokaido_env.learn.network import Moves, PolicyNetwork
-from tokaido_env.learn.rollouts import moves_of
+from tokaido_env.learn.network import Moves, PolicyNetwork, moves_of
 from tokaido_env.learn.settings import PpoSettings
 
 SPEC = "family:train/6"

@@ -63,8 +63,8 @@ def run(finished_run: Finished, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("method", METHODS)
 def test_run__writes_exactly_the_documented_files(finished_run: Finished, method: str) -> None:
     finished, settings = finished_run(method), SHORT[method]
-    dones = {"ppo": (512, 640), "selfplay": (2, 3), "alphazero": (2, 3)}[method]
-    kept = {"ppo": range(0, 641, 128), "selfplay": (2,), "alphazero": (1, 2, 3)}[method]
+    dones = {"ppo": (512, 640), "td": (2, 3), "alphazero": (2, 3)}[method]
+    kept = {"ppo": range(0, 641, 128), "td": (2,), "alphazero": (1, 2, 3)}[method]
     shards = [f"{n:04d}-{i:04d}.npz" for n in (1, 2, 3) for i in range(3)]
     assert set(contents(finished)) == {
         *("config.toml", "metrics.jsonl", "last", "best"),
@@ -111,7 +111,7 @@ def test_run__logs_every_update_in_order(finished_run: Finished, method: str) ->
     assert dones == list(range(each, settings.length + 1, each))
     names = {
         "ppo": {"train/loss", "train/approx_kl", "games/ended", "win_rate/greedy"},
-        "selfplay": {"policy_loss", "value_loss", "auxiliary_loss", "entropy", "decisions"},
+        "td": {"value_loss", "decisions", "game_length"},
         "alphazero": {"policy_loss", "value_loss", "positions", "shards", "policy_sha256"},
     }
     assert names[method] <= set(lines[-1])
@@ -169,7 +169,7 @@ SCRIPT = """
 import sys
 from tokaido_env.learn import settings, run_folder, opponent_pool, checkpoint_rating
 assert "torch" not in sys.modules
-from tokaido_env.learn import network, checkpoint, run, selfplay, alphazero
+from tokaido_env.learn import network, checkpoint, run, td, alphazero
 assert not {"stable_baselines3", "sb3_contrib"} & {*sys.modules}
 """
 
@@ -369,7 +369,7 @@ def test_resume__refuses_other_settings(
     [
         ("version = 3", "version = 2", "run.version: expected 3, got 2: begin a new run"),
         ("[run]", "[runs]", "run.version: expected 3, got None"),
-        ('method = "ppo"', 'method = "zero"', "run.method: expected ppo, selfplay, alphazero, got"),
+        ('method = "ppo"', 'method = "zero"', "run.method: expected td, ppo, alphazero, got"),
         ("rules = 1", "rules = 2", "layout.rules: expected 1, got 2"),
         ("actions = 1", "actions = 2", "layout.actions: expected 1, got 2"),
         ('inputs = "', 'inputs = "0', "layout.inputs: expected"),
@@ -412,7 +412,7 @@ def test_run__starts_from_a_policy(method: str, tmp_path: Path) -> None:
     settings, start = SHORT[method], tmp_path / "start"
     board = {"splits": ["test", "nowhere", 3], "name": "x" * 9000}
     replace(random_policy(settings.sizes), training={"board": board}).save(start)
-    little = {"ppo": {"steps": 128}, "selfplay": {"updates": 1}, "alphazero": {"rounds": 1}}
+    little = {"ppo": {"steps": 128}, "td": {"updates": 1}, "alphazero": {"rounds": 1}}
     short: Any = little[method] | {"start_from": str(start), "learning_rate": 1e-9}
     short |= {"rate_every": 0} | ({"calibration_games": 0} if method == "ppo" else {})
     runs.begin(tmp_path / "run", replace(settings, **short))
@@ -451,7 +451,7 @@ def test_train__refuses_wrong_settings_before_creating_a_folder(
 def test_train__refuses_a_wider_policy_to_start_from(tmp_path: Path, capsys: Output) -> None:
     start = tmp_path / "start"
     random_policy(LayerSizes(64, 16, 8, 64, 16)).save(start)
-    words = options_of(SHORT["selfplay"])
+    words = options_of(SHORT["td"])
     assert main(["--run", str(tmp_path / "run"), *words, "--start-from", str(start)]) == 1
     message = (
         "start_from: expected layers of at most 8, 2, 1, 8, 2 units, got 64, 16, 8, 64, 16: raise"

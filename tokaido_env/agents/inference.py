@@ -4,6 +4,9 @@
 inputs are 0. The features of a board are the same in all its positions, so that they are added to
 the first bias once a board: a forward pass costs the same with and without them.
 
+A network without policy layers has only a value: the logits are then the afterstate values, times
+`AFTERSTATE_LOGIT`, and the value is that of the best action.
+
 The first layer, most of the work, computes in 16-bit integers (`first_layer`), and only with the
 inputs that differ from the position before of the same seat. Sums of integers are exact, so that
 the order of positions changes no result (efficiently updatable neural networks; Nasu 2018).
@@ -34,9 +37,11 @@ from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Row, Seat
 from tokaido_env.core.jit import entry, index, int64, kernel, parallel, subroutine, threads_for
 from tokaido_env.core.rng import hash_bits
+from tokaido_env.core.rules import apply
+from tokaido_env.core.state import OVER
 from tokaido_env.core.threads import fetch_add, padded_rows
 from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of
-from tokaido_env.features.evaluation import SCRATCH
+from tokaido_env.features.evaluation import SCRATCH, final_result
 from tokaido_env.features.network_inputs import (
     AFTERSTATE_VALUES,
     INPUT_UNITS,
@@ -45,6 +50,10 @@ from tokaido_env.features.network_inputs import (
     active_seat,
     encode_position,
 )
+
+AFTERSTATE_LOGIT = np.float32(16.0)
+"""The logit of an afterstate value of 1, in a network without policy layers: at a temperature of 1,
+an action that is worse by 1/16 is played 1/e as often. Not tuned."""
 
 _CHUNK = 16  # positions that a thread takes at once, if there are many
 _INVERSE_UNITS = 1 / INPUT_UNITS
@@ -199,6 +208,8 @@ def forward(network: Any, position: PositionRow, workspace: Workspace, logits: A
             network used it before; overwritten.
         logits: float32 (N_ACTIONS,); those of illegal actions stay as they are.
     """
+    if network.second.shape[1] == 0:
+        return _score_afterstates(network, position, workspace, logits)
     net = _thread_copy(network, workspace.copy, position.bias_row)
     units, values = workspace.units, workspace.values
     inputs, second, heads, hidden = _split_layers(net, workspace)
@@ -214,12 +225,12 @@ def forward(network: Any, position: PositionRow, workspace: Workspace, logits: A
 
 
 @subroutine
-def value_at_chance(network: Any, position: PositionRow, workspace: Workspace) -> np.float32:
-    """Return the value of a position at chance for `active_seat`.
+def value_of(network: Any, position: PositionRow, workspace: Workspace) -> np.float32:
+    """Return the value of a position for `active_seat`.
 
     Args:
         network: `Weights`.
-        position: a position at chance, but not the set-up; nothing is legal.
+        position: a position at a decision, or at chance but not the set-up.
         workspace: as for `forward`.
     """
     net = _thread_copy(network, workspace.copy, position.bias_row)
@@ -227,6 +238,32 @@ def value_at_chance(network: Any, position: PositionRow, workspace: Workspace) -
     seat = active_seat(position.state)
     _update_first_layer(net, position, workspace, inputs, seat)
     return _compute_value(net, workspace, workspace.sums[index(seat)])
+
+
+@subroutine
+def _score_afterstates(
+    network: Any, position: PositionRow, workspace: Workspace, logits: Any
+) -> np.float32:
+    """Write the logits of the legal actions by their afterstates; return the value of the best."""
+    seat = int64(position.state["player"])
+    after = workspace.scratch[0]["states"][2]  # the inputs need the others
+    best = np.float32(-2.0)
+    left = position.legal
+    while left != np.uint64(0):
+        action = lowest_action(left)
+        left &= left - np.uint64(1)
+        workspace.scratch[0]["states"][2] = position.state
+        mask = apply(position.board, after, action)
+        if int64(after["phase"]) == OVER:
+            value = np.float32(1 - 2 * seat) * final_result(position.board, after)
+        else:
+            row = PositionRow(position.board, position.tables, after, mask, position.bias_row)
+            value = value_of(network, row, workspace)
+            if active_seat(after) != seat:
+                value = -value
+        logits[action] = AFTERSTATE_LOGIT * value
+        best = max(best, value)
+    return best
 
 
 @kernel

@@ -11,6 +11,9 @@ policy's part has a second layer (`trunk`) with two heads:
 The logit of an action is the sum of the two. The value's part has its own second layer (`value`).
 It gives the value of the position, -1 to 1, for `network_inputs.active_seat`.
 
+A value network has only the value's part. It plays by the values of the positions after each legal
+action (afterstates; Tesauro 1995).
+
 A network may also read the board: then the features of the board (`board_features`) add to the
 first layer (`board`). Layers are followed by max(0, x), the value by tanh. The forward pass is
 compiled (`inference`), so that playing needs no PyTorch.
@@ -70,6 +73,11 @@ class LayerSizes(NamedTuple):
         """Return sizes in proportion to the first layer's width, a multiple of 8."""
         return cls(width, width // 4, width // 8, width, width // 4)
 
+    @property
+    def has_policy(self) -> bool:
+        """Whether the network has policy layers; a value network has none."""
+        return self.first > 0
+
 
 def tensor_shapes(
     sizes: LayerSizes, uses_board_features: bool = False
@@ -79,6 +87,19 @@ def tensor_shapes(
     shapes: dict[str, tuple[int, ...]] = {
         "trunk.0.weight": (units, N_INPUTS),
         "trunk.0.bias": (units,),
+        "value.0.weight": (sizes.value_second, sizes.value_first),
+        "value.0.bias": (sizes.value_second,),
+        "value.1.weight": (1, sizes.value_second),
+        "value.1.bias": (1,),
+    }
+    if sizes.has_policy:
+        shapes |= _policy_shapes(sizes)
+    return shapes | ({BOARD_TENSOR: (units, N_BOARD_FEATURES)} if uses_board_features else {})
+
+
+def _policy_shapes(sizes: LayerSizes) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors that a value network lacks."""
+    return {
         "trunk.1.weight": (sizes.second, sizes.first),
         "trunk.1.bias": (sizes.second,),
         "action.weight": (N_ACTIONS, sizes.second),
@@ -88,12 +109,7 @@ def tensor_shapes(
         "move.bias": (N_ACTIONS, sizes.move),
         "move.weight": (sizes.move,),
         "outlook.weight": (1,),
-        "value.0.weight": (sizes.value_second, sizes.value_first),
-        "value.0.bias": (sizes.value_second,),
-        "value.1.weight": (1, sizes.value_second),
-        "value.1.bias": (1,),
     }
-    return shapes | ({BOARD_TENSOR: (units, N_BOARD_FEATURES)} if uses_board_features else {})
 
 
 @dataclass(frozen=True)
@@ -121,6 +137,10 @@ class Policy:
     def network(self) -> Network:
         """Return the network for the kernels."""
         t = self.tensors
+        if not self.sizes.has_policy:  # layers of no units
+            t = {
+                name: np.zeros(n, np.float32) for name, n in _policy_shapes(self.sizes).items()
+            } | t
         # The context of a move needs no bias: `moves` has one for each action.
         no_bias = np.zeros(len(t["context.weight"]), np.float32)
         board = _transposed(t[BOARD_TENSOR]) if self.uses_board_features else None
@@ -184,7 +204,7 @@ class Policy:
 
 
 class PolicyAgent(Agent):
-    """Plays a policy with one forward pass a decision.
+    """Plays a policy with one forward pass a decision, or a value network by the best afterstate.
 
     Args:
         path: a policy file, or a run folder for its best policy.
@@ -340,12 +360,14 @@ def check_tensors(where: str, tensors: dict[str, Floats], uses_board_features: b
     Raises:
         PolicyError: if a tensor is wrong.
     """
-    wrong = set(tensors) ^ set(tensor_shapes(LayerSizes(), uses_board_features))
+    is_complete = "trunk.1.bias" in tensors  # a value network has no policy layers
+    known = LayerSizes() if is_complete else LayerSizes(first=0)
+    wrong = set(tensors) ^ set(tensor_shapes(known, uses_board_features))
     if wrong:
         names = escape_text(", ".join(sorted(wrong)), 200)
         raise PolicyError(f"{where}: tensors missing or unknown: {names}")
     sizes = _sizes_of(tensors)
-    if min(sizes) < 1:
+    if min(sizes if is_complete else sizes[3:]) < 1:
         raise PolicyError(f"{where}: expected layers of one unit or more, got {tuple(sizes)}")
     for name, shape in tensor_shapes(sizes, uses_board_features).items():
         tensor = tensors[name]
@@ -368,25 +390,29 @@ def _activation_bound(tensors: dict[str, Floats]) -> float:
     first = t["trunk.0.weight"].sum(axis=1) * MAX_INPUT + t["trunk.0.bias"]
     if BOARD_TENSOR in t:
         first += t[BOARD_TENSOR].sum(axis=1)  # the features of a board lie in [0, 1]
-    units = t["trunk.1.weight"].shape[1]
+    units = len(first) - t["value.0.weight"].shape[1]
+    last = t["value.0.weight"] @ first[units:] + t["value.0.bias"]
+    value = t["value.1.weight"] @ last + t["value.1.bias"]
+    largest = [first.max(), last.max(), value[0]]
+    if not units:
+        return float(max(largest))
     second = t["trunk.1.weight"] @ first[:units] + t["trunk.1.bias"]
     hidden = t["result.weight"].sum(axis=1) * MAX_INPUT + t["context.weight"] @ second
     hidden += t["move.bias"].max(axis=0)
     actions = t["action.weight"] @ second + t["action.bias"]
     logit = actions.max() + t["move.weight"] @ hidden + t["outlook.weight"][0] * MAX_INPUT
-    last = t["value.0.weight"] @ first[units:] + t["value.0.bias"]
-    value = t["value.1.weight"] @ last + t["value.1.bias"]
-    return float(max(first.max(), second.max(), last.max(), hidden.max(), logit, value[0]))
+    return float(max(*largest, second.max(), hidden.max(), logit))
 
 
 def _sizes_of(tensors: dict[str, Floats]) -> LayerSizes:
     """Return the sizes by the lengths of biases, which may not fit the other tensors."""
     value_second = tensors["value.0.bias"].size
     value_first = tensors["value.0.weight"].size // max(value_second, 1)
+    has_policy = "trunk.1.bias" in tensors
     return LayerSizes(
-        first=tensors["trunk.0.bias"].size - value_first,
-        second=tensors["trunk.1.bias"].size,
-        move=tensors["move.weight"].size,
+        first=tensors["trunk.0.bias"].size - value_first if has_policy else 0,
+        second=tensors["trunk.1.bias"].size if has_policy else 0,
+        move=tensors["move.weight"].size if has_policy else 0,
         value_first=value_first,
         value_second=value_second,
     )

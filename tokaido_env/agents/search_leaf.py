@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agents.inference import PositionRow, Workspace, forward, value_at_chance
+from tokaido_env.agents.inference import PositionRow, Workspace, forward, value_of
 from tokaido_env.agents.opponent_model import opponent_decides
 from tokaido_env.agents.search_config import FULL, SearchConfig
 from tokaido_env.agents.search_tree import Tree, edge_mask
@@ -50,7 +50,7 @@ def evaluate_leaf(
             return value
     if int(node["player"]) == NO_PLAYER:
         leaf = PositionRow(position.board, position.tables, s, np.uint64(0), position.bias_row)
-        return np.float32(1 - 2 * active_seat(s)) * value_at_chance(network, leaf, workspace)
+        return np.float32(1 - 2 * active_seat(s)) * value_of(network, leaf, workspace)
     mask = edge_mask(tree, node)
     leaf = PositionRow(position.board, position.tables, s, mask, position.bias_row)
     value = forward(network, leaf, workspace, workspace.logits)

@@ -1,1 +1,1 @@
-"""Training of policy networks: PPO, self-play PPO and AlphaZero."""
+"""Training of policy networks: TD(λ), PPO and AlphaZero."""

@@ -32,9 +32,8 @@ from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked
-from tokaido_env.learn.network import PolicyNetwork
+from tokaido_env.learn.network import PolicyNetwork, evaluate_decisions, evaluate_values
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
-from tokaido_env.learn.rollouts import evaluate_chance, evaluate_decisions
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.selfplay_games import SelfPlayGames
 from tokaido_env.learn.settings import AlphaZeroSettings
@@ -233,16 +232,18 @@ def _losses(
     which, tables = samples.boards.astype(np.int64), eval_tables_of(boards)
     values, rows = [], [np.flatnonzero(samples.legal), np.flatnonzero(samples.legal == 0)]
     decisions, chances = (samples.take(some) for some in rows)
-    outputs = evaluate_decisions(
+    logits, of_decisions = evaluate_decisions(
         network, boards, tables, which[rows[0]], decisions.states, decisions.legal
     )
-    values.append(outputs.values)
+    values.append(of_decisions)
     if len(rows[1]):
-        values.append(evaluate_chance(network, boards, tables, which[rows[1]], chances.states)[1])
+        values.append(
+            evaluate_values(network, boards, tables, which[rows[1]], chances.states, chances.legal)
+        )
     wins = network.tensor((samples.targets[np.concatenate(rows)] + 1) / 2)
     value_loss = functional.binary_cross_entropy_with_logits(2 * torch.cat(values), wins)
     visits = network.tensor(decisions.visits.astype(np.float32))
-    return _policy_loss(outputs.logits, visits), value_loss
+    return _policy_loss(logits, visits), value_loss
 
 
 def _policy_loss(logits: torch.Tensor, visits: torch.Tensor) -> torch.Tensor:

@@ -1,13 +1,12 @@
-"""The policy network in PyTorch, and its conversion from and to policy files.
+"""The policy network in PyTorch, its outputs for positions, and its conversion to policy files.
 
-`agents.policy` documents its layers. Two more parts are for training only and in no policy file:
-auxiliary predictions (`AUXILIARY`), which teach the value's layers how a game will end, and the
+`agents.policy` documents its layers. One more part is for training only and in no policy file: the
 value of games against other opponents (`VALUE_AGAINST`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -17,24 +16,31 @@ import torch
 from torch import nn
 from torch.nn.functional import linear
 
+from tokaido_env.agent import Legal, States
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
-from tokaido_env.features.network_inputs import AFTERSTATE_VALUES, N_AFTERSTATE, N_INPUTS
+from tokaido_env.features.network_inputs import (
+    AFTERSTATE_VALUES,
+    N_AFTERSTATE,
+    N_INPUTS,
+    encode_positions,
+)
 from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.observers import masks
 
 # Initial values: an untrained policy samples like the heuristic, with some noise. Not tuned.
 INITIAL_OUTLOOK = 50.0
 MOVE_BIAS_STD = 0.1
 
-AUXILIARY = 13
-"""Number of auxiliary predictions, for the player to decide: margin, own final tracks (3), the
-opponent's (3), rounds left, and logits of the end trigger (5: none, then the four)."""
+ROW_MULTIPLE = 512
+"""Matrices are padded to a multiple of this many rows: PyTorch plans the product of each new size.
+"""
+
+ILLEGAL_LOGIT = -1e9
 
 VALUE_AGAINST = {"against.weight": "value.1.weight", "against.bias": "value.1.bias"}
 """Tensors of the value against other opponents, with the policy tensors that initialise them."""
-
-_TRAINING_ONLY = ("auxiliary.", "against.")  # prefixes of tensors that no policy file has
 
 
 class Moves(NamedTuple):
@@ -52,9 +58,8 @@ class PolicyNetwork(nn.Module):
     """The trainable network of a policy, with the same tensor names.
 
     Args:
-        sizes: widths of the layers.
+        sizes: widths of the layers; without policy layers only `values` can be called.
         boards: `BOARD` (b,), the training boards, if the network gets board features; not saved.
-        dtype: number format of the layers; weights and outputs are float32.
         against_others: whether to add a second value, for games against other opponents.
     """
 
@@ -64,20 +69,26 @@ class PolicyNetwork(nn.Module):
         self,
         sizes: LayerSizes,
         boards: npt.NDArray[np.void] | None = None,
-        dtype: torch.dtype = torch.float32,
         *,
         against_others: bool = False,
     ) -> None:
         super().__init__()
-        self.sizes, self.dtype = sizes, dtype
-        self._caching = False
-        self._cache: dict[str, torch.Tensor] = {}  # tensors derived from the weights
-        self.trunk = nn.ModuleList(
-            [
-                nn.Linear(N_INPUTS, sizes.first + sizes.value_first),
-                nn.Linear(sizes.first, sizes.second),
-            ]
+        self.sizes = sizes
+        self.trunk = nn.ModuleList([nn.Linear(N_INPUTS, sizes.first + sizes.value_first)])
+        if sizes.has_policy:
+            self._add_policy(sizes)
+        self.value = nn.ModuleList(
+            [nn.Linear(sizes.value_first, sizes.value_second), nn.Linear(sizes.value_second, 1)]
         )
+        self.against = nn.Linear(sizes.value_second, 1) if against_others else None
+        self.board = None
+        if boards is not None:
+            weight = torch.zeros(sizes.first + sizes.value_first, N_BOARD_FEATURES)
+            self.board = nn.ParameterDict({"weight": weight})
+            self.register_buffer("blocks", torch.from_numpy(board_blocks(boards)), persistent=False)
+
+    def _add_policy(self, sizes: LayerSizes) -> None:
+        self.trunk.append(nn.Linear(sizes.first, sizes.second))
         self.action = nn.Linear(sizes.second, N_ACTIONS)
         self.result = nn.Linear(N_AFTERSTATE, sizes.move, bias=False)
         self.context = nn.Linear(sizes.second, sizes.move, bias=False)
@@ -88,16 +99,6 @@ class PolicyNetwork(nn.Module):
             }
         )
         self.outlook = nn.ParameterDict({"weight": torch.full((1,), INITIAL_OUTLOOK)})
-        self.value = nn.ModuleList(
-            [nn.Linear(sizes.value_first, sizes.value_second), nn.Linear(sizes.value_second, 1)]
-        )
-        self.auxiliary = nn.Linear(sizes.value_second, AUXILIARY)
-        self.against = nn.Linear(sizes.value_second, 1) if against_others else None
-        self.board = None
-        if boards is not None:
-            weight = torch.zeros(sizes.first + sizes.value_first, N_BOARD_FEATURES)
-            self.board = nn.ParameterDict({"weight": weight})
-            self.register_buffer("blocks", torch.from_numpy(board_blocks(boards)), persistent=False)
 
     def policies(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
         """Return copies of the policy's tensors by name, under the key "".
@@ -105,17 +106,17 @@ class PolicyNetwork(nn.Module):
         A network with a second value has a second entry, with that value in place of the first.
         """
         own = {name: t.detach().cpu().numpy().copy() for name, t in self.state_dict().items()}
-        extra = {name: own.pop(name) for name in list(own) if name.startswith(_TRAINING_ONLY)}
+        extra = {name: own.pop(name) for name in VALUE_AGAINST if name in own}
         found = {"": own}
         if self.against is not None:
             second = {value: extra[name] for name, value in VALUE_AGAINST.items()}
             found[": against others"] = own | second
         return found
 
-    def tensor(self, array: npt.NDArray[Any], dtype: torch.dtype | None = None) -> torch.Tensor:
+    def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
         """Return an array as a tensor on the network's device."""
-        weight: torch.Tensor = self.outlook["weight"]
-        return torch.from_numpy(array).to(weight.device, dtype)
+        weight: Any = self.value[1].weight
+        return torch.from_numpy(array).to(weight.device)
 
     def forward(
         self,
@@ -123,8 +124,8 @@ class PolicyNetwork(nn.Module):
         moves: Moves,
         board: torch.Tensor | None = None,
         self_play: torch.Tensor | None = None,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the scores (k,) of the legal actions, and `values` of the positions.
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the scores (k,) of the legal actions, and the values (n,) as log odds / 2.
 
         Args:
             inputs: (n, N_INPUTS).
@@ -135,82 +136,39 @@ class PolicyNetwork(nn.Module):
         """
         first = torch.relu(self._first(inputs, board, slice(None)))
         of_policy, of_value = torch.split(first, [self.sizes.first, self.sizes.value_first], 1)
-        return self._scores(inputs, of_policy, moves), *self._values(of_value, self_play)
+        return self._scores(inputs, of_policy, moves), self._values(of_value, self_play)
 
-    def values(
-        self, inputs: torch.Tensor, board: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the values as log odds / 2 (n,) and the auxiliary predictions (n, AUXILIARY).
-
-        The positions may be at decisions or at chance nodes.
-        """
+    def values(self, inputs: torch.Tensor, board: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the values (n,) as log odds / 2, of positions at decisions or at chance nodes."""
         return self._values(torch.relu(self._first(inputs, board, slice(self.sizes.first, None))))
 
-    def _values(
-        self, first: torch.Tensor, self_play: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        hidden = torch.relu(self._through(self.value[0], first)).float()
-        values = self.value[1](hidden)[:, 0]
+    def _values(self, first: torch.Tensor, self_play: torch.Tensor | None = None) -> torch.Tensor:
+        hidden = torch.relu(self.value[0](first))
+        values: torch.Tensor = self.value[1](hidden)[:, 0]
         if self.against is not None and self_play is not None:
             values = torch.where(self_play, values, self.against(hidden)[:, 0])
-        return values, self.auxiliary(hidden)
+        return values
 
     def _scores(self, inputs: torch.Tensor, first: torch.Tensor, moves: Moves) -> torch.Tensor:
-        hidden = torch.relu(self._through(self.trunk[1], first))
-        context = linear(hidden, self._cast(self.context.weight))
-        result = linear(moves.results.to(self.dtype), self._cast(self.result.weight))
+        hidden = torch.relu(self.trunk[1](first))
+        context, result = self.context(hidden), self.result(moves.results)
         position, action = moves.position, moves.action
-        bias = self._cast(self.move["bias"])
-        unit = result + context.index_select(0, position) + bias.index_select(0, action)
-        scores: torch.Tensor = torch.relu(unit).float() @ self.move["weight"]
-        of_actions = self._through(self.action, hidden).float()
-        scores = scores + of_actions[position, action]
-        afterstate_values = inputs[position, AFTERSTATE_VALUES + action].float()
+        bias = self.move["bias"].index_select(0, action)
+        unit = result + context.index_select(0, position) + bias
+        scores: torch.Tensor = torch.relu(unit) @ self.move["weight"]
+        scores = scores + self.action(hidden)[position, action]
+        afterstate_values = inputs[position, AFTERSTATE_VALUES + action]
         return torch.add(scores, self.outlook["weight"] * afterstate_values)
 
     def _first(
         self, inputs: torch.Tensor, board: torch.Tensor | None, units: slice
     ) -> torch.Tensor:
         layer: Any = self.trunk[0]
-        weight, bias = self._cast(layer.weight), self._cast(layer.bias)
-        first = linear(inputs.to(self.dtype), weight[units], bias[units])
+        first = linear(inputs, layer.weight[units], layer.bias[units])
         if self.board is None or board is None:
             return first
-        return first + self._of_boards()[:, units].index_select(0, board)
-
-    def _of_boards(self) -> torch.Tensor:
-        """Return the contribution of each board to the first layer, (b, units)."""
-
-        def make() -> torch.Tensor:
-            weight: Any = self.board
-            return linear(self.blocks.to(self.dtype), self._cast(weight["weight"]))
-
-        return self._cached("boards", make)
-
-    def _through(self, layer: Any, units: torch.Tensor) -> torch.Tensor:
-        return linear(units, self._cast(layer.weight), self._cast(layer.bias))
-
-    def _cast(self, weight: torch.Tensor) -> torch.Tensor:
-        return self._cached(str(id(weight)), lambda: weight.to(self.dtype))
-
-    def _cached(self, name: str, make: Callable[[], torch.Tensor]) -> torch.Tensor:
-        """Return a tensor derived from the weights; within `inference` it is made once."""
-        if not self._caching:
-            return make()
-        if name not in self._cache:
-            self._cache[name] = make()
-        return self._cache[name]
-
-    @contextmanager
-    def inference(self) -> Iterator[None]:
-        """Disable gradients and cache tensors derived from the weights, which must not change."""
-        self._caching = True
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            self._caching = False
-            self._cache.clear()
+        of_boards = linear(self.blocks, self.board["weight"][units])
+        return first + of_boards.index_select(0, board)
 
     def to_policy(self, training: dict[str, Any] | None = None) -> Policy:
         """Return a copy as a policy; its value is that of self-play.
@@ -219,6 +177,66 @@ class PolicyNetwork(nn.Module):
             training: a summary of the training, for the header of the policy file.
         """
         return Policy(self.policies()[""], training or {})
+
+
+def evaluate_decisions(
+    network: PolicyNetwork,
+    boards: npt.NDArray[np.void],
+    tables: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: States,
+    legal: Legal,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Evaluate decisions with a network; arguments as of `encode_positions`.
+
+    Returns:
+        Logits (n, N_ACTIONS), `ILLEGAL_LOGIT` where illegal, and values (n,) as log odds / 2 for
+        the player to decide.
+    """
+    trunk, moves = encode_positions(boards, tables, which, states, legal, ROW_MULTIPLE)
+    n, k = len(legal), int(np.bitwise_count(legal).sum())
+    inputs, results = network.tensor(trunk), network.tensor(moves)
+    board = pad_rows(network.tensor(which), len(inputs))
+    position, action = (pad_rows(network.tensor(x), len(results)) for x in moves_of(legal))
+    scores, values = network(inputs, Moves(results, position, action), board)
+    logits = logits_of(scores[:k], position[:k], action[:k], n)
+    return logits, values[:n]
+
+
+def evaluate_values(
+    network: PolicyNetwork,
+    boards: npt.NDArray[np.void],
+    tables: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: States,
+    legal: Legal,
+) -> torch.Tensor:
+    """Return the values (n,) of positions, as log odds / 2 for the viewer.
+
+    Arguments are as of `encode_positions`: positions may be at decisions or at chance.
+    """
+    inputs, _ = encode_positions(boards, tables, which, states, legal, ROW_MULTIPLE)
+    board = pad_rows(network.tensor(which), len(inputs))
+    return network.values(network.tensor(inputs), board)[: len(states)]
+
+
+def moves_of(legal: Legal) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return position index and action id of each legal action, int64 (k,) each."""
+    position, action = masks(legal).nonzero()
+    return position, action
+
+
+def pad_rows(numbers: torch.Tensor, rows: int) -> torch.Tensor:
+    """Return numbers (n,) padded with zeros to (rows,)."""
+    return torch.nn.functional.pad(numbers, (0, rows - len(numbers)))
+
+
+def logits_of(
+    scores: torch.Tensor, position: torch.Tensor, action: torch.Tensor, n: int
+) -> torch.Tensor:
+    """Return scores of legal actions as logits (n, N_ACTIONS), `ILLEGAL_LOGIT` where illegal."""
+    logits = torch.full((n, N_ACTIONS), ILLEGAL_LOGIT, device=scores.device)
+    return logits.index_put((position, action), scores)
 
 
 @contextmanager
@@ -265,7 +283,8 @@ def load_weights(network: PolicyNetwork, policy: Policy) -> None:
         RunError: if a layer of the policy is wider, or only the policy uses board features; the
             network stays as it is.
     """
-    if any(own < theirs for own, theirs in zip(network.sizes, policy.sizes, strict=True)):
+    pairs = zip(network.sizes, policy.sizes, strict=True)
+    if any(0 < own < theirs for own, theirs in pairs):
         own, theirs = (", ".join(map(str, sizes)) for sizes in (network.sizes, policy.sizes))
         raise RunError(
             f"start_from: expected layers of at most {own} units, got {theirs}: raise width, "
@@ -280,7 +299,8 @@ def load_weights(network: PolicyNetwork, policy: Policy) -> None:
     tensors = {name: torch.from_numpy(tensor) for name, tensor in policy.tensors.items()}
     if network.against is not None:
         tensors |= {name: tensors[value] for name, value in VALUE_AGAINST.items()}
-    for name, tensor in tensors.items():
+    for name in state.keys() & tensors.keys():
+        tensor = tensors[name]
         _copy_into_wider(state[name], tensor, name, network.sizes.first, policy.sizes.first)
 
 
@@ -289,7 +309,7 @@ def _copy_into_wider(
 ) -> None:
     """Copy a layer into a wider one; its new units get zero outgoing weights."""
     if name.startswith(("trunk.0.", "board.")):  # units of the policy, then those of the value
-        wide[:narrow_first] = narrow[:narrow_first]
+        wide[: min(first, narrow_first)] = narrow[: min(first, narrow_first)]
         wide[first : first + len(narrow) - narrow_first] = narrow[narrow_first:]
     elif narrow.dim() == 2:
         rows, columns = narrow.shape

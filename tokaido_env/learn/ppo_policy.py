@@ -115,7 +115,7 @@ class _Extractor(nn.Module):
         rows = torch.arange(MAX_LEGAL) < legal.sum(dim=1, keepdim=True)
         results = observation[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)[rows]
         board, self_play = observation[:, BOARD].long(), observation[:, SELF_PLAY] > 0
-        scores, values, _ = self.network(
+        scores, values = self.network(
             observation[:, :N_INPUTS], Moves(results, position, action), board, self_play
         )
         logits = torch.zeros_like(observation[:, LEGAL])

@@ -61,7 +61,7 @@ Figures = dict[str, Any]
 """Metrics of an update or a round, JSON types. Those with names "time/..." differ from run to run:
 only TensorBoard and the terminal get them."""
 
-_TRAINERS = {"ppo": "PpoTrainer", "selfplay": "SelfPlayTrainer", "alphazero": "AlphaZeroTrainer"}
+_TRAINERS = {"td": "TdTrainer", "ppo": "PpoTrainer", "alphazero": "AlphaZeroTrainer"}
 """The class of each method, in the module of that name."""
 
 

@@ -272,50 +272,39 @@ class WholeGameSettings(RunSettings):
 
 
 @dataclass(frozen=True)
-class SelfPlaySettings(WholeGameSettings):
-    """Settings of our own PPO: whole games of self-play in parallel, then an update."""
+class TdSettings(WholeGameSettings):
+    """Settings of TD(λ): whole games by the best afterstate, then an update of the value."""
 
-    METHOD: ClassVar[str] = "selfplay"
+    METHOD: ClassVar[str] = "td"
     LENGTH: ClassVar[str] = "updates"
 
-    updates: int = setting(30, COUNT, "updates of the network, each after new games; may grow")
-    games: int = setting(2048, COUNT, "games played to their end before each update")
-    minibatch_size: int = setting(4096, COUNT, "decisions of a minibatch")
-    epochs: int = setting(2, COUNT, "passes over the rollout in each update")
+    updates: int = setting(100, COUNT, "updates of the network, each after new games; may grow")
+    games: int = setting(512, COUNT, "games played to their end before each update")
+    width: int = setting(128, COUNT, "units of the first layer; a multiple of 8")
+    second_width: int = setting(64, Parameter(int, 0), "units of the second layer; 0: width / 4")
+    epochs: int = setting(1, COUNT, "passes over the afterstates in each update")
     final_learning_rate: float = setting(
-        1.0,
-        SHARE,
-        "learning rate at the end, as a share of learning_rate; linear schedule, 1: constant",
+        0.03, SHARE, "learning rate at the end, as a share of learning_rate; linear schedule"
     )
-    policy_lambda: float = setting(0.97, SHARE, "lambda of the advantages; gamma is 1")
-    value_lambda: float = setting(0.97, SHARE, "lambda of the value targets")
-    chance_weight: float = setting(
-        1.0, SHARE, "weight of chance outcomes in the advantages; 1: as in published GAE"
-    )
-    entropy_coef: float = setting(0.003, Parameter(float, 0, 10), "weight of the entropy bonus")
-    clip_range: float = setting(
-        0.2, Parameter(float, 0.001, 1), "clip range of the probability ratio"
-    )
+    value_lambda: float = setting(0.8, SHARE, "lambda of the value targets; gamma is 1")
     max_grad_norm: float = setting(
-        0.5, Parameter(float, 1e-6, 1e6), "norm that larger gradients are scaled down to"
+        1.0, Parameter(float, 1e-6, 1e6), "norm that larger gradients are scaled down to"
     )
-    auxiliary_weight: float = setting(0.1, _WEIGHT, "weight of the auxiliary loss")
-    late_round_weight: float = setting(1.0, _WEIGHT, "weight of late rounds in the value loss")
-    late_round_from: int = setting(16, COUNT, "first round that counts as late")
-    ema_decay: float = setting(
-        0.0,
-        SHARE,
-        "decay per update of the exponential moving average of the weights, which policy files "
-        "hold",
+    backup: str = setting("taken", Parameter(str, choices=("taken", "best")), "x")
+    temperature: float = setting(
+        0.08,
+        Parameter(float, 0, 10),
+        "temperature of the softmax over afterstate values at the start; falls linearly",
     )
-
-    precision: str = setting(
-        "float32",
-        Parameter(str, choices=("float32", "bfloat16")),
-        "number format of the layers in training; bfloat16 is faster on processors that have it",
-    )
+    final_temperature: float = setting(0.005, Parameter(float, 0, 10), "temperature at the end")
     snapshot_every: int = setting(50, COUNT, "updates between snapshots")
     checkpoint_every: int = setting(20, COUNT, "updates between checkpoints")
+
+    @property
+    def sizes(self) -> LayerSizes:
+        """The widths of the network's layers: those of the value only."""
+        second = self.second_width or self.width // 4
+        return LayerSizes(0, 0, 0, self.width, second)
 
 
 @dataclass(frozen=True)
@@ -387,7 +376,7 @@ class AlphaZeroSettings(WholeGameSettings):
 
 
 METHODS: dict[str, type[RunSettings]] = {
-    settings.METHOD: settings for settings in (PpoSettings, SelfPlaySettings, AlphaZeroSettings)
+    settings.METHOD: settings for settings in (TdSettings, PpoSettings, AlphaZeroSettings)
 }
 """The settings class of each method, by the method's name."""
 

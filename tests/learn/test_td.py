@@ -1,0 +1,183 @@
+"""TD(λ): rollouts against the games played again, targets against a recursion, learning."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from networks import ROUNDING, random_policy
+
+from tokaido_env import Batch, Game
+from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent, PolicyError
+from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.features.afterstates import END
+from tokaido_env.learn import run as runs, td
+from tokaido_env.learn.checkpoint import checkpoints
+from tokaido_env.learn.network import PolicyNetwork, load_weights
+from tokaido_env.learn.run_folder import extend
+from tokaido_env.learn.settings import TdSettings
+from tokaido_env.learn.settings_schema import RunError
+
+TINY = TdSettings(seed=3, updates=1, games=16, minibatch_size=256, width=8, snapshot_every=3)
+VALUE = LayerSizes(0, 0, 0, 16, 8)
+
+
+def train(folder: Path, settings: TdSettings) -> Policy:
+    """Train a run to its end; return its last policy."""
+    runs.begin(folder, settings)
+    assert runs.train(folder)
+    return Policy.load(folder / "last")
+
+
+def by_torch(policy: Policy, pool: BoardPool, batch: Batch, games: Any) -> npt.NDArray[np.float32]:
+    """The values of all afterstates for the player to decide, from `Batch.afterstates`."""
+    network = PolicyNetwork(policy.sizes, pool.records if policy.uses_board_features else None)
+    load_weights(network, policy)
+    after = batch.afterstates(games)
+    board = batch.episode_info["board"][games].astype(np.int64)[after.game]
+    with torch.no_grad():
+        values = network.values(torch.from_numpy(after.inputs), torch.from_numpy(board))
+    mover = batch.states["player"][games][after.game]
+    own = np.tanh(values.numpy()) * np.where(after.viewer == mover, 1, -1)
+    return np.where(after.kind == END, after.result, own)
+
+
+@pytest.mark.parametrize("uses_board_features", [False, True])
+def test_value_network__scores_actions_by_their_afterstates(uses_board_features: bool) -> None:
+    """At every 7th ply until the last game ends, so that all kinds of afterstates occur."""
+    pool = BoardPool.load("family:train/4")
+    policy = random_policy(VALUE, uses_board_features=uses_board_features)
+    batch = Batch(32, pool, observation=None, autoreset=False)
+    batch.reset(seed=5)
+    ends = 0
+    while not batch.over.all():
+        running = np.flatnonzero(~batch.over)
+        expected = by_torch(policy, pool, batch, running)
+        states, legal = batch.states[running], batch.legal[running]
+        logits, values = policy.evaluate(batch.boards_of(running), states, legal)
+        np.testing.assert_allclose(logits[logits > -np.inf] / 16, expected, atol=ROUNDING)
+        np.testing.assert_allclose(values, logits.max(axis=1) / 16, atol=1e-6)
+        ends += int((np.abs(expected) == 1).sum())
+        for _ in range(7):
+            batch.play("greedy")
+    assert ends
+
+
+def test_play_games__records_the_afterstates_of_what_was_played() -> None:
+    pool = BoardPool.load("family:train/4")
+    policy = random_policy(VALUE, uses_board_features=True)
+    rollout = td.play_games(policy.network(), pool, 6, seed=5, temperature=0.1)
+    agent = PolicyAgent.from_policy(policy, "itself", temperature=16 * 0.1, endings="network")
+    assert (np.diff(rollout.game) != 0).any()
+    for game in range(6):
+        rows = np.flatnonzero(rollout.game == game)
+        again = Game(pool[int(rollout.which[game])], seed=5 + game)
+        for row in rows:
+            keys = Batch(1, again.board, observation=None)
+            keys.reset(seed=5 + game, positions=again.to_dict())
+            after = again.copy(luck="same")
+            found = again.afterstates(None)
+            played = next(k for k in range(len(found.action)) if same(found, k, rollout, row))
+            after.play(int(found.action[played]))
+            assert rollout.viewer[row] == found.viewer[played] or again.is_over
+            again = after
+        assert again.is_over
+        winner = again.winner()
+        assert rollout.results[game] == (0 if winner is None else 1 - 2 * winner)
+        assert rollout.value[rows[-1]] == rollout.results[game]
+    assert agent.temperature
+
+
+def same(found: Any, k: int, rollout: td.Rollout, row: int) -> bool:
+    """Return whether an afterstate of `Game.afterstates` is the recorded one."""
+    return bool(found.states[k] == rollout.states[row] and found.legal[k] == rollout.legal[row])
+
+
+@pytest.mark.parametrize("value_lambda", [0.0, 0.7, 1.0])
+def test_targets__follow_the_recursion(value_lambda: float) -> None:
+    rng = np.random.default_rng(1)
+    game = np.array([0, 1, 0, 2, 1, 0, 2])
+    value = rng.uniform(-1, 1, len(game)).astype(np.float32)
+    viewer = rng.integers(2, size=len(game)).astype(np.int8)
+    results = np.array([1, -1, 0], np.float32)
+    nothing: Any = np.zeros(len(game))
+    rollout = td.Rollout(game, nothing, nothing, viewer, value, np.zeros(3, np.int64), results)
+    found = td.targets_of(rollout, value_lambda)
+    for i, one in enumerate(game):
+        later = [float(value[j]) for j in range(i + 1, len(game)) if game[j] == one]
+        returns = [*later, float(results[one])]  # n-step returns
+        expected = sum(
+            (1 - value_lambda) * value_lambda**n * each for n, each in enumerate(returns[:-1])
+        )
+        expected += value_lambda ** (len(returns) - 1) * returns[-1]
+        assert found[i] == pytest.approx(expected * (1 - 2 * viewer[i]), abs=1e-6)
+
+
+def test_td__learns_to_beat_random(tmp_path: Path) -> None:
+    settings = replace(TINY, updates=6, games=128, width=32, learning_rate=3e-3)
+    policy = train(tmp_path / "run", settings)
+    assert policy.sizes == settings.sizes == LayerSizes(0, 0, 0, 32, 64)
+    agent = PolicyAgent.from_policy(policy, "td", endings="network")
+    assert play_match(agent, make("random"), 100, 1).score > 0.8
+
+
+def test_td__stops_at_a_number_that_is_not_finite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(tmp_path / "run", TINY)
+    extend(tmp_path / "run", {"updates": 2})
+    newest = checkpoints(tmp_path / "run")[-1]
+    targets_of = td.targets_of
+    with monkeypatch.context() as patch:
+        patch.setattr(td, "targets_of", lambda *args: targets_of(*args) * np.float32("nan"))
+        message = rf"after 1 updates, minibatch 1: the loss is nan: .*checkpoint is .*{newest.name}"
+        with pytest.raises(RunError, match=message):
+            runs.train(tmp_path / "run")
+    assert checkpoints(tmp_path / "run") == [newest]
+    assert runs.train(tmp_path / "run")
+
+
+def test_td__adds_extra_boards_to_the_training_summary(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="extra_boards: expected see_board = no"):
+        replace(TINY, board="family:train/3", extra_boards="shikoku")
+    settings = replace(TINY, board="family:train/3", see_board="no", extra_boards="family:valid")
+    policy = train(tmp_path / "run", settings)
+    assert policy.training["board"]["splits"] == ["train", "valid"]
+
+
+def test_extra_boards__are_played_in_turn() -> None:
+    pool = replace(TINY, extra_boards="shikoku_ring,shikoku_art,shikoku").extra_pool
+    assert pool is not None
+    rollout = td.play_games(random_policy(VALUE).network(), pool, 7, seed=1, temperature=0.1)
+    assert rollout.which.tolist() == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_policy_file__of_a_value_network_is_checked(tmp_path: Path) -> None:
+    policy = random_policy(VALUE)
+    policy.save(tmp_path / "value")
+    assert Policy.load(tmp_path / "value").sizes == VALUE
+    tensors = dict(policy.tensors)
+    tensors["trunk.0.bias"] = np.zeros(20, np.float32)
+    Policy(tensors).save(tmp_path / "wrong")
+    with pytest.raises(PolicyError, match=r"trunk\.0\.bias: expected .* of shape \(16,\)"):
+        Policy.load(tmp_path / "wrong")
+
+
+def test_load_weights__between_value_networks_and_policies() -> None:
+    """A value network takes the value of a policy, and a policy starts with a network's value."""
+    policy, value = random_policy(), random_policy(VALUE, seed=1)
+    network = PolicyNetwork(LayerSizes(0, 0, 0, 16, 8))
+    load_weights(network, policy)
+    own = network.to_policy().tensors
+    first = policy.sizes.first
+    assert (own["trunk.0.weight"] == policy.tensors["trunk.0.weight"][first:]).all()
+    assert (own["value.0.weight"] == policy.tensors["value.0.weight"]).all()
+    complete = PolicyNetwork(policy.sizes)
+    load_weights(complete, value)
+    loaded = complete.to_policy().tensors
+    assert (loaded["trunk.0.weight"][first:] == value.tensors["trunk.0.weight"]).all()

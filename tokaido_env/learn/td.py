@@ -1,0 +1,242 @@
+"""TD(λ): a value network learns from self-play by the best afterstate (Tesauro 1995).
+
+An afterstate is the position after an action, before chance or the next decision (Sutton and Barto
+2018, 6.8). Both players take the action with the best afterstate value, with some exploration. The
+target of an afterstate is a mean of the later values and the game's result, by λ (chapter 12). An
+update depends only on the weights before it and on its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from tokaido_env.agent import States
+from tokaido_env.agents.inference import AFTERSTATE_LOGIT, choose_actions, evaluate_all
+from tokaido_env.agents.policy import Policy
+from tokaido_env.agents.weights import Network
+from tokaido_env.batch import Batch
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.jit import entry, index
+from tokaido_env.core.rng import arena_seed
+from tokaido_env.core.rules import apply
+from tokaido_env.core.state import OVER, copy_rows
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.network_inputs import active_seat
+from tokaido_env.learn.checkpoint import Checkpoint, moments_of, restore_learner
+from tokaido_env.learn.network import evaluate_values
+from tokaido_env.learn.run import Figures, Run, Trainer
+from tokaido_env.learn.settings import TdSettings
+
+_GAMES, _ORDER = 1, 2  # purposes of seeds
+
+
+class Rollout(NamedTuple):
+    """Finished games: n afterstates, those of one game in the order of play."""
+
+    game: npt.NDArray[np.int64]
+    """(n,), index of the game."""
+    states: States
+    """(n,)."""
+    legal: npt.NDArray[np.uint64]
+    """(n,), legal actions as bits, 0 at chance and at the end."""
+    viewer: npt.NDArray[np.int8]
+    """(n,), the seat that the network's inputs and value are for."""
+    value: npt.NDArray[np.float32]
+    """(n,), for player_0, in [-1, 1]; the result at the end."""
+    best: npt.NDArray[np.float32]
+    """(n,), the value of the best action instead of the one that was taken, for player_0."""
+    which: npt.NDArray[np.int64]
+    """(games,), the boards: indices in the pool."""
+    results: npt.NDArray[np.float32]
+    """(games,), of player_0."""
+
+
+class TdTrainer(Trainer):
+    """Trainer of `td`: a value network and its optimizer.
+
+    Attributes:
+        decisions: number of decisions so far.
+    """
+
+    done = 0
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.settings = run, cast(TdSettings, run.settings)
+        self.pools = (run.pool, run.extra_pool or run.pool)
+        self.decisions = 0
+        self.network = run.new_network(self.settings.device)
+        with torch.no_grad():  # every afterstate is even at the start
+            last: Any = self.network.value[1]
+            last.weight.zero_()
+            last.bias.zero_()
+        self.optimizer = torch.optim.Adam(
+            self.network.parameters(), self.settings.learning_rate, fused=True
+        )
+
+    def advance(self, stopping: Callable[[], bool]) -> Figures:
+        """Play games, and train the network with their afterstates."""
+        share = self._schedule()
+        settings = self.settings
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.learning_rate * max(share, settings.final_learning_rate)
+        temperature = max(settings.temperature * share, settings.final_temperature)
+        pool = self.pools[settings.is_extra(self.done)]
+        rollout = play_games(
+            self.policy().network(), pool, settings.games, self._seed(_GAMES), temperature
+        )
+        loss = self._learn(rollout, pool)
+        self.done += 1
+        self.decisions += len(rollout.game)
+        if self.done % settings.snapshot_every == 0:
+            self.policy().save(self.run.snapshot(self.done))
+        return {
+            "decisions": self.decisions,
+            "value_loss": loss,
+            "result": float(rollout.results.mean()),
+            "game_length": len(rollout.game) / settings.games,
+        }
+
+    def policy(self) -> Policy:
+        """Return the learner's current policy."""
+        return self.run.freeze(self.network, self.done, decisions=self.decisions)
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the state that `restore` takes."""
+        counters = {"decisions": self.decisions}
+        moments = moments_of(self.optimizer)
+        return Checkpoint(self.done, self.network.state_dict(), moments, {}, counters)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Restore a checkpoint: see `Trainer.restore`."""
+        restore_learner(self.network, self.optimizer, checkpoint)
+        self.done, self.decisions = checkpoint.done, int(checkpoint.counters["decisions"])
+
+    def _schedule(self) -> float:
+        """Return the share of the run that is left."""
+        return max(0.0, 1 - self.done / self.settings.updates)
+
+    def _seed(self, purpose: int) -> int:
+        return int(arena_seed(int(arena_seed(self.settings.seed, purpose)), self.done))
+
+    def _learn(self, rollout: Rollout, pool: BoardPool) -> float:
+        """Train the network with a rollout; return the mean loss of the minibatches.
+
+        Raises:
+            FloatingPointError: naming the minibatch, if its loss is not finite; the weights are
+                those before it.
+        """
+        settings, generator = self.settings, torch.Generator()
+        generator.manual_seed(self._seed(_ORDER))
+        targets = targets_of(rollout, settings.value_lambda, settings.backup == "best")
+        learnt = np.flatnonzero(rollout.states["phase"] != OVER)
+        size = min(settings.minibatch_size, len(learnt))
+        losses: list[float] = []
+        for _ in range(settings.epochs):
+            order = learnt[torch.randperm(len(learnt), generator=generator).numpy()]
+            for first in range(0, len(order) - size + 1, size):
+                loss = self._step(rollout, pool, targets, order[first : first + size])
+                if not np.isfinite(loss):
+                    raise FloatingPointError(f"minibatch {len(losses) + 1}: the loss is {loss}")
+                losses.append(loss)
+        return float(np.mean(losses))
+
+    def _step(
+        self,
+        rollout: Rollout,
+        pool: BoardPool,
+        targets: npt.NDArray[np.float32],
+        rows: npt.NDArray[np.int64],
+    ) -> float:
+        """Train the network with a minibatch if its loss is finite; return the loss."""
+        network, tables = self.network, eval_tables_of(pool.records)
+        which, states = rollout.which[rollout.game[rows]], copy_rows(rollout.states, rows)
+        values = evaluate_values(network, pool.records, tables, which, states, rollout.legal[rows])
+        wins = network.tensor((1 + targets[rows]) / np.float32(2))
+        loss = binary_cross_entropy_with_logits(2 * values, wins)
+        number = float(loss.detach())
+        if np.isfinite(number):
+            self.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(network.parameters(), self.settings.max_grad_norm)
+            self.optimizer.step()
+        return number
+
+
+def play_games(
+    network: Network, pool: BoardPool, games: int, seed: int, temperature: float
+) -> Rollout:
+    """Play games of a value network against itself to their end.
+
+    Args:
+        network: plays both seats.
+        pool: the boards; a game's seed chooses its board.
+        games: number of games.
+        seed: of the first game; the others follow.
+        temperature: of the softmax over afterstate values that draws an action.
+    """
+    batch = Batch(games, pool, observation=None, autoreset=False, copy=False)
+    batch.reset(seed=seed)
+    which = batch.episode_info["board"].astype(np.int64)
+    steps = []
+    running = np.flatnonzero(~batch.over)
+    while len(running):
+        states, legal = copy_rows(batch.states, running), batch.legal[running]
+        logits, best = evaluate_all(network, batch.boards_of(running), states, legal)
+        actions = np.empty(len(running), np.int64)
+        noise = temperature * float(AFTERSTATE_LOGIT)
+        choose_actions(actions, logits, legal, batch.keys(running), noise)
+        sign = 1 - 2 * states["player"]
+        value = logits[np.arange(len(running)), actions] / AFTERSTATE_LOGIT
+        masks, viewers = np.empty_like(legal), np.empty(len(running), np.int8)
+        _apply_each(masks, viewers, pool.records, which[running], states, actions)
+        steps.append((running, states, masks, viewers, sign * value, sign * best))
+        batch.advance(running, actions, check=False)
+        running = running[~batch.over[running]]
+    columns = map(np.concatenate, zip(*steps, strict=True))
+    return Rollout._make([*columns, which, batch.rewards(batch.all_games)[:, 0]])
+
+
+@entry
+def _apply_each(
+    masks: Any, viewers: Any, boards: Any, which: Any, states: Any, actions: Any
+) -> None:
+    for i in range(len(masks)):
+        masks[i] = apply(boards[index(which[i])], states[i], actions[i])
+        viewers[i] = active_seat(states[i])
+
+
+def targets_of(
+    rollout: Rollout, value_lambda: float, best: bool = False
+) -> npt.NDArray[np.float32]:
+    """Return the TD(λ) targets of all afterstates for their viewers, float32 (n,) in [-1, 1].
+
+    Args:
+        rollout: the games.
+        value_lambda: λ; 1: the game's result, 0: the value of the next afterstate.
+        best: use the value of the next decision's best action, not of the one taken.
+    """
+    targets = np.empty(len(rollout.game), np.float32)
+    values = rollout.best if best else rollout.value
+    ahead = np.stack([rollout.results, rollout.results])
+    _write_targets(targets, rollout.game, values, ahead, value_lambda)
+    return targets * (1 - 2 * rollout.viewer).astype(np.float32)
+
+
+@entry
+def _write_targets(targets: Any, games: Any, values: Any, ahead: Any, value_lambda: float) -> None:
+    """Write targets for player_0, from the last afterstate to the first.
+
+    `ahead` has the value and the target of each game's next afterstate, float32 (2, games); at the
+    end both are the result.
+    """
+    for i in range(len(targets) - 1, -1, -1):
+        g = games[i]
+        targets[i] = ahead[0, g] + value_lambda * (ahead[1, g] - ahead[0, g])
+        ahead[0, g] = values[i]
+        ahead[1, g] = targets[i]
