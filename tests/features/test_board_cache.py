@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tokaido_env.features import board_cache
 from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import MAX_BOARDS
+from tokaido_env.features import board_cache
 from tokaido_env.features.board_cache import BoardCache
 from tokaido_env.features.eval_tables import EVAL_TABLES
 
