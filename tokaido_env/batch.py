@@ -11,6 +11,7 @@ Game `i` of seed `s` equals `Game(seed=s + i)`, for any number of games and thre
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -39,6 +40,8 @@ from tokaido_env.core.rng import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, initial_states, put_rows
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
+from tokaido_env.features.afterstates import AfterstateInputs, Afterstates, afterstates_of
+from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.observers import ObservationFormat, Observer, aligned_zeros
 from tokaido_env.timestep import TimeStep, copy_timestep
 
@@ -295,11 +298,7 @@ class Batch(CopiedWhole):
         """
         agent = as_agent(agent, self.pool)
         games = self._indices(games, unique=True)
-        self._check_begun(games)
-        idle = games[self.legal[games] == 0]
-        if len(idle):
-            phase = Phase(self.states["phase"][idle[0]])
-            raise IllegalMove(f"game {idle[0]}: nothing to decide at {phase.name}")
+        self._check_deciding(games)
         states = copy_rows(self.states, games)
         actions = agent.act(self.boards_of(games), states, self.legal[games], self.keys(games))
         try:
@@ -307,6 +306,33 @@ class Batch(CopiedWhole):
         except ValueError as error:
             raise type(error)(f"agent {repr_short(agent.spec, _MAX_SPEC)}: {error}") from None
         return actions
+
+    def afterstates(
+        self, games: Games | None = None, inputs: AfterstateInputs | None = "afterstates"
+    ) -> Afterstates:
+        """Return the afterstates of all legal actions of some games, in one compiled call.
+
+        An afterstate is the position after an action, before chance or the next decision. To
+        choose among the actions of a game, compare `result` at the end, and the estimated value of
+        `states` or `inputs` elsewhere; negate it where `viewer` is not the seat that decides now.
+
+        Args:
+            games: indices (k,) of games at decisions (default: all games). `Afterstates.game`
+                counts in this order.
+            inputs: "afterstates" for the inputs of the networks, "float32" for the observation,
+                or None.
+
+        Raises:
+            IllegalMove: for a game at chance or over, naming the game and the remedy.
+            RuntimeError: for a game that has not begun.
+            ValueError: for unknown `inputs`.
+        """
+        games = self.all_games if games is None else self._indices(games)
+        self._check_deciding(games)
+        board = self.episode_info["board"][games].astype(np.int64)
+        states, margin = copy_rows(self.states, games), bool(self.options["margin"][0])
+        args = self.boards, self._eval_tables, board, states, self.legal[games]
+        return afterstates_of(*args, inputs, margin)
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
         """Return the random keys of agents' next decisions in some games: uint64 (k,)."""
@@ -457,6 +483,18 @@ class Batch(CopiedWhole):
         waiting = games[self.episode_info["base_seed"][games] < 0]
         if len(waiting):
             raise RuntimeError(f"game {waiting[0]} has not begun: call reset(seed=…) first")
+
+    def _check_deciding(self, games: Games) -> None:
+        self._check_begun(games)
+        idle = games[self.legal[games] == 0]
+        if len(idle):
+            phase = Phase(self.states["phase"][idle[0]])
+            remedy = "begin its next episode" if phase == Phase.OVER else "play an outcome"
+            raise IllegalMove(f"game {idle[0]}: nothing to decide at {phase.name}: {remedy} first")
+
+    @cached_property
+    def _eval_tables(self) -> npt.NDArray[np.void]:
+        return eval_tables_of(self.boards)
 
     def _base_seeds(self, games: Games, seed: Seeds) -> tuple[npt.NDArray[np.int64], Any]:
         """Return the base seeds (those of episode 0) of games, and which games continue theirs."""

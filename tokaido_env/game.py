@@ -33,6 +33,7 @@ from tokaido_env.core.stepping import HISTORY_FULL, advance_game, weights_of
 
 if TYPE_CHECKING:
     from tokaido_env.agent import Agent
+    from tokaido_env.features.afterstates import AfterstateInputs, Afterstates
     from tokaido_env.record import Record
     from tokaido_env.render.scene import Scene
     from tokaido_env.render.style import Theme
@@ -217,6 +218,30 @@ class Game(CopiedWhole):
         mask = np.empty(N_ACTIONS, np.int8)
         unpack_mask(self.legal_mask, mask)
         return mask
+
+    def afterstates(self, inputs: AfterstateInputs | None = "afterstates") -> Afterstates:
+        """Return the afterstates of all legal actions: the positions after them, before any chance.
+
+        Args:
+            inputs: as for `Batch.afterstates`.
+
+        Returns:
+            One row per legal action, in the order of `legal_actions`. `result` is +1, -1 or 0.
+
+        Raises:
+            IllegalMove: at chance and at the end, where nobody decides.
+            ValueError: for unknown `inputs`.
+        """
+        from tokaido_env.features.afterstates import afterstates_of
+        from tokaido_env.features.eval_tables import eval_tables_of
+
+        if not self.legal_mask:
+            raise IllegalMove(
+                f"nothing to decide at {self.phase.name}: afterstates exist at decisions only"
+            )
+        legal = np.array([self.legal_mask], np.uint64)
+        args = self.boards, eval_tables_of(self.boards), np.zeros(1, np.int64), self.states, legal
+        return afterstates_of(*args, inputs, False)
 
     def outcomes(self) -> list[tuple[str, float]]:
         """Return the possible outcomes as (label, probability) at a chance phase, otherwise []."""

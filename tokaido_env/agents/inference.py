@@ -286,6 +286,7 @@ def _update_first_layer(
         position.board,
         position.tables,
         position.state,
+        seat,
         position.legal,
         workspace.scratch[0],
         inputs,

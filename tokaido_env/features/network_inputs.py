@@ -115,22 +115,29 @@ INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH, _ENDINGS, _ENDING_LIMIT)
 
 @kernel
 def encode_position(
-    board: Row, tables: Row, s: Row, mask: Mask, scratch: Row, inputs: Any, afterstates: Any
+    board: Row,
+    tables: Row,
+    s: Row,
+    seat: Seat,
+    mask: Mask,
+    scratch: Row,
+    inputs: Any,
+    afterstates: Any,
 ) -> None:
-    """Write the inputs of a position and the afterstate features of its legal actions.
+    """Write a seat's inputs of a position and the afterstate features of its legal actions.
 
     Args:
         board: a row of `BOARD`.
         tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`, at a decision, or at chance but not the set-up.
-        mask: the legal actions as bits, 0 at chance.
+        seat: the seat from whose view to write.
+        mask: the legal actions of the seat as bits, 0 if it does not decide.
         scratch: a row of `SCRATCH`, overwritten.
         inputs: float32 (N_INPUTS,), overwritten. The afterstate value of an action is relative to
             the best action, from `MIN_AFTERSTATE_VALUE` to 0, and 0 for an illegal action.
         afterstates: float32 (MAX_LEGAL, N_AFTERSTATE); the first rows, one for each legal action in
             ascending order, are overwritten.
     """
-    seat = active_seat(s)
     encode(board, s, seat, FLOAT_QUOTIENTS, inputs[:N_FEATURES])
     terms = scratch["terms"]
     count_terms(board, tables, quiescent(board, s, scratch), terms)
@@ -265,8 +272,8 @@ def _encode_each(
     for i in range(first, last):
         board = index(which[i])
         encode_position(
-            *(boards[board], eval_tables[board], states[i], masks[i], scratch, inputs[i]),
-            afterstates[begins[i] :],
+            *(boards[board], eval_tables[board], states[i], active_seat(states[i]), masks[i]),
+            *(scratch, inputs[i], afterstates[begins[i] :]),
         )
 
 

@@ -1,0 +1,188 @@
+"""Afterstates: the positions after each legal action, before chance or the next decision.
+
+An afterstate (Sutton and Barto 2018, section 6.8) follows from a position and an action alone: no
+random number is drawn. A method that learns values of afterstates needs no model of chance to
+choose an action.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.arguments import check_choice
+from tokaido_env.core.bitmask import lowest_action
+from tokaido_env.core.constants import Mask, Row, Seat
+from tokaido_env.core.jit import index, int64, kernel, pooled
+from tokaido_env.core.observation import FLOAT_QUOTIENTS, N_FEATURES, encode
+from tokaido_env.core.rules import apply, reward
+from tokaido_env.core.state import NO_PLAYER, OVER, SETUP, STATE
+from tokaido_env.features.evaluation import SCRATCH
+from tokaido_env.features.network_inputs import (
+    N_AFTERSTATE,
+    N_INPUTS,
+    active_seat,
+    encode_position,
+)
+
+CHANCE, DECISION, END = range(3)
+"""What follows an afterstate: the values of `Afterstates.kind`."""
+
+AfterstateInputs = Literal["afterstates", "float32"]
+_WIDTHS = {"afterstates": N_INPUTS, "float32": N_FEATURES, None: 0}
+
+
+class Afterstates(NamedTuple):
+    """The afterstates of all legal actions of some games.
+
+    There is one row per legal action, k in all: games in order, then actions in ascending order.
+
+    Attributes:
+        game: int64 (k,), the index of the game among the given games.
+        action: int64 (k,), the action.
+        states: `STATE` (k,), the positions after the actions, before any chance.
+        legal: uint64 (k,), the legal actions there as bits; 0 at chance and at the end.
+        viewer: int8 (k,), the seat that decides there; at chance the seat of the current pick, at
+            the end the seat that moved.
+        kind: int8 (k,), what follows: CHANCE, DECISION or END.
+        result: float32 (k,), at the end the reward of the seat that moved, else 0.
+        inputs: float32, from the view of `viewer`: (k, N_INPUTS), the inputs of the networks, or
+            (k, N_FEATURES), the observation; None without inputs. At the end only the first
+            N_FEATURES inputs are set, the others are 0.
+    """
+
+    game: Any
+    action: Any
+    states: Any
+    legal: Any
+    viewer: Any
+    kind: Any
+    result: Any
+    inputs: Any
+
+
+def afterstates_of(
+    boards: npt.NDArray[np.void],
+    eval_tables: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+    inputs: AfterstateInputs | None,
+    margin: bool,
+) -> Afterstates:
+    """Return the afterstates of n positions at decisions.
+
+    Args:
+        boards: `BOARD` (b,).
+        eval_tables: `EVAL_TABLES` (b,), from `eval_tables_of`.
+        which: int64 (n,), the index of each position's board.
+        states: `STATE` (n,).
+        legal: uint64 (n,), the legal actions as bits.
+        inputs: "afterstates", "float32" or None, see `Afterstates.inputs`.
+        margin: whether results are score margins.
+
+    Raises:
+        ValueError: for unknown `inputs`.
+    """
+    check_choice("inputs", inputs, _WIDTHS)
+    counts = np.bitwise_count(legal).astype(np.int64)
+    ends = np.cumsum(counts)
+    k = int(counts.sum())
+    numbers = np.empty(k, np.int64), np.empty(k, np.int64)
+    seats_and_kinds = np.empty(k, np.int8), np.empty(k, np.int8)
+    legal_after, result = np.empty(k, np.uint64), np.empty(k, np.float32)
+    rows = np.empty((k, _WIDTHS[inputs]), np.float32)
+    after = Afterstates(*numbers, np.empty(k, STATE), legal_after, *seats_and_kinds, result, rows)
+    begins = ends - counts
+    _write_each(len(states), after, begins, boards, eval_tables, which, states, legal, margin)
+    return after if inputs is not None else after._replace(inputs=None)
+
+
+@kernel
+def encode_view(
+    board: Row,
+    tables: Row,
+    s: Row,
+    seat: Seat,
+    mask: Mask,
+    scratch: Row,
+    inputs: Any,
+    afterstates: Any,
+) -> None:
+    """Write a seat's inputs as `encode_position`, in any phase.
+
+    At the set-up and after the end, which have no look-ahead, the inputs after the observation
+    are 0.
+    """
+    if int(s["phase"]) in (SETUP, OVER):
+        encode(board, s, seat, FLOAT_QUOTIENTS, inputs[:N_FEATURES])
+        inputs[N_FEATURES:] = 0.0
+    else:
+        encode_position(board, tables, s, seat, mask, scratch, inputs, afterstates)
+
+
+@pooled(at_least=16)
+def _write_each(
+    first: int,
+    last: int,
+    out: Afterstates,
+    begins: Any,
+    boards: Any,
+    eval_tables: Any,
+    which: Any,
+    states: Any,
+    masks: Any,
+    margin: bool,
+) -> None:
+    """Write the afterstates of some positions, from the row `begins` of each."""
+    scratch = np.empty(1, SCRATCH)[0]
+    actions = np.empty((N_ACTIONS, N_AFTERSTATE), np.float32)
+    for i in range(first, last):
+        k = index(which[i])
+        row = index(begins[i])
+        left = masks[i]
+        while left != np.uint64(0):
+            action = lowest_action(left)
+            left &= left - np.uint64(1)
+            out.game[row] = i
+            out.action[row] = action
+            out.states[row] = states[i]
+            _write_afterstate(boards[k], eval_tables[k], row, action, margin, scratch, actions, out)
+            row += index(1)
+
+
+@kernel
+def _write_afterstate(
+    board: Row,
+    tables: Row,
+    row: int,
+    action: int,
+    margin: bool,
+    scratch: Row,
+    actions: Any,
+    out: Any,
+) -> None:
+    """Apply the action to the state of a row, and write the rest of the row."""
+    s = out.states[row]
+    mover = int64(s["player"])
+    mask = apply(board, s, action)
+    out.legal[row] = mask
+    out.result[row] = 0.0
+    viewer = active_seat(s)
+    if int(s["phase"]) == OVER:
+        viewer = mover
+        out.kind[row] = END
+        out.result[row] = reward(board, s, mover, margin)
+    elif int64(s["player"]) == NO_PLAYER:
+        out.kind[row] = CHANCE
+    else:
+        out.kind[row] = DECISION
+    out.viewer[row] = viewer
+    width = out.inputs.shape[1]
+    if width == N_INPUTS:
+        encode_view(board, tables, s, viewer, mask, scratch, out.inputs[row], actions)
+    elif width == N_FEATURES:
+        encode(board, s, viewer, FLOAT_QUOTIENTS, out.inputs[row])
