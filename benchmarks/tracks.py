@@ -27,7 +27,7 @@ import track_results
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARDS, WIDTH = "family:train/1000", "64"
-SELFPLAY_GAMES, MOST_DECISIONS = 256, 140  # games of an update; decisions of a game, at most
+TD_GAMES, MOST_DECISIONS = 64, 190  # games of an update; decisions of a game, at most on average
 PPO_UPDATE, ONE_FILE_UPDATE, TORCHRL_UPDATE = 512 * 32, 1024 * 64, 256 * 64  # decisions
 
 Words = list[str]
@@ -40,7 +40,7 @@ class Run(NamedTuple):
         path: of its files, without the ending; of a run folder, the folder.
         spec: of the trained agent.
         training: command that trains it.
-        decisions: number of decisions of the training; of `selfplay` an upper bound.
+        decisions: number of decisions of the training; of `td` an upper bound.
     """
 
     path: Path
@@ -62,10 +62,10 @@ def train_run(path: Path, method: str, seed: int, decisions: int) -> Run:
         count = updates_of(decisions, PPO_UPDATE) * PPO_UPDATE
         words = ["--steps", str(count), "--rate-every", "0", "--value-games", "all"]
     else:
-        update = SELFPLAY_GAMES * MOST_DECISIONS
+        update = TD_GAMES * MOST_DECISIONS
         updates = updates_of(decisions, update)
         count = updates * update
-        words = ["--updates", str(updates), "--games", str(SELFPLAY_GAMES)]
+        words = ["--updates", str(updates), "--games", str(TD_GAMES)]
     words = ["--method", method, "--board", BOARDS, "--seed", str(seed), *words]
     words += ["--width", WIDTH, "--threads", "1"]
     started = (ROOT / path / "config.toml").is_file()
@@ -94,7 +94,7 @@ def run_of(results: Path, method: str, seed: int, decisions: int) -> Run:
 
 METHODS = {
     "one_file_ppo": "PPO in one file, `agents/one_file_ppo.py`",
-    "selfplay": "self-play PPO, `tokaido train --method selfplay`",
+    "td": "TD(λ), `tokaido train --method td`",
     "ppo": "SB3 MaskablePPO, `tokaido train --method ppo`",
     "torchrl_ppo": "TorchRL PPO, `docs/recipes/torchrl_ppo.py`",
 }

@@ -113,7 +113,7 @@ class MoveModule(TorchRLModule, ValueFunctionAPI):
         position, action = legal.nonzero(as_tuple=True)
         rows = torch.arange(MAX_LEGAL, device=legal.device) < legal.sum(dim=1, keepdim=True)
         results = inputs[:, N_INPUTS:].reshape(-1, MAX_LEGAL, N_AFTERSTATE)[rows]
-        scores, values, _ = self.network(inputs[:, :N_INPUTS], Moves(results, position, action))
+        scores, values = self.network(inputs[:, :N_INPUTS], Moves(results, position, action))
         logits = torch.zeros(legal.shape, device=legal.device)
         return logits.index_put((position, action), scores), torch.tanh(values)[:, None]
 

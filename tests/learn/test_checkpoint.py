@@ -52,7 +52,7 @@ def learner() -> Learner:
 def update(network: PolicyNetwork, optimizer: Adam) -> None:
     """Take a gradient step on inputs drawn from PyTorch's random state."""
     moves = Moves(torch.rand(8, N_AFTERSTATE), torch.arange(8) % 4, torch.randint(N_ACTIONS, (8,)))
-    scores, values, _ = network(torch.rand(4, N_INPUTS), moves)
+    scores, values = network(torch.rand(4, N_INPUTS), moves)
     optimizer.zero_grad()
     (scores.square().sum() + values.sum()).backward()
     optimizer.step()

@@ -2,9 +2,9 @@
 
 tokaido train --run runs/first --preset quick      begin a run; five minutes on two cores
 tokaido train --resume runs/first                  continue a run after Ctrl-C
-tokaido train --resume runs/first --steps 9000000  extend a run
+tokaido train --resume runs/first --updates 800    extend a run
 tokaido train --run runs/second --config my.toml   take settings from a TOML file
-tokaido train --run runs/third --method selfplay   train on whole games of self-play, for long runs
+tokaido train --run runs/third --method ppo        train with Stable-Baselines3
 tokaido train --run runs/zero --method alphazero   train on search; --executor ray uses a cluster
 tokaido train --method NAME --help                 list every setting of a method
 
@@ -26,7 +26,14 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, reports_errors
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
-from tokaido_env.learn.settings import METHODS, PRESETS, PpoSettings, RunSettings, split_specs
+from tokaido_env.learn.settings import (
+    METHODS,
+    PRESETS,
+    PpoSettings,
+    RunSettings,
+    TdSettings,
+    split_specs,
+)
 from tokaido_env.report.progress import run_bar
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ _NEEDS = ("torch", "tensorboard", "rich", "safetensors")
 _PPO_NEEDS = ("stable_baselines3", "sb3_contrib")
 
 _PROGRESS_FORMATS = {
+    "decisions": "{:,} decisions",
     "win_rate/latest": "wins: latest {:.0%}",
     "win_rate/past": "past {:.0%}",
     "win_rate/agents": "agents {:.0%}",
@@ -78,8 +86,8 @@ def _methods() -> argparse.ArgumentParser:
     parser.add_argument(
         "--method",
         choices=METHODS,
-        help="ppo: Stable-Baselines3's PPO against an opponent pool; selfplay: PPO on whole games "
-        "of self-play; alphazero: self-play by search (default: of the run or file, else ppo)",
+        help="td: TD(lambda) on afterstates; ppo: Stable-Baselines3's PPO against an opponent "
+        "pool; alphazero: self-play by search (default: of the run or file, else td)",
     )
     folder = parser.add_mutually_exclusive_group()
     folder.add_argument("--run", type="path", help="folder of a new run")
@@ -102,16 +110,16 @@ def _settings_class(arguments: Sequence[str] | None) -> type[RunSettings]:
         method = own
     elif method is None and early.config is not None:
         method = read_config(early.config, ignored=("agents",)).method  # --agents may override
-    return METHODS[method or PpoSettings.METHOD]
+    return METHODS[method or TdSettings.METHOD]
 
 
 def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
     parser = CommandParser("train", __doc__, [_methods()])
-    if kind is PpoSettings:
+    if kind is TdSettings:
         parser.add_argument(
             "--preset",
             choices=PRESETS,
-            help="about 5 minutes, an hour, or a working day on two cores (default: none)",
+            help="about 5, 30 or 60 minutes on two cores (default: none)",
         )
     if kind.METHOD == "alphazero":
         parser.add_argument("--executor", default="serial", help=f"{EXECUTORS} (default: serial)")

@@ -290,7 +290,6 @@ class TdSettings(WholeGameSettings):
     max_grad_norm: float = setting(
         1.0, Parameter(float, 1e-6, 1e6), "norm that larger gradients are scaled down to"
     )
-    backup: str = setting("taken", Parameter(str, choices=("taken", "best")), "x")
     temperature: float = setting(
         0.08,
         Parameter(float, 0, 10),

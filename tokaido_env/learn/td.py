@@ -49,8 +49,6 @@ class Rollout(NamedTuple):
     """(n,), the seat that the network's inputs and value are for."""
     value: npt.NDArray[np.float32]
     """(n,), for player_0, in [-1, 1]; the result at the end."""
-    best: npt.NDArray[np.float32]
-    """(n,), the value of the best action instead of the one that was taken, for player_0."""
     which: npt.NDArray[np.int64]
     """(games,), the boards: indices in the pool."""
     results: npt.NDArray[np.float32]
@@ -133,7 +131,7 @@ class TdTrainer(Trainer):
         """
         settings, generator = self.settings, torch.Generator()
         generator.manual_seed(self._seed(_ORDER))
-        targets = targets_of(rollout, settings.value_lambda, settings.backup == "best")
+        targets = targets_of(rollout, settings.value_lambda)
         learnt = np.flatnonzero(rollout.states["phase"] != OVER)
         size = min(settings.minibatch_size, len(learnt))
         losses: list[float] = []
@@ -187,7 +185,7 @@ def play_games(
     running = np.flatnonzero(~batch.over)
     while len(running):
         states, legal = copy_rows(batch.states, running), batch.legal[running]
-        logits, best = evaluate_all(network, batch.boards_of(running), states, legal)
+        logits, _ = evaluate_all(network, batch.boards_of(running), states, legal)
         actions = np.empty(len(running), np.int64)
         noise = temperature * float(AFTERSTATE_LOGIT)
         choose_actions(actions, logits, legal, batch.keys(running), noise)
@@ -195,7 +193,7 @@ def play_games(
         value = logits[np.arange(len(running)), actions] / AFTERSTATE_LOGIT
         masks, viewers = np.empty_like(legal), np.empty(len(running), np.int8)
         _apply_each(masks, viewers, pool.records, which[running], states, actions)
-        steps.append((running, states, masks, viewers, sign * value, sign * best))
+        steps.append((running, states, masks, viewers, sign * value))
         batch.advance(running, actions, check=False)
         running = running[~batch.over[running]]
     columns = map(np.concatenate, zip(*steps, strict=True))
@@ -211,20 +209,16 @@ def _apply_each(
         viewers[i] = active_seat(states[i])
 
 
-def targets_of(
-    rollout: Rollout, value_lambda: float, best: bool = False
-) -> npt.NDArray[np.float32]:
+def targets_of(rollout: Rollout, value_lambda: float) -> npt.NDArray[np.float32]:
     """Return the TD(λ) targets of all afterstates for their viewers, float32 (n,) in [-1, 1].
 
     Args:
         rollout: the games.
         value_lambda: λ; 1: the game's result, 0: the value of the next afterstate.
-        best: use the value of the next decision's best action, not of the one taken.
     """
     targets = np.empty(len(rollout.game), np.float32)
-    values = rollout.best if best else rollout.value
     ahead = np.stack([rollout.results, rollout.results])
-    _write_targets(targets, rollout.game, values, ahead, value_lambda)
+    _write_targets(targets, rollout.game, rollout.value, ahead, value_lambda)
     return targets * (1 - 2 * rollout.viewer).astype(np.float32)
 
 

@@ -1,0 +1,174 @@
+"""TD(λ) in self-play in one file, to read and to change, with only `Batch` and PyTorch.
+
+    python agents/one_file_td.py --minutes 5 --seed 1 --file weights.pt
+    tokaido evaluate python:agents.one_file_td:ValueAgent,file=weights.pt random --games 1000
+
+A network estimates the value of afterstates: the positions after an action, before chance or the
+next decision (Sutton and Barto 2018, 6.8). Both players take the action with the best afterstate.
+Each target is a mean of the game's result and the values in between (TD(λ); Tesauro 1995). The
+program ends with a match against `greedy`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.batch import Batch
+from tokaido_env.features.afterstates import END, Afterstates
+from tokaido_env.observers import afterstates
+
+GAMES, MINIBATCH_SIZE = 256, 1024
+LEARNING_RATE, FINAL_LEARNING_RATE = 1e-3, 3e-5
+TEMPERATURE, FINAL_TEMPERATURE = 0.08, 0.005  # of the softmax over values that draws an action
+VALUE_LAMBDA = 0.8
+INPUTS = {"afterstates": 780, "float32": 337}
+
+
+class Network(nn.Module):
+    """Computes the value of afterstates for their viewers, as log-odds / 2; 0 at the start."""
+
+    def __init__(self, inputs: str = "afterstates", width: int = 128) -> None:
+        super().__init__()
+        self.inputs = inputs
+        layers = [nn.Linear(INPUTS[inputs], width), nn.ReLU(), nn.Linear(width, 64), nn.ReLU()]
+        self.layers = nn.Sequential(*layers, nn.Linear(64, 1))
+        nn.init.zeros_(self.layers[-1].weight)
+        nn.init.zeros_(self.layers[-1].bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the values (n,)."""
+        return self.layers(inputs).squeeze(1)  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def values(self, after: Afterstates, movers: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+        """Return the values (k,) of afterstates for the players who move, -1 to 1."""
+        values = torch.tanh(self(torch.from_numpy(after.inputs))).numpy()
+        values *= np.where(after.viewer == movers[after.game], 1, -1)
+        return np.where(after.kind == END, after.result, values)
+
+
+class ValueAgent(Agent):
+    """Takes the action with the best afterstate.
+
+    Args:
+        file: the weights of a network, from `--file`.
+        network: the network itself, instead of a file.
+    """
+
+    spec = "one_file_td"
+
+    def __init__(self, file: str = "", network: Network | None = None) -> None:
+        if network is None:
+            weights = torch.load(file, weights_only=True)
+            width, size = weights["layers.0.weight"].shape
+            network = Network(next(name for name, n in INPUTS.items() if n == size), width)
+            network.load_state_dict(weights)
+        self.network = network
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        after = afterstates(boards, states, legal, self.network.inputs)
+        values = self.network.values(after, states["player"])
+        return after.action[best_rows(after.game, values)]  # type: ignore[no-any-return]
+
+
+def best_rows(game: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the row of each game's highest score."""
+    order = np.lexsort((scores, game))
+    return order[np.flatnonzero(np.diff(game[order], append=-1))]
+
+
+def play_games(network: Network, seed: int, temperature: float) -> tuple[npt.NDArray[Any], ...]:
+    """Play games of the network against itself to their end.
+
+    Returns:
+        The inputs (n, …) of the afterstates, and their targets (n,) for their viewers, -1 to 1.
+    """
+    batch, rng = Batch(GAMES, observation=None, autoreset=False), np.random.default_rng(seed)
+    batch.reset(seed=seed)
+    steps = []
+    while len(running := np.flatnonzero(~batch.over)):
+        movers = batch.states["player"][running]
+        after = batch.afterstates(running, network.inputs)
+        values = network.values(after, movers)
+        rows = best_rows(after.game, values + temperature * rng.gumbel(size=len(values)))
+        own = values[rows] * (1 - 2 * movers)  # for player_0
+        steps.append((running, after.inputs[rows], after.viewer[rows], own, after.kind[rows]))
+        batch.advance(running, after.action[rows])
+    results = batch.rewards(batch.all_games)[:, 0]
+    targets = _targets([(step[0], step[3]) for step in steps], results)
+    _, inputs, viewer, _, kind = map(np.concatenate, zip(*steps, strict=True))
+    learnt = kind != END
+    return inputs[learnt], (targets * (1 - 2 * viewer))[learnt].astype(np.float32)
+
+
+def _targets(steps: list[Any], results: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Return TD(λ) targets for player_0: of all games, one step after the other."""
+    value, target, targets = results.astype(float), results.astype(float), []
+    for games, values in reversed(steps):
+        target[games] = (1 - VALUE_LAMBDA) * value[games] + VALUE_LAMBDA * target[games]
+        value[games] = values
+        targets.append(target[games])
+    return np.concatenate(targets[::-1])
+
+
+def train(minutes: float, seed: int, inputs: str = "afterstates", width: int = 128) -> Network:
+    """Train a network, and print the number of decisions at every tenth update."""
+    torch.manual_seed(seed)
+    network = Network(inputs, width)
+    optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
+    start, update, decisions, share = time.monotonic(), 0, 0, 1.0
+    while share > 0:
+        temperature = max(TEMPERATURE * share, FINAL_TEMPERATURE)
+        positions, targets = play_games(network, seed * 10**6 + update * GAMES, temperature)
+        for group in optimizer.param_groups:
+            group["lr"] = max(LEARNING_RATE * share, FINAL_LEARNING_RATE)
+        for rows in torch.randperm(len(targets)).split(MINIBATCH_SIZE):
+            wins = (torch.from_numpy(targets)[rows] + 1) / 2
+            values = network(torch.from_numpy(positions)[rows])
+            loss = nn.functional.binary_cross_entropy_with_logits(2 * values, wins)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        update, decisions = update + 1, decisions + len(targets)
+        share = 1 - (time.monotonic() - start) / (60 * minutes)
+        if update % 10 == 0:
+            print(f"{decisions:>10,} decisions, {share:.0%} of the time left", flush=True)
+    return network
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train a network and play a match; return the exit status."""
+    parser = argparse.ArgumentParser(description="TD(lambda) in self-play in one file.")
+    minutes = "duration of the training (default: 5)"
+    parser.add_argument("--minutes", type=float, default=5, help=minutes)
+    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
+    games = "games of the match against greedy, an even number (default: 4000)"
+    parser.add_argument("--games", type=int, default=4000, help=games)
+    inputs = "inputs of the network; float32 is the raw observation (default: afterstates)"
+    parser.add_argument("--inputs", choices=INPUTS, default="afterstates", help=inputs)
+    parser.add_argument("--width", type=int, default=128, help="units of a layer (default: 128)")
+    parser.add_argument("--file", help="file for the weights (default: none)")
+    options = parser.parse_args(arguments)
+    network = train(options.minutes, options.seed, options.inputs, options.width)
+    if options.file:
+        torch.save(network.state_dict(), options.file)
+    match = play_match(ValueAgent(network=network), make("greedy"), options.games, options.seed)
+    low, high = match.interval
+    print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {options.games:,} games)")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
