@@ -154,7 +154,7 @@ def _batch(give: Give) -> Batch:
         chance=give(rng.choice(("sampled", "explicit"))),
         autoreset=give(rng.random() < 0.5),
         reward=give(rng.choice(("win", "margin"))),
-        **_observation_options(give, ("float32", "uint8", "entities", None)),
+        **_observation_options(give, ("float32", "uint8", "entities", "afterstates", None)),
         check=give(True),
         copy=give(rng.random() < 0.5),
     )
@@ -168,7 +168,7 @@ def _batch(give: Give) -> Batch:
 def _observation_options(give: Give, among: tuple[str | None, ...]) -> dict[str, Any]:
     """Return options of the observation; a wrong `see_board` is rare."""
     observation = give.rng.choice(among)
-    has_none = observation in (None, "entities") and not give.wrong
+    has_none = observation in (None, "entities", "afterstates") and not give.wrong
     return {"observation": give(observation), "see_board": give(not has_none)}
 
 
@@ -308,7 +308,7 @@ def _single_agent(give: Give) -> SingleAgentBatch:
         give(_opponents(Give(rng, 0))),
         seat=give(rng.choice((0, 1, "alternate", "random"))),
         reward=give("win"),
-        **_observation_options(give, ("float32", "uint8", "entities")),
+        **_observation_options(give, ("float32", "uint8", "entities", "afterstates")),
         autoreset=give(rng.choice([*AutoresetMode])),
         illegal=give(rng.choice(("raise", "terminate"))),
     )
@@ -352,7 +352,10 @@ SINGLE_AGENT: dict[str, Callable[[Any, Give], Any]] = {
 
 def _env(give: Give) -> Any:
     rng = give.rng
-    options = {"reward": give("win"), **_observation_options(give, ("dict", "box", "entities"))}
+    options = {
+        "reward": give("win"),
+        **_observation_options(give, ("dict", "box", "entities", "afterstates")),
+    }
     if rng.random() < 0.3:
         made: Any = raw_env(give("shikoku"), render_mode=give(None), **options)
     else:
@@ -404,7 +407,7 @@ def _gym(give: Give) -> Any:
         seat=give(rng.choice((0, 1, "random", "alternate"))),
         board=give("shikoku"),
         reward=give("win"),
-        **_observation_options(give, ("float32", "entities")),
+        **_observation_options(give, ("float32", "entities", "afterstates")),
         render_mode=give(None),
     )
     made.reset(seed=3)

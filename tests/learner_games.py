@@ -5,16 +5,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from networks import inputs_of
 from positions import Position
 
 from tokaido_env import Game, Phase
 from tokaido_env.agents import Agent, make
-from tokaido_env.core.actions import IDS
+from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.entities import board_entities, encode_entities_of_game, entity_arrays
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
 from tokaido_env.core.rng import agent_keys
+from tokaido_env.core.rules import legal_mask
+from tokaido_env.features.eval_tables import N_TERMS
+from tokaido_env.features.lookahead_features import N_LOOKAHEAD
+from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
 
 Ints = npt.NDArray[np.int64]
 
@@ -138,6 +143,8 @@ def expected_observation(
 ) -> Any:
     """Return the expected observation of a seat of one game: `BOARD` (1,), `STATE` (1,)."""
     flat = np.empty(N_FEATURES, np.float32)
+    if observation == "afterstates":
+        return as_lists(expected_afterstates(boards, states, seat))
     if observation == "entities":
         (row,) = board_entities(boards)
         encode_entities_of_game(boards, states, 0, seat, flat, row)
@@ -147,6 +154,35 @@ def expected_observation(
         flat = np.rint(flat * SCALES)
     block = board_blocks(boards, observation)[0].tolist() if see_board else []
     return [*flat.tolist(), *block]
+
+
+def expected_afterstates(boards: Any, states: Any, seat: int) -> dict[str, Any]:
+    """Return the afterstate observation of a seat from `encode_positions`.
+
+    That has the view of the seat that decides or picks. The other's view has the blocks of both
+    players exchanged, the results of endings negated, and nothing about actions.
+    """
+    flat, inputs = np.empty(N_FEATURES, np.float32), np.zeros(N_INPUTS, np.float32)
+    actions, mask = np.zeros((N_ACTIONS, N_AFTERSTATE), np.float32), np.zeros(N_ACTIONS, np.int8)
+    encode_game(boards, states, 0, seat, flat)
+    if states["phase"][0] not in (Phase.SETUP, Phase.OVER):
+        legal = legal_mask(boards, states, 0)
+        (inputs,), rows = inputs_of(boards, states, np.array([legal], np.uint64))
+        if inputs[0] == seat:  # FEATURES begins with the seat
+            actions[actions_of(legal)] = rows
+            mask[actions_of(legal)] = 1
+        else:
+            (mine,) = inputs[None].copy()
+            ends = N_INPUTS - 4
+            terms, looks = N_FEATURES + N_TERMS, ends - N_LOOKAHEAD
+            first_look = ends - 2 * N_LOOKAHEAD
+            inputs[N_FEATURES:terms] = mine[terms : terms + N_TERMS]
+            inputs[terms : terms + N_TERMS] = mine[N_FEATURES:terms]
+            inputs[terms + N_TERMS : first_look] = 0
+            inputs[first_look:looks], inputs[looks:ends] = mine[looks:ends], mine[first_look:looks]
+            inputs[ends:] = mine[ends:][[2, 3, 0, 1]] * [-1, 1, -1, 1]
+    inputs[:N_FEATURES] = flat
+    return {"observation": inputs, "actions": actions, "action_mask": mask}
 
 
 def as_lists(observation: Any) -> Any:

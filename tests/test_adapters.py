@@ -22,6 +22,7 @@ from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import parse_seed
 from tokaido_env.core.rng import episode_seed
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
+from tokaido_env.observers import observation_at
 from tokaido_env.single_agent import SingleAgentBatch
 from tokaido_env.web.game_session import Session
 
@@ -32,6 +33,7 @@ GAMES: list[tuple[int, str, Any, str, bool]] = [
     (2**53 - 9, "family:train/50", "win", "float32", True),
     (41, "shikoku", "margin", "uint8", False),
     (8, "family:train/50", "margin", "entities", False),
+    (2, "family:train/50", "win", "afterstates", False),
     (5, "short", "margin", "uint8", True),  # ends at the cap
 ]
 
@@ -89,13 +91,13 @@ def script(request: pytest.FixtureRequest, short: Path) -> Script:
 def test_scripts__cover_all_kinds_of_ends() -> None:
     played = [Script(*game) for game in GAMES[:-1]]
     assert {script.rewards[0] > 0 for script in played} == {True, False}
-    assert len({script.game.board.name for script in played}) == 3
+    assert len({script.game.board.name for script in played}) == 4
 
 
 @pytest.mark.parametrize("make", [env, raw_env])
 def test_pettingzoo__plays_the_scripts(script: Script, make: Any) -> None:
-    options = script.options("entities")
-    form = {"float32": "dict"}.get(options["observation"], "entities")
+    options = script.options("entities", "afterstates")
+    form = {"float32": "dict"}.get(options["observation"], options["observation"])
     whole = {"observation": "float32", "see_board": script.see_board or form == "entities"}
     e = make(script.board, **options | {"observation": form})
     e.reset(seed=script.seed)
@@ -105,7 +107,8 @@ def test_pettingzoo__plays_the_scripts(script: Script, make: Any) -> None:
         assert e.game.states.tobytes() == states.tobytes()
         for seat, agent in enumerate(e.possible_agents):
             observation = e.observe(agent)
-            assert as_lists(observation["observation"]) == script.seen(states, seat, options)
+            seen = observation if form == "afterstates" else observation["observation"]
+            assert as_lists(seen) == script.seen(states, seat, options)
             assert observation["action_mask"].any() == (seat == player)
         assert e.state().tolist() == script.seen(states, 0, whole)
         e.step(action)
@@ -171,7 +174,7 @@ def test_batch__plays_the_scripts(script: Script, place: int) -> None:
 
 @pytest.mark.parametrize("seat", [0, 1])
 def test_gymnasium__plays_the_scripts(script: Script, seat: int) -> None:
-    options = script.options("uint8", "entities")
+    options = script.options("uint8", "entities", "afterstates")
     opponent = Replayer(script, 1 - seat)
     made = gymnasium.make(
         "TokaidoDuo-v0", opponent=opponent, seat=seat, board=script.board, **options
@@ -192,13 +195,14 @@ def test_gymnasium__plays_the_scripts(script: Script, seat: int) -> None:
 @pytest.mark.parametrize("seat", [0, 1])
 def test_stable_baselines__plays_the_scripts(script: Script, seat: int) -> None:
     sb3 = pytest.importorskip("tokaido_env.sb3")
-    options, opponent = script.options("uint8"), Replayer(script, 1 - seat)
+    options = script.options("uint8", "entities", "afterstates")
+    opponent = Replayer(script, 1 - seat)
     e = sb3.TokaidoVecEnv(1, opponent, script.seed, seat=seat, board=script.board, **options)
-    (seen,) = e.reset()
+    seen = e.reset()
     for action, states in script.of(seat):
-        assert seen.tolist() == script.seen(states, seat, options)
-        (seen,), rewards, dones, infos = e.step(np.array([action]))
-    last = infos[0]["terminal_observation"].tolist()
+        assert as_lists(observation_at(seen, 0)) == script.seen(states, seat, options)
+        seen, rewards, dones, infos = e.step(np.array([action]))
+    last = as_lists(infos[0]["terminal_observation"])
     assert last == script.seen(script.game.states, seat, options)
     assert dones.all()
     assert infos[0]["TimeLimit.truncated"] == script.capped

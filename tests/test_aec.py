@@ -106,7 +106,9 @@ def finish(e: Any, rng: random.Random) -> list[int]:
     "ignore:Action mask numpy array is all zeros:UserWarning",
 )
 @pytest.mark.parametrize("make", [env, raw_env])
-@pytest.mark.parametrize(("observation", "see_board"), [("dict", True), ("entities", False)])
+@pytest.mark.parametrize(
+    ("observation", "see_board"), [("dict", True), ("entities", False), ("afterstates", False)]
+)
 @pytest.mark.parametrize("mask", ["both", "observation", None, "infos"])
 def test_env__passes_the_api_test_with_dict_observations(
     make: Callable[..., Any], observation: Any, see_board: bool, mask: Any
@@ -142,7 +144,7 @@ def test_env__passes_the_api_test_with_box_observations_without_warnings(
         make(observation="box", mask="observation")
 
 
-@pytest.mark.parametrize("observation", ["dict", "box", "entities"])
+@pytest.mark.parametrize("observation", ["dict", "box", "entities", "afterstates"])
 def test_env__passes_the_seed_test(observation: Any) -> None:
     seed_test(lambda: env(observation=observation), num_cycles=500)
 
@@ -362,7 +364,7 @@ def arrays_in(outputs: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("make", [env, raw_env])
-@pytest.mark.parametrize("observation", ["dict", "box", "entities"])
+@pytest.mark.parametrize("observation", ["dict", "box", "entities", "afterstates"])
 def test_outputs__belong_to_the_caller(make: Callable[..., Any], observation: Any) -> None:
     """A caller that overwrites every array it receives changes no later one."""
 

@@ -32,7 +32,10 @@ def played(board: str = "shikoku", n: int = 40, **options: Any) -> Batch:
 @pytest.mark.parametrize("board", ["shikoku", "family:valid/5"])
 @pytest.mark.parametrize(
     ("observation", "see_board"),
-    [("float32", False), ("float32", True), ("uint8", False), ("entities", False)],
+    [
+        *(("float32", False), ("float32", True), ("uint8", False)),
+        *(("entities", False), ("afterstates", False)),
+    ],
 )
 def test_observe__equals_the_observations_of_a_batch(
     board: str, observation: Any, see_board: bool
@@ -200,6 +203,7 @@ FORMS: list[dict[str, Any]] = [
     {"observation": "uint8"},
     {"see_board": True},
     {"observation": "entities"},
+    {"observation": "afterstates"},
 ]
 
 
@@ -233,8 +237,6 @@ def random_play(kind: str, **form: Any) -> Callable[[], Any]:
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize("kind", ["batch", "gymnasium", "sb3"])
 def test_observations__kept_by_the_caller_never_change(kind: str, form: dict[str, Any]) -> None:
-    if kind == "sb3" and form.get("observation") == "entities":
-        pytest.skip("a VecEnv has no entities")
     step, kept, copies = random_play(kind, **form), [], []
     for number in range(70):
         outputs = arrays(step())

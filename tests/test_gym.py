@@ -51,7 +51,10 @@ def episode(env: TokaidoDuoEnv, rng: np.random.Generator) -> Iterator[tuple[int,
 
 @pytest.mark.parametrize(
     ("seat", "observation"),
-    [(0, "float32"), (1, "uint8"), ("alternate", "entities"), ("random", "uint8")],
+    [
+        *((0, "float32"), (1, "uint8"), ("alternate", "entities"), ("random", "uint8")),
+        (1, "afterstates"),
+    ],
 )
 def test_env__passes_gymnasiums_checker(
     seat: Any, observation: Any, monkeypatch: pytest.MonkeyPatch
@@ -189,6 +192,7 @@ def some_actions(masks: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.
             "see_board": True,
         },
         {"opponent": "greedy", "board": "short", "reward": "margin", "observation": "entities"},
+        {"opponent": "random", "board": "family:train/9", "observation": "afterstates"},
     ]
 )
 def options(request: pytest.FixtureRequest, short: Path) -> dict[str, Any]:
@@ -247,7 +251,7 @@ def test_vector_env__disabled_equals_sync_vector_env(options: dict[str, Any]) ->
 
 
 def test_vector_env__has_the_spaces_of_sync_vector_env() -> None:
-    for observation in ("float32", "uint8", "entities"):
+    for observation in ("float32", "uint8", "entities", "afterstates"):
         for mode in AutoresetMode:
             see_board = observation == "uint8"
             sync, native = both(3, mode, observation=observation, see_board=see_board)

@@ -1,4 +1,4 @@
-"""Tests of `tokaido_env.observers`: vectors, board features and entities."""
+"""Tests of `tokaido_env.observers`: vectors, board features, entities and afterstates."""
 
 from typing import Any
 
@@ -11,6 +11,7 @@ from tokaido_env import Batch
 from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.features.afterstate_observation import AFTERSTATE_SHAPES
 from tokaido_env.spaces import observation_space
 
 POOL = "family:train/5"
@@ -18,6 +19,7 @@ FORMS: list[dict[str, Any]] = [
     {"observation": "float32", "see_board": True},
     {"observation": "uint8", "see_board": True},
     {"observation": "entities"},
+    {"observation": "afterstates"},
 ]
 WITH_FORMS = pytest.mark.parametrize("form", FORMS, ids=lambda form: form["observation"])
 
@@ -33,13 +35,15 @@ def check_batch(batch: Batch, seen: Any, seats: npt.NDArray[Any]) -> None:
         boards = batch.boards[batch.episode_info["board"][i] :][:1]
         seat, form = max(int(seats[i]), 0), batch_form(seen)
         right = expected_observation(
-            boards, batch.states[i : i + 1], seat, form, form != "entities"
+            boards, batch.states[i : i + 1], seat, form, not isinstance(seen, dict)
         )
         assert one(seen, i) == right
 
 
 def batch_form(seen: Any) -> str:
-    return "entities" if isinstance(seen, dict) else str(seen.dtype)
+    if isinstance(seen, dict):
+        return "afterstates" if "actions" in seen else "entities"
+    return str(seen.dtype)
 
 
 # Batch
@@ -88,8 +92,10 @@ def test_observe__is_the_same_for_any_number_of_games_and_threads() -> None:
 @WITH_FORMS
 def test_observation_space__has_tight_bounds(form: dict[str, Any]) -> None:
     space: Any = observation_space(**form)
-    if form["observation"] == "entities":
-        assert {name: each.shape for name, each in space.spaces.items()} == ENTITY_SHAPES
+    shapes = {"entities": ENTITY_SHAPES, "afterstates": AFTERSTATE_SHAPES}
+    if form["observation"] in shapes:
+        found = {name: each.shape for name, each in space.spaces.items()}
+        assert found == shapes[form["observation"]]
         return
     assert space.shape == (N_FEATURES + N_BOARD_FEATURES,)
     assert (space.dtype, space.low.max()) == (np.dtype(form["observation"]), 0)
@@ -103,6 +109,8 @@ def test_see_board__needs_a_vector_observation() -> None:
         ValueError, match=r"^see_board: expected False .*='entities', got True: entities"
     ):
         Batch(2, observation="entities", see_board=True)
+    with pytest.raises(ValueError, match=r"^see_board: expected False .*: the look-ahead inputs"):
+        Batch(2, observation="afterstates", see_board=True)
     quiet = Batch(2, observation=None)
     assert quiet.reset(seed=0).observation is None
     assert quiet.observe(quiet.all_games, [0, 1]).shape == (2, N_FEATURES)
@@ -110,8 +118,10 @@ def test_see_board__needs_a_vector_observation() -> None:
 
 def test_adapters__refuse_unsupported_observations() -> None:
     sb3 = pytest.importorskip("tokaido_env.sb3")
-    with pytest.raises(ValueError, match="observation: expected one of 'float32', 'uint8', got"):
-        sb3.TokaidoVecEnv(2, "random", 0, observation="entities")
+    with pytest.raises(
+        ValueError, match=r"^observation: expected one of .*'afterstates', None, got"
+    ):
+        sb3.TokaidoVecEnv(2, "random", 0, observation="afterstate")  # type: ignore[arg-type]
     pyspiel = pytest.importorskip("pyspiel")
     pytest.importorskip("tokaido_env.openspiel")
     with pytest.raises(Exception, match="see_board"):

@@ -96,7 +96,11 @@ def module_of(kind: Any, cls: Any, model_config: Any = None) -> Any:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"observation": "entities"}, {"board": "family:train/50", "see_board": True}]
+    "options",
+    [
+        *({}, {"observation": "entities"}, {"observation": "afterstates"}),
+        {"board": "family:train/50", "see_board": True},
+    ],
 )
 @pytest.mark.parametrize("cls", [TokaidoMultiAgentEnv, LearnerEnv])
 def test_env__passes_rllibs_check(cls: Any, options: dict[str, Any]) -> None:

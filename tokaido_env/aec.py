@@ -7,6 +7,7 @@
 | observation | `{"observation": float32 (N_FEATURES,) in [0, 1], "action_mask": int8 (49,)}` |
 | board features | with `see_board=True`, appended to the observation |
 | entities | with `observation="entities"`, a dict of arrays instead of the vector |
+| afterstates | with `observation="afterstates"`, the inputs of the networks, and `actions` |
 | rewards | at the end: +1 to the winner, -1 to the other player, 0 to both for a shared victory |
 | step | one decision; a player may decide several times in a row |
 | render modes | `tokaido_env.render.modes`: text, pixels, a window |
@@ -34,17 +35,18 @@ from tokaido_env.core.rng import entropy_seed, episode_seed
 from tokaido_env.core.rules import rewards_of
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.game import Game
-from tokaido_env.observers import ENTITIES, GameObserver, check_observation
+from tokaido_env.observers import AFTERSTATES, ENTITIES, GameObserver, check_observation
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.spaces import action_space, observation_space, options_of
+from tokaido_env.spaces import action_space, mask_space, observation_space, options_of
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
     from tokaido_env.render.scene import Scene
 
 AGENTS = ("player_0", "player_1")
-ObservationFormat = Literal["dict", "box", "entities"]
-FORMATS: tuple[ObservationFormat, ...] = ("dict", "box", "entities")
+ObservationFormat = Literal["dict", "box", "entities", "afterstates"]
+FORMATS: tuple[ObservationFormat, ...] = ("dict", "box", "entities", "afterstates")
+_VECTORS: dict[str, Any] = {"dict": "float32", "box": "float32"}  # the format of `Batch`
 MaskLocation = Literal["both", "observation", "infos"]
 MASK_LOCATIONS: tuple[MaskLocation, ...] = ("both", "observation", "infos")
 _SEATS: dict[object, int] = {agent: seat for seat, agent in enumerate(AGENTS)}
@@ -99,10 +101,10 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         self.action_spaces = {agent: action_space() for agent in AGENTS}
         entities = observation == ENTITIES
         self.state_space = observation_space("float32", see_board or entities)
-        self._observer = GameObserver("entities" if entities else "float32", see_board)
+        self._observer = GameObserver(_VECTORS.get(observation, observation), see_board)
         self._state_observer = GameObserver("float32", see_board or entities)
         self._margin = reward == "margin"
-        self._as_dict = observation != "box"
+        self._as_dict, self._is_whole = observation != "box", observation == AFTERSTATES
         self._mask_in_observation, self._mask_in_infos = mask != "infos", mask != "observation"
         self._seed: int | None = None
         self._episode = 0
@@ -160,18 +162,20 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         """Return the observation of an agent, also while the other decides.
 
         Returns:
-            `{"observation": …, "action_mask": int8 (49,)}`; without the mask for `mask="infos"`,
-            the array alone for `observation="box"`. The mask is 0 while the agent cannot act. All
-            arrays are new: the caller may change them.
+            `{"observation": …, "action_mask": int8 (49,)}`, with afterstates also "actions";
+            without the mask for `mask="infos"`, the array alone for `observation="box"`. The mask
+            is 0 while the agent cannot act. All arrays are new: the caller may change them.
         """
         seat = _seat_of(agent)
         game = self.game
         observation = self._observer.observe(game, seat)
         if not self._as_dict:
             return observation
-        if not self._mask_in_observation:
-            return {"observation": observation}
-        return {"observation": observation, "action_mask": self._mask_of(seat)}
+        seen = observation if self._is_whole else {"observation": observation}
+        if self._mask_in_observation:
+            return seen | {"action_mask": self._mask_of(seat)}
+        seen.pop("action_mask", None)
+        return seen
 
     def state(self) -> npt.NDArray[np.float32]:
         """Return the whole position as one vector: player_0's observation, since nothing is hidden.
@@ -268,7 +272,9 @@ class TokaidoEnv(RawTokaidoEnv):
             contain its index in `boards`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "dict" for the vector and the mask; "box" for the vector alone, with the mask
-            in `infos`; "entities" for a dict of arrays (`entities.ENTITY_SHAPES`) and the mask.
+            in `infos`; "entities" for a dict of arrays (`entities.ENTITY_SHAPES`) and the mask;
+            "afterstates" for the inputs of the networks, the features of each legal action's
+            afterstate as "actions", and the mask (`afterstate_observation.AFTERSTATE_SHAPES`).
         see_board: append the board features to the vector and to `state()` (`board_features`).
         mask: where to put the action mask: "observation" (the default), "infos" (the default for
             a box observation, which never contains it) or "both".
@@ -409,13 +415,12 @@ def _copied(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def _observation_space(observation: str, see_board: bool, mask: str) -> spaces.Space[Any]:
-    space = observation_space("entities" if observation == ENTITIES else "float32", see_board)
+    space: Any = observation_space(_VECTORS.get(observation, observation), see_board)
     if observation == "box":
         return space
-    if mask == "infos":
-        return spaces.Dict({"observation": space})
-    legal = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
-    return spaces.Dict({"observation": space, "action_mask": legal})
+    parts = dict(space.spaces) if observation == AFTERSTATES else {"observation": space}
+    parts.pop("action_mask", None)
+    return spaces.Dict(parts if mask == "infos" else parts | {"action_mask": mask_space()})
 
 
 env = TokaidoEnv

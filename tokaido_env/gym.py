@@ -7,6 +7,7 @@
 | observation | float32 (N_FEATURES,) in [0, 1], or uint8 with `observation="uint8"` |
 | board features | with `see_board=True`, appended to the observation |
 | entities | with `observation="entities"`, a dict of arrays instead of the vector |
+| afterstates | with `observation="afterstates"`, the inputs of the networks, and `actions` |
 | mask | `info["action_mask"]`, int8 (49,), 1 = legal; `action_masks()` for maskable learners |
 | reward | at the end: +1 for a win, -1 for a loss, 0 for a shared victory |
 | step | one decision of the learner, then the opponent's until the learner decides again |
@@ -52,7 +53,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         seat: the learner's seat: 0, 1, "random" (drawn from each episode's seed) or "alternate".
         board: as for `Game`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "float32", "uint8" or "entities", as for `Batch`.
+        observation: "float32", "uint8", "entities" or "afterstates", as for `Batch`.
         see_board: append the board features to the observation, as for `Batch`.
         render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
     """

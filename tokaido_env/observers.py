@@ -1,4 +1,4 @@
-"""Observations: a vector, a vector with board features, or entities.
+"""Observations: a vector, a vector with board features, entities, or afterstates.
 
 All environments take their observations from here. `Observer` writes those of many games and
 `GameObserver` those of one.
@@ -34,18 +34,36 @@ from tokaido_env.core.observation import (
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.state_validation import first_fault
 from tokaido_env.core.stepping import EPISODE_INFO
+from tokaido_env.features.afterstate_observation import (
+    AFTERSTATE_ROW,
+    afterstate_arrays,
+    observe_afterstates,
+)
+from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 
-ObservationFormat = Literal["float32", "uint8", "entities"]
-ENTITIES = "entities"
-OBSERVATION_FORMATS = (*OBSERVATION_DTYPES, ENTITIES)
+ObservationFormat = Literal["float32", "uint8", "entities", "afterstates"]
+ENTITIES, AFTERSTATES = "entities", "afterstates"
+OBSERVATION_FORMATS = (*OBSERVATION_DTYPES, ENTITIES, AFTERSTATES)
 
 Observation = npt.NDArray[Any] | dict[str, npt.NDArray[Any]]
-"""An array with one vector per game, or a dict of entity arrays."""
+"""An array with one vector per game, or a dict of arrays."""
 
 ObserveArgs = tuple[Any, Any, Any, Any, Any]
 """Arguments of the observation kernels: games, boards, states, episode info and seats."""
+
+
+_ROWS_OF_ARRAYS: dict[object, tuple[int, Callable[[npt.NDArray[Any]], Observation]]] = {
+    ENTITIES: (N_ENTITY_NUMBERS, entity_arrays),
+    AFTERSTATES: (AFTERSTATE_ROW, afterstate_arrays),
+}
+"""The formats of several arrays: the numbers in a game's row, and views of rows as arrays."""
+
+
+def _as_arrays(rows: npt.NDArray[Any], observation: object) -> Observation:
+    """Return rows as an observation: the rows, or views of them as a dict of arrays."""
+    return _ROWS_OF_ARRAYS[observation][1](rows) if observation in _ROWS_OF_ARRAYS else rows
 
 
 def check_observation(
@@ -63,14 +81,19 @@ def check_observation(
             "see_board: expected False with observation='entities', got True: entities always "
             "include the board"
         )
+    if see_board and observation == AFTERSTATES:
+        raise ValueError(
+            "see_board: expected False with observation='afterstates', got True: the look-ahead "
+            "inputs describe the board"
+        )
     if see_board and observation is None:
         raise ValueError("see_board: needs an observation, got observation=None")
 
 
 def observation_size(observation: object, see_board: object) -> int:
-    """Return the number of values in one game's observation."""
-    if observation == ENTITIES:
-        return N_ENTITY_NUMBERS
+    """Return the number of values in the row of one game's observation."""
+    if observation in _ROWS_OF_ARRAYS:
+        return _ROWS_OF_ARRAYS[observation][0]
     return N_FEATURES + (N_BOARD_FEATURES if see_board else 0)
 
 
@@ -95,7 +118,7 @@ def observe(
 
     Returns:
         float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`; with "entities"
-        a dict of arrays.
+        and "afterstates" a dict of arrays.
 
     Raises:
         TypeError: for an argument of a wrong type or dtype.
@@ -146,16 +169,18 @@ class Observer:
     ) -> None:
         check_observation(observation, see_board, (*OBSERVATION_FORMATS, None))
         self._enabled = observation is not None
-        self._has_entities = observation == ENTITIES
+        self._observation = observation
         self._size = observation_size(observation, see_board)
         dtype = "uint8" if observation == "uint8" else "float32"
         if self._enabled:
             check_fits(boards, dtype)
         self._units = quotient_table(dtype)
-        # The part of each observation that depends on the board only, one row per board.
+        # What depends on the board only, one row per board: numbers of each observation, or tables.
         self._static_part: npt.NDArray[Any] | None = None
-        if self._has_entities:
+        if observation == ENTITIES:
             self._static_part = board_entities(boards)
+        elif observation == AFTERSTATES:
+            self._static_part = eval_tables_of(boards)
         elif see_board:
             self._static_part = board_blocks(boards, dtype)
         self._n = n
@@ -204,8 +229,12 @@ class Observer:
     def _write(
         self, args: ObserveArgs, rows: npt.NDArray[Any], cached_board: npt.NDArray[np.int32]
     ) -> None:
-        if self._has_entities:
+        if self._observation == ENTITIES:
             batch_kernels.observe_entities(*args, self._static_part, cached_board, rows)
+        elif self._observation == AFTERSTATES:
+            *games, seats = args
+            seats = seats.astype(np.int8, copy=False)
+            observe_afterstates(len(rows), *games, seats, self._static_part, rows)
         elif self._static_part is None:
             batch_kernels.observe(*args, self._units, rows)
         else:
@@ -213,7 +242,7 @@ class Observer:
             batch_kernels.observe_with_board(*args, self._units, static, cached_board, rows)
 
     def _as_observation(self, rows: npt.NDArray[Any]) -> Observation:
-        return entity_arrays(rows) if self._has_entities else rows
+        return _as_arrays(rows, self._observation)
 
 
 def _no_boards(n: int) -> npt.NDArray[np.int32]:
@@ -221,16 +250,19 @@ def _no_boards(n: int) -> npt.NDArray[np.int32]:
     return np.full(n, -1, np.int32)
 
 
+_FIRST, _NO_INFO = np.zeros(1, np.int64), np.zeros(1, EPISODE_INFO)  # of one game alone
+
+
 class GameObserver:
     """Writes the observations of one game at a time, on any board.
 
     Args:
-        observation: "float32" or "entities".
+        observation: "float32", "entities" or "afterstates".
         see_board: append the board features to the vector.
     """
 
     def __init__(self, observation: ObservationFormat = "float32", see_board: bool = False) -> None:
-        self._has_entities = observation == ENTITIES
+        self._observation = observation
         self._sees_board = see_board
         self._size = observation_size(observation, see_board)
         self._cached_board: Any = None
@@ -240,7 +272,7 @@ class GameObserver:
         """Return the observation of a seat: a new array, or a dict of new arrays."""
         row = np.empty(self._size, np.float32)
         self.write(game, seat, row)
-        return entity_arrays(row) if self._has_entities else row
+        return _as_arrays(row, self._observation)
 
     def new_row(self) -> npt.NDArray[np.float32]:
         """Return zeros of one observation's size."""
@@ -248,19 +280,23 @@ class GameObserver:
 
     def write(self, game: Game, seat: int, row: npt.NDArray[np.float32]) -> None:
         """Write the observation of a seat to a row as `new_row` returns it."""
-        if self._has_entities:
-            row[:] = self._static_part_of(game, board_entities)
+        if self._observation == ENTITIES:
+            row[:] = self._static_part_of(game, board_entities)[0]
             flat = np.empty(N_FEATURES, np.float32)
             encode_entities_of_game(game.boards, game.states, 0, seat, flat, row)
+        elif self._observation == AFTERSTATES:
+            tables, seats = self._static_part_of(game, eval_tables_of), np.array([seat], np.int8)
+            args = _FIRST, game.boards, game.states, _NO_INFO, seats, tables, row[None]
+            observe_afterstates(1, *args)
         elif self._sees_board:
             encode_game(game.boards, game.states, 0, seat, row[:N_FEATURES])
-            row[N_FEATURES:] = self._static_part_of(game, board_blocks)
+            row[N_FEATURES:] = self._static_part_of(game, board_blocks)[0]
         else:
             encode_game(game.boards, game.states, 0, seat, row)
 
     def _static_part_of(self, game: Game, encode_boards: Callable[[Any], Any]) -> Any:
         if self._cached_board is not game.boards:
-            self._static_part = encode_boards(game.boards)[0]
+            self._static_part = encode_boards(game.boards)
             self._cached_board = game.boards
         return self._static_part
 

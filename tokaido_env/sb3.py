@@ -23,9 +23,9 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.batch_validation import checked_games
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import IllegalMove, as_integer, check_choice, repr_short, seeds_from
+from tokaido_env.core.arguments import IllegalMove, as_integer, repr_short, seeds_from
 from tokaido_env.core.copying import CopiedWhole
-from tokaido_env.core.observation import OBSERVATION_DTYPES
+from tokaido_env.observers import ObservationFormat, observation_at
 from tokaido_env.render.modes import RENDER_FPS, Renderer
 from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch, When
 from tokaido_env.spaces import action_space, observation_space
@@ -52,7 +52,8 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         board: as for `Batch`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2) or "random".
-        observation: "float32" or "uint8".
+        observation: "float32", "uint8", "entities" or "afterstates", as for `Batch`; the last two
+            are dicts of arrays, for `MultiInputPolicy`.
         see_board: as for `Batch`.
         render_mode: None, or "rgb_array" for `render` and `VecVideoRecorder`.
     """
@@ -67,12 +68,11 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
         seat: Seating = "alternate",
-        observation: Literal["float32", "uint8"] = "float32",
+        observation: ObservationFormat = "float32",
         see_board: bool = False,
         render_mode: str | None = None,
     ) -> None:
         self._renderer = Renderer(render_mode, ("rgb_array",))
-        check_choice("observation", observation, OBSERVATION_DTYPES)
         self.games = SingleAgentBatch(
             n,
             opponents,
@@ -89,7 +89,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         self._actions = np.zeros(n, np.int64)
         self._start_time = time.time()
 
-    def reset(self) -> npt.NDArray[Any]:
+    def reset(self) -> Any:
         """Start the first episode of every game; return observations (n, …)."""
         self.games.reset(self._base_seeds)
         return self.observe()
@@ -101,10 +101,9 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         seeds: list[int | None] = self._base_seeds.tolist()
         return seeds
 
-    def observe(self) -> npt.NDArray[Any]:
+    def observe(self) -> Any:
         """Return the learner's current observations, one row per game."""
-        observations: npt.NDArray[Any] = self.games.observe()
-        return observations
+        return self.games.observe()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the learner's legal actions: bool (n, N_ACTIONS)."""
@@ -159,7 +158,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         elapsed = round(time.time() - self._start_time, 6)
         result = float(self.games.reward[game])
         return {
-            "terminal_observation": ended.observation[j],
+            "terminal_observation": observation_at(ended.observation, j),
             "TimeLimit.truncated": bool(self.games.truncated[game]),
             "episode": {"r": result, "l": int(ended.length[j]), "t": elapsed},
             "seed": int(ended.seed[j]),

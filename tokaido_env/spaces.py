@@ -13,7 +13,12 @@ from tokaido_env.core.arguments import as_integer, repr_short
 from tokaido_env.core.board_features import BOARD_SCALES
 from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import SCALES
-from tokaido_env.observers import ENTITIES, ObservationFormat, check_observation
+from tokaido_env.features.afterstate_observation import (
+    AFTERSTATE_FEATURES,
+    AFTERSTATE_INPUTS,
+    bounds_of,
+)
+from tokaido_env.observers import AFTERSTATES, ENTITIES, ObservationFormat, check_observation
 
 
 def action_space() -> spaces.Discrete:
@@ -50,18 +55,38 @@ def observation_space(
     """Return the observation space.
 
     Args:
-        observation: "float32" or "uint8" for a vector, "entities" for a dict of arrays.
+        observation: "float32" or "uint8" for a vector, "entities" or "afterstates" for a dict of
+            arrays.
         see_board: append the board features to the vector.
 
     Raises:
-        ValueError: for an unknown format, or `see_board` with "entities".
+        ValueError: for an unknown format, or `see_board` with a dict of arrays.
     """
     check_observation(observation, see_board)
     if observation == ENTITIES:
         shapes = ENTITY_SHAPES.items()
         return spaces.Dict({name: spaces.Box(0.0, 1.0, shape) for name, shape in shapes})
+    if observation == AFTERSTATES:
+        return _afterstate_space()
     scales = np.concatenate([SCALES, BOARD_SCALES]) if see_board else SCALES
     if observation == "float32":
         return spaces.Box(0.0, 1.0, scales.shape, np.float32)
     highest = scales.clip(0, 255).astype(np.uint8)
     return spaces.Box(np.zeros_like(highest), highest, dtype=np.uint8)
+
+
+def mask_space() -> spaces.Box:
+    """Return the space of an action mask, int8 (49,)."""
+    return spaces.Box(0, 1, (N_ACTIONS,), np.int8)
+
+
+def _afterstate_space() -> spaces.Dict:
+    low, high = bounds_of(AFTERSTATE_INPUTS)
+    actions = np.tile(bounds_of(AFTERSTATE_FEATURES)[:, None], (1, N_ACTIONS, 1))
+    return spaces.Dict(
+        {
+            "observation": spaces.Box(low, high),
+            "actions": spaces.Box(actions[0], actions[1]),
+            "action_mask": mask_space(),
+        }
+    )

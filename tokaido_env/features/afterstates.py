@@ -15,11 +15,11 @@ import numpy.typing as npt
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bitmask import lowest_action
-from tokaido_env.core.constants import Mask, Row, Seat
+from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import index, int64, kernel, pooled
 from tokaido_env.core.observation import FLOAT_QUOTIENTS, N_FEATURES, encode
 from tokaido_env.core.rules import apply, reward
-from tokaido_env.core.state import NO_PLAYER, OVER, SETUP, STATE
+from tokaido_env.core.state import NO_PLAYER, OVER, STATE
 from tokaido_env.features.evaluation import SCRATCH
 from tokaido_env.features.network_inputs import (
     N_AFTERSTATE,
@@ -101,29 +101,6 @@ def afterstates_of(
     return after if inputs is not None else after._replace(inputs=None)
 
 
-@kernel
-def encode_view(
-    board: Row,
-    tables: Row,
-    s: Row,
-    seat: Seat,
-    mask: Mask,
-    scratch: Row,
-    inputs: Any,
-    afterstates: Any,
-) -> None:
-    """Write a seat's inputs as `encode_position`, in any phase.
-
-    At the set-up and after the end, which have no look-ahead, the inputs after the observation
-    are 0.
-    """
-    if int(s["phase"]) in (SETUP, OVER):
-        encode(board, s, seat, FLOAT_QUOTIENTS, inputs[:N_FEATURES])
-        inputs[N_FEATURES:] = 0.0
-    else:
-        encode_position(board, tables, s, seat, mask, scratch, inputs, afterstates)
-
-
 @pooled(at_least=16)
 def _write_each(
     first: int,
@@ -183,6 +160,6 @@ def _write_afterstate(
     out.viewer[row] = viewer
     width = out.inputs.shape[1]
     if width == N_INPUTS:
-        encode_view(board, tables, s, viewer, mask, scratch, out.inputs[row], actions)
+        encode_position(board, tables, s, viewer, mask, scratch, out.inputs[row], actions)
     elif width == N_FEATURES:
         encode(board, s, viewer, FLOAT_QUOTIENTS, out.inputs[row])

@@ -36,7 +36,7 @@ from tokaido_env.core.observation import (
     scales_of,
 )
 from tokaido_env.core.rules import apply, is_chance, picker
-from tokaido_env.core.state import EFFECT, OVER
+from tokaido_env.core.state import EFFECT, OVER, SETUP
 from tokaido_env.features.endings import trigger_now
 from tokaido_env.features.eval_tables import N_TERMS, TERMS, load_weights
 from tokaido_env.features.evaluation import (
@@ -65,13 +65,13 @@ AFTERSTATE_VALUES = N_FEATURES + 2 * N_TERMS
 _LOOKAHEAD_AT = AFTERSTATE_VALUES + N_ACTIONS
 
 _ENDINGS_AT = _LOOKAHEAD_AT + 2 * N_LOOKAHEAD
-_ENDINGS = (
+ENDINGS = (
     ("trigger_result", "result of the best line that pulls a trigger within a pick now, else 0"),
     ("trigger", "there is such a line"),
 )
 _ENDING_LIMIT = 300  # positions of an exact search; longer ones count as no line
 
-N_INPUTS = _ENDINGS_AT + 2 * len(_ENDINGS)
+N_INPUTS = _ENDINGS_AT + 2 * len(ENDINGS)
 """Inputs for a position: after the afterstate values come my look-ahead features, then theirs, then
 the endings in my view, mine and theirs."""
 
@@ -109,7 +109,7 @@ _TERMS_HASH = layout_hash(
     (LAYOUT_HASH, TERMS, load_weights().tolist(), float(MIN_AFTERSTATE_VALUE))
 )
 
-INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH, _ENDINGS, _ENDING_LIMIT))
+INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH, ENDINGS, _ENDING_LIMIT))
 """A hash of the observation's layout, the terms and their weights, `LOOKAHEAD` and the endings."""
 
 
@@ -126,10 +126,13 @@ def encode_position(
 ) -> None:
     """Write a seat's inputs of a position and the afterstate features of its legal actions.
 
+    At the set-up and after the end, which have no look-ahead, the inputs after the observation are
+    0.
+
     Args:
         board: a row of `BOARD`.
         tables: a row of `EVAL_TABLES`.
-        s: a row of `STATE`, at a decision, or at chance but not the set-up.
+        s: a row of `STATE`.
         seat: the seat from whose view to write.
         mask: the legal actions of the seat as bits, 0 if it does not decide.
         scratch: a row of `SCRATCH`, overwritten.
@@ -139,6 +142,9 @@ def encode_position(
             ascending order, are overwritten.
     """
     encode(board, s, seat, FLOAT_QUOTIENTS, inputs[:N_FEATURES])
+    if int(s["phase"]) in (SETUP, OVER):
+        inputs[N_FEATURES:] = 0.0
+        return
     terms = scratch["terms"]
     count_terms(board, tables, quiescent(board, s, scratch), terms)
     for k in range(N_TERMS):

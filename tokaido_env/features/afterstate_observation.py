@@ -1,0 +1,244 @@
+"""The afterstate observation: the inputs of the networks, as tables, arrays and a kernel.
+
+An observation of a seat has three arrays (`AFTERSTATE_SHAPES`): `observation`, the inputs of the
+position; `actions`, in row `a` the features of the afterstate of action `a`, zeros where it is
+illegal; and `action_mask`. For a seat that does not decide, the values of afterstates, `actions`
+and `action_mask` are 0. At the set-up and after the end there is no look-ahead: only the first
+N_FEATURES inputs, the observation alone, are filled.
+
+The arrays of a game lie in one row of `AFTERSTATE_ROW` numbers; `afterstate_arrays` returns views
+of them. `python -m tokaido_env features` prints the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bitmask import MASK_BYTES, count_bits, expand_mask
+from tokaido_env.core.constants import (
+    CAPACITY,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    PAINTINGS,
+    WARE_COUNTS,
+    Mask,
+)
+from tokaido_env.core.jit import index, int64, kernel, pooled
+from tokaido_env.core.observation import FEATURES, Feature, layout_hash
+from tokaido_env.core.rules import legal
+from tokaido_env.core.state import MAX_COINS, MAX_PENDING
+from tokaido_env.features.eval_tables import SIXTHS, TERMS
+from tokaido_env.features.evaluation import SCRATCH
+from tokaido_env.features.lookahead_features import LOOKAHEAD, MAX_LOOKAHEAD, N_REACH
+from tokaido_env.features.network_inputs import (
+    ENDINGS,
+    MIN_AFTERSTATE_VALUE,
+    N_AFTERSTATE,
+    N_INPUTS,
+    TERM_SCALES,
+    encode_position,
+)
+
+
+class Column(NamedTuple):
+    """One entry of a layout: `size` numbers from index `start`, in [low, high].
+
+    Attributes:
+        unit: the value of a raw count of 1: the number is a count times `unit`.
+    """
+
+    name: str
+    start: int
+    size: int
+    unit: float
+    low: float
+    high: float
+    meaning: str
+
+    @property
+    def slice(self) -> slice:
+        """The indices of the column in the vector."""
+        return slice(self.start, self.start + self.size)
+
+
+Entry = tuple[str, int, float, float, float, str]
+"""A row of a table: name, size, unit, low, high, meaning."""
+
+_WARES = sum(WARE_COUNTS)
+_MOST_POINTS = 255  # of a step of a track
+_INT16 = np.iinfo(np.int16)  # products of two tracks wrap around
+_TERM_LIMITS: dict[str, int] = {
+    **dict.fromkeys(("commerce", "culture"), _MOST_POINTS),
+    **dict.fromkeys(("gift_now", "gift_next", "second_next"), SIXTHS * _MOST_POINTS),
+    **{"temple": LAST_TEMPLE, "garden": LAST_GARDEN, "gold": LAST_SLAB, "gifted": PAINTINGS},
+    **{"coins": MAX_COINS, "held": _WARES, "wares": 4 * _WARES, "easel": PAINTINGS},
+    **dict.fromkeys(("seashore_now", "spring_now"), SIXTHS),
+    **{"sale_now": 4 * SIXTHS * max(WARE_COUNTS), "paint_now": 7 * SIXTHS},
+    **dict.fromkeys(("draw_now", "draw_next"), SIXTHS * CAPACITY),
+    **dict.fromkeys(("tranquil", "hasty", "crafty", "robust", "proficient", "inspired"), 1),
+    **{"hot_spring": 1, "picks": 2, "drawing": CAPACITY + 1, "revealing": MAX_PENDING},
+}
+"""The highest count of each term whose lowest is 0; the others fill 16 bits."""
+
+_ABOVE_ONE = ("sale", "crowd", "step", "steps", "left", "ring")
+"""Last words of the names of look-ahead features that may exceed 1."""
+
+
+def _observation_entries() -> Iterator[Entry]:
+    for each in FEATURES:
+        yield each.name, each.size, 1 / each.scale, 0.0, 1.0, each.meaning
+
+
+def _lookahead_entries(prefix: str, features: Iterable[Feature]) -> Iterator[Entry]:
+    for each in features:
+        above = each.name.rpartition("_")[2] in _ABOVE_ONE
+        high = float(MAX_LOOKAHEAD) if above else 1.0
+        yield f"{prefix}{each.name}", each.size, 1 / each.scale, 0.0, high, each.meaning
+
+
+def _term_limits(name: str) -> tuple[int, int]:
+    if name in _TERM_LIMITS:
+        return 0, _TERM_LIMITS[name]
+    return int(_INT16.min), int(_INT16.max)
+
+
+def _term_entries(prefix: str) -> Iterator[Entry]:
+    for (name, meaning), unit in zip(TERMS, TERM_SCALES, strict=True):
+        low, high = (np.float32(limit) * unit for limit in _term_limits(name))
+        yield f"{prefix}{name}", 1, float(unit), float(low), float(high), meaning
+
+
+def _difference_entries() -> Iterator[Entry]:
+    for (name, meaning), unit in zip(TERMS, TERM_SCALES, strict=True):
+        low, high = _term_limits(name)
+        most = float(np.float32(high - low) * unit)
+        yield f"term_{name}", 1, float(unit), -most, most, f"mine less theirs: {meaning}"
+
+
+def _ending_entries(prefix: str) -> Iterator[Entry]:
+    lows = -1.0, 0.0
+    for (name, meaning), low in zip(ENDINGS, lows, strict=True):
+        yield f"{prefix}{name}", 1, 1.0, low, 1.0, meaning
+
+
+def _columns(table: Iterable[Entry]) -> tuple[Column, ...]:
+    """Return the columns of a table in order, the first from index 0."""
+    columns: list[Column] = []
+    for name, size, *rest in table:
+        start = columns[-1].slice.stop if columns else 0
+        columns.append(Column(name, start, size, *rest))  # type: ignore[arg-type]
+    return tuple(columns)
+
+
+_VALUE = "of each action: the evaluation after it and its best effect, relative to the best action"
+
+AFTERSTATE_INPUTS = _columns(
+    (
+        *_observation_entries(),
+        *_term_entries("my_term_"),
+        *_term_entries("their_term_"),
+        ("afterstate_value", N_ACTIONS, 1.0, float(MIN_AFTERSTATE_VALUE), 0.0, _VALUE),
+        *_lookahead_entries("my_", LOOKAHEAD),
+        *_lookahead_entries("their_", LOOKAHEAD),
+        *_ending_entries("my_"),
+        *_ending_entries("their_"),
+    )
+)
+"""The layout of `observation`, (N_INPUTS,)."""
+
+AFTERSTATE_FEATURES = _columns(
+    (*_difference_entries(), *_lookahead_entries("", [f for f in LOOKAHEAD if f.start < N_REACH]))
+)
+"""The layout of a row of `actions`, (N_AFTERSTATE,): terms and reach features after the action."""
+
+AFTERSTATE_LAYOUT_HASH = layout_hash(
+    [[each[:4] for each in table] for table in (AFTERSTATE_INPUTS, AFTERSTATE_FEATURES)]
+)
+"""A hash of names, places, sizes and units of both tables, not of the meanings."""
+
+AFTERSTATE_SHAPES: dict[str, tuple[int, ...]] = {
+    "observation": (N_INPUTS,),
+    "actions": (N_ACTIONS, N_AFTERSTATE),
+    "action_mask": (N_ACTIONS,),
+}
+"""The arrays of one game: float32, float32 and int8."""
+
+# A row starts at a cache line, and the mask in it at a word.
+_ACTIONS_END = N_INPUTS + N_ACTIONS * N_AFTERSTATE
+_MASK_AT = _ACTIONS_END + _ACTIONS_END % 2
+_MASK_END = _MASK_AT + MASK_BYTES // 4
+AFTERSTATE_ROW = -(-_MASK_END // 16) * 16
+"""The float32 numbers of a game's row: inputs, actions, and the mask as bytes."""
+
+
+def bounds_of(columns: tuple[Column, ...]) -> npt.NDArray[np.float32]:
+    """Return the lowest and the highest value of each number of a layout, (2, numbers)."""
+    sizes = [each.size for each in columns]
+    bounds = np.array([(each.low, each.high) for each in columns], np.float32)
+    return np.repeat(bounds.T, sizes, axis=1)
+
+
+def afterstate_arrays(rows: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[Any]]:
+    """Return views of rows (…, AFTERSTATE_ROW): arrays (…, *AFTERSTATE_SHAPES[name])."""
+    actions = rows[..., N_INPUTS:_ACTIONS_END]
+    return {
+        "observation": rows[..., :N_INPUTS],
+        "actions": actions.reshape(*rows.shape[:-1], *AFTERSTATE_SHAPES["actions"]),
+        "action_mask": rows[..., _MASK_AT:].view(np.int8)[..., :N_ACTIONS],
+    }
+
+
+@pooled(at_least=64)
+def observe_afterstates(
+    first: int,
+    last: int,
+    games: Any,
+    boards: Any,
+    states: Any,
+    infos: Any,
+    seats: Any,
+    eval_tables: Any,
+    rows: Any,
+) -> None:
+    """Write the afterstate observations of `seats`, NO_PLAYER read as 0.
+
+    Args:
+        games, boards, states, infos: as for `core.batch_kernels`.
+        seats: int8 (k,).
+        eval_tables: `EVAL_TABLES` (b,), one for each board.
+        rows: float32 (k, AFTERSTATE_ROW), overwritten.
+    """
+    scratch = np.empty(1, SCRATCH)[0]
+    for j in range(first, last):
+        i = index(games[j])
+        s, k = states[i], index(infos[i]["board"])
+        seat = max(int64(seats[j]), 0)
+        mask = legal(boards[k], s) if int64(s["player"]) == seat else np.uint64(0)
+        row = rows[j]
+        actions = row[N_INPUTS:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
+        encode_position(
+            *(boards[k], eval_tables[k], s, seat, mask, scratch, row[:N_INPUTS], actions)
+        )
+        _spread_rows(mask, actions)
+        expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
+
+
+@kernel
+def _spread_rows(mask: Mask, rows: Any) -> None:
+    """Move the first rows, one per action of a mask, to the rows of these actions; clear others.
+
+    From the last action down, no row is overwritten before it moves: an action's id is at least the
+    number of legal actions below it.
+    """
+    source = count_bits(mask)
+    for action in range(N_ACTIONS - 1, -1, -1):
+        is_legal = mask >> np.uint64(action) & np.uint64(1) != np.uint64(0)
+        source -= int64(is_legal)
+        for k in range(N_AFTERSTATE):
+            rows[action, k] = rows[source, k] if is_legal else np.float32(0)
