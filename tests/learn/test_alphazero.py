@@ -67,6 +67,16 @@ def test_learn__without_value_weight_trains_the_policy_only(samples: Samples) ->
             assert same.all() == name.startswith("value")
 
 
+def test_learn__stops_at_a_number_that_is_not_finite(samples: Samples) -> None:
+    network = PolicyNetwork(SMALL)
+    before = network.to_policy().tensors
+    broken = samples._replace(targets=samples.targets * np.float32("nan"))
+    with pytest.raises(FloatingPointError, match=r"^step 1 of 3: policy loss \d.*, value loss nan"):
+        learn(network, POOL.records, broken, 3, 1, TINY)
+    after = network.to_policy().tensors
+    assert all((after[name] == tensor).all() for name, tensor in before.items())
+
+
 def test_alphazero__in_two_processes_makes_the_same_bytes(
     finished_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,7 +32,7 @@ from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked
-from tokaido_env.learn.network import PolicyNetwork
+from tokaido_env.learn.network import PolicyNetwork, take_step
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.rollouts import evaluate_chance, evaluate_decisions
 from tokaido_env.learn.run import Figures, Run, Trainer
@@ -204,6 +204,9 @@ def learn(
 
     Returns:
         The mean policy loss and value loss of the last tenth of the steps.
+
+    Raises:
+        FloatingPointError: as `take_step`.
     """
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -216,13 +219,15 @@ def learn(
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
         policy_loss, value_loss = _losses(network, boards, samples.take(rows))
-        optimizer.zero_grad()
-        (policy_loss + settings.value_weight * value_loss).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
         losses.append((float(policy_loss.detach()), float(value_loss.detach())))
+        where = "step {} of {}: policy loss {:.4g}, value loss {:.4g}"
+        take_step(
+            optimizer,
+            policy_loss + settings.value_weight * value_loss,
+            settings.max_grad_norm,
+            where.format(step + 1, steps, *losses[-1]),
+        )
     policy, value = np.mean(losses[-max(1, steps // 10) :], axis=0).tolist()
-    if not np.isfinite([policy, value]).all():
-        raise FloatingPointError(f"the losses are {policy} and {value}")
     return policy, value
 
 

@@ -365,7 +365,7 @@ def _advance(run: Run, trainer: Trainer, stopping: Callable[[], bool]) -> Figure
         newest = f"the newest checkpoint is {kept[-1]}" if kept else "there is no checkpoint"
         raise RunError(
             f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: {newest}; a "
-            "lower learning_rate may help"
+            "resume repeats this: begin another run from a policy of this one, with --start-from"
         ) from None
     return figures and figures | {TIME + "seconds": time.perf_counter() - began}
 

@@ -31,6 +31,7 @@ _SIMS = Parameter(int, 1, MAX_SIMS)
 _WEIGHT = Parameter(float, 0, 100)
 _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
+_NORM = Parameter(float, 1e-6, 1e6)
 
 @dataclass(frozen=True)
 class RunSettings(Settings):
@@ -296,9 +297,7 @@ class SelfPlaySettings(WholeGameSettings):
     clip_range: float = setting(
         0.2, Parameter(float, 0.001, 1), "clip range of the probability ratio"
     )
-    max_grad_norm: float = setting(
-        0.5, Parameter(float, 1e-6, 1e6), "norm that larger gradients are scaled down to"
-    )
+    max_grad_norm: float = setting(0.5, _NORM, "norm that larger gradients are scaled down to")
     auxiliary_weight: float = setting(0.1, _WEIGHT, "weight of the auxiliary loss")
     late_round_weight: float = setting(1.0, _WEIGHT, "weight of late rounds in the value loss")
     late_round_from: int = setting(16, COUNT, "first round that counts as late")
@@ -366,6 +365,7 @@ class AlphaZeroSettings(WholeGameSettings):
     )
     value_weight: float = setting(
         1.0, _WEIGHT, "weight of the value loss; 0: only the policy learns"
+    max_grad_norm: float = setting(10.0, _NORM, "norm that larger gradients are scaled down to")
     )
     promotion_games: int = setting(
         1000,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from tokaido_env.learn.network import AUXILIARY, Moves, PolicyNetwork
+from tokaido_env.learn.network import AUXILIARY, Moves, PolicyNetwork, take_step
 from tokaido_env.learn.returns import Nodes, returns_of
 from tokaido_env.learn.rollouts import ROW_MULTIPLE, Rollout, logits_of, moves_of, pad_rows
 from tokaido_env.learn.settings import SelfPlaySettings
@@ -118,8 +118,7 @@ def update(
     """Update a network with a rollout of its own games; return the mean losses.
 
     Raises:
-        FloatingPointError: naming the minibatch, if a loss is not finite; the weights are those
-            before that minibatch.
+        FloatingPointError: as `take_step`.
     """
     targets = targets_of(rollout, settings, network.tensor)
     data = _Data(rollout, network)
@@ -127,15 +126,9 @@ def update(
     sums, count = torch.zeros(len(Losses._fields)), 0
     for _ in range(settings.epochs):
         for rows in minibatches(n, m, settings.minibatch_size, generator):
-            optimizer.zero_grad()
             minibatch = Minibatch(*(each.to(data.board.device) for each in rows))
             loss, parts = _losses(network, data, targets, minibatch, settings)
-            if not torch.isfinite(loss):
-                raise FloatingPointError(f"minibatch {count + 1}: the loss is {loss.item()}")
-            loss.backward()  # type: ignore[no-untyped-call]
-            for group in optimizer.param_groups:
-                torch.nn.utils.clip_grad_norm_(group["params"], settings.max_grad_norm)
-            optimizer.step()
+            take_step(optimizer, loss, settings.max_grad_norm, f"minibatch {count + 1}")
             sums += parts.cpu()
             count += 1
     return Losses(*(sums / count).tolist())
