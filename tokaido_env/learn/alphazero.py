@@ -25,6 +25,7 @@ from torch.nn import functional
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.suite import file_sha256
@@ -58,7 +59,7 @@ class AlphaZeroTrainer(Trainer):
         self.pools = (run.pool, run.extra_pool or run.pool)
         self.incumbents = [0]
 
-    def advance(self, stopping: Callable[[], bool]) -> Figures | None:
+    def advance(self, stopping: Callable[[], int]) -> Figures | None:
         """Play the shards of a round, train on them, and play the promotion match."""
         number = self.done + 1
         if not self._play(number, stopping):
@@ -97,13 +98,17 @@ class AlphaZeroTrainer(Trainer):
 
     # Self-play
 
-    def _play(self, number: int, stopping: Callable[[], bool]) -> bool:
+    def _play(self, number: int, stopping: Callable[[], int]) -> bool:
         """Play the missing shards of a round's replay buffer; return whether all exist now."""
         (self.run.folder / "shards").mkdir(exist_ok=True)
         missing = [key for key in self._replay_keys(number) if not self._shard(*key).is_file()]
         tasks = (self._task(n, i) for n, i in missing if not stopping())
-        for position, samples in self.run.executor.map(tasks):
-            save_samples(self._shard(*missing[position]), samples)
+        try:
+            for position, samples in self.run.executor.map(tasks):
+                save_samples(self._shard(*missing[position]), samples)
+        except AgentFailed:
+            if not stopping():  # else the signal was for the group, and ended its workers too
+                raise
         return all(self._shard(n, i).is_file() for n, i in missing)
 
     def _task(self, number: int, index: int) -> SelfPlayGames:

@@ -69,7 +69,7 @@ class PpoTrainer(Trainer):
         self.pool.same_opponent[:] = True
         self._observe()
 
-    def advance(self, stopping: Callable[[], bool]) -> Figures:
+    def advance(self, stopping: Callable[[], int]) -> Figures:
         """Collect a rollout, train on it, and update the opponents."""
         model, settings, before = self.model, self.settings, self.done
         model.collect_rollouts(self.env, self._callback, model.rollout_buffer, model.n_steps)

@@ -48,7 +48,7 @@ class SelfPlayTrainer(Trainer):
         super().start()
         self.ema.load_state_dict(self.network.state_dict())
 
-    def advance(self, stopping: Callable[[], bool]) -> Figures:
+    def advance(self, stopping: Callable[[], int]) -> Figures:
         """Play games, update the network with them, and save a snapshot if one is due."""
         settings = self.settings
         self._set_learning_rate()

@@ -24,14 +24,16 @@ MAX_WIDTH = 2**12  # a policy file of this width takes 70 MB
 MAX_SIMS = 2**16 - 1
 """The most simulations of a decision: a sample stores visit counts as uint16."""
 
+CHECKPOINT_MINUTES = 5.0
+
 CALIBRATION_GAMES = 12_000
 MIN_CALIBRATION_GAMES = 8
 
 _SIMS = Parameter(int, 1, MAX_SIMS)
 _WEIGHT = Parameter(float, 0, 100)
+_NORM = Parameter(float, 1e-6, 1e6)
 _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
-_NORM = Parameter(float, 1e-6, 1e6)
 
 @dataclass(frozen=True)
 class RunSettings(Settings):
@@ -363,9 +365,9 @@ class AlphaZeroSettings(WholeGameSettings):
     learning_rate: float = setting(
         1e-3, RATE, "Adam's learning rate; a cosine schedule lowers it to 0 in each round"
     )
+    max_grad_norm: float = setting(10.0, _NORM, "norm that larger gradients are scaled down to")
     value_weight: float = setting(
         1.0, _WEIGHT, "weight of the value loss; 0: only the policy learns"
-    max_grad_norm: float = setting(10.0, _NORM, "norm that larger gradients are scaled down to")
     )
     promotion_games: int = setting(
         1000,
