@@ -1,5 +1,6 @@
 """`alphazero`: training on samples, rounds and promotion matches."""
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import torch
 from networks import SMALL, random_policy
 from short_run import SHORT, contents, metrics, options_of
 
-from tokaido_env.arena.executors import AgentCache
+from tokaido_env.arena.executors import AgentCache, SerialExecutor
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.train import main
 from tokaido_env.learn import alphazero, run as runs
@@ -65,6 +67,35 @@ def test_learn__without_value_weight_trains_the_policy_only(samples: Samples) ->
             assert not same[:units].all()
         else:
             assert same.all() == name.startswith("value")
+
+
+def test_learn__stops_at_a_number_that_is_not_finite(samples: Samples) -> None:
+    network = PolicyNetwork(SMALL)
+    before = network.to_policy().tensors
+    broken = samples._replace(targets=samples.targets * np.float32("nan"))
+    with pytest.raises(FloatingPointError, match=r"^step 1 of 3: policy loss \d.*, value loss nan"):
+        learn(network, POOL.records, broken, 3, 1, TINY)
+    after = network.to_policy().tensors
+    assert all((after[name] == tensor).all() for name, tensor in before.items())
+
+
+class Signalled(SerialExecutor):
+    """Executor that loses its workers after the first task, at a signal to the process group."""
+
+    def map(self, tasks: Any) -> Any:
+        yield next(iter(super().map(tasks)))
+        signal.raise_signal(signal.SIGTERM)
+        raise AgentFailed("the process ended with status -15")
+
+
+def test_alphazero__keeps_shards_at_a_signal_to_all_processes(
+    finished_run: Any, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    runs.begin(run, SHORT["alphazero"])
+    assert not runs.train(run, executor=Signalled())
+    name = "shards/0001-0000.npz"
+    assert contents(run)[name] == contents(finished_run("alphazero"))[name]
 
 
 def test_alphazero__in_two_processes_makes_the_same_bytes(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 import torch
 from networks import SMALL, decisions, inputs_of, random_policy
 
@@ -14,6 +15,7 @@ from tokaido_env.learn.network import (
     deterministic,
     load_weights,
     moves_of,
+    take_step,
 )
 
 
@@ -79,3 +81,17 @@ def test_second_value__starts_as_the_policys_and_is_not_exported() -> None:
     kept = network.to_policy().tensors
     assert kept.keys() == policy.tensors.keys()
     assert all((kept[name] == policy.tensors[name]).all() for name in kept)
+
+
+def test_take_step__limits_the_norm_and_refuses_infinite_gradients() -> None:
+    """By hand: the gradient (30, 40) has norm 50; that of the root of 0 is infinite."""
+    weights = torch.nn.Parameter(torch.zeros(2))
+    optimizer = torch.optim.SGD([weights], lr=1.0)
+    take_step(optimizer, weights @ torch.tensor([30.0, 40.0]), 5.0, "step 1")
+    assert torch.allclose(weights, torch.tensor([-3.0, -4.0]))
+    take_step(optimizer, weights @ torch.tensor([-3.0, -4.0]), 5.0, "step 2")
+    assert torch.allclose(weights, torch.zeros(2), atol=1e-5)
+    weights.data.zero_()
+    with pytest.raises(FloatingPointError, match=r"^step 3: the gradient's norm is inf$"):
+        take_step(optimizer, weights.sqrt().sum(), 5.0, "step 3")
+    assert not weights.any()

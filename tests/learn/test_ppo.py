@@ -27,7 +27,7 @@ from tokaido_env.learn.ppo_policy import (
     LearnerEnv,
 )
 from tokaido_env.learn.settings import PpoSettings
-from tokaido_env.learn.value_calibration import calibrate_value
+from tokaido_env.learn.value_calibration import CalibratedPolicy, calibrate_value
 
 LAST = ("policies/000000000", "last")
 
@@ -280,6 +280,27 @@ def test_finish__continues_after_an_interrupt(
     assert calibrate_run(uncalibrated, tmp_path / "run")
     assert contents(tmp_path / "run") == contents(calibrated[0])
     assert calibrate_run(uncalibrated, tmp_path / "run") == []
+
+
+def test_finish__does_not_repeat_a_calibration_that_does_not_help(
+    uncalibrated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = list[int]()
+
+    def without_success(policy: Policy, *others: Any) -> CalibratedPolicy:
+        calls.append(1)
+        return CalibratedPolicy(policy, before=0.5, after=0.5, bias=0.0, games=8)
+
+    monkeypatch.setattr(ppo, "calibrate_value", without_success)
+    run = tmp_path / "run"
+    assert len(calibrate_run(uncalibrated, run)) == len(calls) > 0
+    before, tried = contents(run), len(calls)
+    for name in ("last", "best"):
+        old, new = (Policy.load(folder / name) for folder in (uncalibrated, run))
+        assert new.training == old.training | {"value": None}
+        assert all((new.tensors[key] == old.tensors[key]).all() for key in old.tensors)
+    assert calibrate_run(uncalibrated, run) == []
+    assert (contents(run), len(calls)) == (before, tried)
 
 
 def interrupt(*arguments: Any) -> Any:

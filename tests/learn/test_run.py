@@ -8,7 +8,10 @@ import shutil
 import signal
 import tomllib
 from dataclasses import asdict, replace
+from itertools import count
 from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -182,32 +185,33 @@ def test_imports__settings_need_no_pytorch_and_runs_no_sb3() -> None:
 
 
 class Stopping:
-    """Press Ctrl-C after a number of logged updates."""
+    """Send signals to this process after the first logged update."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-        write, self.logged = Logs.write, 0
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *signals: signal.Signals) -> None:
+        write, left = Logs.write, list(signals)
 
-        def press(logs: Any, *arguments: Any) -> None:
+        def send(logs: Any, *arguments: Any) -> None:
             write(logs, *arguments)
-            self.logged += 1
-            if self.logged == after:
-                signal.raise_signal(signal.SIGINT)
+            while left:
+                signal.raise_signal(left.pop())
 
-        monkeypatch.setattr(Logs, "write", press)
+        monkeypatch.setattr(Logs, "write", send)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_resume__after_ctrl_c_makes_the_same_bytes(
+def test_resume__after_a_signal_makes_the_same_bytes(
     finished_run: Finished,
     method: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Output,
 ) -> None:
-    run = tmp_path / "run"
+    """Ctrl-C, and SIGTERM twice, as `timeout` sends it."""
+    run, is_ppo = tmp_path / "run", method == "ppo"
     with monkeypatch.context() as patch:
-        Stopping(patch, after=1)
-        assert main(["--run", str(run), *options_of(SHORT[method])]) == 130
+        Stopping(patch, *([signal.SIGTERM] * 2 if is_ppo else [signal.SIGINT]))
+        status = main(["--run", str(run), *options_of(SHORT[method])])
+        assert status == (143 if is_ppo else 130)
     assert f"--resume {run}\n" in capsys.readouterr().out
     assert (run / "best").is_file()
     assert len(metrics(run)) == 1
@@ -261,6 +265,39 @@ def test_resume__after_every_update_makes_the_same_bytes(
         times += 1
     assert times == len(metrics(run))
     assert same_but_for_older_checkpoints(run, finished_run(method))
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "alphazero"])
+def test_checkpoint_minutes__change_nothing_but_the_checkpoints(
+    finished_run: Finished, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reading of the clock is a minute after the one before; in a thread without signals.
+
+    `alphazero` saves after every round by default.
+    """
+    saved, clock, write = list[int](), count(), runs.write_checkpoint
+    monkeypatch.setattr(
+        runs, "time", SimpleNamespace(monotonic=lambda: 60.0 * next(clock), perf_counter=lambda: 0)
+    )
+
+    def write_checkpoint(folder: Path, checkpoint: Any) -> None:
+        saved.append(checkpoint.done)
+        write(folder, checkpoint)
+
+    monkeypatch.setattr(runs, "write_checkpoint", write_checkpoint)
+    run = tmp_path / "run"
+    words = ["--run", str(run), "--checkpoint-minutes", "1", *options_of(SHORT[method])]
+    thread = Thread(target=main, args=(words,))
+    thread.start()
+    thread.join()
+    assert saved == [line[SHORT[method].LENGTH] for line in metrics(run)]
+    assert same_but_for_older_checkpoints(run, finished_run(method))
+
+
+def test_checkpoint_minutes__refuses_negative_numbers(capsys: Output) -> None:
+    with pytest.raises(SystemExit):
+        main(["--run", "run", "--checkpoint-minutes", "-1"])
+    assert "--checkpoint-minutes: expected a number from 0, got '-1'" in error_line(capsys)
 
 
 @pytest.mark.parametrize("method", METHODS)

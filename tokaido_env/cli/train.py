@@ -1,7 +1,7 @@
 """Train an agent by self-play.
 
 tokaido train --run runs/first --preset quick      begin a run; five minutes on two cores
-tokaido train --resume runs/first                  continue a run after Ctrl-C
+tokaido train --resume runs/first                  continue a run after Ctrl-C or a kill
 tokaido train --resume runs/first --updates 800    extend a run
 tokaido train --run runs/second --config my.toml   take settings from a TOML file
 tokaido train --run runs/third --method ppo        train with Stable-Baselines3
@@ -21,12 +21,14 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from tokaido_env.agents.registry import Parameter
 from tokaido_env.arena.executors import EXECUTORS, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, reports_errors
+from tokaido_env.cli.command import CommandParser, program, reports_errors
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import (
+    CHECKPOINT_MINUTES,
     METHODS,
     PRESETS,
     PpoSettings,
@@ -94,7 +96,22 @@ def _methods() -> argparse.ArgumentParser:
     folder.add_argument("--resume", type="path", help="folder of a run to continue or extend")
     config = "settings file, in the format of a run's config.toml (default: none)"
     parser.add_argument("--config", type="input", metavar="FILE", help=config)
+    parser.add_argument(
+        "--checkpoint-minutes",
+        type=_minutes,
+        metavar="X",
+        default=CHECKPOINT_MINUTES,
+        help="also save a checkpoint at the first update after X minutes without one; 0: do not; "
+        "a resume may change it (default: %(default)g)",
+    )
     return parser
+
+
+def _minutes(text: str) -> float:
+    try:
+        return float(Parameter(float, 0).parse(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _settings_class(arguments: Sequence[str] | None) -> type[RunSettings]:
@@ -143,7 +160,7 @@ def _train(folder: Path, trusted: Sequence[str], options: argparse.Namespace) ->
     from tokaido_env.learn import run
 
     settings = load_settings(folder)
-    is_first = True
+    is_first, stopped_by = True, 0
     with ExitStack() as stack:
         bar = stack.enter_context(run_bar(settings.length, settings.LENGTH))
         executor = None
@@ -151,7 +168,8 @@ def _train(folder: Path, trusted: Sequence[str], options: argparse.Namespace) ->
             executor = stack.enter_context(open_executor(options.executor))
 
         def report(progress: Progress) -> None:
-            nonlocal is_first
+            nonlocal is_first, stopped_by
+            stopped_by = progress.signal
             if is_first:
                 is_first = False
                 _print_length(settings, progress.done)
@@ -161,11 +179,11 @@ def _train(folder: Path, trusted: Sequence[str], options: argparse.Namespace) ->
                 bar.add_rating(progress.done, progress.rating, progress.is_best)
             bar.update(progress.done, _format_figures(progress.figures), progress.rating)
 
-        complete = run.train(folder, report, trusted, executor)
+        complete = run.train(folder, report, trusted, executor, options.checkpoint_minutes)
     if not complete:
         again = f"{program('train')} --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")
-        return INTERRUPTED
+        return 128 + stopped_by  # as shells report it: 130 after Ctrl-C, 143 after SIGTERM
     best = "the highest rating" if settings.rate_every else "the same: without ratings"
     print(f"policies  {folder}/last, {folder}/best ({best})")
     logs = quote(str(folder / "tb"))

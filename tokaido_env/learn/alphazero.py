@@ -25,6 +25,7 @@ from torch.nn import functional
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.suite import file_sha256
@@ -32,7 +33,12 @@ from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked
-from tokaido_env.learn.network import PolicyNetwork, evaluate_decisions, evaluate_values
+from tokaido_env.learn.network import (
+    PolicyNetwork,
+    evaluate_decisions,
+    evaluate_values,
+    take_step,
+)
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.selfplay_games import SelfPlayGames
@@ -57,7 +63,7 @@ class AlphaZeroTrainer(Trainer):
         self.pools = (run.pool, run.extra_pool or run.pool)
         self.incumbents = [0]
 
-    def advance(self, stopping: Callable[[], bool]) -> Figures | None:
+    def advance(self, stopping: Callable[[], int]) -> Figures | None:
         """Play the shards of a round, train on them, and play the promotion match."""
         number = self.done + 1
         if not self._play(number, stopping):
@@ -96,13 +102,17 @@ class AlphaZeroTrainer(Trainer):
 
     # Self-play
 
-    def _play(self, number: int, stopping: Callable[[], bool]) -> bool:
+    def _play(self, number: int, stopping: Callable[[], int]) -> bool:
         """Play the missing shards of a round's replay buffer; return whether all exist now."""
         (self.run.folder / "shards").mkdir(exist_ok=True)
         missing = [key for key in self._replay_keys(number) if not self._shard(*key).is_file()]
         tasks = (self._task(n, i) for n, i in missing if not stopping())
-        for position, samples in self.run.executor.map(tasks):
-            save_samples(self._shard(*missing[position]), samples)
+        try:
+            for position, samples in self.run.executor.map(tasks):
+                save_samples(self._shard(*missing[position]), samples)
+        except AgentFailed:
+            if not stopping():  # else the signal was for the group, and ended its workers too
+                raise
         return all(self._shard(n, i).is_file() for n, i in missing)
 
     def _task(self, number: int, index: int) -> SelfPlayGames:
@@ -203,6 +213,9 @@ def learn(
 
     Returns:
         The mean policy loss and value loss of the last tenth of the steps.
+
+    Raises:
+        FloatingPointError: as `take_step`.
     """
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -215,13 +228,15 @@ def learn(
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
         policy_loss, value_loss = _losses(network, boards, samples.take(rows))
-        optimizer.zero_grad()
-        (policy_loss + settings.value_weight * value_loss).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
         losses.append((float(policy_loss.detach()), float(value_loss.detach())))
+        where = "step {} of {}: policy loss {:.4g}, value loss {:.4g}"
+        take_step(
+            optimizer,
+            policy_loss + settings.value_weight * value_loss,
+            settings.max_grad_norm,
+            where.format(step + 1, steps, *losses[-1]),
+        )
     policy, value = np.mean(losses[-max(1, steps // 10) :], axis=0).tolist()
-    if not np.isfinite([policy, value]).all():
-        raise FloatingPointError(f"the losses are {policy} and {value}")
     return policy, value
 
 

@@ -268,6 +268,26 @@ def deterministic() -> Iterator[None]:
         options.fill_uninitialized_memory = before[1]
 
 
+def take_step(
+    optimizer: torch.optim.Optimizer, loss: torch.Tensor, max_grad_norm: float, where: str
+) -> None:
+    """Take a step of an optimizer, with the gradient scaled down to a norm if it is larger.
+
+    Raises:
+        FloatingPointError: beginning with `where`, if the loss or the norm is not finite; the
+            weights stay as they are.
+    """
+    optimizer.zero_grad()
+    if not torch.isfinite(loss):
+        raise FloatingPointError(f"{where}: the loss is {loss.item()}")
+    loss.backward()  # type: ignore[no-untyped-call]
+    parameters = [each for group in optimizer.param_groups for each in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_grad_norm)
+    if not torch.isfinite(norm):
+        raise FloatingPointError(f"{where}: the gradient's norm is {norm.item()}")
+    optimizer.step()
+
+
 def seed32(seed: int) -> int:
     """Return a 32-bit seed, as NumPy and Stable-Baselines3 need, from any seed."""
     return int(np.random.SeedSequence(seed).generate_state(1)[0])

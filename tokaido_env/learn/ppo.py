@@ -6,6 +6,7 @@ An update plays `n_steps` decisions in each of the learner's games; then Maskabl
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -68,7 +69,7 @@ class PpoTrainer(Trainer):
         self.pool.same_opponent[:] = True
         self._observe()
 
-    def advance(self, stopping: Callable[[], bool]) -> Figures:
+    def advance(self, stopping: Callable[[], int]) -> Figures:
         """Collect a rollout, train on it, and update the opponents."""
         model, settings, before = self.model, self.settings, self.done
         model.collect_rollouts(self.env, self._callback, model.rollout_buffer, model.n_steps)
@@ -117,7 +118,10 @@ class PpoTrainer(Trainer):
         self._observe()
 
     def finish(self, report: Callable[[str], None]) -> None:
-        """Calibrate the values of `last` and `best` once each; nothing else of them changes."""
+        """Calibrate the values of `last` and `best` once each; nothing else of them changes.
+
+        Afterwards their summaries have an entry "value": None if the calibration did not help.
+        """
         settings = self.settings
         if not settings.calibration_games or not settings.value_of_self_play:
             return
@@ -130,7 +134,8 @@ class PpoTrainer(Trainer):
                 games, seed = settings.calibration_games, settings.seed
                 result = calibrate_value(policy, settings.pool, games, seed)
                 report(f"{name}: value calibrated on self-play: {result}")
-                policy = result.policy if result.is_better else policy
+                mark = policy.training | {"value": None}  # a resume does not try again
+                policy = result.policy if result.is_better else replace(policy, training=mark)
             calibrated[before] = policy
             policy.save(path)
 

@@ -8,6 +8,7 @@ times, and repeat the updates that a resume repeats after a power cut.
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator
@@ -54,7 +55,7 @@ from tokaido_env.learn.run_folder import (
     locked_run,
     opponent_specs,
 )
-from tokaido_env.learn.settings import RunSettings
+from tokaido_env.learn.settings import CHECKPOINT_MINUTES, RunSettings
 from tokaido_env.learn.settings_schema import RunError, explain_memory_errors
 
 Figures = dict[str, Any]
@@ -77,6 +78,7 @@ class Progress:
         is_new: whether the rating is new since the last report.
         is_best: whether a new rating is the highest so far.
         note: a line to print once, as from `Trainer.finish`.
+        signal: in the last report of a stopped run, the signal that stopped it; else 0.
     """
 
     done: int
@@ -87,6 +89,7 @@ class Progress:
     is_new: bool = False
     is_best: bool = False
     note: str = ""
+    signal: int = 0
 
 
 class RunState(Struct, frozen=True):
@@ -255,8 +258,8 @@ class Trainer(ABC):
         """
 
     @abstractmethod
-    def advance(self, stopping: Callable[[], bool]) -> Figures | None:
-        """Do one update or round and return its figures, or None if `stopping()` ended it early."""
+    def advance(self, stopping: Callable[[], int]) -> Figures | None:
+        """Do one update or round and return its figures, or None if a signal ended it early."""
 
     @abstractmethod
     def policy(self) -> Policy:
@@ -288,16 +291,21 @@ def train(
     report: Callable[[Progress], None] = lambda progress: None,
     trusted: Container[str] = (),
     executor: Executor | None = None,
+    checkpoint_minutes: float = CHECKPOINT_MINUTES,
 ) -> bool:
     """Train a run to its end, from its newest checkpoint if it has one.
 
-    Ctrl-C stops at the next update, after saving a checkpoint.
+    Ctrl-C and SIGTERM stop at the next update, after saving a checkpoint. Outside the main thread,
+    where Python handles no signals, they do what they do without training.
 
     Args:
         folder: the run folder.
         report: called after each update or round.
         trusted: agent specs that the user has just typed: see `Run`.
         executor: plays the games of `alphazero`; None: this process.
+        checkpoint_minutes: save a checkpoint at the first update after this time since the last,
+            in addition to those of the setting `checkpoint_every`; 0: do not. No other file
+            depends on it.
 
     Returns:
         Whether the run is complete.
@@ -319,24 +327,30 @@ def train(
         run = Run(folder, settings, trusted, executor or SerialExecutor())
         trainer = _make_trainer(run)
         with closing(Logs(folder / METRICS, settings.LENGTH, trainer.done)) as logs:
-            complete = _train(run, trainer, logs, report)
+            complete = _train(run, trainer, logs, report, checkpoint_minutes)
         if complete:
             trainer.finish(lambda note: report(_progress(run, trainer, {}, note=note)))
         return complete
 
 
-def _train(run: Run, trainer: Trainer, logs: Logs, report: Callable[[Progress], None]) -> bool:
+def _train(
+    run: Run,
+    trainer: Trainer,
+    logs: Logs,
+    report: Callable[[Progress], None],
+    checkpoint_minutes: float,
+) -> bool:
     """Train until the run is complete or interrupted, and save; return whether it is complete."""
     settings, total = run.settings, run.settings.length
-    saved = trainer.done if checkpoints(run.folder) else -1
+    saved, saved_at = trainer.done if checkpoints(run.folder) else -1, time.monotonic()
     report(_progress(run, trainer, {}))
 
     def save() -> None:
-        nonlocal saved
+        nonlocal saved, saved_at
         if saved != trainer.done:
             logs.sync()
             run.save(trainer.policy(), trainer.checkpoint())
-            saved = trainer.done
+            saved, saved_at = trainer.done, time.monotonic()
 
     with interruptible() as stopping:
         while trainer.done < total and not stopping():
@@ -350,13 +364,16 @@ def _train(run: Run, trainer: Trainer, logs: Logs, report: Callable[[Progress], 
                 figures, is_rated = figures | rated, bool(rated)
             logs.write(trainer.done, figures)
             report(_progress(run, trainer, figures, is_new=is_rated, is_best=is_best))
-            if reached_multiple(before, trainer.done, settings.checkpoint_every):
+            is_late = 0 < 60 * checkpoint_minutes <= time.monotonic() - saved_at
+            if is_late or reached_multiple(before, trainer.done, settings.checkpoint_every):
                 save()
         save()
+    if trainer.done < total:
+        report(_progress(run, trainer, {}, signal=stopping()))
     return trainer.done >= total
 
 
-def _advance(run: Run, trainer: Trainer, stopping: Callable[[], bool]) -> Figures | None:
+def _advance(run: Run, trainer: Trainer, stopping: Callable[[], int]) -> Figures | None:
     began = time.perf_counter()
     try:
         figures = trainer.advance(stopping)
@@ -365,7 +382,7 @@ def _advance(run: Run, trainer: Trainer, stopping: Callable[[], bool]) -> Figure
         newest = f"the newest checkpoint is {kept[-1]}" if kept else "there is no checkpoint"
         raise RunError(
             f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: {newest}; a "
-            "lower learning_rate may help"
+            "resume repeats this: begin another run from a policy of this one, with --start-from"
         ) from None
     return figures and figures | {TIME + "seconds": time.perf_counter() - began}
 
@@ -384,20 +401,30 @@ def _progress(run: Run, trainer: Trainer, figures: Figures, **options: Any) -> P
 
 
 @contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a flag, which the yielded function returns; the second raises."""
-    pressed = False
+def interruptible() -> Iterator[Callable[[], int]]:
+    """Yield a function that returns the first signal, SIGINT (Ctrl-C) or SIGTERM; before, 0.
 
-    def press(signum: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.signal(signal.SIGINT, previous)
+    A second Ctrl-C raises `KeyboardInterrupt`. A second SIGTERM has no effect: `timeout` and
+    clusters send one to a process and one to its group. Python allows handlers in the main thread
+    only: in another thread the function returns 0.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    signals = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    previous = {number: signal.getsignal(number) for number in signals}
+    received = 0
 
-    previous = signal.signal(signal.SIGINT, press)
+    def receive(number: int, frame: FrameType | None) -> None:
+        nonlocal received
+        received = received or number
+        signal.signal(signal.SIGINT, previous[signal.SIGINT])
+
+    for number in signals:
+        signal.signal(number, receive)
     try:
-        yield lambda: pressed
+        yield lambda: received
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _make_trainer(run: Run) -> Trainer:

@@ -24,11 +24,14 @@ MAX_WIDTH = 2**12  # a policy file of this width takes 70 MB
 MAX_SIMS = 2**16 - 1
 """The most simulations of a decision: a sample stores visit counts as uint16."""
 
+CHECKPOINT_MINUTES = 5.0
+
 CALIBRATION_GAMES = 12_000
 MIN_CALIBRATION_GAMES = 8
 
 _SIMS = Parameter(int, 1, MAX_SIMS)
 _WEIGHT = Parameter(float, 0, 100)
+_NORM = Parameter(float, 1e-6, 1e6)
 _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
 
@@ -60,9 +63,6 @@ class RunSettings(Settings):
     second_width: int = setting(
         0, Parameter(int, 0), "units of the second layer, of policy and value each; 0: width / 4"
     )
-    move_width: int = setting(
-        0, Parameter(int, 0), "units of the layer that scores each legal action; 0: width / 8"
-    )
     learning_rate: float = setting(1e-3, RATE, "Adam's learning rate at the start")
     threads: int = setting(
         2, Parameter(int, 1, 256), "PyTorch threads; the trained weights depend on it"
@@ -84,7 +84,7 @@ class RunSettings(Settings):
         _check_even("rating_games", self.rating_games)
         if self.width % 8:
             raise RunError(f"width: expected a multiple of 8, got {self.width}")
-        for name in ("width", "second_width", "move_width"):
+        for name in ("width", "second_width"):
             _check_at_most(name, getattr(self, name), MAX_WIDTH)
 
     @property
@@ -95,12 +95,8 @@ class RunSettings(Settings):
 
     @property
     def sizes(self) -> LayerSizes:
-        """The widths of the network's layers."""
-        sizes = LayerSizes.of_width(self.width)
-        second = self.second_width or sizes.second
-        return sizes._replace(
-            second=second, value_second=second, move=self.move_width or sizes.move
-        )
+        """The widths of the network's layers: those of a value network."""
+        return LayerSizes(0, 0, 0, self.width, self.second_width or self.width // 4)
 
     @property
     def pool(self) -> BoardPool:
@@ -121,7 +117,29 @@ class RunSettings(Settings):
 
 
 @dataclass(frozen=True)
-class PpoSettings(RunSettings):
+class PolicySettings(RunSettings):
+    """Settings of methods that train a policy too."""
+
+    move_width: int = setting(
+        0, Parameter(int, 0), "units of the layer that scores each legal action; 0: width / 8"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_at_most("move_width", self.move_width, MAX_WIDTH)
+
+    @property
+    def sizes(self) -> LayerSizes:
+        """The widths of the network's layers."""
+        sizes = LayerSizes.of_width(self.width)
+        second = self.second_width or sizes.second
+        return sizes._replace(
+            second=second, value_second=second, move=self.move_width or sizes.move
+        )
+
+
+@dataclass(frozen=True)
+class PpoSettings(PolicySettings):
     """Settings of Stable-Baselines3's MaskablePPO, which trains against a pool of opponents.
 
     A step is one decision of the learner. An event that is due every N steps happens at the first
@@ -287,9 +305,7 @@ class TdSettings(WholeGameSettings):
         0.03, SHARE, "learning rate at the end, as a share of learning_rate; linear schedule"
     )
     value_lambda: float = setting(0.8, SHARE, "lambda of the value targets; gamma is 1")
-    max_grad_norm: float = setting(
-        1.0, Parameter(float, 1e-6, 1e6), "norm that larger gradients are scaled down to"
-    )
+    max_grad_norm: float = setting(1.0, _NORM, "norm that larger gradients are scaled down to")
     temperature: float = setting(
         0.08,
         Parameter(float, 0, 10),
@@ -299,15 +315,9 @@ class TdSettings(WholeGameSettings):
     snapshot_every: int = setting(50, COUNT, "updates between snapshots")
     checkpoint_every: int = setting(20, COUNT, "updates between checkpoints")
 
-    @property
-    def sizes(self) -> LayerSizes:
-        """The widths of the network's layers: those of the value only."""
-        second = self.second_width or self.width // 4
-        return LayerSizes(0, 0, 0, self.width, second)
-
 
 @dataclass(frozen=True)
-class AlphaZeroSettings(WholeGameSettings):
+class AlphaZeroSettings(WholeGameSettings, PolicySettings):
     """Settings of AlphaZero: rounds of self-play by search, learning, and a promotion match."""
 
     METHOD: ClassVar[str] = "alphazero"
@@ -352,6 +362,7 @@ class AlphaZeroSettings(WholeGameSettings):
     learning_rate: float = setting(
         1e-3, RATE, "Adam's learning rate; a cosine schedule lowers it to 0 in each round"
     )
+    max_grad_norm: float = setting(10.0, _NORM, "norm that larger gradients are scaled down to")
     value_weight: float = setting(
         1.0, _WEIGHT, "weight of the value loss; 0: only the policy learns"
     )

@@ -29,7 +29,7 @@ from tokaido_env.core.state import OVER, copy_rows
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.network_inputs import active_seat
 from tokaido_env.learn.checkpoint import Checkpoint, moments_of, restore_learner
-from tokaido_env.learn.network import evaluate_values
+from tokaido_env.learn.network import evaluate_values, take_step
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.settings import TdSettings
 
@@ -77,7 +77,7 @@ class TdTrainer(Trainer):
             self.network.parameters(), self.settings.learning_rate, fused=True
         )
 
-    def advance(self, stopping: Callable[[], bool]) -> Figures:
+    def advance(self, stopping: Callable[[], int]) -> Figures:
         """Play games, and train the network with their afterstates."""
         share = self._schedule()
         settings = self.settings
@@ -123,12 +123,7 @@ class TdTrainer(Trainer):
         return int(arena_seed(int(arena_seed(self.settings.seed, purpose)), self.done))
 
     def _learn(self, rollout: Rollout, pool: BoardPool) -> float:
-        """Train the network with a rollout; return the mean loss of the minibatches.
-
-        Raises:
-            FloatingPointError: naming the minibatch, if its loss is not finite; the weights are
-                those before it.
-        """
+        """Train the network with a rollout; return the mean loss of the minibatches."""
         settings, generator = self.settings, torch.Generator()
         generator.manual_seed(self._seed(_ORDER))
         targets = targets_of(rollout, settings.value_lambda)
@@ -138,32 +133,25 @@ class TdTrainer(Trainer):
         for _ in range(settings.epochs):
             order = learnt[torch.randperm(len(learnt), generator=generator).numpy()]
             for first in range(0, len(order) - size + 1, size):
-                loss = self._step(rollout, pool, targets, order[first : first + size])
-                if not np.isfinite(loss):
-                    raise FloatingPointError(f"minibatch {len(losses) + 1}: the loss is {loss}")
-                losses.append(loss)
+                loss = self._loss(rollout, pool, targets, order[first : first + size])
+                where = f"minibatch {len(losses) + 1}"
+                take_step(self.optimizer, loss, settings.max_grad_norm, where)
+                losses.append(float(loss.detach()))
         return float(np.mean(losses))
 
-    def _step(
+    def _loss(
         self,
         rollout: Rollout,
         pool: BoardPool,
         targets: npt.NDArray[np.float32],
         rows: npt.NDArray[np.int64],
-    ) -> float:
-        """Train the network with a minibatch if its loss is finite; return the loss."""
+    ) -> torch.Tensor:
+        """Return the loss of a minibatch: the cross-entropy of the win probabilities."""
         network, tables = self.network, eval_tables_of(pool.records)
         which, states = rollout.which[rollout.game[rows]], copy_rows(rollout.states, rows)
         values = evaluate_values(network, pool.records, tables, which, states, rollout.legal[rows])
         wins = network.tensor((1 + targets[rows]) / np.float32(2))
-        loss = binary_cross_entropy_with_logits(2 * values, wins)
-        number = float(loss.detach())
-        if np.isfinite(number):
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(network.parameters(), self.settings.max_grad_norm)
-            self.optimizer.step()
-        return number
+        return binary_cross_entropy_with_logits(2 * values, wins)
 
 
 def play_games(
