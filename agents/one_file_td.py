@@ -38,13 +38,14 @@ INPUTS = {"afterstates": 780, "float32": 337}
 class Network(nn.Module):
     """Computes the value of afterstates for their viewers, as log-odds / 2; 0 at the start."""
 
-    def __init__(self, inputs: str = "afterstates", width: int = 128) -> None:
+    def __init__(self, inputs: Any = "afterstates", width: int = 128) -> None:
         super().__init__()
         self.inputs = inputs
         layers = [nn.Linear(INPUTS[inputs], width), nn.ReLU(), nn.Linear(width, 64), nn.ReLU()]
-        self.layers = nn.Sequential(*layers, nn.Linear(64, 1))
-        nn.init.zeros_(self.layers[-1].weight)
-        nn.init.zeros_(self.layers[-1].bias)
+        last = nn.Linear(64, 1)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.layers = nn.Sequential(*layers, last)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the values (n,)."""
@@ -71,8 +72,8 @@ class ValueAgent(Agent):
     def __init__(self, file: str = "", network: Network | None = None) -> None:
         if network is None:
             weights = torch.load(file, weights_only=True)
-            width, size = weights["layers.0.weight"].shape
-            network = Network(next(name for name, n in INPUTS.items() if n == size), width)
+            size = weights["layers.0.weight"].shape[1]
+            network = Network(next(name for name, n in INPUTS.items() if n == size))
             network.load_state_dict(weights)
         self.network = network
 
@@ -89,59 +90,52 @@ def best_rows(game: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> npt.NDAr
     return order[np.flatnonzero(np.diff(game[order], append=-1))]
 
 
-def play_games(network: Network, seed: int, temperature: float) -> tuple[npt.NDArray[Any], ...]:
+def play_games(network: Network, seed: int, temperature: float) -> tuple[Tensor, Tensor]:
     """Play games of the network against itself to their end.
 
     Returns:
-        The inputs (n, …) of the afterstates, and their targets (n,) for their viewers, -1 to 1.
+        The inputs (n, …) of the afterstates, and the targets (n,): their viewers' win probability.
     """
     batch, rng = Batch(GAMES, observation=None, autoreset=False), np.random.default_rng(seed)
     batch.reset(seed=seed)
-    steps = []
+    steps, found = [], []
     while len(running := np.flatnonzero(~batch.over)):
         movers = batch.states["player"][running]
         after = batch.afterstates(running, network.inputs)
         values = network.values(after, movers)
         rows = best_rows(after.game, values + temperature * rng.gumbel(size=len(values)))
-        own = values[rows] * (1 - 2 * movers)  # for player_0
-        steps.append((running, after.inputs[rows], after.viewer[rows], own, after.kind[rows]))
+        own = values[rows] * (1 - 2 * movers)  # for player_0, as all values below
+        steps.append((running, own, after.inputs[rows], after.viewer[rows], after.kind[rows]))
         batch.advance(running, after.action[rows])
-    results = batch.rewards(batch.all_games)[:, 0]
-    targets = _targets([(step[0], step[3]) for step in steps], results)
-    _, inputs, viewer, _, kind = map(np.concatenate, zip(*steps, strict=True))
-    learnt = kind != END
-    return inputs[learnt], (targets * (1 - 2 * viewer))[learnt].astype(np.float32)
-
-
-def _targets(steps: list[Any], results: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Return TD(λ) targets for player_0: of all games, one step after the other."""
-    value, target, targets = results.astype(float), results.astype(float), []
-    for games, values in reversed(steps):
-        target[games] = (1 - VALUE_LAMBDA) * value[games] + VALUE_LAMBDA * target[games]
+    value = batch.rewards(batch.all_games)[:, 0]  # of each game's next afterstate
+    target = value.copy()
+    for games, values, inputs, viewer, kind in reversed(steps):
+        target[games] = value[games] + VALUE_LAMBDA * (target[games] - value[games])
         value[games] = values
-        targets.append(target[games])
-    return np.concatenate(targets[::-1])
+        wins = (1 + target[games] * (1 - 2 * viewer)) / 2
+        found.append((inputs[kind != END], wins[kind != END]))
+    inputs, wins = map(np.concatenate, zip(*found, strict=True))
+    return torch.from_numpy(inputs), torch.from_numpy(wins.astype(np.float32))
 
 
-def train(minutes: float, seed: int, inputs: str = "afterstates", width: int = 128) -> Network:
+def train(minutes: float, seed: int, kind: str = "afterstates") -> Network:
     """Train a network, and print the number of decisions at every tenth update."""
     torch.manual_seed(seed)
-    network = Network(inputs, width)
+    network = Network(kind)
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
     start, update, decisions, share = time.monotonic(), 0, 0, 1.0
     while share > 0:
         temperature = max(TEMPERATURE * share, FINAL_TEMPERATURE)
-        positions, targets = play_games(network, seed * 10**6 + update * GAMES, temperature)
+        inputs, wins = play_games(network, seed * 10**6 + update * GAMES, temperature)
         for group in optimizer.param_groups:
             group["lr"] = max(LEARNING_RATE * share, FINAL_LEARNING_RATE)
-        for rows in torch.randperm(len(targets)).split(MINIBATCH_SIZE):
-            wins = (torch.from_numpy(targets)[rows] + 1) / 2
-            values = network(torch.from_numpy(positions)[rows])
-            loss = nn.functional.binary_cross_entropy_with_logits(2 * values, wins)
+        for rows in torch.split(torch.randperm(len(wins)), MINIBATCH_SIZE):
+            logits = 2 * network(inputs[rows])
+            loss: Any = nn.functional.binary_cross_entropy_with_logits(logits, wins[rows])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        update, decisions = update + 1, decisions + len(targets)
+        update, decisions = update + 1, decisions + len(wins)
         share = 1 - (time.monotonic() - start) / (60 * minutes)
         if update % 10 == 0:
             print(f"{decisions:>10,} decisions, {share:.0%} of the time left", flush=True)
@@ -158,10 +152,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--games", type=int, default=4000, help=games)
     inputs = "inputs of the network; float32 is the raw observation (default: afterstates)"
     parser.add_argument("--inputs", choices=INPUTS, default="afterstates", help=inputs)
-    parser.add_argument("--width", type=int, default=128, help="units of a layer (default: 128)")
     parser.add_argument("--file", help="file for the weights (default: none)")
     options = parser.parse_args(arguments)
-    network = train(options.minutes, options.seed, options.inputs, options.width)
+    network = train(options.minutes, options.seed, options.inputs)
     if options.file:
         torch.save(network.state_dict(), options.file)
     match = play_match(ValueAgent(network=network), make("greedy"), options.games, options.seed)

@@ -39,6 +39,7 @@ from tokaido_env.features.afterstate_observation import (
     afterstate_arrays,
     observe_afterstates,
 )
+from tokaido_env.features.afterstates import AfterstateInputs, Afterstates, afterstates_of
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
@@ -126,17 +127,51 @@ def observe(
         PositionError: for a state that no game can reach.
     """
     n = len(states) if isinstance(states, np.ndarray) and states.ndim else 0
-    check_agent_arguments(boards, states, np.zeros(n, np.uint64), np.zeros(n, np.uint64))
-    board_index = np.arange(n) if len(boards) > 1 else np.zeros(n, np.int64)
-    rows = copy_rows(states)
-    wrong, fault = first_fault(boards, board_index, rows)
-    if fault:
-        raise PositionError(f"states[{wrong}]: expected a state that a game can reach")
+    board_index, rows = _checked_positions(boards, states, np.zeros(n, np.uint64))
     info = np.zeros(n, EPISODE_INFO)
     info["board"] = board_index
     chosen = rows["player"] if seats is None else checked_seats(seats, n)
     args = np.arange(n), boards, rows, info, np.ascontiguousarray(chosen)
     return Observer(boards, observation, see_board, 0).observe(args)
+
+
+def afterstates(
+    boards: npt.NDArray[np.void],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+    inputs: AfterstateInputs | None = "afterstates",
+) -> Afterstates:
+    """Return the afterstates of positions at decisions, as `Batch.afterstates`.
+
+    Agents can call this with the arrays that `Agent.act` receives.
+
+    Args:
+        boards: `BOARD` (1,) for all positions, or (n,).
+        states: `STATE` (n,), the positions.
+        legal: uint64 (n,), the legal actions as bits.
+        inputs: as for `Batch.afterstates`.
+
+    Raises:
+        TypeError: for an argument of a wrong type or dtype.
+        ValueError: for wrong shapes, or unknown `inputs`.
+        PositionError: for a state that no game can reach.
+    """
+    board_index, rows = _checked_positions(boards, states, legal)
+    tables = eval_tables_of(boards)
+    return afterstates_of(boards, tables, board_index, rows, legal.copy(), inputs, False)
+
+
+def _checked_positions(
+    boards: npt.NDArray[np.void], states: npt.NDArray[np.void], legal: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.void]]:
+    """Return the board index (n,) of checked positions, and a copy of their states."""
+    check_agent_arguments(boards, states, legal, np.zeros(len(legal), np.uint64))
+    board_index = np.arange(len(states)) if len(boards) > 1 else np.zeros(len(states), np.int64)
+    rows = copy_rows(states)
+    wrong, fault = first_fault(boards, board_index, rows)
+    if fault:
+        raise PositionError(f"states[{wrong}]: expected a state that a game can reach")
+    return board_index, rows
 
 
 def masks(legal: npt.ArrayLike) -> npt.NDArray[np.bool_]:
