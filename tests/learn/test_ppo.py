@@ -22,10 +22,7 @@ from tokaido_env.features.network_inputs import N_INPUTS
 from tokaido_env.learn import ppo, run as runs
 from tokaido_env.learn.opponent_pool import LATEST
 from tokaido_env.learn.ppo import learning_rate
-from tokaido_env.learn.ppo_policy import (
-    SELF_PLAY,
-    LearnerEnv,
-)
+from tokaido_env.learn.ppo_policy import LearnerEnv
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.value_calibration import calibrate_value
 
@@ -209,7 +206,7 @@ def test_ppo__marks_self_play_by_slot(tmp_path: Path) -> None:
         assert sum(is_latest) == settings.opponent_slots * settings.share_latest
         own = np.resize(is_latest, settings.games)
         assert (trainer.env.self_play == own).all()
-        assert (trainer.model._last_obs[:, SELF_PLAY] == own).all()
+        assert (trainer.model._last_obs["self_play"][:, 0] == own).all()
         trainer.advance(lambda: False)
 
 
