@@ -18,7 +18,6 @@ from test_ppo_policy import learner_of, network_of
 from tokaido_env import Game
 from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.executors import SerialExecutor
-from tokaido_env.features.network_inputs import N_INPUTS
 from tokaido_env.learn import ppo, run as runs
 from tokaido_env.learn.opponent_pool import LATEST
 from tokaido_env.learn.ppo import learning_rate
@@ -140,9 +139,9 @@ def test_returns__bootstrap_from_the_learners_next_decision() -> None:
     for game, _, steps, index, seen, _between in replayed(rollout):
         states = np.concatenate([state for state, _ in seen])
         legal = np.array([mask for _, mask in seen], np.uint64)
-        observations = rollout.kept["observations"][steps, index]
+        observations = rollout.kept["observations"]["observation"][steps, index]
         inputs, _ = inputs_of(game.boards, states, legal)
-        assert np.array_equal(observations[:, :N_INPUTS], inputs)
+        assert np.array_equal(observations, inputs)
         _, values = policy.evaluate(game.boards, states, legal)
         targets = rollout.kept["returns"][steps, index]
         assert targets[:-1] == pytest.approx(values[1:], abs=ROUNDING)
