@@ -18,14 +18,10 @@ from test_ppo_policy import learner_of, network_of
 from tokaido_env import Game
 from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.executors import SerialExecutor
-from tokaido_env.features.network_inputs import N_INPUTS
 from tokaido_env.learn import ppo, run as runs
 from tokaido_env.learn.opponent_pool import LATEST
 from tokaido_env.learn.ppo import learning_rate
-from tokaido_env.learn.ppo_policy import (
-    SELF_PLAY,
-    LearnerEnv,
-)
+from tokaido_env.learn.ppo_policy import LearnerEnv
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.value_calibration import CalibratedPolicy, calibrate_value
 
@@ -143,9 +139,9 @@ def test_returns__bootstrap_from_the_learners_next_decision() -> None:
     for game, _, steps, index, seen, _between in replayed(rollout):
         states = np.concatenate([state for state, _ in seen])
         legal = np.array([mask for _, mask in seen], np.uint64)
-        observations = rollout.kept["observations"][steps, index]
+        observations = rollout.kept["observations"]["observation"][steps, index]
         inputs, _ = inputs_of(game.boards, states, legal)
-        assert np.array_equal(observations[:, :N_INPUTS], inputs)
+        assert np.array_equal(observations, inputs)
         _, values = policy.evaluate(game.boards, states, legal)
         targets = rollout.kept["returns"][steps, index]
         assert targets[:-1] == pytest.approx(values[1:], abs=ROUNDING)
@@ -209,7 +205,7 @@ def test_ppo__marks_self_play_by_slot(tmp_path: Path) -> None:
         assert sum(is_latest) == settings.opponent_slots * settings.share_latest
         own = np.resize(is_latest, settings.games)
         assert (trainer.env.self_play == own).all()
-        assert (trainer.model._last_obs[:, SELF_PLAY] == own).all()
+        assert (trainer.model._last_obs["self_play"][:, 0] == own).all()
         trainer.advance(lambda: False)
 
 

@@ -8,20 +8,14 @@ import pytest
 import torch
 from networks import ROUNDING, inputs_of
 from short_run import VALUES
+from stable_baselines3.common.utils import obs_as_tensor
 
 from tokaido_env.agents.policy import Policy
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.features.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS
 from tokaido_env.learn.network import VALUE_AGAINST, PolicyNetwork
 from tokaido_env.learn.ppo import make_model
-from tokaido_env.learn.ppo_policy import (
-    BOARD,
-    LEGAL,
-    RESULTS,
-    SELF_PLAY,
-    LearnerEnv,
-)
+from tokaido_env.learn.ppo_policy import LearnerEnv
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
 
@@ -70,24 +64,23 @@ def test_learner_env__observes_the_networks_inputs(settings: PpoSettings) -> Non
             game_step,
         )
         batch, masks = env.games.batch, env.action_masks()
-        board = observation[:, BOARD].astype(int)
+        board = observation["board"][:, 0]
         expected = [pool.board_of_seed(int(seed)).name for seed in batch.episode_info["seed"]]
         assert [pool[place].name for place in board] == expected
         boards |= set(board.tolist())
         inputs, results = inputs_of(pool.records[board], batch.states, batch.legal)
-        assert (observation[:, :N_INPUTS] == inputs).all()
-        rows = observation[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)
-        counts = masks.sum(axis=1, keepdims=True)
-        assert (rows[np.arange(MAX_LEGAL) < counts] == results).all()
-        assert not rows[np.arange(MAX_LEGAL) >= counts].any()
-        assert (observation[:, LEGAL] == masks).all()
-        assert (observation[:, :N_FEATURES] == seen).all()
-        assert (observation[:, SELF_PLAY] == 0).all()
+        assert (observation["observation"] == inputs).all()
+        assert (observation["actions"][masks] == results).all()
+        assert not observation["actions"][~masks].any()
+        assert (observation["action_mask"] == masks).all()
+        assert (observation["observation"][:, :N_FEATURES] == seen).all()
+        assert not observation["self_play"].any()
         assert (rewards == other_rewards).all()
         assert (dones == other_dones).all()
         for game in np.flatnonzero(dones):
             last = infos[game]["terminal_observation"]
             assert env.observation_space.contains(last)
+            last = last["observation"]
             assert last[:N_FEATURES].any()
             assert not last[N_FEATURES:].any()
             ended += 1
@@ -115,7 +108,11 @@ def test_move_policy__equals_the_exported_policy(settings: PpoSettings) -> None:
         for weights in network_of(learner).parameters():
             weights += 0.05 * torch.randn_like(weights)
     env.self_play[:] = True
-    seen, masks, batch = torch.from_numpy(env.observe()), env.action_masks(), env.games.batch
+    seen, masks, batch = (
+        obs_as_tensor(env.observe(), torch.device("cpu")),
+        env.action_masks(),
+        env.games.batch,
+    )
     with torch.no_grad():
         policy: Any = learner.policy
         learnt = policy.get_distribution(seen, action_masks=masks).distribution.probs.numpy()
@@ -136,7 +133,7 @@ def test_move_policy__opponent_changes_the_value_only(env: LearnerEnv, learner: 
     outputs = []
     for some in (np.zeros(8, bool), np.arange(8) % 3 == 0, np.ones(8, bool)):
         env.self_play[:] = some
-        seen = torch.from_numpy(env.observe())
+        seen = obs_as_tensor(env.observe(), torch.device("cpu"))
         with torch.no_grad():
             values = learner.policy.predict_values(seen)[:, 0].numpy()
             odds = learner.policy.get_distribution(seen, action_masks=env.action_masks())
@@ -160,6 +157,8 @@ def test_move_policy__trains_the_value_of_the_games_kind(env: LearnerEnv, learne
     ):
         env.self_play[:] = itself
         learner.policy.zero_grad()
-        learner.policy.predict_values(torch.from_numpy(env.observe())).sum().backward()
+        learner.policy.predict_values(
+            obs_as_tensor(env.observe(), torch.device("cpu"))
+        ).sum().backward()
         assert trained.weight.grad.any()  # type: ignore[union-attr]
         assert not left.weight.grad.any()  # type: ignore[union-attr]

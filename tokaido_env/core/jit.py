@@ -142,6 +142,7 @@ def _run_in_pool(serial: Callable[..., None], threads: int, items: int, args: An
     finally:  # no thread may write to the caller's arrays after the call
         parts_left.clear()
         _join(helpers)
+        args = ()  # the pool may hold `work` longer, which must not keep arrays in use
 
 
 def _join(helpers: list[Future[None]]) -> None:

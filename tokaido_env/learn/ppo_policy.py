@@ -10,31 +10,22 @@ import numpy.typing as npt
 import torch
 from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.features.eval_tables import eval_tables_of
-from tokaido_env.features.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS, encode_positions
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.single_agent import EndedGames, Opponents
 
-# Columns of an observation of `LearnerEnv`.
-RESULTS = slice(N_INPUTS, N_INPUTS + MAX_LEGAL * N_AFTERSTATE)
-LEGAL = slice(RESULTS.stop, RESULTS.stop + N_ACTIONS)
-BOARD = LEGAL.stop  # a pool has so few boards that float32 holds their indices exactly
-SELF_PLAY = BOARD + 1
-OBSERVATION_SIZE = SELF_PLAY + 1
+Observation = dict[str, torch.Tensor]
 
 
 class LearnerEnv(TokaidoVecEnv):
-    """The learner's games, with the network's inputs as observation.
+    """The learner's games, with the afterstate observation and two more arrays.
 
-    An observation has the inputs (`N_INPUTS`), the afterstate features of up to `MAX_LEGAL` legal
-    actions, the mask of legal actions, the index of the board in the pool, and the self-play flag.
-    The terminal observation has the game's observation only, as no decision follows.
+    `board` is the index of the board in the pool, (n, 1), and `self_play` a flag, (n, 1).
 
     Args:
         settings: of the run.
@@ -47,34 +38,31 @@ class LearnerEnv(TokaidoVecEnv):
 
     def __init__(self, settings: PpoSettings, opponents: Opponents = "random") -> None:
         pool = settings.pool
-        super().__init__(settings.games, opponents, settings.seed, pool)
-        self._boards, self._tables = pool.records, eval_tables_of(pool.records)
-        self.observation_space = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
+        super().__init__(settings.games, opponents, settings.seed, pool, observation="afterstates")
+        space: Any = self.observation_space
+        more = {
+            "board": spaces.Box(0, len(pool) - 1, (1,), np.int64),
+            "self_play": spaces.Box(0, 1, (1,), np.int8),
+        }
+        self.observation_space = spaces.Dict({**space.spaces, **more})
         self.self_play = np.zeros(self.num_envs, np.bool_)
 
-    def observe(self) -> npt.NDArray[np.float32]:
-        """Return the current observations, float32 (n, OBSERVATION_SIZE)."""
-        batch = self.games.batch
-        board, masks = batch.episode_info["board"].astype(np.int64), self.action_masks()
-        inputs, results = encode_positions(
-            self._boards, self._tables, board, batch.states, batch.legal
-        )
-        observations = np.zeros((self.num_envs, OBSERVATION_SIZE), np.float32)
-        observations[:, :N_INPUTS] = inputs
-        moves = observations[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)
-        moves[np.arange(MAX_LEGAL) < masks.sum(axis=1, keepdims=True)] = results
-        observations[:, LEGAL] = masks
-        observations[:, BOARD] = board
-        observations[:, SELF_PLAY] = self.self_play
-        return observations
+    def observe(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the current observations, arrays (n, …) by name."""
+        boards = self.games.batch.episode_info["board"].astype(np.int64)
+        return super().observe() | _more(boards, self.self_play)
 
     def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
         info = super()._final(ended, j, game)
-        last = np.zeros(OBSERVATION_SIZE, np.float32)
-        last[:N_FEATURES] = info["terminal_observation"]
+        more = _more(ended.board[j], self.self_play[game])
         # The round cap is a rule that ends the game without a winner (R10.1). For a truncated game
         # SB3 would add the value of the last observation, where the true value is 0.
+        last = info["terminal_observation"] | more
         return info | {"terminal_observation": last, "TimeLimit.truncated": False}
+
+
+def _more(boards: npt.NDArray[np.int64], self_play: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    return {"board": boards[..., None], "self_play": self_play[..., None].astype(np.int8)}
 
 
 class MovePolicy(MaskableActorCriticPolicy):
@@ -87,7 +75,8 @@ class MovePolicy(MaskableActorCriticPolicy):
 
     def __init__(self, *args: Any, network: PolicyNetwork, **options: Any) -> None:
         self._network = [network]  # in a list: a submodule needs super().__init__ first
-        super().__init__(*args, **options | {"ortho_init": False})
+        fixed = {"ortho_init": False, "features_extractor_class": _Unchanged}
+        super().__init__(*args, **options | fixed)
 
     def _build_mlp_extractor(self) -> None:
         self.mlp_extractor = _Extractor(self._network[0])
@@ -108,21 +97,28 @@ class _Extractor(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, observation: Observation) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
-        legal = observation[:, LEGAL] > 0
-        position, action = legal.nonzero(as_tuple=True)
-        rows = torch.arange(MAX_LEGAL) < legal.sum(dim=1, keepdim=True)
-        results = observation[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)[rows]
-        board, self_play = observation[:, BOARD].long(), observation[:, SELF_PLAY] > 0
-        scores, values = self.network(
-            observation[:, :N_INPUTS], Moves(results, position, action), board, self_play
-        )
-        logits = torch.zeros_like(observation[:, LEGAL])
-        return logits.index_put((position, action), scores), torch.tanh(values)[:, None]
+        mask = observation["action_mask"]
+        position, action = mask.nonzero(as_tuple=True)
+        moves = Moves(observation["actions"][position, action], position, action)
+        board, self_play = observation["board"][:, 0].long(), observation["self_play"][:, 0] > 0
+        scores, values = self.network(observation["observation"], moves, board, self_play)
+        logits = torch.zeros_like(mask).index_put((position, action), scores)
+        return logits, torch.tanh(values)[:, None]
 
-    def forward_actor(self, observation: torch.Tensor) -> torch.Tensor:
+    def forward_actor(self, observation: Observation) -> torch.Tensor:
         return self(observation)[0]  # type: ignore[no-any-return]
 
-    def forward_critic(self, observation: torch.Tensor) -> torch.Tensor:
+    def forward_critic(self, observation: Observation) -> torch.Tensor:
         return self(observation)[1]  # type: ignore[no-any-return]
+
+
+class _Unchanged(BaseFeaturesExtractor):
+    """Passes the arrays of an observation on to the network."""
+
+    def __init__(self, space: spaces.Dict) -> None:
+        super().__init__(space, features_dim=1)
+
+    def forward(self, observation: Observation) -> Observation:
+        return observation
