@@ -118,6 +118,8 @@ class _Extractor(nn.Module):
         scores, values, _ = self.network(
             observation[:, :N_INPUTS], Moves(results, position, action), board, self_play
         )
+        if not torch.isfinite(torch.cat([scores, values])).all():
+            raise FloatingPointError("a logit or a value of the network is not finite")
         logits = torch.zeros_like(observation[:, LEGAL])
         return logits.index_put((position, action), scores), torch.tanh(values)[:, None]
 
