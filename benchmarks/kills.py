@@ -1,19 +1,20 @@
 """Kill commands at random moments, resume them, and compare the bytes at the end.
 
-    python benchmarks/kills.py                       100 of train, 25 of other rows, 10 of ladder
+    python benchmarks/kills.py                       100 of ppo, 25 of other rows, 10 of ladder
     python benchmarks/kills.py --kills 20 --seed 1   fewer kills at other moments
     python benchmarks/kills.py --only ladder         some of the rows
     make kills N=100
 
 Each row runs a short command in a temporary folder once without kills. Then it runs the command
-again and again, kills it with all its processes (SIGKILL) and resumes it, until the number of kills
-is reached. The files must then equal those of the first run, with no others. TensorBoard's logs
-contain times, so that the comparison leaves them out.
+again and again, kills it with all its processes (by SIGKILL or SIGTERM) and resumes it, until the
+number of kills is reached. The files must then equal those of the first run, with no others. The
+comparison leaves out TensorBoard's logs, which contain times, and checkpoints before the last.
 
-A kill comes at a random moment, after a random number of changes of the folder, or when the folder
-has an unfinished file. The moment is within the start-up and an eighth of the remaining time, so
-that every attempt makes progress. The row counts the kills that left a partial file: an unfinished
-file, or a last line without its end.
+A kill comes at a random moment, or at the next change of the folder, or when it next has an
+unfinished file. The moment is within the start-up and an eighth of the remaining time, so that most
+attempts make progress. A row counts the kills that left a partial file: an unfinished file, or a
+last line without its end. It has the most that one kill of each signal has lost: seconds since the
+newest saved state (or the start of the command), and logged updates after it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 600  # seconds of a command
+SIGNALS = ("SIGKILL", "SIGTERM")
 PART = 8  # a kill comes within the first eighth of a command, so that attempts make progress
 
 Words = list[str]
@@ -59,18 +61,19 @@ class Row(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """A command without kills: seconds to its first file and to its end, changes of the folder."""
+    """A command without kills: seconds to its first file and to its end."""
 
     start: float
     end: float
-    changes: int
 
 
 class Kill(NamedTuple):
-    """A kill: the kind of its moment, and whether it left a partial file."""
+    """A kill: the signal, whether it left a partial file, the loss."""
 
-    kind: str
+    how: str
     is_partial: bool
+    seconds: float
+    updates: int
 
 
 # The commands
@@ -78,12 +81,12 @@ class Kill(NamedTuple):
 _RUNS = {
     "ppo": """
 --steps 8192 --games 8 --n-steps 32 --minibatch-size 128 --width 32 --opponent-slots 4
---agents greedy --snapshot-every 256 --resample-every 1024 --pool-size 4 --checkpoint-every 512
+--agents greedy --snapshot-every 256 --resample-every 1024 --pool-size 4
 --rate-every 1024 --rating-games 4 --final-learning-rate 0.5 --calibration-games 16
 """,
-    "selfplay": """
+    "td": """
 --updates 12 --games 64 --minibatch-size 256 --width 32 --checkpoint-every 1 --snapshot-every 2
---ema-decay 0.5 --rate-every 4 --rating-games 4
+--rate-every 4 --rating-games 4
 """,
     "alphazero": """
 --rounds 6 --shards 4 --games 6 --first-sims 8 --sims 8 --width 32 --minibatch-size 256
@@ -93,13 +96,13 @@ _RUNS = {
 
 
 def train(method: str) -> Command:
-    """Return the command that begins or resumes a run of a method."""
+    """Return the command that begins or resumes a run of a method, with a checkpoint a second."""
 
     def command(folder: Path) -> Words:
-        run = folder / "run"
+        run, words = folder / "run", ["train", "--checkpoint-minutes", "0.016"]
         if (run / "config.toml").exists():
-            return ["train", "--resume", str(run)]
-        return ["train", "--run", str(run), "--method", method, *_RUNS[method].split()]
+            return [*words, "--resume", str(run)]
+        return [*words, "--run", str(run), "--method", method, *_RUNS[method].split()]
 
     return command
 
@@ -125,9 +128,7 @@ def ladder(words: str) -> Command:
 
 
 ROWS = (
-    Row("train", (train("ppo"),), 1.0),
-    Row("selfplay", (train("selfplay"),), 0.25),
-    Row("alphazero", (train("alphazero"),), 0.25),
+    *(Row(method, (train(method),), 1.0 if method == "ppo" else 0.25) for method in _RUNS),
     Row("evaluate", (evaluate("mcts:sims=600 greedy random --games 240"),), 0.25),
     Row(
         "evaluate, 2 processes",
@@ -162,11 +163,18 @@ def sizes_in(folder: Path) -> Sizes:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Return the files to compare."""
+    older = [path.name for path in checkpoints(folder)[:-1]]
+    excluded = ("run/tb/", *(f"run/checkpoints/{name}/" for name in older))
     return {
         name: (folder / name).read_bytes()
         for name, size in sorted(sizes_in(folder).items())
-        if size >= 0 and not name.startswith("run/tb/")
+        if size >= 0 and not name.startswith(excluded)
     }
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the finished checkpoints, oldest first."""
+    return sorted(path for path in folder.glob("run/checkpoints/*") if path.name.isdigit())
 
 
 def start(words: Words, log: Path) -> subprocess.Popen[bytes]:
@@ -188,16 +196,20 @@ def watch(process: subprocess.Popen[bytes], folder: Path) -> Iterator[Sizes]:
     deadline = time.monotonic() + TIMEOUT
     while process.poll() is None:
         if time.monotonic() > deadline:
-            stop(process)
+            stop(process, "SIGKILL")
             raise TimeoutError(f"{process.args!r} takes longer than {TIMEOUT} s")
         yield sizes_in(folder)
         time.sleep(0.0003)
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command with all its processes."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def stop(process: subprocess.Popen[bytes], how: str) -> None:
+    """Send a signal to a command and all its processes; wait until the command has ended."""
+    number = signal.Signals[how]
+    os.killpg(process.pid, number)
+    if process.wait(TIMEOUT) not in (0, -number, 128 + number):
+        raise RuntimeError(f"{process.args!r} ended with {process.returncode} after {how}")
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def run_without_kills(row: Row, folder: Path, log: Path) -> list[Timing]:
@@ -206,15 +218,13 @@ def run_without_kills(row: Row, folder: Path, log: Path) -> list[Timing]:
     for command in row.commands:
         began = time.monotonic()
         process = start(command(folder), log)
-        before, changes, first = sizes_in(folder), 0, None
+        before, first = sizes_in(folder), None
         for now in watch(process, folder):
             if now != before:
-                changes += 1
                 first = first or time.monotonic() - began
-            before = now
         check_ended(process, log)
         end = time.monotonic() - began
-        timings.append(Timing(first or end, end, max(changes, 1)))
+        timings.append(Timing(first or end, end))
     return timings
 
 
@@ -229,23 +239,34 @@ def kill_at_random(
     process: subprocess.Popen[bytes], folder: Path, timing: Timing, rng: random.Random
 ) -> Kill | None:
     """Kill a command at a random moment; return None if it ended before."""
-    kind = rng.choice(("moment", "change", "unfinished"))
-    moment = time.monotonic() + rng.uniform(0, timing.start + (timing.end - timing.start) / PART)
-    left = rng.randint(1, max(1, timing.changes // PART))
-    before = sizes_in(folder)
+    how, kind = rng.choice(SIGNALS), rng.choice(("moment", "change", "unfinished"))
+    before, began = sizes_in(folder), time.time()
+    moment = began + rng.uniform(0, timing.start + (timing.end - timing.start) / PART)
     for now in watch(process, folder):
-        left -= now != before
-        if kind == "moment":
-            due = time.monotonic() > moment
-        elif kind == "change":
-            due = left <= 0
-        else:
-            due = left <= 0 and any(name.endswith(".tmp") for name in now)
-        if due:
-            stop(process)
-            return Kill(kind, has_partial_file(folder))
+        unfinished = any(name.endswith(".tmp") for name in now)
+        due = {"moment": True, "change": now != before, "unfinished": unfinished}[kind]
+        if due and time.time() > moment:
+            at = time.time()
+            stop(process, how)
+            lost = max(0.0, at - max(began, saved_at(folder))), lost_updates(folder)
+            return Kill(how, has_partial_file(folder), *lost)
         before = now
     return None
+
+
+def saved_at(folder: Path) -> float:
+    """Return the time of the newest state that a resume continues from; 0 for none."""
+    saved = [*checkpoints(folder), *folder.glob("run/shards/*.npz"), *folder.glob("*.json*")]
+    return max((path.stat().st_mtime for path in saved), default=0.0)
+
+
+def lost_updates(folder: Path) -> int:
+    """Return the number of logged updates after the newest checkpoint."""
+    log = folder / "run/metrics.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True) if log.exists() else []
+    dones = [next(iter(json.loads(line).values())) for line in lines if line.endswith(b"\n")]
+    saved = int(checkpoints(folder)[-1].name) if checkpoints(folder) else 0
+    return sum(done > saved for done in dones)
 
 
 def has_partial_file(folder: Path) -> bool:
@@ -302,11 +323,17 @@ def table_row(row: Row, count: int, seed: int, work: Path) -> str:
         if wrong := difference(expected, contents(folder)):
             raise RuntimeError(f"{row.name}: {folder}: files differ: {', '.join(wrong)}")
         print(f"{row.name}: {len(kills)} of {count} kills, {runs} runs", file=sys.stderr)
-    kinds = [kill.kind for kill in kills]
-    counts = [len(kills), *map(kinds.count, ("moment", "change", "unfinished"))]
     partial = sum(kill.is_partial for kill in kills)
-    cells = [row.name, runs, *counts, partial, f"{len(expected)} equal"]
+    losses = [most_lost(kills, how) for how in SIGNALS]
+    cells = [row.name, runs, len(kills), partial, *losses, f"{len(expected)} equal"]
     return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def most_lost(kills: Sequence[Kill], how: str) -> str:
+    """Return the most that one kill by a signal has lost, and the number of these kills."""
+    losses = [(kill.seconds, kill.updates) for kill in kills if kill.how == how]
+    seconds, updates = map(max, zip(*losses, strict=True)) if losses else (0, 0)
+    return f"{seconds:.1f} s, {updates} updates in {len(losses)} kills"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -319,7 +346,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--kills",
         type=int,
         default=100,
-        help="kills of train; the other rows have a share of them (default: 100)",
+        help="kills of ppo; the other rows have a share of them (default: 100)",
     )
     add("--seed", type=int, default=0, help="seed of the moments (default: 0)")
     add(
@@ -328,8 +355,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help=f"rows to run: {json.dumps([row.name for row in ROWS])} (default: all)",
     )
     options = parser.parse_args(arguments)
-    print("| row | runs | kills | at a moment | at a change | unfinished | partial | files |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    print("| row | runs | kills | partial | most lost by SIGKILL | by SIGTERM | files |")
+    print("|---|---|---|---|---|---|---|", flush=True)
     work = Path(tempfile.mkdtemp(prefix="kills-"))  # kept after an error
     for row in ROWS:
         if options.only is None or row.name in options.only:

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import kills  # noqa: E402
 
-TIMING = kills.Timing(start=2.0, end=4.0, changes=12)
+TIMING = kills.Timing(start=2.0, end=4.0)
 
 
 @pytest.mark.slow
@@ -46,3 +46,13 @@ def test_difference__names_files_that_differ() -> None:
     expected = {"a": b"1", "b": b"2"}
     assert kills.difference(expected, expected | {"a.lock": b""}) == []
     assert kills.difference(expected, {"a": b"3", "b": b"2", "a.tmp": b""}) == ["a", "a.tmp"]
+
+
+def test_contents__leave_out_older_checkpoints_and_logs_with_times(tmp_path: Path) -> None:
+    for name in ("checkpoints/1/state.json", "checkpoints/2/state.json", "tb/log", "last"):
+        path = tmp_path / "run" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    assert set(kills.contents(tmp_path)) == {"run/checkpoints/2/state.json", "run/last"}
+    (tmp_path / "run/metrics.jsonl").write_bytes(b'{"steps": 2}\n{"steps": 3}\n{"st')
+    assert kills.lost_updates(tmp_path) == 1

@@ -23,6 +23,7 @@ from tokaido_env.learn.opponent_pool import LATEST
 from tokaido_env.learn.ppo import learning_rate
 from tokaido_env.learn.ppo_policy import LearnerEnv
 from tokaido_env.learn.settings import PpoSettings
+from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.learn.value_calibration import CalibratedPolicy, calibrate_value
 
 LAST = ("policies/000000000", "last")
@@ -207,6 +208,23 @@ def test_ppo__marks_self_play_by_slot(tmp_path: Path) -> None:
         assert (trainer.env.self_play == own).all()
         assert (trainer.model._last_obs["self_play"][:, 0] == own).all()
         trainer.advance(lambda: False)
+
+
+def test_ppo__stops_at_a_number_that_is_not_finite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, run = LearnerEnv.observe, tmp_path / "run"
+    runs.begin(run, PpoSettings(**VALUES))
+    message = r"after 0 steps, a {} of the network is not finite: there is no checkpoint"
+    with monkeypatch.context() as patch:
+        patch.setattr(LearnerEnv, "observe", lambda env: real(env) * np.float32("nan"))
+        with pytest.raises(RunError, match=message.format("logit or a value")):
+            runs.train(run)
+    monkeypatch.setattr(
+        ppo.MaskablePPO, "train", lambda model: next(model.policy.parameters()).data.fill_(np.nan)
+    )
+    with pytest.raises(RunError, match=message.format("weight").replace("after 0", "after 256")):
+        runs.train(run)
 
 
 # Calibration at the end

@@ -75,6 +75,8 @@ class PpoTrainer(Trainer):
         model.collect_rollouts(self.env, self._callback, model.rollout_buffer, model.n_steps)
         model._update_current_progress_remaining(self.done, settings.steps)
         model.train()
+        if not all(bool(weights.isfinite().all()) for weights in self.network.parameters()):
+            raise FloatingPointError("a weight of the network is not finite")
         if reached_multiple(before, self.done, settings.snapshot_every):
             self._snapshot()
         if reached_multiple(before, self.done, settings.resample_every):

@@ -104,6 +104,8 @@ class _Extractor(nn.Module):
         moves = Moves(observation["actions"][position, action], position, action)
         board, self_play = observation["board"][:, 0].long(), observation["self_play"][:, 0] > 0
         scores, values = self.network(observation["observation"], moves, board, self_play)
+        if not torch.isfinite(torch.cat([scores, values])).all():
+            raise FloatingPointError("a logit or a value of the network is not finite")
         logits = torch.zeros_like(mask).index_put((position, action), scores)
         return logits, torch.tanh(values)[:, None]
 
