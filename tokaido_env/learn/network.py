@@ -303,9 +303,9 @@ def load_weights(network: PolicyNetwork, policy: Policy) -> None:
         RunError: if a layer of the policy is wider, or only the policy uses board features; the
             network stays as it is.
     """
-    pairs = zip(network.sizes, policy.sizes, strict=True)
-    if any(0 < own < theirs for own, theirs in pairs):
-        own, theirs = (", ".join(map(str, sizes)) for sizes in (network.sizes, policy.sizes))
+    layers = [(own, theirs) for own, theirs in zip(network.sizes, policy.sizes, strict=True) if own]
+    if any(own < theirs for own, theirs in layers):
+        own, theirs = (", ".join(map(str, sizes)) for sizes in zip(*layers, strict=True))
         raise RunError(
             f"start_from: expected layers of at most {own} units, got {theirs}: raise width, "
             "second_width and move_width"
