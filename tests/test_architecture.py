@@ -51,7 +51,7 @@ WITH_OPTIONAL = {
     **{f"tokaido_env/learn/{name}.py": {"torch"} for name in LEARNERS},
     "tokaido_env/learn/checkpoint.py": {"torch", "safetensors"},
     "tokaido_env/learn/ppo.py": {"stable_baselines3", "sb3_contrib"},
-    "tokaido_env/learn/ppo_policy.py": {"torch", "sb3_contrib"},
+    "tokaido_env/learn/ppo_policy.py": {"torch", "stable_baselines3", "sb3_contrib"},
 }
 # The only modules that may import a library, in function bodies too.
 ONLY_IN = {

@@ -147,8 +147,23 @@ def test_set_opponents__works_during_games() -> None:
 # SB3 conventions
 
 
-def test_env__passes_sb3s_checker() -> None:
-    check_env(gymnasium.make("TokaidoDuo-v0").unwrapped)
+@pytest.mark.filterwarnings("ignore:Your observation actions has an unconventional shape")
+@pytest.mark.parametrize("observation", ["float32", "afterstates"])
+def test_env__passes_sb3s_checker(observation: str) -> None:
+    check_env(gymnasium.make("TokaidoDuo-v0", observation=observation).unwrapped)
+
+
+def test_vec_env__trains_a_policy_of_several_inputs() -> None:
+    env = TokaidoVecEnv(4, "random", 3, observation="afterstates")
+    seen = env.reset()
+    for game in range(4):
+        one = {name: each[game] for name, each in seen.items()}
+        assert env.observation_space.contains(one)
+    model = MaskablePPO("MultiInputPolicy", env, n_steps=16, batch_size=32, device="cpu", seed=0)
+    before = [each.detach().clone() for each in model.policy.parameters()]
+    model.learn(64)
+    after = model.policy.parameters()
+    assert all((one != other).any() for one, other in zip(before, after, strict=True))
 
 
 def test_infos__have_the_statistics_of_vec_monitor(short: Path) -> None:

@@ -37,7 +37,10 @@ make = partial(TokaidoDuoEnv, 4, device="cpu")
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"see_board": True}, {"reward": "margin"}, {"board": "family:valid/3"}],
+    [
+        *({}, {"see_board": True}, {"reward": "margin"}, {"board": "family:valid/3"}),
+        {"observation": "afterstates"},
+    ],
     ids=str,
 )
 def test_env__passes_torchrls_check(options: dict[str, object]) -> None:
@@ -69,6 +72,19 @@ def test_rollout__equals_the_games_of_a_batch() -> None:
             batch.begin(done)
             turn = batch.timestep()
     assert ended > 3
+
+
+def test_rollout__has_the_afterstates_of_a_batch() -> None:
+    env = TokaidoDuoEnv(3, observation="afterstates")
+    env.set_seed(9)
+    data, batch = env.rollout(30), Batch(3, observation="afterstates", autoreset=False)
+    turn = batch.reset(seed=9)
+    for t in range(30):
+        for name in ("observation", "actions", "action_mask"):
+            assert np.array_equal(data[:, t][name].numpy(), turn.observation[name])
+        turn = batch.step(data[:, t]["action"].numpy())
+    with pytest.raises(ValueError, match="observation: expected one of 'float32', 'afterstates'"):
+        TokaidoDuoEnv(3, observation="uint8")  # type: ignore[arg-type]
 
 
 def test_rollout__plays_legal_random_actions() -> None:

@@ -19,33 +19,23 @@ import numpy.typing as npt
 
 from tokaido_env import batch_validation
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.batch_validation import Games, Positions
+from tokaido_env.batch_validation import Games, Positions, Seeds
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core import batch_kernels
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
-from tokaido_env.core.arguments import (
-    Chance,
-    IllegalMove,
-    as_array,
-    check_choice,
-    join_limited,
-    repr_short,
-    seeds_from,
-)
+from tokaido_env.core.arguments import Chance, IllegalMove, check_choice, join_limited, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.events import illegal_move_message
-from tokaido_env.core.rng import LUCK, entropy_seed, episode_seeds
+from tokaido_env.core.rng import LUCK, episode_seeds
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, initial_states, put_rows
+from tokaido_env.core.state import NOT_ENDED, copy_rows, initial_states, put_rows
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
 from tokaido_env.features.afterstates import AfterstateInputs, Afterstates, afterstates_of
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.observers import ObservationFormat, Observer, aligned_zeros
 from tokaido_env.timestep import TimeStep, copy_timestep
-
-Seeds = int | npt.ArrayLike | None
 
 _MAX_SPEC = 60  # characters of an agent's spec in an error
 
@@ -69,9 +59,8 @@ class Batch(CopiedWhole):
         autoreset: start a finished game's next episode within the step that ended it.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32" in [0, 1], "uint8" for unscaled values (`observation.SCALES`),
-            "entities" for a dict of arrays (`entities.ENTITY_SHAPES`), "afterstates" for a dict
-            of the inputs of the networks, the features of each legal action's afterstate and the
-            mask (`afterstate_observation.AFTERSTATE_SHAPES`), or None for no observation.
+            "entities" for a dict of arrays (`entities.ENTITY_SHAPES`), "afterstates" for a dict of
+            the networks' inputs (`afterstate_observation.AFTERSTATE_SHAPES`), or None for none.
         see_board: append the board features to each observation (`board_features`), which then
             has N_FEATURES + N_BOARD_FEATURES values.
         check: raise `IllegalMove` before an illegal move is played. With False, a game ignores an
@@ -228,7 +217,7 @@ class Batch(CopiedWhole):
         games = self._indices(games, unique=True)
         info = self.episode_info
         begun = info["base_seed"][games] >= 0
-        base_seeds, follows = self._base_seeds(games, seed)
+        base_seeds, follows = batch_validation.base_seeds(seed, games, info["base_seed"][games])
         episodes = (info["episode"][games] + 1) * (begun & follows)
         boards = self._board_indices(games, base_seeds, episodes)
         states = self._starting_states(games, boards, positions)
@@ -312,29 +301,20 @@ class Batch(CopiedWhole):
     def afterstates(
         self, games: Games | None = None, inputs: AfterstateInputs | None = "afterstates"
     ) -> Afterstates:
-        """Return the afterstates of all legal actions of some games, in one compiled call.
-
-        An afterstate is the position after an action, before chance or the next decision. To
-        choose among the actions of a game, compare `result` at the end, and the estimated value of
-        `states` or `inputs` elsewhere; negate it where `viewer` is not the seat that decides now.
+        """Return the positions after all legal actions of some games, before any chance.
 
         Args:
-            games: indices (k,) of games at decisions (default: all games). `Afterstates.game`
-                counts in this order.
-            inputs: "afterstates" for the inputs of the networks, "float32" for the observation,
-                or None.
+            games: indices (k,) (default: all), in which `Afterstates.game` counts.
+            inputs: "afterstates" for the networks' inputs, "float32" for the observation, or None.
 
         Raises:
             IllegalMove: for a game at chance or over, naming the game and the remedy.
-            RuntimeError: for a game that has not begun.
-            ValueError: for unknown `inputs`.
         """
         games = self.all_games if games is None else self._indices(games)
         self._check_deciding(games)
-        board = self.episode_info["board"][games].astype(np.int64)
-        states, margin = copy_rows(self.states, games), bool(self.options["margin"][0])
-        args = self.boards, self._eval_tables, board, states, self.legal[games]
-        return afterstates_of(*args, inputs, margin)
+        args = self.episode_info["board"][games], copy_rows(self.states, games), self.legal[games]
+        margin = bool(self.options["margin"][0])
+        return afterstates_of(self.boards, self._eval_tables, *args, inputs, margin)
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
         """Return the random keys of agents' next decisions in some games: uint64 (k,)."""
@@ -480,35 +460,17 @@ class Batch(CopiedWhole):
         )
 
     def _check_begun(self, games: Games) -> None:
-        if self._begun:
-            return
-        waiting = games[self.episode_info["base_seed"][games] < 0]
+        waiting = games[:0] if self._begun else games[self.episode_info["base_seed"][games] < 0]
         if len(waiting):
             raise RuntimeError(f"game {waiting[0]} has not begun: call reset(seed=…) first")
 
     def _check_deciding(self, games: Games) -> None:
         self._check_begun(games)
-        idle = games[self.legal[games] == 0]
-        if len(idle):
-            phase = Phase(self.states["phase"][idle[0]])
-            remedy = "begin its next episode" if phase == Phase.OVER else "play an outcome"
-            raise IllegalMove(f"game {idle[0]}: nothing to decide at {phase.name}: {remedy} first")
+        batch_validation.check_deciding(games, self.legal, self.states)
 
     @cached_property
     def _eval_tables(self) -> npt.NDArray[np.void]:
         return eval_tables_of(self.boards)
-
-    def _base_seeds(self, games: Games, seed: Seeds) -> tuple[npt.NDArray[np.int64], Any]:
-        """Return the base seeds (those of episode 0) of games, and which games continue theirs."""
-        base_seeds = self.episode_info["base_seed"][games]
-        new = base_seeds < 0
-        if new.any():
-            base_seeds[new] = (entropy_seed() >> 1) + games[new]
-        if seed is None:
-            return base_seeds, True
-        if as_array("seed", seed).ndim == 0:
-            return seeds_from(seed, games), False
-        return batch_validation.checked_seeds(seed, games, base_seeds)
 
     def _board_indices(
         self, games: Games, base_seeds: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]

@@ -17,21 +17,25 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.arguments import (
     MAX_SEED,
+    IllegalMove,
     SeedError,
     as_array,
     as_integer,
     check_seed,
     describe_array,
     repr_short,
+    seeds_from,
 )
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.jit import entry
-from tokaido_env.core.rules import legal
-from tokaido_env.core.state import NO_PLAYER, STATE, copy_rows
+from tokaido_env.core.rng import entropy_seed
+from tokaido_env.core.rules import legal as legal_actions
+from tokaido_env.core.state import NO_PLAYER, STATE, Phase, copy_rows
 from tokaido_env.core.state_validation import NOT_FOUND, first_fault
 
 Games = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
+Seeds = int | npt.ArrayLike | None
 Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
 
 MAX_GAMES = 2**24  # 1.5 KB each, so 24 GiB
@@ -120,6 +124,35 @@ def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.signedinteger[An
     if (array != NO_BOT).all(axis=-1).any():
         raise ValueError("bots: expected a seat without a bot in each game, got bots in both")
     return array
+
+
+def base_seeds(
+    seed: Seeds, games: Games, previous: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], Any]:
+    """Return the base seeds (those of episode 0) of games, and which games continue theirs.
+
+    Args:
+        seed: as for `Batch.reset`.
+        games: (k,), the indices of the games.
+        previous: int64 (k,), negative for a game that has not begun; overwritten.
+    """
+    new = previous < 0
+    if new.any():
+        previous[new] = (entropy_seed() >> 1) + games[new]
+    if seed is None:
+        return previous, True
+    if as_array("seed", seed).ndim == 0:
+        return seeds_from(seed, games), False
+    return checked_seeds(seed, games, previous)
+
+
+def check_deciding(games: Games, legal: npt.NDArray[np.uint64], states: Rows) -> None:
+    """Raise `IllegalMove` for a game of a batch that is not at a decision."""
+    idle = games[legal[games] == 0]
+    if len(idle):
+        phase = Phase(states["phase"][idle[0]])
+        remedy = "begin its next episode" if phase == Phase.OVER else "play an outcome"
+        raise IllegalMove(f"game {idle[0]}: nothing to decide at {phase.name}: {remedy} first")
 
 
 def checked_seeds(
@@ -347,6 +380,6 @@ def first_wrong_mask(boards: Any, board_index: Any, states: Any, masks: Any) -> 
         masks: uint64 (n,).
     """
     for j in range(len(masks)):
-        if masks[j] != legal(boards[board_index[j]], states[j]):
+        if masks[j] != legal_actions(boards[board_index[j]], states[j]):
             return j
     return NOT_FOUND

@@ -32,8 +32,8 @@ from numba import cuda
 from numba.core import config
 
 from tokaido_env import batch_validation, cuda_kernels as kernels
-from tokaido_env.batch import Batch, Seeds
-from tokaido_env.batch_validation import Positions
+from tokaido_env.batch import Batch
+from tokaido_env.batch_validation import Positions, Seeds
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.aligned_dtypes import aligned

@@ -9,6 +9,7 @@
 | agents | `player_0`, `player_1`; a step observes the agent to decide, at the end both |
 | actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | `{"observation": float32 (N_FEATURES,) in [0, 1], "action_mask": int8 (49,)}` |
+| afterstates | with `observation="afterstates"`, the inputs of the networks, and `actions` |
 | reward | at the end: +1 to the winner, -1 to the other player, 0 to both for a shared victory |
 | step | one decision; for an agent, from one decision of its own to its next |
 | illegal action | ends the game, -1 for the offender, since RLlib's checks play any action |
@@ -135,7 +136,8 @@ class MaskedCatalog(PPOCatalog):
 class MaskedModule(DefaultPPOTorchRLModule):
     """RLlib's own PPO networks, with probability 0 for illegal actions.
 
-    `model_config` is RLlib's `DefaultModelConfig`, as for any of its modules.
+    `model_config` is RLlib's `DefaultModelConfig`, as for any of its modules. With afterstates it
+    reads the inputs of the position only: a network that reads `actions` is your own module.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
 from tokaido_env.agent import Agent, AgentAdapter, as_agent
-from tokaido_env.batch import Batch, Seeds
+from tokaido_env.batch import Batch
 from tokaido_env.batch_validation import (
     Games,
     Positions,
+    Seeds,
     checked_arrays,
     checked_games,
     checked_moves,

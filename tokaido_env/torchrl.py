@@ -10,6 +10,7 @@
 |---|---|
 | batch size | (n,), the games; no worker processes are needed |
 | `observation` | float32 (n, N_FEATURES) in [0, 1], from the view of the player to decide |
+| `actions` | with `observation="afterstates"`, features of the actions, float32 (n, 49, 49) |
 | `action_mask` | bool (n, 49), True = legal; the action spec draws random actions from it |
 | `player` | int64 (n, 1), the player to decide, -1 at the end |
 | `action` | int64 (n,), the table of `tokaido_env.core.actions` |
@@ -45,7 +46,8 @@ from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, seeds_from
 from tokaido_env.core.copying import CopiedWhole
-from tokaido_env.observers import observation_size
+from tokaido_env.observers import AFTERSTATES, check_observation
+from tokaido_env.spaces import observation_space
 from tokaido_env.timestep import TimeStep
 
 REMEDY = (
@@ -64,6 +66,7 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         n: number of games.
         board: as for `Batch`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
+        observation: "float32", or "afterstates" for the inputs of the networks, and `actions`.
         see_board: append the board features to each observation.
         device: of all tensors; games are played on the CPU (default: CPU).
 
@@ -77,16 +80,18 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         *,
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
+        observation: Literal["float32", "afterstates"] = "float32",
         see_board: bool = False,
         device: torch.device | str | int | None = None,
     ) -> None:
         super().__init__(batch_size=[n], device=device)
-        self.games = Batch(n, board, autoreset=False, reward=reward, see_board=see_board)
+        check_observation(observation, see_board, ("float32", AFTERSTATES))
+        form: Any = {"observation": observation, "see_board": see_board}
+        self.games = Batch(n, board, autoreset=False, reward=reward, **form)
         self._seeds: npt.NDArray[np.int64] | None = None
-        width = observation_size("float32", see_board)
         on = {"device": self.device}
         self.observation_spec = Composite(
-            observation=Bounded(0, 1, (n, width), dtype=torch.float32, **on),
+            **{name: Bounded(*_bounds(box, n), **on) for name, box in _boxes(**form).items()},
             action_mask=Binary(N_ACTIONS, (n, N_ACTIONS), dtype=torch.bool, **on),
             player=Bounded(-1, 1, (n, 1), dtype=torch.int64, **on),
             shape=(n,),
@@ -136,10 +141,13 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         mask = torch.from_numpy(timestep.mask.astype(np.bool_))
         mask[~mask.any(dim=1)] = True  # at the end; TorchRL masks must allow an action
         self.action_spec.update_mask(mask)
+        seen = timestep.observation
+        if not isinstance(seen, dict):
+            seen = {"observation": seen}
         ended = {"terminated": terminated, "truncated": truncated, "done": terminated | truncated}
         return TensorDict(
             {
-                "observation": torch.from_numpy(timestep.observation),
+                **{name: torch.from_numpy(each) for name, each in seen.items()},
                 "action_mask": mask,
                 "player": torch.from_numpy(timestep.mover.astype(np.int64))[:, None],
                 **{name: torch.from_numpy(flags)[:, None] for name, flags in ended.items()},
@@ -147,6 +155,19 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
             batch_size=self.batch_size,
             device=self.device,
         )
+
+
+def _boxes(observation: Any, see_board: bool) -> dict[str, Any]:
+    """Return the space of each array of an observation, without the mask."""
+    space: Any = observation_space(observation, see_board)
+    arrays = getattr(space, "spaces", {"observation": space})
+    return {name: box for name, box in arrays.items() if name != "action_mask"}
+
+
+def _bounds(box: Any, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the lowest and the highest values of n arrays, as TorchRL's specs take them."""
+    low, high = (torch.from_numpy(each).expand(n, *box.shape) for each in (box.low, box.high))
+    return low, high
 
 
 class LegalActions(Categorical):

@@ -19,6 +19,7 @@ from tokaido_env.cli.evaluate import SUBCOMMANDS
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES
+from tokaido_env.features.afterstate_observation import AFTERSTATE_FEATURES, AFTERSTATE_INPUTS
 from tokaido_env.record import save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +50,17 @@ def test_features__prints_the_layouts(capsys: Output) -> None:
             printed.append((name, int(start), int(end) - int(start) + 1, int(scale), meaning))
         assert printed == [tuple(feature) for feature in layout]
         assert last.startswith(f"{sum(feature.size for feature in layout)} numbers")
-    masks, actions = tables[len(layouts) :]
+    masks, inputs, features, actions = tables[len(layouts) :]
+    for table, columns in ((inputs, AFTERSTATE_INPUTS), (features, AFTERSTATE_FEATURES)):
+        _, _, *rows, last = table.splitlines()
+        fields = [row.split(maxsplit=6) for row in rows]
+        assert [(name, int(start), text) for start, _, _, _, _, name, text in fields] == [
+            (each.name, each.start, each.meaning) for each in columns
+        ]
+        bounds = [[float(number) for number in row[2:5]] for row in fields]
+        expected = [[each.unit, each.low, each.high] for each in columns]
+        np.testing.assert_allclose(bounds, expected, rtol=1e-4)
+        assert last.startswith(f"{columns[-1].slice.stop} numbers")
     assert masks.splitlines()[0] == "token_mask: 61, 0 or 1"
     _, _, *rows, last = actions.splitlines()
     assert [tuple(row.split()) for row in rows if row.startswith("merchant:M")] == [

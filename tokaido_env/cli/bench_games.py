@@ -75,6 +75,23 @@ def random_play(observation: str | None, **options: Any) -> Callable[[], Through
     return measure
 
 
+def afterstates() -> Throughput:
+    """Count the afterstates of a batch of games at all stages, with the inputs of the networks."""
+    batch = _games_at_all_stages()
+    rows: list[int] = []
+    done = _repeated(lambda: rows.append(len(batch.afterstates().action)))
+    return Throughput(sum(rows), done.seconds)
+
+
+@cache
+def _games_at_all_stages() -> Batch:
+    batch = Batch(GAMES, observation=None)
+    batch.reset(seed=0)
+    for _ in range(400):
+        batch.play("random")
+    return batch
+
+
 def draw_boards() -> float:
     """Return the milliseconds to generate and compile a procedural board."""
     began = time.perf_counter()

@@ -9,6 +9,7 @@ import tokaido_env
 from tokaido_env.cli.bench_games import (
     Throughput,
     aec_play,
+    afterstates,
     cuda_memory,
     cuda_play,
     deep_copies,
@@ -102,6 +103,8 @@ ROWS = (
     *_on_threads("float32", "… and float32 observations", random_play("float32"), 7e6, 13e6),
     *_on_threads("block", "… and the board's block", random_play("float32", see_board=True)),
     Row("entities.1", "… and entities", _SPEED, random_play("entities")),
+    *_on_threads("afterstates", "… and afterstates", random_play("afterstates")),
+    *_on_threads("after", "`Batch.afterstates`", afterstates, two=300e3, unit="afterstates/s"),
     *_on_threads("uint8", "… and uint8 observations", random_play("uint8")),
     Row(
         "copied.1",

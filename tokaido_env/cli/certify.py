@@ -294,6 +294,7 @@ CHECKS = (
         "pettingzoo", "api_test, boxes, warnings as errors", lambda: _api_test(observation="box")
     ),
     Check("pettingzoo", "api_test, entities", lambda: _api_test(observation="entities")),
+    Check("pettingzoo", "api_test, afterstates", lambda: _api_test(observation="afterstates")),
     Check("pettingzoo", "seed_test", _seed_test),
     Check("pettingzoo", "render_test", _render_test, "render", DRAWING),
     Check("pettingzoo", "performance_benchmark", _performance_benchmark),
@@ -302,6 +303,11 @@ CHECKS = (
         "gymnasium",
         "check_env, entities, warnings as errors",
         lambda: _gymnasium_check_env(observation="entities"),
+    ),
+    Check(
+        "gymnasium",
+        "check_env, afterstates, warnings as errors",
+        lambda: _gymnasium_check_env(observation="afterstates"),
     ),
     Check(
         "gymnasium",
@@ -325,6 +331,13 @@ CHECKS = (
         "ray",
         "RLlib's check of environments, entities",
         lambda: _check_multiagent_environments(observation="entities"),
+        "rllib",
+        RLLIB,
+    ),
+    Check(
+        "ray",
+        "RLlib's check of environments, afterstates",
+        lambda: _check_multiagent_environments(observation="afterstates"),
         "rllib",
         RLLIB,
     ),

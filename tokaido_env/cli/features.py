@@ -1,4 +1,7 @@
-"""Print the layouts of the observation, the board block and entities, and the actions' entities."""
+"""Print the layouts of the observation, the board block, entities and afterstates.
+
+The last table has the entity of each action.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,11 @@ from tokaido_env.core.entities import (
     TOKENS,
 )
 from tokaido_env.core.observation import FEATURES, INDEX_FORMULAS, Feature, width
+from tokaido_env.features.afterstate_observation import (
+    AFTERSTATE_FEATURES,
+    AFTERSTATE_INPUTS,
+    Column,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def tables() -> list[str]:
-    """Return the tables as text: observation, board block, each kind of entity, and actions."""
+    """Return the tables as text: observation, board block, entities, afterstates, actions."""
     shapes = {name: " x ".join(map(str, shape)) for name, shape in ENTITY_SHAPES.items()}
     entities = [
         table_of(f"{kind}: {shapes[kind]}, a kind of entity", features)
@@ -36,6 +44,8 @@ def tables() -> list[str]:
         table_of("board block, with see_board=True", BOARD_FEATURES),
         *entities,
         "\n".join(f"{name}: {shapes[name]}, 0 or 1" for name in list(shapes)[len(TOKENS) :]),
+        columns_table("observation, with observation='afterstates'", AFTERSTATE_INPUTS),
+        columns_table("actions, with observation='afterstates'; a row", AFTERSTATE_FEATURES),
         actions_table(),
     ]
 
@@ -49,6 +59,20 @@ def table_of(title: str, features: tuple[Feature, ...]) -> str:
         formula = f"; index {index_formula(feature)}" if index_formula(feature) else ""
         rows.append(f"{where}  {feature.name:<20} {feature.meaning}{formula}")
     rows.append(f"{width(features)} numbers, each a raw value / scale, in [0, 1]")
+    return "\n".join(rows)
+
+
+def columns_table(title: str, columns: tuple[Column, ...]) -> str:
+    """Return a layout with units and bounds as text."""
+    rows = [
+        title,
+        f"{'from':>4} {'to':>4} {'unit':>8} {'low':>9} {'high':>9}  {'name':<24} meaning",
+    ]
+    for each in columns:
+        where = f"{each.start:>4} {each.slice.stop - 1:>4}"
+        numbers = f"{each.unit:>8.5g} {each.low:>9.5g} {each.high:>9.5g}"
+        rows.append(f"{where} {numbers}  {each.name:<24} {each.meaning}")
+    rows.append(f"{columns[-1].slice.stop} numbers, each a count times its unit")
     return "\n".join(rows)
 
 

@@ -49,7 +49,8 @@ class Afterstates(NamedTuple):
             the end the seat that moved.
         kind: int8 (k,), what follows: CHANCE, DECISION or END.
         result: float32 (k,), at the end the reward of the seat that moved, else 0.
-        inputs: float32, from the view of `viewer`: (k, N_INPUTS), the inputs of the networks, or
+        inputs: float32, from the view of `viewer`, whose values have the opposite sign for the
+            other seat: (k, N_INPUTS), the inputs of the networks, or
             (k, N_FEATURES), the observation; None without inputs. At the end only the first
             N_FEATURES inputs are set, the others are 0.
     """
@@ -67,7 +68,7 @@ class Afterstates(NamedTuple):
 def afterstates_of(
     boards: npt.NDArray[np.void],
     eval_tables: npt.NDArray[np.void],
-    which: npt.NDArray[np.int64],
+    which: npt.NDArray[np.integer[Any]],
     states: npt.NDArray[np.void],
     legal: npt.NDArray[np.uint64],
     inputs: AfterstateInputs | None,
@@ -78,7 +79,7 @@ def afterstates_of(
     Args:
         boards: `BOARD` (b,).
         eval_tables: `EVAL_TABLES` (b,), from `eval_tables_of`.
-        which: int64 (n,), the index of each position's board.
+        which: integers (n,), the index of each position's board.
         states: `STATE` (n,).
         legal: uint64 (n,), the legal actions as bits.
         inputs: "afterstates", "float32" or None, see `Afterstates.inputs`.
@@ -96,7 +97,7 @@ def afterstates_of(
     legal_after, result = np.empty(k, np.uint64), np.empty(k, np.float32)
     rows = np.empty((k, _WIDTHS[inputs]), np.float32)
     after = Afterstates(*numbers, np.empty(k, STATE), legal_after, *seats_and_kinds, result, rows)
-    begins = ends - counts
+    begins, which = ends - counts, which.astype(np.int64, copy=False)
     _write_each(len(states), after, begins, boards, eval_tables, which, states, legal, margin)
     return after if inputs is not None else after._replace(inputs=None)
 

@@ -40,14 +40,14 @@ class LearnerEnv(TokaidoVecEnv):
         pool = settings.pool
         super().__init__(settings.games, opponents, settings.seed, pool, observation="afterstates")
         space: Any = self.observation_space
-        more = {
+        more: dict[str, spaces.Space[Any]] = {
             "board": spaces.Box(0, len(pool) - 1, (1,), np.int64),
             "self_play": spaces.Box(0, 1, (1,), np.int8),
         }
         self.observation_space = spaces.Dict({**space.spaces, **more})
         self.self_play = np.zeros(self.num_envs, np.bool_)
 
-    def observe(self) -> dict[str, npt.NDArray[Any]]:
+    def observe(self) -> Any:
         """Return the current observations, arrays (n, …) by name."""
         boards = self.games.batch.episode_info["board"].astype(np.int64)
         return super().observe() | _more(boards, self.self_play)
