@@ -36,10 +36,7 @@ QUICK = ("01_quickstart",)  # `make docs` executes them all, for every push
 SHORT = {
     "02_environment": "STEPS = 32_768",
     "03_train": """
-SETTINGS = {"steps": 2048, "games": 8, "n_steps": 32, "minibatch_size": 128, "width": 32}
-SETTINGS |= {"opponent_slots": 4, "snapshot_every": 256, "resample_every": 256}
-SETTINGS |= {"rate_every": 512, "rating_games": 4}
-SETTINGS |= {"calibration_games": 16}
+SETTINGS = {"updates": 4, "games": 16, "width": 32, "rate_every": 2, "rating_games": 4}
 """,
 }
 

@@ -12,6 +12,7 @@ from tokaido_env.learn.settings import (
     AlphaZeroSettings,
     PpoSettings,
     RunSettings,
+    TdSettings,
 )
 
 PPO = PpoSettings.defaults()
@@ -72,12 +73,11 @@ def test_settings__accepts_rounded_shares() -> None:
     PpoSettings(share_latest=third, share_past=third, share_agents=third)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_presets__are_valid_and_set_the_same_settings(preset: str) -> None:
-    settings = PpoSettings(**PRESETS[preset])
-    assert settings.steps > settings.rate_every > settings.update_steps
-    assert settings.checkpoint_every > settings.update_steps
-    assert set(PRESETS[preset]) == set(PRESETS["quick"])
+def test_presets__grow_and_rate_several_times() -> None:
+    runs = [TdSettings(**PRESETS[preset]) for preset in PRESETS]
+    assert runs[0] == TdSettings()
+    assert [run.updates for run in runs] == sorted({run.updates for run in runs})
+    assert all(run.updates >= 5 * run.rate_every for run in runs)
 
 
 @pytest.mark.parametrize("kind", METHODS.values())
