@@ -118,11 +118,11 @@ def use_agents() -> None:
 
 
 def use_training() -> None:
-    """Train a tiny network for one update."""
+    """Train tiny networks by `td` and `ppo` for one update."""
     from tokaido_env.learn import run
-    from tokaido_env.learn.settings import PpoSettings
+    from tokaido_env.learn.settings import PpoSettings, TdSettings
 
-    settings = PpoSettings(
+    ppo = PpoSettings(
         steps=2 * FEW,
         games=FEW,
         n_steps=2,
@@ -133,9 +133,10 @@ def use_training() -> None:
         rate_every=0,
         calibration_games=0,
     )
-    with tempfile.TemporaryDirectory() as folder:
-        run.begin(Path(folder) / "run", settings)
-        run.train(Path(folder) / "run")
+    for settings in (TdSettings(updates=1, games=FEW, width=8), ppo):
+        with tempfile.TemporaryDirectory() as folder:
+            run.begin(Path(folder) / "run", settings)
+            run.train(Path(folder) / "run")
 
 
 class Group(NamedTuple):

@@ -56,7 +56,11 @@ class RunSettings(Settings):
         Parameter(str, choices=("auto", "yes", "no")),
         "whether the network gets board features; auto: if the pool has more than one board",
     )
-    start_from: str = setting("", TEXT, "policy file to start from; empty: random weights")
+    start_from: str = setting(
+        "",
+        TEXT,
+        "policy file to start from; empty: an untrained network, which plays like heuristic",
+    )
     width: int = setting(
         256, COUNT, "units of the first layer, of policy and value each; a multiple of 8"
     )
