@@ -1,15 +1,24 @@
-"""Short runs of the programs of docs/recipes: each trains and plays its matches.
+"""Short runs of the programs of docs/recipes: each trains and plays its matches, or exports.
 
 Some libraries exclude each other: `make certify-all` runs this file in several environments.
 """
 
+import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
+from networks import ROUNDING, decisions, random_policy
+
+from tokaido_env.agents.inference import AFTERSTATE_LOGIT
+from tokaido_env.agents.policy import LayerSizes, Policy
+from tokaido_env.observers import masks, observe
 
 RECIPES = Path(__file__).resolve().parents[1] / "docs" / "recipes"
 
@@ -24,7 +33,7 @@ SHORT = {
 
 
 def test_recipes__are_all_run() -> None:
-    assert {path.stem for path in RECIPES.glob("*.py")} == set(SHORT)
+    assert {path.stem for path in RECIPES.glob("*.py")} == {*SHORT, "onnx_policy"}
 
 
 @pytest.mark.slow
@@ -46,3 +55,66 @@ def test_recipe__trains_and_plays(name: str, tmp_path: Path) -> None:
     share = r"\d+\.\d%"
     assert re.search(rf"^against greedy: {share} \({share} - {share}", done.stdout, re.MULTILINE)
     assert not list(tmp_path.iterdir()), "a recipe leaves files behind"
+
+
+# A trained policy elsewhere
+
+
+@pytest.fixture(scope="module")
+def value_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A policy file of a value network."""
+    path = tmp_path_factory.mktemp("policies") / "best"
+    random_policy(LayerSizes(0, 0, 0, 32, 8)).save(path)
+    return str(path)
+
+
+def assert_scores_are_the_policys(scores: npt.NDArray[Any], file: str, positions: Any) -> None:
+    """Compare with `policy:FILE`, which rounds its first layer to 16 bits."""
+    logits, _ = Policy.load(file).evaluate(*positions)
+    legal = masks(positions[2])
+    assert (np.isfinite(scores) == legal).all()
+    difference = np.abs(scores[legal] - logits[legal] / AFTERSTATE_LOGIT)
+    assert difference.max() < ROUNDING
+    assert np.ptp(scores[legal]) > 100 * ROUNDING
+
+
+def test_numpy_agent_of_the_page__has_the_values_of_the_policy(value_file: str) -> None:
+    page = RECIPES.parent / "how-to" / "use-a-policy-elsewhere.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(code, str(page), "exec"), names)
+    positions = decisions()
+    agent = names["NumpyAgent"](value_file)
+    assert_scores_are_the_policys(agent.scores(*positions), value_file, positions)
+    keys = np.zeros(len(positions[2]), np.uint64)
+    assert masks(positions[2])[np.arange(len(keys)), agent.act(*positions, keys)].all()
+
+
+# PyTorch's exporter uses a function that PyTorch deprecates.
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")
+def test_onnx_policy__plays_as_the_exported_network(value_file: str, tmp_path: Path) -> None:
+    for package in ("onnxruntime", "onnxscript", "sb3_contrib"):
+        pytest.importorskip(package)
+    from sb3_contrib import MaskablePPO
+
+    from tokaido_env.sb3 import TokaidoVecEnv
+
+    spec = importlib.util.spec_from_file_location("onnx_policy", RECIPES / "onnx_policy.py")
+    assert spec is not None
+    assert spec.loader is not None
+    recipe = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(recipe)
+    positions, exported = decisions(), str(tmp_path / "network.onnx")
+    recipe.export(value_file, exported)
+    scores = recipe.ValueAgent(exported).scores(*positions)
+    assert_scores_are_the_policys(scores, value_file, positions)
+
+    model = MaskablePPO("MlpPolicy", TokaidoVecEnv(2, "random", 0), device="cpu")
+    model.save(tmp_path / "model.zip")
+    recipe.export(str(tmp_path / "model.zip"), exported)
+    boards, states, legal = positions
+    expected, _ = model.predict(
+        observe(boards, states), action_masks=masks(legal), deterministic=True
+    )
+    keys = np.zeros(len(legal), np.uint64)
+    assert (recipe.PolicyAgent(exported).act(*positions, keys) == expected).all()
