@@ -91,6 +91,7 @@ def test_numpy_agent_of_the_page__has_the_values_of_the_policy(value_file: str) 
 
 
 # PyTorch's exporter uses a function that PyTorch deprecates.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")
 def test_onnx_policy__plays_as_the_exported_network(value_file: str, tmp_path: Path) -> None:
     for package in ("onnxruntime", "onnxscript", "sb3_contrib"):
