@@ -1,10 +1,11 @@
-"""A Stable-Baselines3 model as an agent: it learns against `greedy`, then plays.
+"""A Stable-Baselines3 model as an agent: it learns against `greedy` and `random`, then plays.
 
 python agents/sb3_agent.py model.zip --steps 50000
 tokaido evaluate python:agents.sb3_agent:SB3Agent,file=model.zip random --games 100
 """
 
 import argparse
+from typing import Literal
 
 import numpy as np
 from sb3_contrib import MaskablePPO
@@ -32,18 +33,23 @@ class SB3Agent:
         return int(action)
 
 
-def train(file: str, steps: int) -> None:
+def train(file: str, steps: int, reward: Literal["margin", "win"], seed: int) -> None:
     """Train a model in 64 games at once, and save it."""
-    env = TokaidoVecEnv(64, "greedy", seed=0)
-    model = MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=512, gamma=1.0, device="cpu")
+    env = TokaidoVecEnv(64, ["greedy", "random"], seed=0, reward=reward)
+    model = MaskablePPO(
+        "MlpPolicy", env, n_steps=64, batch_size=512, gamma=1.0, seed=seed, device="cpu"
+    )
     model.learn(steps)
     model.save(file)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="MaskablePPO against greedy.")
+    parser = argparse.ArgumentParser(description="MaskablePPO against greedy and random.")
     parser.add_argument("file", help="file for the model")
     parser.add_argument(
         "--steps", type=int, default=50_000, help="decisions of the learner (default: 50000)"
     )
+    rewards = "the score margin, or the result (default: margin)"
+    parser.add_argument("--reward", choices=("margin", "win"), default="margin", help=rewards)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the model (default: 0)")
     train(**vars(parser.parse_args()))
