@@ -76,7 +76,7 @@ def train_run(path: Path, method: str, seed: int, decisions: int) -> Run:
 def script_run(path: Path, script: str, update: int, seed: int, decisions: int) -> Run:
     """Return a run of a training script of this repository."""
     updates, file = updates_of(decisions, update), f"{path}.pt"
-    words = ["--updates", str(updates), "--seed", str(seed), "--board", BOARDS]
+    words = ["--decisions", str(updates * update), "--seed", str(seed), "--board", BOARDS]
     words += ["--width", WIDTH, "--file", file]
     spec = f"python:{script}:NetworkAgent,file={file}"
     return Run(path, spec, [script, *words, "--games", "100"], updates * update)

@@ -19,7 +19,7 @@ SHORT = {
     "rllib_ppo": ("tokaido_env.rllib", "--minutes", "0.02"),
     "skrl_ppo": ("skrl", "--steps", "20000"),
     "tianshou_dqn": ("tianshou", "--steps", "2000"),
-    "torchrl_ppo": ("torchrl", "--updates", "1"),
+    "torchrl_ppo": ("torchrl", "--decisions", "1"),
 }
 
 
