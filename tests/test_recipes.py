@@ -18,7 +18,8 @@ SHORT = {
     "jax_ppo": ("optax", "--updates", "1"),
     "rllib_ppo": ("tokaido_env.rllib", "--minutes", "0.02"),
     "skrl_ppo": ("skrl", "--steps", "20000"),
-    "tianshou_dqn": ("tianshou", "--steps", "2000"),
+    "sb3_self_play": ("sb3_contrib", "--decisions", "1"),
+    "tianshou_dqn": ("tianshou", "--decisions", "2000"),
     "torchrl_ppo": ("torchrl", "--decisions", "1"),
 }
 
