@@ -5,8 +5,8 @@
     tokaido evaluate python:docs/recipes/sb3_self_play.py:ModelAgent,file=weights.pt random
 
 Half of the games are against the newest weights, the others against snapshots. An opponent is an
-agent, here `ModelAgent`, and `TokaidoVecEnv.set_opponents` replaces the opponents of the next games.
-The script ends with a match against `greedy`.
+agent, here `ModelAgent`; `TokaidoVecEnv.set_opponents` sets the opponents of the next games. The
+script ends with a match against `greedy`.
 
 On the track `raw` the network reads the observation. On `afterstates` it reads the inputs of our
 networks, and scores each action from the features of its afterstate.
@@ -40,7 +40,7 @@ from tokaido_env.spaces import action_space, observation_space
 
 GAMES, STEPS, MINIBATCH, EPOCHS = 512, 32, 2048, 3
 LEARNING_RATE, ENTROPY_COEF, WIDTH = 1e-3, 0.005, 256
-SLOTS, SNAPSHOT_EVERY = 8, 10  # opponents at a time, every second a snapshot; updates
+SLOTS, SNAPSHOT_EVERY = 8, 10  # opponents at a time, half of them past; updates
 TRACKS: dict[str, Any] = {"raw": "float32", "afterstates": "afterstates"}
 
 
@@ -172,19 +172,14 @@ def train(budget: Budget, seed: int, track: str) -> Any:
         **{"gamma": 1.0, "ent_coef": ENTROPY_COEF, "seed": seed, "device": "cpu"},
     )
     model.set_logger(Logger(None, []))
-    latest, rng = (
-        ModelAgent(policy=model.policy, track=track, draws=True),
-        np.random.default_rng(seed),
-    )
+    latest = ModelAgent(policy=model.policy, track=track, draws=True)
     pool: list[ModelAgent] = []
-    update = 0
+    update, rng = 0, np.random.default_rng(seed)
     while budget.left > 0:
         if update % SNAPSHOT_EVERY == 0:
             pool.append(ModelAgent(policy=copy.deepcopy(model.policy), track=track, draws=True))
             past = [pool[i] for i in rng.integers(len(pool), size=SLOTS // 2)]
-            opponents = [latest] * SLOTS
-            opponents[::2] = past
-            env.set_opponents(opponents)
+            env.set_opponents([latest] * len(past) + past)
         model.learn(STEPS * GAMES, reset_num_timesteps=False)  # one update
         budget.spend(STEPS * GAMES, model.policy)
         update += 1

@@ -204,10 +204,9 @@ def main() -> None:
     network = train(Budget.of(options), options.seed, options.track)
     if options.file:
         torch.save(network.state_dict(), options.file)
+    agent = TianshouAgent(network=network)
     for opponent in ("random", "greedy"):
-        match = play_match(
-            TianshouAgent(network=network), make(opponent), options.games, options.seed
-        )
+        match = play_match(agent, make(opponent), options.games, options.seed)
         low, high = match.interval
         print(f"against {opponent}: {match.score:.1%} ({low:.1%} - {high:.1%})")
 
