@@ -34,7 +34,7 @@ from tokaido_env.learn.checkpoint_rating import rate_learner
 SEEDS = range(5)
 GAMES, CURVE_GAMES = 4000, 400  # against the heuristic; against each opponent of a curve's rating
 TD_GAMES, AZ_ROUNDS, AZ_GAMES, GAME = 512, 8, 128, 150  # the last: decisions of a game, about
-SPEEDS = {"td": 20_000, "ppo": 10_000, "alphazero": 1_500}  # decisions/s, two cores, estimated
+SPEEDS = {"td": 64_000, "ppo": 10_000, "alphazero": 1_500}  # decisions/s on two cores, about
 UNTRAINED = "untrained"
 TRACKS = "raw", "afterstates"
 

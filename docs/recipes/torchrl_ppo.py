@@ -129,7 +129,7 @@ def add_advantages(data: TensorDictBase, critic: nn.Module) -> None:
 
 
 def train(
-    budget: Budget, seed: int, board: str, width: int, track: str = "raw"
+    budget: Budget, seed: int, board: str = "shikoku", width: int = 256, track: str = "raw"
 ) -> ProbabilisticActor:
     """Train on a board, or with its features on a pool of boards, and print progress."""
     torch.manual_seed(seed)
