@@ -33,8 +33,8 @@ from tokaido_env.learn.checkpoint_rating import rate_learner
 
 SEEDS = range(5)
 GAMES, CURVE_GAMES = 4000, 400  # against the heuristic; against each opponent of a curve's rating
-TD_GAMES, AZ_ROUNDS, AZ_GAMES, GAME = 512, 8, 128, 150  # the last: decisions of a game, about
-SPEEDS = {"td": 64_000, "ppo": 10_000, "alphazero": 1_500}  # decisions/s on two cores, about
+TD_GAMES, AZ_ROUNDS, AZ_GAMES, GAME = 512, 8, 128, 90  # the last: decisions of a game, about
+SPEEDS = {"td": 38_000, "ppo": 10_000, "alphazero": 1_500}  # decisions/s on two cores, about
 UNTRAINED = "untrained"
 TRACKS = "raw", "afterstates"
 
@@ -108,8 +108,9 @@ class Train(NamedTuple):
         """Return the options for a number of decisions; 0 takes one update that changes nothing."""
         still = [] if decisions else ["--learning-rate", "1e-9"]
         if self.method == "ppo":
-            snapshots = ["--snapshot-every", str(max(decisions // 10, 1))]
-            return ["--steps", str(max(decisions, 1)), *snapshots, "--rate-every", "0", *still]
+            more = ["--snapshot-every", str(max(decisions // 10, 1)), "--rate-every", "0"]
+            more += ["--calibration-games", "0"]  # they calibrate values only
+            return ["--steps", str(max(decisions, 1)), *more, *still]
         if self.method == "td":
             updates = max(decisions // (TD_GAMES * GAME), 1)
             snapshots = ["--snapshot-every", str(max(updates // 10, 1))]

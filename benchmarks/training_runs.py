@@ -69,7 +69,8 @@ def decisions_of(run: Run) -> int:
     known = [json.loads(line) for line in lines]
     if known and "positions" in known[-1]:  # alphazero: of each round
         return sum(line.get("positions", 0) for line in known)
-    return int(known[-1].get("decisions", run.decisions)) if known else run.decisions
+    last = {"steps": run.decisions} | (known[-1] if known else {})
+    return int(last.get("decisions", last["steps"]))
 
 
 def run_python(words: Words, threads: int = 1) -> int:
