@@ -23,6 +23,7 @@ PAGE = ROOT / "docs" / "benchmarks" / "learning.md"
 RESULTS = PAGE.with_suffix(".json")
 FIGURES = ROOT / "docs" / "pictures"
 KEYS = "method", "track", "budget"
+BUDGETS = "untrained", "2m", "20m", "30min"
 PAIR_POINTS = 4  # a pair of games has 0 to 4 half points
 HEADERS = "method", "track", "Elo", "score against `heuristic`", "spread", "decisions"
 HEADERS += "core-minutes", "minutes", "seeds"
@@ -70,7 +71,8 @@ def content(rows: Sequence[JsonDict]) -> str:
     """Return the tables of all budgets, and the figure if there is one."""
     if not rows:
         return "\nNo row is measured yet.\n"
-    parts = [table(budget, rows) for budget in dict.fromkeys(row["budget"] for row in rows)]
+    used = {row["budget"] for row in rows}
+    parts = [table(budget, rows) for budget in BUDGETS if budget in used]
     if curves(rows):
         parts.append("![Elo over decisions and core-minutes](../pictures/learning.svg)\n")
     return "\n" + "\n".join(parts)
@@ -103,7 +105,7 @@ def curves(rows: Sequence[JsonDict]) -> dict[tuple[str, str], Any]:
     """
     found: dict[tuple[str, str], Any] = {}
     for row in sorted(rows, key=lambda row: row.get("decisions", 0)):
-        if row["budget"] in ("2m", "20m") and row.get("curves", [[]])[0]:
+        if row["budget"] in BUDGETS[1:3] and row.get("curves", [[]])[0]:
             shortest = min(map(len, row["curves"]))
             each = np.array([one[:shortest] for one in row["curves"]], float)
             found[row["method"], row["track"]] = each.mean(axis=0)
@@ -113,15 +115,17 @@ def curves(rows: Sequence[JsonDict]) -> dict[tuple[str, str], Any]:
 def draw(rows: Sequence[JsonDict]) -> Figure:
     """Return the figure of the learning curves, over decisions and over core-minutes."""
     figure = new_figure(5.0, "Elo of learners during training", "mean of the seeds")
-    panels = new_axes(figure, 0.8, 0.7, 5.9, 0.1), new_axes(figure, 4.7, 0.7, 2.0, 0.1)
+    panels = new_axes(figure, 1.0, 0.7, 5.7, 0.1), new_axes(figure, 4.7, 0.7, 2.0, 0.1)
     methods = list(dict.fromkeys(row["method"] for row in rows))
     for (method, track), points in curves(rows).items():
         style = {"color": PALETTE[methods.index(method) % len(PALETTE)]}
         style |= {"linestyle": "-" if track == "afterstates" else "--"}
-        for panel, x in zip(panels, (points[:, 0], points[:, 1] / 60), strict=True):
+        for panel, x in zip(panels, (points[:, 0] / 1e6, points[:, 1] / 60), strict=True):
             panel.plot(x, points[:, 2], label=f"{method}, {track}", **style)
-    for panel, label in zip(panels, ("decisions", "core-minutes"), strict=True):
+    for panel, label in zip(panels, ("million decisions", "core-minutes"), strict=True):
         panel.set_xscale("log")
+        panel.xaxis.set_major_formatter(lambda place, _: f"{place:g}")
+        panel.xaxis.set_minor_formatter(lambda place, _: "")
         panel.set_xlabel(label)
         panel.grid(axis="y", color=FAINT)
     panels[0].set_ylabel("Elo on the ladder")
