@@ -115,7 +115,7 @@ def curves(rows: Sequence[JsonDict]) -> dict[tuple[str, str], Any]:
 def draw(rows: Sequence[JsonDict]) -> Figure:
     """Return the figure of the learning curves, over decisions and over core-minutes."""
     figure = new_figure(5.0, "Elo of learners during training", "mean of the seeds")
-    panels = new_axes(figure, 1.0, 0.7, 5.7, 0.1), new_axes(figure, 4.7, 0.7, 2.0, 0.1)
+    panels = new_axes(figure, 1.0, 0.7, 6.0, 0.1), new_axes(figure, 4.7, 0.7, 2.0, 0.1)
     methods = list(dict.fromkeys(row["method"] for row in rows))
     for (method, track), points in curves(rows).items():
         style = {"color": PALETTE[methods.index(method) % len(PALETTE)]}
