@@ -1,19 +1,22 @@
 """PPO in self-play in one file, to read and to change, with only `Batch` and PyTorch.
 
-    python agents/one_file_ppo.py --updates 50 --seed 1 --file weights.pt
+    python agents/one_file_ppo.py --decisions 3276800 --seed 1 --file weights.pt
+    python agents/one_file_ppo.py --track afterstates --minutes 30 --file weights.pt
     tokaido evaluate python:agents.one_file_ppo:NetworkAgent,file=weights.pt random --games 1000
 
 One network plays both seats of many games. A value is the expected result of the player to decide,
 and a player may decide several times in a row. So the advantages flip the sign of the next value
 only where another player decides next (`TimeStep.next_player`). The rest is PPO (Schulman et al.
-2017) with masked actions (Huang and Ontañón 2020). 50 updates take 141 seconds on two cores. The
-program ends with a match against `greedy`.
+2017) with masked actions (Huang and Ontañón 2020). 3.3 million decisions take 141 seconds on two
+cores. The program ends with a match against `greedy`.
+
+On the track `raw` the network reads the observation. On `afterstates` it reads the inputs of our
+networks, and scores each action from the features of its afterstate; a rollout takes 0.9 GB.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,12 +32,31 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.observers import masks, observation_size, observe
+from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
+from tokaido_env.learn.budget import Budget
+from tokaido_env.observers import ObservationFormat, masks, observation_size, observe
 
 GAMES, STEPS = 1024, 64  # of a rollout
 EPOCHS, MINIBATCH_SIZE = 4, 4096
 LEARNING_RATE, ENTROPY_COEF, VALUE_COEF, CLIP_RANGE = 1e-3, 0.01, 0.5, 0.2
 GAE_LAMBDA, MAX_GRAD_NORM = 0.95, 0.5
+TRACKS: dict[str, ObservationFormat] = {"raw": "float32", "afterstates": "afterstates"}
+
+
+class ActionScores(nn.Module):
+    """Scores each action by its afterstate in the context of the state, and by its id."""
+
+    def __init__(self, width: int, units: int = 32) -> None:
+        super().__init__()
+        self.afterstate, self.context = nn.Linear(N_AFTERSTATE, units), nn.Linear(width, units)
+        self.score, self.by_id = nn.Linear(units, 1), nn.Linear(width, N_ACTIONS)
+        nn.init.orthogonal_(self.by_id.weight, 0.01)
+
+    def forward(self, hidden: Tensor, actions: Tensor) -> Tensor:
+        """Return scores (n, N_ACTIONS), from actions (n, N_ACTIONS, N_AFTERSTATE)."""
+        units = torch.relu(self.afterstate(actions) + self.context(hidden)[:, None])
+        scores: Tensor = self.score(units).squeeze(2) + self.by_id(hidden)
+        return scores
 
 
 class Network(nn.Module):
@@ -45,14 +67,27 @@ class Network(nn.Module):
         self.inputs = inputs
         layers = [nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
         self.trunk = nn.Sequential(*layers)
-        self.policy, self.value = nn.Linear(width, N_ACTIONS), nn.Linear(width, 1)
-        nn.init.orthogonal_(self.policy.weight, 0.01)
+        self.value = nn.Linear(width, 1)
+        self.policy: nn.Module
+        if inputs == N_INPUTS:
+            self.policy = ActionScores(width)
+        else:
+            self.policy = nn.Linear(width, N_ACTIONS)
+            nn.init.orthogonal_(self.policy.weight, 0.01)
 
-    def forward(self, observation: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, observation: Tensor, mask: Tensor, *actions: Tensor) -> tuple[Tensor, Tensor]:
         """Return log-probabilities (n, N_ACTIONS), about -1e9 if illegal, and values (n,)."""
         hidden = self.trunk(observation)
-        logits = self.policy(hidden).masked_fill(~mask, -1e9)
+        logits = self.policy(hidden, *actions).masked_fill(~mask, -1e9)
         return logits.log_softmax(dim=1), torch.tanh(self.value(hidden)).squeeze(1)
+
+
+def tensors(observed: Any, mask: npt.NDArray[Any]) -> list[Tensor]:
+    """Return the arguments of the network: observation, mask and, if there are any, actions."""
+    if not isinstance(observed, dict):
+        return [torch.as_tensor(observed), torch.as_tensor(mask) > 0]
+    inputs, actions = (torch.as_tensor(observed[name]) for name in ("observation", "actions"))
+    return [inputs, torch.as_tensor(mask) > 0, actions]
 
 
 class NetworkAgent(Agent):
@@ -72,14 +107,14 @@ class NetworkAgent(Agent):
             network = Network(inputs, width)
             network.load_state_dict(weights)
         self.network = network
-        self.see_board = network.inputs > N_FEATURES
+        self.track = "afterstates" if network.inputs == N_INPUTS else "raw"
+        self.see_board = self.track == "raw" and network.inputs > N_FEATURES
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         """Return actions, as `Agent.act`."""
-        observed = observe(boards, states, see_board=self.see_board)
-        observation, mask = torch.as_tensor(observed), torch.as_tensor(masks(legal))
+        observed = observe(boards, states, None, TRACKS[self.track], self.see_board)
         with torch.no_grad():
-            log_probs, _ = self.network(observation, mask)
+            log_probs, _ = self.network(*tensors(observed, masks(legal)))
         actions: npt.NDArray[np.int64] = log_probs.argmax(dim=1).numpy()
         return actions
 
@@ -95,6 +130,9 @@ class Rollout:
             return torch.zeros(STEPS, GAMES, *shape, dtype=dtype)
 
         self.observation, self.mask = zeros(inputs), zeros(N_ACTIONS, dtype=torch.bool)
+        self.seen = [self.observation, self.mask]  # the arguments of the network
+        if inputs == N_INPUTS:
+            self.seen.append(zeros(N_ACTIONS, N_AFTERSTATE))
         self.action, self.log_prob = zeros(dtype=torch.int64), zeros()
         self.value, self.reward, self.sign = zeros(), zeros(), zeros()
 
@@ -109,27 +147,30 @@ class Rollout:
         return out
 
 
-def train(updates: int, seed: int, board: str = "shikoku", width: int = 256) -> Network:
+def train(
+    budget: Budget, seed: int, board: str = "shikoku", width: int = 256, track: str = "raw"
+) -> Network:
     """Train a network, and print the number of decisions every ten updates.
 
-    On a pool of boards the network also gets the board features.
+    On a pool of boards the network of the track `raw` also gets the board features.
     """
     torch.manual_seed(seed)
-    see_board = len(BoardPool.load(board)) > 1
-    batch = Batch(GAMES, board, see_board=see_board)
-    inputs = observation_size("float32", see_board)
+    see_board = track == "raw" and len(BoardPool.load(board)) > 1
+    batch = Batch(GAMES, board, observation=TRACKS[track], see_board=see_board)
+    inputs = N_INPUTS if track == "afterstates" else observation_size("float32", see_board)
     network, rollout = Network(inputs, width), Rollout(inputs)
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
-    timestep, start = batch.reset(seed=seed), time.monotonic()
-    for update in range(1, updates + 1):
+    timestep, update = batch.reset(seed=seed), 0
+    while (left := budget.left) > 0:
         for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * (1 - (update - 1) / updates)
+            group["lr"] = LEARNING_RATE * left
         timestep = collect(network, batch, timestep, rollout)
-        last = network(torch.as_tensor(timestep.observation), torch.as_tensor(timestep.mask) > 0)[1]
+        last = network(*tensors(timestep.observation, timestep.mask))[1]
         learn(network, optimizer, rollout, rollout.advantages(last.detach()))
-        if update % 10 == 0 or update == updates:
-            decisions, seconds = update * STEPS * GAMES, time.monotonic() - start
-            print(f"{decisions:>10,} decisions {decisions / seconds:>7,.0f}/s", flush=True)
+        budget.spend(STEPS * GAMES, network)
+        update += 1
+        if update % 10 == 0 or not budget.left:
+            print(f"{budget.decisions:>10,} decisions", flush=True)
     return network
 
 
@@ -137,17 +178,15 @@ def train(updates: int, seed: int, board: str = "shikoku", width: int = 256) -> 
 def collect(network: Network, batch: Batch, timestep: Any, rollout: Rollout) -> Any:
     """Play `STEPS` decisions of each game; return the time step after them."""
     for t in range(STEPS):
-        observation, mask = (
-            torch.as_tensor(timestep.observation),
-            torch.as_tensor(timestep.mask) > 0,
-        )
-        log_probs, value = network(observation, mask)
+        seen = tensors(timestep.observation, timestep.mask)
+        log_probs, value = network(*seen)
         action = torch.multinomial(log_probs.exp(), 1).squeeze(1)
         timestep = batch.step(action.numpy())
         reward = timestep.reward[batch.all_games, timestep.player]
         ended, same = timestep.next_player < 0, timestep.next_player == timestep.player
-        rollout.observation[t], rollout.mask[t], rollout.action[t] = observation, mask, action
-        rollout.value[t] = value
+        for stored, tensor in zip(rollout.seen, seen, strict=True):
+            stored[t] = tensor
+        rollout.action[t], rollout.value[t] = action, value
         rollout.log_prob[t] = log_probs.gather(1, action[:, None]).squeeze(1)
         rollout.reward[t] = torch.as_tensor(reward)
         rollout.sign[t] = torch.as_tensor(np.where(ended, 0.0, np.where(same, 1.0, -1.0)))
@@ -160,20 +199,14 @@ def learn(
     """Take PPO's gradient steps on a rollout."""
     flat = [
         tensor.reshape(STEPS * GAMES, *tensor.shape[2:])
-        for tensor in (
-            rollout.observation,
-            rollout.mask,
-            rollout.action,
-            rollout.log_prob,
-            advantages,
-        )
+        for tensor in (rollout.action, rollout.log_prob, advantages, *rollout.seen)
     ]
     target = (advantages + rollout.value).reshape(-1).clamp(-1, 1)
     has_choice = rollout.mask.sum(dim=2).reshape(-1) > 1  # a single legal action teaches nothing
     for _ in range(EPOCHS):
         for rows in torch.split(torch.randperm(STEPS * GAMES), MINIBATCH_SIZE):
-            observation, mask, action, old_log_prob, advantage = (tensor[rows] for tensor in flat)
-            log_probs, value = network(observation, mask)
+            action, old_log_prob, advantage, *seen = (tensor[rows] for tensor in flat)
+            log_probs, value = network(*seen)
             log_prob = log_probs.gather(1, action[:, None]).squeeze(1)
             ratio, free = (log_prob - old_log_prob).exp(), has_choice[rows]
             scaled = (advantage - advantage[free].mean()) / (advantage[free].std() + 1e-8)
@@ -192,8 +225,9 @@ def learn(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train a network and play a match; return the exit status."""
     parser = argparse.ArgumentParser(description="PPO in self-play in one file.")
-    updates = f"updates of {STEPS * GAMES:,} decisions each (default: 50)"
-    parser.add_argument("--updates", type=int, default=50, help=updates)
+    Budget.add_options(parser, decisions=50 * STEPS * GAMES)
+    track = "inputs of the network: the observation or also afterstates (default: raw)"
+    parser.add_argument("--track", choices=TRACKS, default="raw", help=track)
     parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
     games = "games of the match against greedy, an even number (default: 4000)"
     parser.add_argument("--games", type=int, default=4000, help=games)
@@ -202,7 +236,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--width", type=int, default=256, help="units of a layer (default: 256)")
     parser.add_argument("--file", help="file for the weights (default: none)")
     options = parser.parse_args(arguments)
-    network = train(options.updates, options.seed, options.board, options.width)
+    about = options.seed, options.board, options.width, options.track
+    network = train(Budget.of(options), *about)
     if options.file:
         torch.save(network.state_dict(), options.file)
     match = play_match(NetworkAgent(network=network), make("greedy"), options.games, options.seed)

@@ -1,6 +1,6 @@
 """TD(λ) in self-play in one file, to read and to change, with only `Batch` and PyTorch.
 
-    python agents/one_file_td.py --minutes 5 --seed 1 --file weights.pt
+    python agents/one_file_td.py --decisions 3000000 --seed 1 --file weights.pt
     tokaido evaluate python:agents.one_file_td:ValueAgent,file=weights.pt random --games 1000
 
 A network estimates the value of afterstates: the positions after an action, before chance or the
@@ -12,7 +12,6 @@ program ends with a match against `greedy`.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,22 +25,24 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
 from tokaido_env.features.afterstates import END, Afterstates
+from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import afterstates
 
 GAMES, MINIBATCH_SIZE = 256, 1024
 LEARNING_RATE, FINAL_LEARNING_RATE = 1e-3, 3e-5
 TEMPERATURE, FINAL_TEMPERATURE = 0.08, 0.005  # of the softmax over values that draws an action
 VALUE_LAMBDA = 0.8
-INPUTS = {"afterstates": 780, "float32": 337}
+TRACKS = {"afterstates": ("afterstates", 780), "raw": ("float32", 337)}  # inputs, their number
 
 
 class Network(nn.Module):
     """Computes the value of afterstates for their viewers, as log-odds / 2; 0 at the start."""
 
-    def __init__(self, inputs: Any = "afterstates", width: int = 128) -> None:
+    def __init__(self, track: str = "afterstates", width: int = 128) -> None:
         super().__init__()
-        self.inputs = inputs
-        layers = [nn.Linear(INPUTS[inputs], width), nn.ReLU(), nn.Linear(width, 64), nn.ReLU()]
+        self.inputs: Any
+        self.inputs, size = TRACKS[track]
+        layers = [nn.Linear(size, width), nn.ReLU(), nn.Linear(width, 64), nn.ReLU()]
         last = nn.Linear(64, 1)
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
@@ -73,7 +74,7 @@ class ValueAgent(Agent):
         if network is None:
             weights = torch.load(file, weights_only=True)
             size = weights["layers.0.weight"].shape[1]
-            network = Network(next(name for name, n in INPUTS.items() if n == size))
+            network = Network(next(track for track, (_, n) in TRACKS.items() if n == size))
             network.load_state_dict(weights)
         self.network = network
 
@@ -118,13 +119,12 @@ def play_games(network: Network, seed: int, temperature: float) -> tuple[Tensor,
     return torch.from_numpy(inputs), torch.from_numpy(wins.astype(np.float32))
 
 
-def train(minutes: float, seed: int, kind: str = "afterstates") -> Network:
+def train(budget: Budget, seed: int, track: str = "afterstates") -> Network:
     """Train a network, and print the number of decisions at every tenth update."""
     torch.manual_seed(seed)
-    network = Network(kind)
+    network, update = Network(track), 0
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
-    start, update, decisions, share = time.monotonic(), 0, 0, 1.0
-    while share > 0:
+    while (share := budget.left) > 0:
         temperature = max(TEMPERATURE * share, FINAL_TEMPERATURE)
         inputs, wins = play_games(network, seed * 10**6 + update * GAMES, temperature)
         for group in optimizer.param_groups:
@@ -135,26 +135,25 @@ def train(minutes: float, seed: int, kind: str = "afterstates") -> Network:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        update, decisions = update + 1, decisions + len(wins)
-        share = 1 - (time.monotonic() - start) / (60 * minutes)
+        update += 1
+        budget.spend(len(wins), network)
         if update % 10 == 0:
-            print(f"{decisions:>10,} decisions, {share:.0%} of the time left", flush=True)
+            print(f"{budget.decisions:>10,} decisions, {budget.left:.0%} left", flush=True)
     return network
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train a network and play a match; return the exit status."""
     parser = argparse.ArgumentParser(description="TD(lambda) in self-play in one file.")
-    minutes = "duration of the training (default: 5)"
-    parser.add_argument("--minutes", type=float, default=5, help=minutes)
+    Budget.add_options(parser, decisions=3_000_000)
     parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
     games = "games of the match against greedy, an even number (default: 4000)"
     parser.add_argument("--games", type=int, default=4000, help=games)
-    inputs = "inputs of the network; float32 is the raw observation (default: afterstates)"
-    parser.add_argument("--inputs", choices=INPUTS, default="afterstates", help=inputs)
+    track = "inputs of the network; raw: the observation alone (default: afterstates)"
+    parser.add_argument("--track", choices=TRACKS, default="afterstates", help=track)
     parser.add_argument("--file", help="file for the weights (default: none)")
     options = parser.parse_args(arguments)
-    network = train(options.minutes, options.seed, options.inputs)
+    network = train(Budget.of(options), options.seed, options.track)
     if options.file:
         torch.save(network.state_dict(), options.file)
     match = play_match(ValueAgent(network=network), make("greedy"), options.games, options.seed)

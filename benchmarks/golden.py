@@ -128,6 +128,13 @@ DERIVED = (
         "docs/benchmarks/tokaido-100.md",
     ),
     DerivedFiles(
+        "learning",
+        ("docs/benchmarks/learning.json", "docs/benchmarks/learning.md"),
+        "python benchmarks/learning.py --docs",
+        "not measured",
+        "docs/benchmarks/learning.md",
+    ),
+    DerivedFiles(
         "regret-set",
         ("tokaido_env/study/regret.npz",),
         "python benchmarks/regret_set.py",

@@ -14,39 +14,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import track_results
+from training_runs import ROOT, Run, Words, run_python, train
 
-ROOT = Path(__file__).resolve().parents[1]
 BOARDS, WIDTH = "family:train/1000", "64"
 TD_GAMES, MOST_DECISIONS = 64, 190  # games of an update; decisions of a game, at most on average
 PPO_UPDATE, ONE_FILE_UPDATE, TORCHRL_UPDATE = 512 * 32, 1024 * 64, 256 * 64  # decisions
-
-Words = list[str]
-
-
-class Run(NamedTuple):
-    """The training of one seed of a baseline.
-
-    Attributes:
-        path: of its files, without the ending; of a run folder, the folder.
-        spec: of the trained agent.
-        training: command that trains it.
-        decisions: number of decisions of the training; of `td` an upper bound.
-    """
-
-    path: Path
-    spec: str
-    training: Words
-    decisions: int
 
 
 def updates_of(decisions: int, update: int) -> int:
@@ -76,7 +54,7 @@ def train_run(path: Path, method: str, seed: int, decisions: int) -> Run:
 def script_run(path: Path, script: str, update: int, seed: int, decisions: int) -> Run:
     """Return a run of a training script of this repository."""
     updates, file = updates_of(decisions, update), f"{path}.pt"
-    words = ["--updates", str(updates), "--seed", str(seed), "--board", BOARDS]
+    words = ["--decisions", str(updates * update), "--seed", str(seed), "--board", BOARDS]
     words += ["--width", WIDTH, "--file", file]
     spec = f"python:{script}:NetworkAgent,file={file}"
     return Run(path, spec, [script, *words, "--games", "100"], updates * update)
@@ -106,45 +84,6 @@ def measure(run: Run, options: Sequence[str] = ()) -> Words:
     pairs = ["--pairs", str(track_results.PAIRS[track_results.LIMITED])]
     files = ["--json", f"{run.path}.json", "--records", f"{run.path}.jsonl"]
     return [*words, *pairs, *options, *files]
-
-
-def train(run: Run) -> int:
-    """Train unless it is done, and add up processor time; return the exit status."""
-    cost, before = Path(f"{run.path}.cost.json"), 0.0
-    if (ROOT / cost).is_file():
-        known = json.loads((ROOT / cost).read_text(encoding="utf-8"))
-        if known["done"]:
-            return 0
-        before = known["seconds"]
-    since, status = _children(), 1
-    try:
-        status = _run(run.training)
-    finally:  # a resumed training costs its first part too
-        _write_cost(run, before + _children() - since, done=not status)
-    return status
-
-
-def _write_cost(run: Run, seconds: float, *, done: bool) -> None:
-    data = {"seconds": round(seconds, 1), "done": done}
-    metrics = ROOT / run.path / "metrics.jsonl"
-    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.is_file() else []
-    last = json.loads(lines[-1]) if lines else {}
-    data["decisions"] = last.get("decisions", run.decisions)
-    text = json.dumps(data) + "\n"
-    (ROOT / f"{run.path}.cost.json").write_text(text, encoding="utf-8")
-
-
-def _children() -> float:
-    """Return the processor time of all finished child processes, in seconds."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _run(words: Words) -> int:
-    print("python", shlex.join(words), flush=True)
-    one = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, *words]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | one, check=False).returncode
 
 
 def add_rows(methods: Sequence[str], results: Path, seeds: int, decisions: int) -> None:
@@ -185,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for words in (run.training, measure(run, sizes)):
                     print("python", shlex.join(words))
             elif not (ROOT / f"{run.path}.json").is_file():
-                status = train(run) or _run(measure(run, sizes))
+                status = train(run) or run_python(measure(run, sizes))
                 if status:
                     return status
     if options.docs:

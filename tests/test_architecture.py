@@ -37,7 +37,7 @@ WRITERS = {
     "tokaido_env/learn/metrics.py": "the lock on the run folder",
 }
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
-LEARNERS = ("alphazero", "metrics", "network", "run", "td")
+LEARNERS = ("alphazero", "budget", "metrics", "network", "run", "td")
 # Modules that may import an optional dependency at their top level.
 WITH_OPTIONAL = {
     "tokaido_env/sb3.py": {"stable_baselines3"},

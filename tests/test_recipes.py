@@ -3,6 +3,7 @@
 Some libraries exclude each other: `make certify-all` runs this file in several environments.
 """
 
+import importlib
 import importlib.util
 import os
 import re
@@ -18,18 +19,60 @@ from networks import ROUNDING, decisions, random_policy
 
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.agents.policy import LayerSizes, Policy
+from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.observers import masks, observe
 
-RECIPES = Path(__file__).resolve().parents[1] / "docs" / "recipes"
+ROOT = Path(__file__).resolve().parents[1]
+RECIPES = ROOT / "docs" / "recipes"
 
 SHORT = {
     "agilerl_dqn": ("agilerl", "--steps", "2000"),
     "jax_ppo": ("optax", "--updates", "1"),
     "rllib_ppo": ("tokaido_env.rllib", "--minutes", "0.02"),
     "skrl_ppo": ("skrl", "--steps", "20000"),
-    "tianshou_dqn": ("tianshou", "--steps", "2000"),
-    "torchrl_ppo": ("torchrl", "--updates", "1"),
+    "sb3_self_play": ("sb3_contrib", "--decisions", "1"),
+    "tianshou_dqn": ("tianshou", "--decisions", "2000"),
+    "torchrl_ppo": ("torchrl", "--decisions", "1"),
 }
+
+
+SMALL = {"GAMES": 8, "STEPS": 16, "MINIBATCH": 64, "MINIBATCH_SIZE": 64, "COLLECTED": 160}
+TRACKED = {  # scripts with two tracks: the package that they need, and the class of their agent
+    "agents/one_file_ppo.py": ("torch", "NetworkAgent"),
+    "agents/one_file_td.py": ("torch", "ValueAgent"),
+    "docs/recipes/sb3_self_play.py": ("sb3_contrib", "ModelAgent"),
+    "docs/recipes/tianshou_dqn.py": ("tianshou", "TianshouAgent"),
+    "docs/recipes/torchrl_ppo.py": ("torchrl", "NetworkAgent"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of TorchRL's own classes
+@pytest.mark.parametrize("script", TRACKED)
+def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, agent = TRACKED[script]
+    pytest.importorskip(package)
+    torch = pytest.importorskip("torch")
+    from tokaido_env.learn.budget import Budget
+
+    monkeypatch.syspath_prepend(str((ROOT / script).parent))
+    module: Any = importlib.import_module(Path(script).stem)
+    for name, value in SMALL.items():
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, value)
+    file = tmp_path / "weights.pt"
+    for track, size in (("raw", 337), ("afterstates", 780)):
+        budget = Budget(300, curve=tmp_path / track)
+        network = module.train(budget, seed=1, track=track)
+        assert 300 <= budget.decisions < 5000
+        torch.save(network.state_dict(), file)
+        assert any(weight.shape[-1:] == (size,) for weight in network.state_dict().values())
+        player = make(f"python:{ROOT / script}:{agent},file={file}")
+        assert play_match(player, make("random"), 8, 0).results.size == 8
+        *_, last = sorted((tmp_path / track).iterdir())
+        assert int(last.name.partition("-")[0]) == budget.decisions
 
 
 def test_recipes__are_all_run() -> None:

@@ -1,11 +1,15 @@
 """Masked PPO by self-play with TorchRL's own parts.
 
-    python docs/recipes/torchrl_ppo.py --updates 92 --seed 1 --file weights.pt
+    python docs/recipes/torchrl_ppo.py --decisions 1507328 --seed 1 --file weights.pt
+    python docs/recipes/torchrl_ppo.py --track afterstates --minutes 30 --file weights.pt
     tokaido evaluate python:docs/recipes/torchrl_ppo.py:NetworkAgent,file=weights.pt random
 
 One network plays both seats. Everything comes from TorchRL except the advantages: its estimators
 assume one player, but here a value changes its sign where the other player decides next
 (`tokaido_env.torchrl.value_sign`). The script ends with a match against `greedy`.
+
+On the track `raw` the network reads the observation. On `afterstates` it reads the inputs of our
+networks, and scores each action from the features of its afterstate.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy.typing as npt
 import torch
 from tensordict import TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictSequential
-from torch import nn
+from torch import Tensor, nn
 from torchrl.collectors import Collector
 from torchrl.modules import MaskedCategorical, ProbabilisticActor
 from torchrl.objectives import ClipPPOLoss
@@ -30,12 +34,31 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
+from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import masks, observe
 from tokaido_env.torchrl import TokaidoDuoEnv, value_sign
 
 GAMES, STEPS, EPOCHS, MINIBATCH = 256, 64, 4, 1024
 LEARNING_RATE, LAMBDA = 1e-3, 0.95
 FIRST = "module.0.module.0.module.0.weight"  # the first layer of an actor
+TRACKS: dict[str, Any] = {"raw": "float32", "afterstates": "afterstates"}
+
+
+class ActionScores(nn.Module):
+    """Scores each action by its afterstate in the context of the state, and by its id."""
+
+    def __init__(self, width: int, units: int = 32) -> None:
+        super().__init__()
+        self.afterstate, self.context = nn.Linear(N_AFTERSTATE, units), nn.Linear(width, units)
+        self.score, self.by_id = nn.Linear(units, 1), nn.Linear(width, N_ACTIONS)
+        nn.init.orthogonal_(self.by_id.weight, 0.01)
+
+    def forward(self, hidden: Tensor, actions: Tensor) -> Tensor:
+        """Return scores (n, N_ACTIONS), from actions (n, N_ACTIONS, N_AFTERSTATE)."""
+        units = torch.relu(self.afterstate(actions) + self.context(hidden)[..., None, :])
+        scores: Tensor = self.score(units).squeeze(-1) + self.by_id(hidden)
+        return scores
 
 
 class NetworkAgent(Agent):
@@ -55,13 +78,16 @@ class NetworkAgent(Agent):
             actor, _ = networks(inputs, width)
             actor.load_state_dict(weights)
         self.actor = actor
-        self.see_board = actor.state_dict()[FIRST].shape[1] > N_FEATURES
+        inputs = actor.state_dict()[FIRST].shape[1]
+        self.track = "afterstates" if inputs == N_INPUTS else "raw"
+        self.see_board = self.track == "raw" and inputs > N_FEATURES
 
     @torch.no_grad()
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         """Return actions; see `Agent.act`."""
-        observed = observe(boards, states, see_board=self.see_board)
-        observation = {"observation": observed, "action_mask": masks(legal)}
+        observed = observe(boards, states, None, TRACKS[self.track], self.see_board)
+        arrays = observed if isinstance(observed, dict) else {"observation": observed}
+        observation = arrays | {"action_mask": masks(legal)}
         data = TensorDict(
             {key: torch.as_tensor(value) for key, value in observation.items()}, len(legal)
         )
@@ -73,10 +99,13 @@ def networks(inputs: int, width: int) -> tuple[ProbabilisticActor, TensorDictSeq
     """Return the actor and the critic, which share a body."""
     layers = (nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
     body = TensorDictModule(nn.Sequential(*layers), ["observation"], ["hidden"])
-    head = nn.Linear(width, N_ACTIONS)
+    head, reads = nn.Linear(width, N_ACTIONS), ["hidden"]
     nn.init.orthogonal_(head.weight, 0.01)
+    scores: nn.Module = head
+    if inputs == N_INPUTS:
+        scores, reads = ActionScores(width), ["hidden", "actions"]
     actor = ProbabilisticActor(
-        TensorDictSequential(body, TensorDictModule(head, ["hidden"], ["logits"])),
+        TensorDictSequential(body, TensorDictModule(scores, reads, ["logits"])),
         in_keys={"logits": "logits", "mask": "action_mask"},
         distribution_class=MaskedCategorical,
         return_log_prob=True,
@@ -99,10 +128,13 @@ def add_advantages(data: TensorDictBase, critic: nn.Module) -> None:
     data["advantage"], data["value_target"] = advantage, (value + advantage).clamp(-1, 1)
 
 
-def train(updates: int, seed: int, board: str, width: int) -> ProbabilisticActor:
+def train(
+    budget: Budget, seed: int, board: str = "shikoku", width: int = 256, track: str = "raw"
+) -> ProbabilisticActor:
     """Train on a board, or with its features on a pool of boards, and print progress."""
     torch.manual_seed(seed)
-    env = TokaidoDuoEnv(GAMES, board=board, see_board=len(BoardPool.load(board)) > 1)
+    see_board = track == "raw" and len(BoardPool.load(board)) > 1
+    env = TokaidoDuoEnv(GAMES, board=board, observation=TRACKS[track], see_board=see_board)
     env.set_seed(seed)
     actor, critic = networks(env.observation_spec["observation"].shape[1], width)
     loss = ClipPPOLoss(
@@ -113,17 +145,18 @@ def train(updates: int, seed: int, board: str, width: int) -> ProbabilisticActor
     collector = Collector(
         *(env, actor),
         frames_per_batch=frames,
-        total_frames=updates * frames,
+        total_frames=-1,  # without end
         auto_register_policy_transforms=False,
     )
-    for update, data in enumerate(collector):
+    batches = iter(collector)
+    while (left := budget.left) > 0:
+        data = next(batches)
         for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * (1 - update / updates)
+            group["lr"] = LEARNING_RATE * left
         add_advantages(data, critic)
         choices = data["action_mask"].sum(-1) > 1  # forced moves teach nothing
-        flat = data[choices].select(
-            "observation", "action_mask", "action", "action_log_prob", "advantage", "value_target"
-        )
+        learned = "action", "action_log_prob", "advantage", "value_target"
+        flat = data[choices].select(*env.observation_spec.keys(), *learned)
         for _ in range(EPOCHS):
             for rows in torch.split(torch.randperm(len(flat)), MINIBATCH):
                 losses = loss(flat[rows])
@@ -133,8 +166,10 @@ def train(updates: int, seed: int, board: str, width: int) -> ProbabilisticActor
                 ).backward()
                 nn.utils.clip_grad_norm_(loss.parameters(), 0.5)
                 optimizer.step()
-        if (update + 1) % 10 == 0 or update + 1 == updates:
-            print(f"{(update + 1) * frames:>10,} decisions", flush=True)
+        budget.spend(frames, actor)
+        if budget.decisions // frames % 10 == 0 or not budget.left:
+            print(f"{budget.decisions:>10,} decisions", flush=True)
+    collector.shutdown()
     return actor
 
 
@@ -142,7 +177,9 @@ def main() -> None:
     """Train and play a match."""
     parser = argparse.ArgumentParser(description="Masked PPO by self-play with TorchRL.")
     add = parser.add_argument
-    add("--updates", type=int, default=92, help=f"of {GAMES * STEPS:,} decisions (default: 92)")
+    Budget.add_options(parser, decisions=92 * GAMES * STEPS)
+    track = "inputs of the network: the observation or also afterstates (default: raw)"
+    add("--track", choices=TRACKS, default="raw", help=track)
     add("--seed", type=int, default=1, help="random seed (default: 1)")
     board = "board, or pool such as family:train/1000 (default: shikoku)"
     add("--board", default="shikoku", help=board)
@@ -153,7 +190,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     numba.set_num_threads(min(options.threads, numba.config.NUMBA_NUM_THREADS))
-    actor = train(options.updates, options.seed, options.board, options.width)
+    about = options.seed, options.board, options.width, options.track
+    actor = train(Budget.of(options), *about)
     if options.file:
         torch.save(actor.state_dict(), options.file)
     agent = NetworkAgent(actor=actor)

@@ -19,7 +19,7 @@ from tokaido_env import Game
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "agents" / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"`((?:tokaido|python|cc) .*?)`", README)
-LIMITS = {"--games": 20, "--steps": 64, "--updates": 1}
+LIMITS = {"--games": 20, "--steps": 64, "--decisions": 1}
 
 
 @pytest.fixture

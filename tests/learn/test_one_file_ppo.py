@@ -12,6 +12,7 @@ import torch
 from tokaido_env import Batch
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
+from tokaido_env.learn.budget import Budget
 from tokaido_env.learn.network import deterministic, torch_threads
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "agents"))
@@ -59,7 +60,7 @@ def test_collect__records_what_was_played() -> None:
 @pytest.mark.slow
 def test_train__learns_and_is_repeatable() -> None:
     with torch_threads(1), deterministic():  # other tests change the number of threads
-        first, second = ppo.train(2, seed=1), ppo.train(2, seed=1)
+        first, second = (ppo.train(Budget(2 * ppo.STEPS * ppo.GAMES), seed=1) for _ in range(2))
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
     agent = ppo.NetworkAgent(network=first)

@@ -1,0 +1,263 @@
+"""Compare methods of learning: train, rate, and make the table and the figure of the docs.
+
+    python benchmarks/learning.py --list                         print only the commands
+    python benchmarks/learning.py --only one_file_td --budget 2m --seeds 0
+    python benchmarks/learning.py                                everything: days
+    python benchmarks/learning.py --docs                         also write what is measured
+
+Called again, it resumes, and repeats nothing. For each run the folder `--results` has the trained
+agent, its cost (`.cost.json`), its rating (`.rating.json`), its other results (`.json`), and the
+weights at each tenth of the budget (`.curve`). A training that fails is a row with its command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from learning_report import KEYS, PAIR_POINTS, row_of, write_docs
+from training_runs import ROOT, Run, Words, run_python, train
+
+from tokaido_env.agents.registry import make
+from tokaido_env.arena.ladder import Ladder, ladder_for
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.learn.checkpoint_rating import rate_learner
+
+SEEDS = range(5)
+GAMES, CURVE_GAMES = 4000, 400  # against the heuristic; against each opponent of a curve's rating
+TD_GAMES, AZ_ROUNDS, AZ_GAMES, GAME = 512, 8, 128, 90  # the last: decisions of a game, about
+SPEEDS = {"td": 38_000, "ppo": 10_000, "alphazero": 1_500}  # decisions/s on two cores, about
+UNTRAINED = "untrained"
+TRACKS = "raw", "afterstates"
+
+
+class Budget(NamedTuple):
+    """A budget of decisions, or of minutes on two threads."""
+
+    decisions: int = 0
+    minutes: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads of the training."""
+        return 2 if self.minutes else 1
+
+
+BUDGETS = {
+    UNTRAINED: Budget(),
+    "2m": Budget(2_000_000),
+    "20m": Budget(20_000_000),
+    "30min": Budget(minutes=30),
+}
+
+
+class Script(NamedTuple):
+    """A training script with the options `--track`, `--decisions`, `--minutes`, `--curve`.
+
+    Attributes:
+        file: of the script.
+        agent: class in it that plays from the saved file.
+        budgets: that it is run for.
+        threads: whether it has an option `--threads`.
+    """
+
+    file: str
+    agent: str
+    budgets: tuple[str, ...] = tuple(BUDGETS)
+    threads: bool = False
+
+    def run(self, path: Path, track: str, budget: Budget, seed: int) -> Run:
+        """Return a run of the script."""
+        length = ["--minutes", str(budget.minutes)] if budget.minutes else []
+        length = length or ["--decisions", str(budget.decisions)]
+        words = [self.file, "--track", track, *length, "--seed", str(seed), "--games", "100"]
+        words += ["--threads", str(budget.threads)] * self.threads
+        words += ["--file", f"{path}.pt", "--curve", f"{path}.curve"]
+        spec = f"python:{self.file}:{self.agent},file={path}.pt"
+        return Run(path, spec, words, budget.decisions, budget.threads)
+
+
+class Train(NamedTuple):
+    """A method of `tokaido train`, which reads afterstates."""
+
+    method: str
+    budgets: tuple[str, ...] = tuple(BUDGETS)
+
+    def run(self, path: Path, track: str, budget: Budget, seed: int) -> Run:
+        """Return a run of the method; a started one is resumed."""
+        decisions = budget.decisions or SPEEDS[self.method] * 60 * budget.minutes
+        words = ["-m", "tokaido_env", "train"]
+        if (ROOT / path / "config.toml").is_file():
+            words += ["--resume", str(path)]
+        else:
+            words += ["--run", str(path), "--method", self.method, "--seed", str(seed)]
+            words += ["--threads", str(budget.threads), *self._length(decisions)]
+        if self.method == "alphazero" and budget.minutes:
+            words += ["--executor", f"processes:{budget.threads}"]
+        return Run(path, f"policy:{path}/last", words, decisions, budget.threads)
+
+    def _length(self, decisions: int) -> Words:
+        """Return the options for a number of decisions; 0 takes one update that changes nothing."""
+        still = [] if decisions else ["--learning-rate", "1e-9"]
+        if self.method == "ppo":
+            more = ["--snapshot-every", str(max(decisions // 10, 1)), "--rate-every", "0"]
+            more += ["--calibration-games", "0"]  # they calibrate values only
+            return ["--steps", str(max(decisions, 1)), *more, *still]
+        if self.method == "td":
+            updates = max(decisions // (TD_GAMES * GAME), 1)
+            snapshots = ["--snapshot-every", str(max(updates // 10, 1))]
+            return ["--updates", str(updates), *snapshots, *still]
+        if not decisions:
+            few = ["--shards", "1", "--games", "2", "--first-sims", "2", "--promotion-games", "0"]
+            return ["--rounds", "1", *few, *still]
+        shards = max(decisions // (AZ_ROUNDS * AZ_GAMES * GAME), 1)
+        return ["--rounds", str(AZ_ROUNDS), "--shards", str(shards)]
+
+
+SHORT = (UNTRAINED, "2m", "30min")  # without 20 million: over eight hours a seed
+METHODS: dict[str, Script | Train] = {
+    "sb3": Script("docs/recipes/sb3_self_play.py", "ModelAgent"),
+    "one_file_ppo": Script("agents/one_file_ppo.py", "NetworkAgent"),
+    "one_file_td": Script("agents/one_file_td.py", "ValueAgent"),
+    "torchrl_ppo": Script("docs/recipes/torchrl_ppo.py", "NetworkAgent", threads=True),
+    "dqn": Script("docs/recipes/tianshou_dqn.py", "TianshouAgent", SHORT),
+    "td": Train("td"),
+    "ppo": Train("ppo"),
+    "alphazero": Train("alphazero", SHORT),
+}
+
+
+class Cell(NamedTuple):
+    """A row of the table: a method, a track and a budget."""
+
+    method: str
+    track: str
+    budget: str
+
+    def run(self, results: Path, seed: int) -> Run:
+        """Return the run of a seed."""
+        path = results / f"{self.method}-{self.track}-{self.budget}-seed-{seed}"
+        return METHODS[self.method].run(path, self.track, BUDGETS[self.budget], seed)
+
+
+def cells(methods: Sequence[str], budgets: Sequence[str]) -> Iterator[Cell]:
+    """Yield the rows of methods and budgets."""
+    for budget in budgets:
+        for name in methods:
+            tracks = TRACKS if isinstance(METHODS[name], Script) else TRACKS[1:]
+            if budget in METHODS[name].budgets:
+                yield from (Cell(name, track, budget) for track in tracks)
+
+
+def rate(run: Run) -> Words:
+    """Return the command that rates a trained agent."""
+    file = f"{run.path}.rating.json"
+    return ["-m", "tokaido_env", "evaluate", "rate", run.spec, "--json", file]
+
+
+def measure(run: Run) -> None:
+    """Play against the heuristic, rate the learning curve, and write a run's results."""
+    files = (Path(f"{run.path}.{name}.json") for name in ("rating", "cost"))
+    rating, cost = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    (rating,) = rating["ratings"]
+    match = play_match(make(run.spec), make("heuristic"), GAMES, 0)
+    pairs = np.rint(PAIR_POINTS * match.results.mean(axis=1)).astype(int)
+    found = {"elo": rating["elo"], "elo_ci95": rating["ci95"], "ci95": match.interval}
+    found |= {key: cost[key] for key in ("decisions", "seconds", "wall")}
+    found |= {"pairs": "".join(map(str, pairs)), "curve": curve(run, cost)}
+    Path(f"{run.path}.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
+
+
+def curve(run: Run, cost: dict[str, Any]) -> list[tuple[int, float, float]]:
+    """Return decisions, processor seconds and Elo of each tenth of a run.
+
+    The costs of snapshots of `tokaido train` are interpolated.
+    """
+    pool = BoardPool.load("shikoku")
+    ladder, points = Ladder.load(ladder_for(pool), pool), []
+    snapshots = sorted((run.path / "policies").glob("*"))
+    for file in sorted(Path(f"{run.path}.curve").glob("*.pt")):
+        decisions, _, seconds = file.stem.partition("-")
+        spec = run.spec.replace(f"{run.path}.pt", str(file))
+        points.append((int(decisions), float(seconds), spec))
+    for file in snapshots:
+        share = int(file.name) / max(int(snapshots[-1].name), 1)
+        spent = round(share * cost["decisions"]), round(share * cost["seconds"], 1)
+        points.append((*spent, f"policy:{file}"))
+    return [(*at, rate_learner(make(spec), ladder, CURVE_GAMES).elo) for *at, spec in points]
+
+
+def perform(run: Run) -> None:
+    """Train and measure what is missing; a failed training leaves its cost alone."""
+    if Path(f"{run.path}.json").is_file():
+        return
+    if not train(run) and not run_python(rate(run)):
+        measure(run)
+
+
+def rows(chosen: Sequence[Cell], results: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the rows of measured cells; a cell of failed trainings names its command."""
+    found = []
+    for cell in chosen:
+        runs = [cell.run(results, seed) for seed in seeds]
+        files = [Path(f"{run.path}.json") for run in runs]
+        done = [json.loads(file.read_text("utf-8")) for file in files if file.is_file()]
+        head = dict(zip(KEYS, cell, strict=True))
+        if done:
+            found.append(head | row_of(done))
+        elif any(Path(f"{run.path}.cost.json").is_file() for run in runs):
+            found.append(
+                head | {"tried": f"failed or unfinished: `python {shlex.join(runs[0].training)}`"}
+            )
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the remaining commands; return the exit status."""
+    options = _parser().parse_args(arguments)
+    chosen = list(cells(options.only or list(METHODS), options.budget))
+    if not options.list:
+        os.chdir(ROOT)
+        options.results.mkdir(parents=True, exist_ok=True)
+    for seed in options.seeds:
+        for cell in chosen:
+            run = cell.run(options.results, seed)
+            if options.list:
+                print("python", shlex.join(run.training))
+                print("python", shlex.join(rate(run)))
+            else:
+                perform(run)
+    if options.docs:
+        write_docs(rows(chosen, options.results, options.seeds))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add = parser.add_argument
+    folder = "folder of all results, below the root (default: %(default)s)"
+    add("--results", type=Path, default=Path("runs/learning"), help=folder)
+    names = f"of {', '.join(METHODS)} (default: all)"
+    add("--only", nargs="+", choices=METHODS, metavar="METHOD", help=names)
+    budgets = f"of {', '.join(BUDGETS)} (default: all)"
+    add("--budget", nargs="+", choices=BUDGETS, default=list(BUDGETS), metavar="B", help=budgets)
+    seeds = "training seeds (default: 0 1 2 3 4)"
+    add("--seeds", nargs="+", type=int, default=list(SEEDS), help=seeds)
+    add("--docs", action="store_true", help="write table and figure to the docs (default: off)")
+    add("--list", action="store_true", help="print the commands only (default: off)")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

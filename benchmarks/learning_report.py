@@ -1,0 +1,133 @@
+"""The table and the figure of docs/benchmarks/learning.md, from learning.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pages import fill
+
+from tokaido_env.arena.intervals import mean_over_seeds, student_t_quantile
+from tokaido_env.files import write_text
+from tokaido_env.report.style import FAINT, PALETTE, drawing, new_axes, new_figure, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "benchmarks" / "learning.md"
+RESULTS = PAGE.with_suffix(".json")
+FIGURES = ROOT / "docs" / "pictures"
+KEYS = "method", "track", "budget"
+BUDGETS = "untrained", "2m", "20m", "30min"
+PAIR_POINTS = 4  # a pair of games has 0 to 4 half points
+HEADERS = "method", "track", "Elo", "score against `heuristic`", "spread", "decisions"
+HEADERS += "core-minutes", "minutes", "seeds"
+JsonDict = dict[str, Any]
+
+
+def row_of(seeds: Sequence[JsonDict]) -> JsonDict:
+    """Return the results of a method over its seeds.
+
+    Seeds play the same games: seeds and pairs of games are crossed random effects of the score.
+    The interval of the Elo covers seeds, by Student's t distribution.
+    """
+    elos = [one["elo"] for one in seeds]
+    points = np.array([[int(digit) for digit in one["pairs"]] for one in seeds]) / PAIR_POINTS
+    row: JsonDict = {"seeds": len(seeds), "elo": float(np.mean(elos))}
+    if len(seeds) == 1:
+        row |= {"elo_ci95": seeds[0]["elo_ci95"], "score": float(points.mean())}
+        row |= {"ci95": seeds[0]["ci95"], "spread": None}
+    else:
+        half = student_t_quantile(len(seeds) - 1) * float(np.std(elos, ddof=1)) / sqrt(len(seeds))
+        score, spread = mean_over_seeds(points)
+        row |= {"elo_ci95": [row["elo"] - half, row["elo"] + half], "score": score.value}
+        row |= {"ci95": score.ci95, "spread": spread}
+    for key in ("decisions", "seconds", "wall"):
+        row[key] = float(np.mean([one[key] for one in seeds]))
+    return row | {"curves": [one["curve"] for one in seeds]}
+
+
+def write_docs(rows: Sequence[JsonDict], file: Path = RESULTS, page: Path = PAGE) -> None:
+    """Add rows to the results file, in place of old ones, and write the page's table and figure."""
+    old = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    new = {tuple(row[key] for key in KEYS) for row in rows}
+    kept = [row for row in old if tuple(row[key] for key in KEYS) not in new]
+    found = sorted([*kept, *rows], key=lambda row: [row[key] for key in KEYS])
+    lines = ",\n".join(json.dumps(row) for row in found)
+    write_text(file, f'{{"version": 1, "rows": [\n{lines}\n]}}\n')
+    fill(page, content(found))
+    if curves(found):
+        with drawing():
+            save_figure(draw(found), FIGURES, "learning")
+        (FIGURES / "learning.png").unlink()
+
+
+def content(rows: Sequence[JsonDict]) -> str:
+    """Return the tables of all budgets, and the figure if there is one."""
+    if not rows:
+        return "\nNo row is measured yet.\n"
+    used = {row["budget"] for row in rows}
+    parts = [table(budget, rows) for budget in BUDGETS if budget in used]
+    if curves(rows):
+        parts.append("![Elo over decisions and core-minutes](../pictures/learning.svg)\n")
+    return "\n" + "\n".join(parts)
+
+
+def table(budget: str, rows: Sequence[JsonDict]) -> str:
+    """Return the rows of a budget as Markdown, best first, failures last."""
+    own = [row for row in rows if row["budget"] == budget]
+    lines = [f"**{budget}**\n", f"| {' | '.join(HEADERS)} |", "|" + " --- |" * len(HEADERS)]
+    for row in sorted(own, key=lambda row: -row.get("elo", -np.inf)):
+        cells = [f"`{row['method']}`", row["track"]]
+        cells += [row["tried"], *[""] * 6] if "tried" in row else _figures(row)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _figures(row: JsonDict) -> list[str]:
+    elo, *bounds = (f"{x:.0f}".replace("-", "−") for x in (row["elo"], *row["elo_ci95"]))
+    score, low, high = (f"{100 * x:.1f}" for x in (row["score"], *row["ci95"]))
+    spread = "" if row["spread"] is None else f"{100 * row['spread']:.1f}"
+    cost = f"{row['decisions']:,.0f}", f"{row['seconds'] / 60:.1f}", f"{row['wall'] / 60:.1f}"
+    scored = f"{score} % ({low} to {high})"
+    return [f"{elo} ({bounds[0]} to {bounds[1]})", scored, spread, *cost, str(row["seeds"])]
+
+
+def curves(rows: Sequence[JsonDict]) -> dict[tuple[str, str], Any]:
+    """Return the mean curve of each method and track in its largest budget of decisions.
+
+    A curve is an array (points, 3): decisions, processor seconds and Elo.
+    """
+    found: dict[tuple[str, str], Any] = {}
+    for row in sorted(rows, key=lambda row: row.get("decisions", 0)):
+        if row["budget"] in BUDGETS[1:3] and row.get("curves", [[]])[0]:
+            shortest = min(map(len, row["curves"]))
+            each = np.array([one[:shortest] for one in row["curves"]], float)
+            found[row["method"], row["track"]] = each.mean(axis=0)
+    return found
+
+
+def draw(rows: Sequence[JsonDict]) -> Figure:
+    """Return the figure of the learning curves, over decisions and over core-minutes."""
+    figure = new_figure(5.0, "Elo of learners during training", "mean of the seeds")
+    panels = new_axes(figure, 1.0, 0.7, 6.0, 0.1), new_axes(figure, 4.7, 0.7, 2.0, 0.1)
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    for (method, track), points in curves(rows).items():
+        style = {"color": PALETTE[methods.index(method) % len(PALETTE)]}
+        style |= {"linestyle": "-" if track == "afterstates" else "--"}
+        for panel, x in zip(panels, (points[:, 0] / 1e6, points[:, 1] / 60), strict=True):
+            panel.plot(x, points[:, 2], label=f"{method}, {track}", **style)
+    for panel, label in zip(panels, ("million decisions", "core-minutes"), strict=True):
+        panel.set_xscale("log")
+        panel.xaxis.set_major_formatter(lambda place, _: f"{place:g}")
+        panel.xaxis.set_minor_formatter(lambda place, _: "")
+        panel.set_xlabel(label)
+        panel.grid(axis="y", color=FAINT)
+    panels[0].set_ylabel("Elo on the ladder")
+    panels[1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure

@@ -1,0 +1,73 @@
+"""The budget of a training script: decisions or minutes, with weights saved at each tenth."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+
+class Budget:
+    """Counts the decisions of a training until a budget of decisions or minutes is spent.
+
+    A training ends at the first update that reaches its budget, which may exceed it.
+
+    Args:
+        decisions: of the learner; 0 leaves it untrained.
+        minutes: instead of decisions, from now on.
+        curve: folder for the weights at each tenth of the budget, for a learning curve. A file
+            DECISIONS-SECONDS.pt is named by the decisions and the processor time until then.
+
+    Attributes:
+        decisions: number of decisions so far.
+    """
+
+    def __init__(
+        self,
+        decisions: int | None = None,
+        minutes: float | None = None,
+        curve: str | Path | None = None,
+    ) -> None:
+        if (decisions is None) == (minutes is None):
+            raise ValueError("expected either decisions or minutes")
+        self._most, self._seconds = decisions, 60 * (minutes or 0)
+        self._start, self._tenths = time.monotonic(), 0
+        self._curve = None if curve is None else Path(curve)
+        self.decisions = 0
+
+    @property
+    def left(self) -> float:
+        """The share of the budget that is left, 1 at the start, 0 at the end."""
+        if self._most is None:
+            return max(0.0, 1 - (time.monotonic() - self._start) / self._seconds)
+        return max(0.0, 1 - self.decisions / self._most) if self._most else 0.0
+
+    def spend(self, decisions: int, module: nn.Module) -> None:
+        """Count the decisions of an update; save the module's weights at each tenth."""
+        self.decisions += decisions
+        tenths = int(10 * (1 - self.left) + 1e-9)
+        if self._curve is not None and tenths > self._tenths:
+            self._curve.mkdir(parents=True, exist_ok=True)
+            name = f"{self.decisions:010d}-{time.process_time():.0f}.pt"
+            torch.save(module.state_dict(), self._curve / name)
+        self._tenths = tenths
+
+    @classmethod
+    def add_options(cls, parser: argparse.ArgumentParser, decisions: int) -> None:
+        """Add `--decisions`, with this default, `--minutes` and `--curve` to a parser."""
+        budget = parser.add_mutually_exclusive_group()
+        count = "decisions of the training, rounded up to whole updates (default: %(default)s)"
+        budget.add_argument("--decisions", type=int, default=decisions, help=count)
+        minutes = "duration of the training, instead of decisions (default: none)"
+        budget.add_argument("--minutes", type=float, help=minutes)
+        curve = "folder for the weights at each tenth of the budget (default: none)"
+        parser.add_argument("--curve", help=curve)
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Budget:
+        """Return the budget of parsed options; it starts now."""
+        decisions = options.decisions if options.minutes is None else None
+        return cls(decisions, options.minutes, options.curve)
