@@ -29,9 +29,8 @@ from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import afterstates
 
 GAMES, MINIBATCH_SIZE = 256, 1024
-LEARNING_RATE, FINAL_LEARNING_RATE = 1e-3, 3e-5
-TEMPERATURE, FINAL_TEMPERATURE = 0.08, 0.005  # of the softmax over values that draws an action
-VALUE_LAMBDA = 0.8
+LEARNING_RATE, VALUE_LAMBDA = 1e-3, 0.9
+TEMPERATURE = 0.08  # of the softmax over values that draws an action; falls like the learning rate
 TRACKS = {"afterstates": ("afterstates", 780), "raw": ("float32", 337)}  # inputs, their number
 
 
@@ -120,25 +119,24 @@ def play_games(network: Network, seed: int, temperature: float) -> tuple[Tensor,
 
 
 def train(budget: Budget, seed: int, track: str = "afterstates") -> Network:
-    """Train a network, and print the number of decisions at every tenth update."""
+    """Train a network, and print the number of decisions after each update."""
     torch.manual_seed(seed)
-    network, update = Network(track), 0
-    optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
-    while (share := budget.left) > 0:
-        temperature = max(TEMPERATURE * share, FINAL_TEMPERATURE)
-        inputs, wins = play_games(network, seed * 10**6 + update * GAMES, temperature)
+    network = Network(track)
+    optimizer = torch.optim.Adam(network.parameters())
+    while budget.left > 0:
+        share = max(budget.left, 0.03)
+        first_game = seed * 10**9 + budget.decisions
+        inputs, wins = play_games(network, first_game, TEMPERATURE * share)
         for group in optimizer.param_groups:
-            group["lr"] = max(LEARNING_RATE * share, FINAL_LEARNING_RATE)
+            group["lr"] = LEARNING_RATE * share
         for rows in torch.split(torch.randperm(len(wins)), MINIBATCH_SIZE):
             logits = 2 * network(inputs[rows])
             loss: Any = nn.functional.binary_cross_entropy_with_logits(logits, wins[rows])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        update += 1
         budget.spend(len(wins), network)
-        if update % 10 == 0:
-            print(f"{budget.decisions:>10,} decisions, {budget.left:.0%} left", flush=True)
+        print(f"{budget.decisions:>10,} decisions, {budget.left:.0%} left", flush=True)
     return network
 
 

@@ -2,7 +2,7 @@
 
 tokaido train --run runs/first --preset quick      begin a run; five minutes on two cores
 tokaido train --resume runs/first                  continue a run after Ctrl-C or a kill
-tokaido train --resume runs/first --updates 800    extend a run
+tokaido train --resume runs/first --updates 500    extend a run
 tokaido train --run runs/second --config my.toml   take settings from a TOML file
 tokaido train --run runs/third --method ppo        train with Stable-Baselines3
 tokaido train --run runs/zero --method alphazero   train on search; --executor ray uses a cluster
