@@ -40,7 +40,7 @@ setup: .venv/ready
 
 train: setup
 	if [ -f $(RUN)/config.toml ]; then $(PY) -m tokaido_env train --resume $(RUN); \
-	else $(PY) -m tokaido_env train --run $(RUN) --preset quick; fi
+	else $(PY) -m tokaido_env train --run $(RUN); fi
 	$(PY) -m tokaido_env evaluate policy:$(RUN) random greedy --games 1000
 	$(PY) -m tokaido_env evaluate rate policy:$(RUN)
 

@@ -17,7 +17,7 @@ from tokaido_env.arena.suite import Suite
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.learn.settings import PRESETS
+from tokaido_env.learn.settings import TdSettings
 from tokaido_env.study.regret_set import RegretSet
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -168,8 +168,8 @@ def test_counts__are_those_of_the_code() -> None:
         r"(?<![0-9,])([0-9]+) actions\b": {len(tokaido_env.ACTIONS)},
         r"\b([0-9]+) \[?board features\b": {N_BOARD_FEATURES},
         r"\b([0-9]{3},[0-9]{3}) (?:parameters|\|)": set(sizes),
-        r"`quick` \| ([0-9,]+)": {PRESETS["quick"]["updates"]},
-        r"--updates ([0-9]+) +# extend: twice": {2 * PRESETS["quick"]["updates"]},
+        r"--updates ([0-9]+) \(default\)": {TdSettings.updates},
+        r"--updates ([0-9]+) +# extend: twice": {2 * TdSettings.updates},
     }
     for pattern, numbers in expected.items():
         of_networks = "parameters" in pattern

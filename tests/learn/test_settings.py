@@ -1,4 +1,4 @@
-"""Settings of the training methods: ranges, presets and help texts."""
+"""Settings of the training methods: ranges and help texts."""
 
 import re
 from dataclasses import asdict
@@ -8,11 +8,9 @@ import pytest
 
 from tokaido_env.learn.settings import (
     METHODS,
-    PRESETS,
     AlphaZeroSettings,
     PpoSettings,
     RunSettings,
-    TdSettings,
 )
 
 PPO = PpoSettings.defaults()
@@ -71,13 +69,6 @@ def test_settings__refuses_wrong_values(values: dict[str, Any], message: str) ->
 def test_settings__accepts_rounded_shares() -> None:
     third = 0.3333333
     PpoSettings(share_latest=third, share_past=third, share_agents=third)
-
-
-def test_presets__grow_and_rate_several_times() -> None:
-    runs = [TdSettings(**PRESETS[preset]) for preset in PRESETS]
-    assert runs[0] == TdSettings()
-    assert [run.updates for run in runs] == sorted({run.updates for run in runs})
-    assert all(run.updates >= 5 * run.rate_every for run in runs)
 
 
 @pytest.mark.parametrize("kind", METHODS.values())

@@ -1,14 +1,14 @@
 """Train an agent by self-play.
 
-tokaido train --run runs/first --preset quick      begin a run; five minutes on two cores
+tokaido train --run runs/first      begin a run; five minutes on two cores
 tokaido train --resume runs/first                  continue a run after Ctrl-C or a kill
-tokaido train --resume runs/first --updates 500    extend a run
+tokaido train --resume runs/first --updates 300    extend a run
 tokaido train --run runs/second --config my.toml   take settings from a TOML file
 tokaido train --run runs/third --method ppo        train with Stable-Baselines3
 tokaido train --run runs/zero --method alphazero   train on search; --executor ray uses a cluster
 tokaido train --method NAME --help                 list every setting of a method
 
-Settings on the command line override those of the file, which override the preset's.
+Settings on the command line override those of the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import (
     CHECKPOINT_MINUTES,
     METHODS,
-    PRESETS,
     PpoSettings,
     RunSettings,
     TdSettings,
@@ -132,12 +131,6 @@ def _settings_class(arguments: Sequence[str] | None) -> type[RunSettings]:
 
 def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
     parser = CommandParser("train", __doc__, [_methods()])
-    if kind is TdSettings:
-        parser.add_argument(
-            "--preset",
-            choices=PRESETS,
-            help="about 5, 30 or 60 minutes on two cores (default: none)",
-        )
     if kind.METHOD == "alphazero":
         parser.add_argument("--executor", default="serial", help=f"{EXECUTORS} (default: serial)")
     kind.add_arguments(parser.add_argument_group(f"settings of --method {kind.METHOD}"))
@@ -145,15 +138,13 @@ def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
 
 
 def _requested(options: argparse.Namespace, kind: type[RunSettings]) -> dict[str, Any]:
-    """Return the settings of the command line, the file and the preset."""
+    """Return the settings of the command line and the file."""
     if options.run is None and options.resume is None:
         raise ValueError("expected --run FOLDER to begin a run, or --resume FOLDER to continue one")
-    preset = getattr(options, "preset", None)
-    requested = dict(PRESETS[preset]) if preset else {}
     typed = kind.from_options(options)
-    if options.config is not None:
-        requested |= read_config(options.config, kind.METHOD, typed).settings
-    return requested | typed
+    if options.config is None:
+        return typed
+    return read_config(options.config, kind.METHOD, typed).settings | typed
 
 
 def _train(folder: Path, trusted: Sequence[str], options: argparse.Namespace) -> int:

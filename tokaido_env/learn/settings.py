@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -300,7 +300,7 @@ class TdSettings(WholeGameSettings):
     METHOD: ClassVar[str] = "td"
     LENGTH: ClassVar[str] = "updates"
 
-    updates: int = setting(250, COUNT, "updates of the network, each after new games; may grow")
+    updates: int = setting(150, COUNT, "updates of the network, each after new games; may grow")
     games: int = setting(256, COUNT, "games played to their end before each update")
     width: int = setting(128, COUNT, "units of the first layer; a multiple of 8")
     second_width: int = setting(64, Parameter(int, 0), "units of the second layer; 0: width / 4")
@@ -393,13 +393,6 @@ METHODS: dict[str, type[RunSettings]] = {
     settings.METHOD: settings for settings in (TdSettings, PpoSettings, AlphaZeroSettings)
 }
 """The settings class of each method, by the method's name."""
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "quick": {"updates": 250},
-    "half-hour": {"updates": 1_500, "rate_every": 250, "snapshot_every": 250},
-    "hour": {"updates": 3_000, "rate_every": 500, "snapshot_every": 500},
-}
-"""Settings of `td` by the time they take on two cores; `quick` takes five minutes."""
 
 
 def split_specs(text: str) -> list[str]:
