@@ -192,7 +192,7 @@ def _observe(batch: Batch, give: Give) -> None:
     games = some(give)
     seen = batch.observe(games, give(np.zeros(size(games), give.rng.choice((np.int8, np.int64)))))
     for each in seen.values() if isinstance(seen, dict) else [seen]:
-        assert (each >= 0).all()
+        assert np.isfinite(each).all()
         assert each.dtype == np.uint8 or (each <= 1).all()
 
 

@@ -253,7 +253,8 @@ TINY: dict[str, dict[str, Any]] = {
 def config_file(path: Path, **changes: Any) -> None:
     settings = {"width": 32, **TINY["ppo"], **changes}
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
-    path.write_text("[settings]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    table = ["[run]", 'method = "ppo"', "[settings]", *lines, ""]
+    path.write_text("\n".join(table), encoding="utf-8")
 
 
 def config_with_ladder(path: Path) -> None:

@@ -216,8 +216,13 @@ def test_ppo__stops_at_a_number_that_is_not_finite(
     real, run = LearnerEnv.observe, tmp_path / "run"
     runs.begin(run, PpoSettings(**VALUES))
     message = r"after 0 steps, a {} of the network is not finite: there is no checkpoint"
+
+    def with_nan(env: LearnerEnv) -> dict[str, Any]:
+        observed = real(env)
+        return observed | {"observation": observed["observation"] * np.float32("nan")}
+
     with monkeypatch.context() as patch:
-        patch.setattr(LearnerEnv, "observe", lambda env: real(env) * np.float32("nan"))
+        patch.setattr(LearnerEnv, "observe", with_nan)
         with pytest.raises(RunError, match=message.format("logit or a value")):
             runs.train(run)
     monkeypatch.setattr(

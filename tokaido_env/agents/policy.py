@@ -87,13 +87,12 @@ def tensor_shapes(
     shapes: dict[str, tuple[int, ...]] = {
         "trunk.0.weight": (units, N_INPUTS),
         "trunk.0.bias": (units,),
+        **(_policy_shapes(sizes) if sizes.has_policy else {}),
         "value.0.weight": (sizes.value_second, sizes.value_first),
         "value.0.bias": (sizes.value_second,),
         "value.1.weight": (1, sizes.value_second),
         "value.1.bias": (1,),
     }
-    if sizes.has_policy:
-        shapes |= _policy_shapes(sizes)
     return shapes | ({BOARD_TENSOR: (units, N_BOARD_FEATURES)} if uses_board_features else {})
 
 
