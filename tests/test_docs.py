@@ -201,7 +201,7 @@ def test_hashes__are_those_of_the_files() -> None:
 
 def test_train__quotes_the_duration_of_the_readme() -> None:
     train = (DOCS / "how-to" / "train.md").read_text(encoding="utf-8")
-    (duration,) = re.findall(r"five minutes: ([0-9]:[0-9]{2}) with", train)
+    (duration,) = re.findall(r"minutes: ([0-9]:[0-9]{2}) with", train)
     assert f"make train  # {duration} minutes" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
