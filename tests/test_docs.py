@@ -168,7 +168,7 @@ def test_counts__are_those_of_the_code() -> None:
         r"(?<![0-9,])([0-9]+) actions\b": {len(tokaido_env.ACTIONS)},
         r"\b([0-9]+) \[?board features\b": {N_BOARD_FEATURES},
         r"\b([0-9]{3},[0-9]{3}) (?:parameters|\|)": set(sizes),
-        r"--updates ([0-9]+) \(default\)": {TdSettings.updates},
+        r"--updates ([0-9]+)` \(default\)": {TdSettings.updates},
         r"--updates ([0-9]+) +# extend: twice": {2 * TdSettings.updates},
     }
     for pattern, numbers in expected.items():
