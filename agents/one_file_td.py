@@ -29,9 +29,8 @@ from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import afterstates
 
 GAMES, MINIBATCH_SIZE = 256, 1024
-LEARNING_RATE, VALUE_LAMBDA = 1e-3, 0.9
-TEMPERATURE = 0.08  # of the softmax over values that draws an action; falls like the learning rate
-TRACKS = {"afterstates": ("afterstates", 780), "raw": ("float32", 337)}  # inputs, their number
+LEARNING_RATE, VALUE_LAMBDA, TEMPERATURE = 1e-3, 0.9, 0.08  # the last of actions by their values
+TRACKS: dict[str, tuple[Any, int]] = {"afterstates": ("afterstates", 780), "raw": ("float32", 337)}
 
 
 class Network(nn.Module):
@@ -39,7 +38,6 @@ class Network(nn.Module):
 
     def __init__(self, track: str = "afterstates", width: int = 128) -> None:
         super().__init__()
-        self.inputs: Any
         self.inputs, size = TRACKS[track]
         layers = [nn.Linear(size, width), nn.ReLU(), nn.Linear(width, 64), nn.ReLU()]
         last = nn.Linear(64, 1)
@@ -125,8 +123,7 @@ def train(budget: Budget, seed: int, track: str = "afterstates") -> Network:
     optimizer = torch.optim.Adam(network.parameters())
     while budget.left > 0:
         share = max(budget.left, 0.03)
-        first_game = seed * 10**9 + budget.decisions
-        inputs, wins = play_games(network, first_game, TEMPERATURE * share)
+        inputs, wins = play_games(network, seed * 10**9 + budget.decisions, TEMPERATURE * share)
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * share
         for rows in torch.split(torch.randperm(len(wins)), MINIBATCH_SIZE):
@@ -140,8 +137,8 @@ def train(budget: Budget, seed: int, track: str = "afterstates") -> Network:
     return network
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Train a network and play a match; return the exit status."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train a network and play a match."""
     parser = argparse.ArgumentParser(description="TD(lambda) in self-play in one file.")
     Budget.add_options(parser, decisions=3_000_000)
     parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
@@ -157,8 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     match = play_match(ValueAgent(network=network), make("greedy"), options.games, options.seed)
     low, high = match.interval
     print(f"against greedy: {match.score:.1%} ({low:.1%} - {high:.1%}, {options.games:,} games)")
-    return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()
