@@ -23,12 +23,6 @@ from tokaido_env.cli.features import index_formula
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES, ENTITY_SHAPES
 from tokaido_env.core.observation import FEATURES, Feature, width
-from tokaido_env.features.afterstate_observation import (
-    AFTERSTATE_FEATURES,
-    AFTERSTATE_INPUTS,
-    AFTERSTATE_SHAPES,
-    Column,
-)
 from tokaido_env.learn.settings import METHODS
 
 SUBCOMMANDS = {"evaluate": evaluate.SUBCOMMANDS, "text": text.SUBCOMMANDS}
@@ -45,7 +39,7 @@ def contents() -> dict[Path, str]:
 
 
 def observation_tables() -> str:
-    """Return the layouts of the observation, the board features, entities and afterstates."""
+    """Return the layouts of the observation, the board features and entities."""
     layouts = {
         f"Observation: {width(FEATURES)} numbers": FEATURES,
         f"Board features: {width(BOARD_FEATURES)} numbers": BOARD_FEATURES,
@@ -57,10 +51,6 @@ def observation_tables() -> str:
         title: _table(("slice", "name", "scale", "meaning"), rows_of(layout))
         for title, layout in layouts.items()
     }
-    for name, columns in (("observation", AFTERSTATE_INPUTS), ("actions", AFTERSTATE_FEATURES)):
-        shape = " × ".join(map(str, AFTERSTATE_SHAPES[name]))
-        heads = ("slice", "name", "unit", "low", "high", "meaning")
-        tables[f"Afterstates, `{name}`: {shape}"] = _table(heads, map(_row_of_column, columns))
     return "\n".join(f"## {title}\n\n{table}" for title, table in tables.items())
 
 
@@ -75,12 +65,6 @@ def rows_of(features: Sequence[Feature]) -> list[list[str]]:
         ]
         for feature in features
     ]
-
-
-def _row_of_column(column: Column) -> list[str]:
-    numbers = [f"{each:.5g}" for each in (column.unit, column.low, column.high)]
-    where = f"`{column.start}:{column.slice.stop}`"
-    return [where, f"`{column.name}`", *numbers, column.meaning]
 
 
 def _index_of(feature: Feature) -> str:
