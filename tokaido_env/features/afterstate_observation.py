@@ -84,7 +84,7 @@ _TERM_LIMITS: dict[str, int] = {
     **dict.fromkeys(("tranquil", "hasty", "crafty", "robust", "proficient", "inspired"), 1),
     **{"hot_spring": 1, "picks": 2, "drawing": CAPACITY + 1, "revealing": MAX_PENDING},
 }
-"""The highest count of each term whose lowest is 0; the others fill 16 bits."""
+"""The highest count of each term that is never negative; the others fill 16 bits."""
 
 _ABOVE_ONE = ("sale", "crowd", "step", "steps", "left", "ring")
 """Last words of the names of look-ahead features that may exceed 1."""

@@ -133,7 +133,7 @@ def encode_position(
         board: a row of `BOARD`.
         tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
-        seat: the seat from whose view to write.
+        seat: the seat that views the position.
         mask: the legal actions of the seat as bits, 0 if it does not decide.
         scratch: a row of `SCRATCH`, overwritten.
         inputs: float32 (N_INPUTS,), overwritten. The afterstate value of an action is relative to
