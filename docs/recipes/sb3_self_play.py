@@ -15,7 +15,6 @@ networks, and scores each action from the features of its afterstate.
 from __future__ import annotations
 
 import argparse
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -123,6 +122,15 @@ POLICIES: dict[str, tuple[type[MaskableActorCriticPolicy], dict[str, Any]]] = {
 }
 
 
+def policy_with(weights: dict[str, Tensor], track: str) -> Any:
+    """Return a new policy with a copy of these weights."""
+    kind, options = POLICIES[track]
+    space: Any = observation_space(TRACKS[track])
+    policy = kind(space, action_space(), lambda _: LEARNING_RATE, **options)
+    policy.load_state_dict(weights)
+    return policy
+
+
 class ModelAgent(Agent):
     """Plays the likeliest action of a policy, or draws actions from it.
 
@@ -141,10 +149,7 @@ class ModelAgent(Agent):
         if policy is None:
             weights = torch.load(file, weights_only=True)
             track = "raw" if "mlp_extractor.scores.score.bias" not in weights else "afterstates"
-            kind, options = POLICIES[track]
-            space: Any = observation_space(TRACKS[track])
-            policy = kind(space, action_space(), lambda _: LEARNING_RATE, **options)
-            policy.load_state_dict(weights)
+            policy = policy_with(weights, track)
         self.policy, self.track, self.draws = policy, track, draws
 
     @torch.no_grad()
@@ -177,7 +182,8 @@ def train(budget: Budget, seed: int, track: str) -> Any:
     update, rng = 0, np.random.default_rng(seed)
     while budget.left > 0:
         if update % SNAPSHOT_EVERY == 0:
-            pool.append(ModelAgent(policy=copy.deepcopy(model.policy), track=track, draws=True))
+            past_self = policy_with(model.policy.state_dict(), track)
+            pool.append(ModelAgent(policy=past_self, track=track, draws=True))
             past = [pool[i] for i in rng.integers(len(pool), size=SLOTS // 2)]
             env.set_opponents([latest] * len(past) + past)
         model.learn(STEPS * GAMES, reset_num_timesteps=False)  # one update
