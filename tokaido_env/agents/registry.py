@@ -160,8 +160,9 @@ KINDS = {
         "champion",
         "make_champion",
         "champion[:sims=N[,...]][:endings=network]",
-        "Plays the strongest network of this package, with one forward pass a decision; with N, "
-        "tree search with that network. Other parameters are those of policy_search.",
+        "Plays the strongest network of this package on the default board, with one forward pass a "
+        "decision; with N, tree search with that network. Other parameters are those of "
+        "policy_search.",
         _NETWORK_SEARCH,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", 0)),
     ),

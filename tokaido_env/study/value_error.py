@@ -146,7 +146,7 @@ def summarize_values(regret_set: RegretSet, values: Floats) -> dict[str, Any]:
 
 
 def trigger_distances(states: States) -> Rows:
-    """Return the fewest steps that any player needs to pull an end trigger (R10.1), up to 4.
+    """Return the fewest steps that any player needs to pull an end trigger (R9.1), up to 4.
 
     Args:
         states: `STATE` (n,).
