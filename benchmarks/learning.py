@@ -32,7 +32,7 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn.checkpoint_rating import rate_learner
 
 SEEDS = range(5)
-GAMES, CURVE_GAMES = 4000, 400  # against the heuristic; against each opponent of a curve's rating
+GAMES, CURVE_GAMES = 4000, 100  # against the heuristic; against each opponent of a curve's rating
 TD_GAMES, AZ_ROUNDS, AZ_GAMES, GAME = 512, 8, 128, 90  # the last: decisions of a game, about
 SPEEDS = {"td": 38_000, "ppo": 10_000, "alphazero": 1_500}  # decisions/s on two cores, about
 UNTRAINED = "untrained"
