@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from learning_report import KEYS, PAIR_POINTS, row_of, write_docs
 from training_runs import ROOT, Run, Words, run_python, train
 
@@ -226,6 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = list(cells(options.only or list(METHODS), options.budget))
     if not options.list:
         os.chdir(ROOT)
+        torch.set_num_threads(1)  # of matches: a second thread mostly waits
         options.results.mkdir(parents=True, exist_ok=True)
     for seed in options.seeds:
         for cell in chosen:
