@@ -15,9 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from gymnasium import spaces
 from ray.rllib.algorithms import Algorithm
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.columns import Columns
@@ -29,55 +27,27 @@ from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.features.eval_tables import eval_tables_of
-from tokaido_env.features.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS, encode_positions
 from tokaido_env.learn.boards import board_summary
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.rllib import POLICY, TokaidoMultiAgentEnv, masked, self_play_config
 
-OBSERVATION_SIZE = N_INPUTS + MAX_LEGAL * N_AFTERSTATE
-"""Size of an observation: the network's inputs, then the afterstate features of each action."""
-
 
 class LearnerEnv(TokaidoMultiAgentEnv):
-    """A game with the network's inputs as observation.
+    """A game with `observation="afterstates"`; the cap on rounds terminates it.
 
-    At the end nobody decides, so only the environment's observation is included.
+    The cap is a rule and its result is 0 (R10.1), but for a truncated game RLlib would add the
+    value of the last observation.
     """
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
-        super().__init__(config)
-        inputs = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
-        mask = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
-        space = spaces.Dict({"observation": inputs, "action_mask": mask})
-        self.observation_spaces = dict.fromkeys(self.possible_agents, space)
+        super().__init__({"observation": "afterstates"} | (config or {}))
 
     def step(self, action_dict: dict[str, Any]) -> Any:
-        """Play an action; see `TokaidoMultiAgentEnv.step`. The cap on rounds terminates.
-
-        The cap is a rule and its result is 0 (R10.1), but for a truncated game RLlib would add the
-        value of the last observation.
-        """
+        """Play an action; see `TokaidoMultiAgentEnv.step`."""
         observations, rewards, terminated, truncated, infos = super().step(action_dict)
         terminated = {agent: terminated[agent] or truncated[agent] for agent in terminated}
         return observations, rewards, terminated, dict.fromkeys(truncated, False), infos
-
-    def observe(self, agent: str) -> dict[str, Any]:
-        """Return the observation float32 (OBSERVATION_SIZE,) and the mask of an agent."""
-        observation, game = super().observe(agent), self.aec.game
-        inputs_row = np.zeros(OBSERVATION_SIZE, np.float32)
-        if game.is_over:
-            inputs_row[:N_FEATURES] = observation["observation"]
-            return {**observation, "observation": inputs_row}
-        legal, first = np.array([game.legal_mask], np.uint64), np.zeros(1, np.int64)
-        boards, guides = game.boards, eval_tables_of(game.boards)
-        inputs, results = encode_positions(boards, guides, first, game.states, legal)
-        inputs_row[:N_INPUTS] = inputs[0]
-        inputs_row[N_INPUTS : N_INPUTS + results.size] = results.reshape(-1)
-        return {**observation, "observation": inputs_row}
 
 
 class MoveModule(TorchRLModule, ValueFunctionAPI):
@@ -109,11 +79,11 @@ class MoveModule(TorchRLModule, ValueFunctionAPI):
 
     def _logits_and_values(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
-        inputs, legal = batch[Columns.OBS]["observation"], batch[Columns.OBS]["action_mask"] > 0
+        seen = batch[Columns.OBS]
+        legal = seen["action_mask"] > 0
         position, action = legal.nonzero(as_tuple=True)
-        rows = torch.arange(MAX_LEGAL, device=legal.device) < legal.sum(dim=1, keepdim=True)
-        results = inputs[:, N_INPUTS:].reshape(-1, MAX_LEGAL, N_AFTERSTATE)[rows]
-        scores, values = self.network(inputs[:, :N_INPUTS], Moves(results, position, action))
+        moves = Moves(seen["actions"][position, action], position, action)
+        scores, values = self.network(seen["observation"], moves)
         logits = torch.zeros(legal.shape, device=legal.device)
         return logits.index_put((position, action), scores), torch.tanh(values)[:, None]
 
