@@ -35,8 +35,6 @@ FAMILY = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6
   --ladder tokaido_env/arena/ladder-family.json"""
 ANALYSIS = """python -m tokaido_env.study.analysis --games 300 --swaps 100 --family 25
   --also heuristic --json benchmarks/analysis.json"""
-TUNE = """python benchmarks/tune_heuristic.py --zero --rounds 10 --games 2048 --sims 100
-  --seed 0 --out tokaido_env/features/heuristic.toml"""
 
 
 class DerivedFiles(NamedTuple):
@@ -59,7 +57,6 @@ class DerivedFiles(NamedTuple):
 
 DERIVED = (
     DerivedFiles("records", ("tests/golden/*.json*",), "python tests/golden_records.py", QUICK),
-    DerivedFiles("heuristic", ("tokaido_env/features/heuristic.toml",), TUNE, "not measured"),
     DerivedFiles(
         "champion",
         ("tokaido_env/agents/champion.safetensors",),
