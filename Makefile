@@ -104,8 +104,7 @@ test-cuda: .venv-cuda/ready
 
 certify-rllib: .venv-rllib/ready
 	$(RLLIB) benchmarks/certify_rollouts.py
-	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_rllib.py tests/test_recipes.py \
-	  tests/benchmarks/test_tune_with_ray.py
+	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_rllib.py tests/test_recipes.py
 
 # Without an environment that cannot be installed, the others still run.
 certify-all: setup
