@@ -4,14 +4,12 @@
     python benchmarks/regret_set.py --positions 200 --name pilot --work runs/regret-pilot
 
 A stopped run resumes from the folder `--work`. The same options give the same set, byte for byte.
-The last step writes the set and prints the agreement of the policies that play the rollouts.
 `docs/benchmarks/regret.md` describes the set.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -24,7 +22,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import regret_making as making
-from regret_agreement import agreement
 
 from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
@@ -50,7 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.save(options.out)
     loaded = RegretSet.load(options.out)
     print(f"{options.out}: {len(loaded):,} positions, hash {loaded.hash}")
-    print(json.dumps(agreement(loaded), indent=1))
     return 0
 
 
