@@ -139,13 +139,6 @@ DERIVED = (
         "docs/benchmarks/regret.md",
     ),
     DerivedFiles(
-        "review-table",
-        ("docs/dev/review.md",),
-        "python benchmarks/review_ladder.py --docs",
-        "half an hour on one core",
-        "docs/explanation/reviews.md",
-    ),
-    DerivedFiles(
         "analysis",
         ("benchmarks/analysis.json",),
         ANALYSIS,
