@@ -6,7 +6,7 @@
 # make kills      kill commands and resume them: make kills N=100
 # make certify-rllib  run RLlib's check and our tests of it, in a separate environment
 # make certify-all    check every library in four environments, print one table; run the recipes
-# make test-cuda  check the compiled GPU code against its budget, in a separate environment
+# make test-cuda  compile the GPU code and test it, in a separate environment
 # make docs       build the site in docs/_build/html: pages, API and executed notebooks
 # make golden     make the derived files again that take seconds
 # make release-check  run all release checks that need no forge: make release-check TAG=v0.1.0
