@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from options import parser_of
 from pages import fill, titled
 
 from tokaido_env.arena.ladder import LADDER
@@ -96,36 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__, "runs/regret")
     add = parser.add_argument
-    add(
-        "--set",
-        type=Path,
-        default=SHIPPED,
-        metavar="FILE",
-        help="file of the set (default: the shipped one)",
-    )
-    add(
-        "--results",
-        type=Path,
-        default=Path("runs/regret"),
-        help="folder of results (default: runs/regret)",
-    )
-    add(
-        "--only",
-        nargs="+",
-        default=[],
-        metavar="WORD",
-        help="only agents with one of these words in their specs (default: all)",
-    )
-    add(
-        "--ladder",
-        type=Path,
-        default=LADDER,
-        metavar="FILE",
-        help="ladder of the games (default: the shipped one)",
-    )
-    add("--docs", action="store_true", help="put tables and figure into the docs")
+    of_set = "file of the set (default: the shipped one)"
+    add("--set", type=Path, default=SHIPPED, metavar="FILE", help=of_set)
+    ladder = "ladder of the games (default: the shipped one)"
+    add("--ladder", type=Path, default=LADDER, metavar="FILE", help=ladder)
     return parser
 
 
