@@ -373,11 +373,8 @@ def json_type(values: Sequence[Any]) -> tuple[str, Data]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the metadata or check whether they are up to date; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="only check whether the file is up to date (default: off)",
-    )
+    check = "only check whether the file is up to date (default: off)"
+    parser.add_argument("--check", action="store_true", help=check)
     options = parser.parse_args(arguments)
     text = json.dumps(card(), indent=1, ensure_ascii=False) + "\n"
     if options.check:

@@ -35,8 +35,6 @@ FAMILY = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6
   --ladder tokaido_env/arena/ladder-family.json"""
 ANALYSIS = """python -m tokaido_env.study.analysis --games 300 --swaps 100 --family 25
   --also heuristic --json benchmarks/analysis.json"""
-TUNE = """python benchmarks/tune_heuristic.py --zero --rounds 10 --games 2048 --sims 100
-  --seed 0 --out tokaido_env/features/heuristic.toml"""
 
 
 class DerivedFiles(NamedTuple):
@@ -59,7 +57,6 @@ class DerivedFiles(NamedTuple):
 
 DERIVED = (
     DerivedFiles("records", ("tests/golden/*.json*",), "python tests/golden_records.py", QUICK),
-    DerivedFiles("heuristic", ("tokaido_env/features/heuristic.toml",), TUNE, "not measured"),
     DerivedFiles(
         "champion",
         ("tokaido_env/agents/champion.safetensors",),
@@ -86,13 +83,6 @@ DERIVED = (
         ("tokaido_env/arena/ladder-family.json",),
         FAMILY,
         "not measured",
-        "docs/benchmarks/ladder.md",
-    ),
-    DerivedFiles(
-        "ladder-study",
-        ("benchmarks/ladder_study.json", "docs/benchmarks/ladder.md"),
-        "python benchmarks/ladder_study.py",
-        "five minutes on one core",
         "docs/benchmarks/ladder.md",
     ),
     DerivedFiles(
@@ -147,13 +137,6 @@ DERIVED = (
         "python benchmarks/regret_table.py --docs",
         "a quarter of an hour on two cores",
         "docs/benchmarks/regret.md",
-    ),
-    DerivedFiles(
-        "review-table",
-        ("docs/dev/review.md",),
-        "python benchmarks/review_ladder.py --docs",
-        "half an hour on one core",
-        "docs/explanation/reviews.md",
     ),
     DerivedFiles(
         "analysis",

@@ -342,18 +342,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add(
-        "--kills",
-        type=int,
-        default=100,
-        help="kills of ppo; the other rows have a share of them (default: 100)",
-    )
+    kills = "kills of ppo; the other rows have a share of them (default: 100)"
+    add("--kills", type=int, default=100, help=kills)
     add("--seed", type=int, default=0, help="seed of the moments (default: 0)")
-    add(
-        "--only",
-        nargs="+",
-        help=f"rows to run: {json.dumps([row.name for row in ROWS])} (default: all)",
-    )
+    only = f"rows to run: {json.dumps([row.name for row in ROWS])} (default: all)"
+    add("--only", nargs="+", help=only)
     options = parser.parse_args(arguments)
     print("| row | runs | kills | partial | most lost by SIGKILL | by SIGTERM | files |")
     print("|---|---|---|---|---|---|---|", flush=True)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from learning_report import KEYS, PAIR_POINTS, row_of, write_docs
+from options import parser_of
 from training_runs import ROOT, Run, Words, run_python, train
 
 from tokaido_env.agents.registry import make
@@ -224,7 +225,7 @@ def rows(chosen: Sequence[Cell], results: Path, seeds: Sequence[int]) -> list[di
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the remaining commands; return the exit status."""
     options = _parser().parse_args(arguments)
-    chosen = list(cells(options.only or list(METHODS), options.budget))
+    chosen = list(cells(options.only, options.budget))
     if not options.list:
         os.chdir(ROOT)
         torch.set_num_threads(1)  # of matches: a second thread mostly waits
@@ -243,17 +244,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__, "runs/learning", METHODS)
     add = parser.add_argument
-    folder = "folder of all results, below the root (default: %(default)s)"
-    add("--results", type=Path, default=Path("runs/learning"), help=folder)
-    names = f"of {', '.join(METHODS)} (default: all)"
-    add("--only", nargs="+", choices=METHODS, metavar="METHOD", help=names)
     budgets = f"of {', '.join(BUDGETS)} (default: all)"
     add("--budget", nargs="+", choices=BUDGETS, default=list(BUDGETS), metavar="B", help=budgets)
     seeds = "training seeds (default: 0 1 2 3 4)"
     add("--seeds", nargs="+", type=int, default=list(SEEDS), help=seeds)
-    add("--docs", action="store_true", help="write table and figure to the docs (default: off)")
     add("--list", action="store_true", help="print the commands only (default: off)")
     return parser
 

@@ -18,17 +18,19 @@ from tokaido_env.agents.inference import (
     PositionRow,
     Workspace,
     cached_workspaces,
+    choose_action,
     forget_positions,
     forward,
+    workspace_at,
 )
 from tokaido_env.agents.weights import SHARED_BIAS, Network
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Mask, Row
-from tokaido_env.core.jit import allocator, int64, kernel, pooled, subroutine, threads_for
+from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
 from tokaido_env.core.rng import LUCK, hash_bits, init_luck, resolve_chance
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import STATE
-from tokaido_env.core.threads import fetch_add
+from tokaido_env.core.threads import fetch_add, padded_rows
 from tokaido_env.features.evaluation import best_action
 from tokaido_env.study.regret_set import BLOCK
 
@@ -63,11 +65,18 @@ def roll_out(
     weights, rows = (None, SHARED_BIAS) if network is None else network.for_boards(positions.boards)
     positions = positions._replace(bias_rows=rows)
     threads = threads_for(len(blocks.actions))
-    sums = np.zeros(len(blocks.actions), np.int64)
+    sums, taken = np.zeros(len(blocks.actions), np.int64), np.zeros(1, np.int64)
     workspaces = cached_workspaces(threads, weights)
-    taken = np.zeros(1, np.int64)
-    _roll_each(threads, sums, blocks, weights, positions, keys, workspaces, taken)
+    games = Games(padded_rows(threads, 1, STATE), padded_rows(threads, 1, LUCK))
+    _roll_each(threads, sums, blocks, weights, positions, keys, workspaces, games, taken)
     return sums
+
+
+class Games(NamedTuple):
+    """The running game of each thread: arrays (threads, 1)."""
+
+    states: npt.NDArray[np.void]
+    lucks: npt.NDArray[np.void]
 
 
 @pooled(at_least=2)
@@ -80,38 +89,29 @@ def _roll_each(
     positions: PositionBatch,
     keys: Any,
     workspaces: Workspace,
+    games: Games,
     taken: Any,
 ) -> None:
-    """Roll out blocks that no other thread has taken, in workspaces `first` to `last`."""
+    """Roll out blocks, each thread in its own workspace."""
     for w in range(first, last):
-        workspace = Workspace(
-            workspaces.copy[w],
-            workspaces.scratch[w],
-            workspaces.layers[w],
-            workspaces.changed[w],
-            workspaces.changes[w],
-            workspaces.whole[w],
-            workspaces.sums[w],
-            workspaces.afterstates[w],
-            workspaces.units[w],
-            workspaces.values[w],
-            workspaces.logits[w],
-        )
-        _roll_share(sums, blocks, network, positions, keys, workspace, taken)
+        _roll_share(sums, blocks, network, positions, keys, workspaces, games, w, taken)
 
 
-@allocator
+@subroutine
 def _roll_share(
     sums: Any,
     blocks: Blocks,
     network: Any,
     positions: PositionBatch,
     keys: Any,
-    workspace: Workspace,
+    workspaces: Workspace,
+    games: Games,
+    thread: int,
     taken: Any,
 ) -> None:
-    """Roll out blocks that no other thread has taken, one after the other."""
-    states, lucks = np.empty(1, STATE), np.empty(1, LUCK)
+    """Roll out one block after another until the threads have taken all."""
+    workspace = workspace_at(workspaces, thread)
+    state, luck = games.states[thread], games.lucks[thread]
     if network is not None:
         forget_positions(workspace)
     j = fetch_add(taken, 1)
@@ -127,10 +127,10 @@ def _roll_share(
         )
         first = BLOCK * blocks.numbers[j]
         for rollout in range(first, first + BLOCK):
-            init_luck(lucks[0], hash_bits(keys[i], _ROLLOUT, 0, rollout))
-            states[0] = position.state
+            init_luck(luck[0], hash_bits(keys[i], _ROLLOUT, 0, rollout))
+            state[0] = position.state
             action = int64(blocks.actions[j])
-            sums[j] += _play_on(network, position, action, states[0], lucks[0], workspace)
+            sums[j] += _play_on(network, position, action, state[0], luck[0], workspace)
         j = fetch_add(taken, 1)
 
 
@@ -157,11 +157,4 @@ def _chosen(network: Any, position: PositionRow, s: Row, mask: Mask, workspace: 
         return best_action(position.board, position.tables, s, mask, workspace.scratch[0])
     now = PositionRow(position.board, position.tables, s, mask, position.bias_row)
     forward(network, now, workspace, workspace.logits)
-    best = lowest_action(mask)
-    mask &= mask - np.uint64(1)
-    while mask != np.uint64(0):
-        action = lowest_action(mask)
-        mask &= mask - np.uint64(1)
-        if workspace.logits[action] > workspace.logits[best]:
-            best = action
-    return best
+    return choose_action(workspace.logits, mask, np.uint64(0), 0.0)

@@ -4,14 +4,12 @@
     python benchmarks/regret_set.py --positions 200 --name pilot --work runs/regret-pilot
 
 A stopped run resumes from the folder `--work`. The same options give the same set, byte for byte.
-The last step writes the set and prints the agreement of the policies that play the rollouts.
 `docs/benchmarks/regret.md` describes the set.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -24,7 +22,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import regret_making as making
-from regret_agreement import agreement
 
 from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
@@ -50,52 +47,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.save(options.out)
     loaded = RegretSet.load(options.out)
     print(f"{options.out}: {len(loaded):,} positions, hash {loaded.hash}")
-    print(json.dumps(agreement(loaded), indent=1))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add(
-        "--positions",
-        type=int,
-        default=2000,
-        help="number, half on each kind of boards (default: 2000)",
-    )
-    add(
-        "--blocks",
-        type=int,
-        default=making.BLOCKS,
-        help=f"of {BLOCK} rollouts (default: {making.BLOCKS})",
-    )
-    add(
-        "--games",
-        type=int,
-        default=making.GAMES,
-        help=f"for each pair of sources (default: {making.GAMES})",
-    )
+    positions = "number, half on each kind of boards (default: 2000)"
+    add("--positions", type=int, default=2000, help=positions)
+    blocks = f"of {BLOCK} rollouts (default: {making.BLOCKS})"
+    add("--blocks", type=int, default=making.BLOCKS, help=blocks)
+    games = f"for each pair of sources (default: {making.GAMES})"
+    add("--games", type=int, default=making.GAMES, help=games)
     add("--seed", type=int, default=0, help="random seed (default: 0)")
     add("--name", default="tokaido-regret-1", help="name of the set (default: tokaido-regret-1)")
-    add(
-        "--out",
-        type=Path,
-        default=SHIPPED,
-        metavar="FILE",
-        help="file of the set (default: the shipped one)",
-    )
-    add(
-        "--work",
-        type=Path,
-        default=Path("runs/regret-set"),
-        help="folder of finished parts (default: runs/regret-set)",
-    )
-    add(
-        "--threads",
-        type=int,
-        default=numba.config.NUMBA_NUM_THREADS,
-        help="threads of this process (default: all cores)",
-    )
+    out = "file of the set (default: the shipped one)"
+    add("--out", type=Path, default=SHIPPED, metavar="FILE", help=out)
+    work = "folder of finished parts (default: runs/regret-set)"
+    add("--work", type=Path, default=Path("runs/regret-set"), help=work)
+    threads = "threads of this process (default: all cores)"
+    add("--threads", type=int, default=numba.config.NUMBA_NUM_THREADS, help=threads)
     add("--executor", default="serial", help=f"runs rollouts: {EXECUTORS} (default: serial)")
     return parser
 

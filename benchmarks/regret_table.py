@@ -1,4 +1,4 @@
-"""Tables of regret by agent, and the cost of games and of positions for the same precision.
+"""Tables and the figure of regret by agent.
 
     python benchmarks/regret_table.py                   takes a quarter of an hour
     python benchmarks/regret_table.py --only champion   only agents with a word in their specs
@@ -16,16 +16,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
-from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from options import parser_of
 from pages import fill, titled
-from regret_agreement import agreement
 
-from tokaido_env.arena.intervals import PAIR_SCORES, Z95
 from tokaido_env.arena.ladder import LADDER
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import read_json, write_text
@@ -41,7 +38,6 @@ from tokaido_env.report.style import (
     save_figure,
 )
 from tokaido_env.report.tables import Table, print_table
-from tokaido_env.study.regret import AgentChoices, regret_difference
 from tokaido_env.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
 
 if TYPE_CHECKING:
@@ -63,27 +59,6 @@ AGENTS = (
     *("mcts:sims=20000", "champion", "champion:sims=16", "champion:sims=64", "champion:sims=400"),
     *("champion:sims=1600", "champion:sims=64,dice=drawn", "champion:sims=400,dice=drawn"),
 )
-CHOICES_OF_PAIR = 151
-"""Decisions with a choice of one agent in a pair of games; both agents make 302."""
-
-CERTAIN = 2.0
-"""A difference counts as known at this number of standard errors."""
-
-
-class Cost(NamedTuple):
-    """The cost of knowing that one agent is better than another."""
-
-    better: str
-    """The agent with the higher score in games."""
-    worse: str
-    pairs: float
-    """Pairs of games needed."""
-    more: JsonDict
-    """Regret of the worse agent less that of the better one: "mean", "ci95"."""
-    positions: float
-    """Positions of a regret set needed."""
-    seconds: tuple[float, float]
-    """Core seconds of the games, and of the positions."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,8 +81,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     details = [report.groups_table(group, found) for group in ("boards", "phase", "rounds")]
     details.append(policies_table(regret_set.card["policies"], found))
     ladder = read_json(options.ladder)
-    games = costs(regret_set, found, ladder)
-    details.append(costs_table(games, positions_on(regret_set, ladder["board"])))
     for table in (*main_tables, *details):
         print_table(table)
     write_plot(title, found, options.results)
@@ -119,41 +92,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shutil.copyfile(options.results / "regret.svg", FIGURE)
         picture = f"\n![{CAPTION}]({Path(os.path.relpath(FIGURE, PAGE.parent)).as_posix()})\n"
         fill(PAGE, f"\n{card_of(regret_set)}\n{text}{picture}\n")
-        fill(DETAILS, f"\n{agreement_of(regret_set)}\n{more}\n")
+        fill(DETAILS, f"\n{more}\n")
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__, "runs/regret")
     add = parser.add_argument
-    add(
-        "--set",
-        type=Path,
-        default=SHIPPED,
-        metavar="FILE",
-        help="file of the set (default: the shipped one)",
-    )
-    add(
-        "--results",
-        type=Path,
-        default=Path("runs/regret"),
-        help="folder of results (default: runs/regret)",
-    )
-    add(
-        "--only",
-        nargs="+",
-        default=[],
-        metavar="WORD",
-        help="only agents with one of these words in their specs (default: all)",
-    )
-    add(
-        "--ladder",
-        type=Path,
-        default=LADDER,
-        metavar="FILE",
-        help="ladder of the games (default: the shipped one)",
-    )
-    add("--docs", action="store_true", help="put tables and figure into the docs")
+    of_set = "file of the set (default: the shipped one)"
+    add("--set", type=Path, default=SHIPPED, metavar="FILE", help=of_set)
+    ladder = "ladder of the games (default: the shipped one)"
+    add("--ladder", type=Path, default=LADDER, metavar="FILE", help=ladder)
     return parser
 
 
@@ -186,23 +135,6 @@ def card_of(regret_set: RegretSet) -> str:
     )
 
 
-def agreement_of(regret_set: RegretSet) -> str:
-    """Return the agreement of the two policies of the rollouts, in Markdown."""
-    first, second = regret_set.card["policies"][:2]
-    found = agreement(regret_set)
-    lost = {name: report.with_interval(found[f"lost_by_{name}"]) for name in (first, second)}
-    same = 100 * found["same_best"]["mean"]
-    return (
-        f"Agreement of `{first}` and `{second}`: their values of actions, less the mean of the "
-        f"position, have a correlation of {found['correlation']:.2f}, and of "
-        f"{found['correlation_without_noise']:.2f} without the noise of rollouts. They have the "
-        f"same best action in {same:.0f} % of choices. The best action of `{second}` loses "
-        f"{lost[first]} by the rollouts of `{first}`; the other way round {lost[second]}. "
-        f"`{first}` values its best action {report.with_interval(found['higher'], sign=True)} "
-        f"higher.\n"
-    )
-
-
 def order_of(found: Sequence[JsonDict], ladder: dict[str, Any]) -> str:
     """Return the agreement of regret and ratings on a ladder's board, in a sentence."""
     elo = {rating["agent"]: rating["elo"] for rating in ladder["agents"]}
@@ -217,78 +149,6 @@ def order_of(found: Sequence[JsonDict], ladder: dict[str, Any]) -> str:
         f"{int((alike[0] == alike[1]).sum())} as their ratings do; rank correlation "
         f"{np.corrcoef(*ranks)[0, 1]:.2f}, linear {np.corrcoef(strength, less)[0, 1]:.3f}."
     )
-
-
-# Costs
-
-
-def costs(regret_set: RegretSet, found: Sequence[JsonDict], ladder: dict[str, Any]) -> list[Cost]:
-    """Return the cost of ordering measured agents that are neighbours on a ladder.
-
-    Args:
-        regret_set: the set.
-        found: results of `tokaido evaluate regret --timed`.
-        ladder: contents of its file: "board", "agents" (best first), "matches".
-    """
-    known = {one["agent"]: one for one in found}
-    names = [rating["agent"] for rating in ladder["agents"] if rating["agent"] in known]
-    played = {(m["a"], m["b"]): m["pairs"] for m in ladder["matches"]}
-    played |= {(b, a): counts[::-1] for (a, b), counts in played.items()}
-    board = ladder["board"]
-    return [
-        _cost(regret_set, known[one], known[other], np.array(played[one, other], np.float64), board)
-        for one, other in pairwise(names)
-        if (one, other) in played
-    ]
-
-
-def _cost(regret_set: RegretSet, one: JsonDict, other: JsonDict, counts: Any, board: str) -> Cost:
-    """Return the pairs and positions for a difference of `CERTAIN` standard errors."""
-    shares = counts / counts.sum()
-    score = float(shares @ PAIR_SCORES)
-    spread = sqrt(float(shares @ (PAIR_SCORES - score) ** 2))
-    pairs = (CERTAIN * spread / abs(score - 0.5)) ** 2 if score != 0.5 else np.inf
-    more = regret_difference(regret_set, _choices(other), _choices(one), board)
-    error = (more["ci95"][1] - more["ci95"][0]) / (2 * Z95)
-    needed = (CERTAIN * error / more["mean"]) ** 2 if more["mean"] > 0 else np.inf
-    positions = needed * positions_on(regret_set, board)
-    clock = one["core_seconds"] + other["core_seconds"]
-    seconds = pairs * CHOICES_OF_PAIR * clock, positions * clock
-    return Cost(one["agent"], other["agent"], pairs, more, positions, seconds)
-
-
-def positions_on(regret_set: RegretSet, board: str) -> int:
-    """Return the number of positions of a set on a board or a pool."""
-    own = np.array([stratum["boards"] == board for stratum in regret_set.card["strata"]])
-    return int(own[regret_set.stratum].sum())
-
-
-def _choices(found: JsonDict) -> AgentChoices:
-    return AgentChoices(found["agent"], np.array(found["choices"], np.int64), 0.0)
-
-
-def costs_table(games: Sequence[Cost], positions: int) -> Table:
-    """Return costs as a table, without the positions that exceed the set.
-
-    Args:
-        games: the costs.
-        positions: of the set.
-    """
-    headers = (
-        *("better", "than", "pairs of games", "more regret", "positions"),
-        *("core seconds", "times as dear"),
-    )
-    rows = []
-    for cost in games:
-        enough = cost.positions <= positions
-        ratio = f"{cost.seconds[0] / cost.seconds[1]:.3g}"
-        needed = f"{cost.positions:,.0f}" if enough else f"more than {positions:,}"
-        clocks = report.seconds(cost.seconds[0]), report.seconds(cost.seconds[1])
-        row = cost.better, cost.worse, f"{cost.pairs:,.0f}", report.with_interval(cost.more), needed
-        rows.append(
-            (*row, f"{clocks[0]} / {clocks[1] if enough else '–'}", ratio if enough else "–")
-        )
-    return Table(f"games or positions for {CERTAIN:g} standard errors", headers, rows)
 
 
 def policies_table(policies: Sequence[str], found: Sequence[JsonDict]) -> Table:

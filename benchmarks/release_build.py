@@ -1,22 +1,17 @@
 """Build sdist and wheel of a release from a copy of this checkout.
 
-    python benchmarks/release_build.py --out dist
-
 The copy's README has absolute links, because package indexes show it without the other files. Files
 have the time of the last commit (SOURCE_DATE_EPOCH), so that the same commit gives the same bytes.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,26 +80,3 @@ def commit_time() -> str:
     words = ["git", "log", "-1", "--format=%ct"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "315532800"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Build both, print their names; return the exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "dist", metavar="FOLDER", help="(default: dist)"
-    )
-    out: Path = parser.parse_args(arguments).out
-    for old in [*out.glob("tokaido_env-*.whl"), *out.glob("tokaido_env-*.tar.gz")]:
-        old.unlink()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            made = build(copy(Path(folder)), out)
-        except BuildError as error:
-            print(error, file=sys.stderr)
-            return 1
-    print(*made, sep="\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -397,13 +397,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the checks; return 1 if one failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add(
-        "--only",
-        nargs="+",
-        default=[""],
-        metavar="WORD",
-        help="only checks with one of these words in their names (default: all)",
-    )
+    only = "only checks with one of these words in their names (default: all)"
+    add("--only", nargs="+", default=[""], metavar="WORD", help=only)
     add("--tag", metavar="vX.Y.Z", help="tag of the release (default: none)")
     add("--dist", type=Path, default=ROOT / "dist", metavar="FOLDER", help="(default: dist)")
     tools = ROOT / ".venv-release" / "bin"

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from options import parser_of
 from pages import fill
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -131,40 +132,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__, "runs/tokaido-100")
     add = parser.add_argument
-    add(
-        "--results",
-        type=Path,
-        default=Path("runs/tokaido-100"),
-        help="folder of all results (default: %(default)s)",
-    )
-    add(
-        "--only",
-        nargs="+",
-        default=[],
-        metavar="WORD",
-        help="only agents with one of these words in their names (default: all)",
-    )
-    add(
-        "--steps",
-        type=int,
-        default=STEPS,
-        help="decisions to train each learner for (default: %(default)s)",
-    )
+    steps = "decisions to train each learner for (default: %(default)s)"
+    add("--steps", type=int, default=STEPS, help=steps)
     add("--boards", type=int, default=100, help="number of test boards (default: 100)")
-    add(
-        "--pairs", type=int, default=40, help="number of pairs of games on each board (default: 40)"
-    )
-    add(
-        "--keep-records",
-        action="store_true",
-        help="keep all games, about 90 MB per agent (default: off)",
-    )
-    add("--docs", action="store_true", help="write table and figure to the docs (default: off)")
-    add(
-        "--list", action="store_true", help="print the commands without running them (default: off)"
-    )
+    add("--pairs", type=int, default=40, help="pairs of games on each board (default: 40)")
+    records = "keep all games, about 90 MB per agent (default: off)"
+    add("--keep-records", action="store_true", help=records)
+    add("--list", action="store_true", help="print the commands only (default: off)")
     return parser
 
 

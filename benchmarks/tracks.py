@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import track_results
+from options import parser_of
 from training_runs import ROOT, Run, Words, run_python, train
 
 BOARDS, WIDTH = "family:train/1000", "64"
@@ -113,12 +114,11 @@ def add_rows(methods: Sequence[str], results: Path, seeds: int, decisions: int) 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the remaining commands; return the exit status of the first that fails, or 0."""
     options = _parser().parse_args(arguments)
-    methods = options.only or list(METHODS)
     sizes = [] if options.boards is None else ["--boards", str(options.boards)]
     if not options.list:
         (ROOT / options.results).mkdir(parents=True, exist_ok=True)
     for seed in range(options.seeds):
-        for method in methods:
+        for method in options.only:
             run = run_of(options.results, method, seed, options.decisions)
             if options.list:
                 for words in (run.training, measure(run, sizes)):
@@ -128,22 +128,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if status:
                     return status
     if options.docs:
-        add_rows(methods, options.results, options.seeds, options.decisions)
+        add_rows(options.only, options.results, options.seeds, options.decisions)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__, "runs/tracks", METHODS)
     add = parser.add_argument
-    folder = "folder of all results, below the root (default: %(default)s)"
-    add("--results", type=Path, default=Path("runs/tracks"), help=folder)
-    names = ", ".join(METHODS)
-    add("--only", nargs="+", choices=METHODS, metavar="METHOD", help=f"{names} (default: all)")
     most = track_results.MOST_DECISIONS
     add("--decisions", type=int, default=most, help="of each training (default: %(default)s)")
     add("--seeds", type=int, default=track_results.SEEDS, help="number (default: %(default)s)")
     add("--boards", type=int, help="number of test boards, for a trial (default: 100)")
-    add("--docs", action="store_true", help="write rows of finished baselines (default: off)")
     add("--list", action="store_true", help="print the commands only (default: off)")
     return parser
 

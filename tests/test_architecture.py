@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import structure
+from structure import parsed
 
 from tokaido_env import ACTIONS
 from tokaido_env.core.actions import IDS
@@ -14,12 +16,7 @@ from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import BOARD, STATE
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-import structure  # noqa: E402  after the path
-from structure import parsed  # noqa: E402
-
-SOURCES = structure.sources(ROOT)
+SOURCES = structure.sources()
 
 OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
@@ -36,6 +33,7 @@ WRITERS = {
     "tokaido_env/learn/checkpoint.py": "the lock on the run folder",
     "tokaido_env/learn/metrics.py": "the lock on the run folder",
 }
+POSIX_ALONE = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"}
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 LEARNERS = ("alphazero", "budget", "metrics", "network", "run", "td")
 # Modules that may import an optional dependency at their top level.
@@ -112,7 +110,7 @@ def kernels(path: Path) -> Iterator[Function]:
 @pytest.fixture(scope="module")
 def graph() -> dict[str, set[str]]:
     """The modules that each module imports."""
-    found: dict[str, set[str]] = structure.graph(ROOT)
+    found: dict[str, set[str]] = structure.graph()
     return found
 
 
@@ -161,6 +159,11 @@ def test_optional_dependencies__are_imported_where_they_are_used() -> None:
     for name, path in SOURCES.items():
         found = libraries(at_import(parsed(path))) & OPTIONAL
         assert found <= WITH_OPTIONAL.get(name, set()), name
+
+
+def test_modules__import_no_posix_module_unconditionally() -> None:
+    for name, path in SOURCES.items():
+        assert not libraries(iter(parsed(path).body)) & POSIX_ALONE, name
 
 
 def test_libraries__are_imported_by_their_own_modules_only() -> None:
@@ -245,7 +248,7 @@ def test_kernels__read_fields_by_key() -> None:
 
 
 def test_functions_kernels_and_files__are_short() -> None:
-    sizes = structure.functions(ROOT)
+    sizes = structure.functions()
     assert [size for size in sizes if size.lines > 45] == []
     assert [size for size in sizes if size.is_kernel and size.arguments > 10] == []
     lengths = {

@@ -71,15 +71,3 @@ def test_croissant_check__fails_for_a_changed_file(
     assert "not up to date" in capsys.readouterr().out
     assert croissant.main([]) == 0
     assert json.loads(path.read_text(encoding="utf-8")) == card
-
-
-def test_croissant__has_the_fields_of_responsible_ai(card: Data) -> None:
-    assert card["conformsTo"] == "http://mlcommons.org/croissant/1.1"
-    required = ["Biases", "Limitations", "UseCases", "SocialImpact", "Collection"]
-    for name in [*(f"rai:data{one}" for one in required), "rai:personalSensitiveInformation"]:
-        assert card[name], name
-    assert card["rai:hasSyntheticData"] is True
-    sets = {one["name"]: one for one in card["recordSet"]}
-    kinds = {field["name"]: field for field in sets["ladder-games"]["field"]}
-    assert kinds["actions"]["repeated"]
-    assert kinds["seed"]["dataType"] == "cr:Int64"

@@ -1,12 +1,10 @@
 """Tests of the release programs: their checks fail when they should."""
 
-import ast
 import re
 import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +21,6 @@ from release_check import CHECKS, FailedError, Paths, SkippedError
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 HOME = "https://forge.example/a/b"
-POSIX_ALONE = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"}
 
 
 @pytest.fixture
@@ -154,25 +151,6 @@ def test_oldest_constraints__are_the_lower_bounds() -> None:
     assert set(oldest) - set(bounds) == {"pyparsing"}  # Matplotlib's
     for name in set(oldest) & set(bounds):
         assert bounds[name] == {Version(oldest[name])}, name
-
-
-# Portability
-
-
-def imports_at_once(path: Path) -> Iterator[str]:
-    """Yield the modules that a file imports at its top level."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Import):
-            yield from (name.name.partition(".")[0] for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.partition(".")[0]
-
-
-def test_modules__import_no_posix_module_at_the_top() -> None:
-    files = list((ROOT / "tokaido_env").rglob("*.py"))
-    assert len(files) > 150
-    wrong = [(path, name) for path in files for name in imports_at_once(path)]
-    assert [(path, name) for path, name in wrong if name in POSIX_ALONE] == []
 
 
 # Packages

@@ -1,29 +1,20 @@
 """Tests of `tokaido bench`: its table, and the counts behind its figures."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numba
 import pytest
-from processes import ROOT
 
 from tokaido_env import Batch, Game
 from tokaido_env.__main__ import main
 from tokaido_env.cli import bench, bench_games
 from tokaido_env.cli.bench import Result
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
-from tokaido_env.core.actions import IDS
 from tokaido_env.gym import TokaidoDuoEnv
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-from bench_peers import PEER_RATIOS, PEERS
-
 FAST = ("state", "deepcopy", "game")
-ALL = (*ROWS, *PEERS)
-ALL_RATIOS = (*RATIOS, *PEER_RATIOS)
 
 Output = pytest.CaptureFixture[str]
 
@@ -51,9 +42,9 @@ def test_table__has_median_range_and_verdict(
 
 
 def test_rows__have_unique_keys_that_ratios_refer_to() -> None:
-    keys = [row.key for row in ALL]
+    keys = [row.key for row in ROWS]
     assert len(set(keys)) == len(keys)
-    assert {key for ratio in ALL_RATIOS for key in (ratio.over, ratio.under)} <= set(keys)
+    assert {key for ratio in RATIOS for key in (ratio.over, ratio.under)} <= set(keys)
 
 
 def test_run__measures_rows_in_turn_and_discards_the_first() -> None:
@@ -140,20 +131,12 @@ COUNTED: dict[str, tuple[Any, str, Any]] = {
     "game_play": (Game, "play", one),
     "aec_play": (Game, "play", one),
     "gym_play": (TokaidoDuoEnv, "step", one),
-    "open_spiel_play": (Game, "play", lambda _, arguments: arguments[0].events()[-1] in IDS),
 }
-NOT_OURS = ("connect_four", "pyspiel.backgammon", "pyspiel.tensor")
-OF_GAMES = [
-    row
-    for row in ALL
-    if row.measure.__qualname__.split(".")[0] in COUNTED and row.key not in NOT_OURS
-]
+OF_GAMES = [row for row in ROWS if row.measure.__qualname__.split(".")[0] in COUNTED]
 
 
 @pytest.mark.parametrize("row", OF_GAMES, ids=lambda row: row.key)
 def test_row__counts_every_step(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in row.needs:
-        pytest.importorskip(module)
     monkeypatch.setattr(bench_games, "GAMES", 64)
     row.measure()  # builds the batch
     counter = Counter()

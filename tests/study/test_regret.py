@@ -1,6 +1,5 @@
 """Regret: the estimator on simulated truth, and agents' actions in a set."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from processes import ROOT
 from regrets import drawn_sums, small_set, truth_of
 from repeating_executor import RepeatingExecutor
 
@@ -26,10 +24,6 @@ from tokaido_env.study.regret import (
     summarize,
 )
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-from regret_agreement import agreement
 
 SET = small_set()
 Floats = npt.NDArray[np.float64]
@@ -142,20 +136,6 @@ def test_regret_difference__is_paired() -> None:
     assert found["ci95"][0] > 0.05
     back = regret_difference(regret_set, best, first)
     assert back["mean"] == pytest.approx(-found["mean"])
-
-
-def test_agreement__measures_the_correlation_of_two_policies() -> None:
-    truth = truth_of(SET, np.random.default_rng(0), 0.4)
-    same = agreement(with_results(truth, 0))
-    assert same["correlation_without_noise"] == pytest.approx(1.0, abs=0.02)
-    assert same["correlation"] < same["correlation_without_noise"]
-    assert same["same_best"]["mean"] > 0.8
-    assert abs(same["lost_by_champion"]["mean"]) < 0.02
-    regret_set = with_results(truth, 0)
-    regret_set.sums[:, 1] = drawn_sums(regret_set, -truth, np.random.default_rng(1))[:, 1]
-    other = agreement(regret_set)
-    assert other["correlation"] < -0.9
-    assert other["lost_by_champion"]["mean"] > 0.3
 
 
 # Agents that fail

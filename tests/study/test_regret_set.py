@@ -1,7 +1,6 @@
 """Regret set files: read back, or refused."""
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,19 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import ROOT
 from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.study.regret_set import (
     NOT_ROLLED,
-    SHIPPED,
     RegretSet,
     RegretSetError,
 )
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-from regret_agreement import agreement
 
 RNG = np.random.default_rng(0)
 SET = small_set()
@@ -151,15 +144,6 @@ def test_load__checks_contents_with_a_matching_hash(path: Path) -> None:
         save_with_hash(path, **changes)
         with pytest.raises(RegretSetError, match=expected):
             RegretSet.load(path)
-
-
-def test_shipped_set__has_policies_that_agree() -> None:
-    shipped = RegretSet.load(SHIPPED)
-    found = agreement(shipped)
-    assert found["correlation_without_noise"] > 0.8
-    for policy in shipped.card["policies"]:
-        assert found[f"lost_by_{policy}"]["mean"] < 0.025
-    assert {"champion", "greedy"} <= {*shipped.card["references"]}
 
 
 def test_sample__keeps_shares_and_results_of_whole_positions() -> None:

@@ -3,7 +3,7 @@
 The evaluation is linear in a few named terms (`eval_tables.TERMS`), counted in whole numbers for
 both players. Each term has a weight for the opening and one for the ending; the game phase, by the
 nearest end trigger, mixes the two (a tapered evaluation, as in chess programs). The sum is the
-log-odds of winning. `heuristic.toml` holds the weights, `benchmarks/tune_heuristic.py` fits them.
+log-odds of winning. `heuristic.toml` holds the weights.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
-"""Code structure: sizes of functions and files, and import directions between packages.
+"""Code structure: import directions between packages, and sizes of functions.
 
-    python benchmarks/structure.py            this checkout
-    python benchmarks/structure.py --root DIR another one
-
-Imports are read from the syntax trees, also those in function bodies and for type checkers. No code
-of the project is run.
+Imports are read from the syntax trees, also those in function bodies and for type checkers.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import functools
 import graphlib
@@ -65,10 +60,10 @@ class Size(NamedTuple):
     is_kernel: bool
 
 
-def sources(root: Path = ROOT) -> dict[str, Path]:
+def sources() -> dict[str, Path]:
     """Return the files of the package and the scripts, by path in the root."""
-    found = [*(root / "tokaido_env").rglob("*.py"), *(root / script for script in SCRIPTS)]
-    return {str(path.relative_to(root)): path for path in sorted(found)}
+    found = [*(ROOT / "tokaido_env").rglob("*.py"), *(ROOT / script for script in SCRIPTS)]
+    return {str(path.relative_to(ROOT)): path for path in sorted(found)}
 
 
 @functools.cache
@@ -101,9 +96,9 @@ def imported(tree: ast.AST) -> Iterator[str]:
                 yield name.removeprefix("tokaido_env").lstrip(".")
 
 
-def graph(root: Path = ROOT) -> Graph:
+def graph() -> Graph:
     """Return the modules that each module imports."""
-    files = {module_of(file): path for file, path in sources(root).items()}
+    files = {module_of(file): path for file, path in sources().items()}
     return {
         name: {_module(one, files) for one in imported(parsed(path))} - {name}
         for name, path in files.items()
@@ -170,10 +165,10 @@ def code_lines(path: Path) -> set[int]:
     return {n for n, line in numbered if line and not line.startswith("#")} - text
 
 
-def functions(root: Path = ROOT) -> list[Size]:
+def functions() -> list[Size]:
     """Return the sizes of all functions, without decorators."""
     sizes = []
-    for file, path in sources(root).items():
+    for file, path in sources().items():
         tree = parsed(path)
         code, compiled = code_lines(path), _compiled_by_name(tree)
         for node in ast.walk(tree):
@@ -194,39 +189,3 @@ def _compiled_by_name(tree: ast.AST) -> set[str]:
         for call in calls
         if ast.unparse(call.func) in KERNELS and call.args
     }
-
-
-def report(root: Path) -> str:
-    """Return all measurements as text."""
-    sizes, edges = functions(root), graph(root)
-    files = {file: len(path.read_text().splitlines()) for file, path in sources(root).items()}
-    lines = sorted(size.lines for size in sizes)
-    long = sorted((size for size in sizes if size.lines > 45), key=lambda size: -size.lines)
-    wide = [size for size in sizes if size.is_kernel and size.arguments > 10]
-    big = {file: n for file, n in files.items() if n > 500}
-    upward = upward_imports(edges)
-    text = [
-        f"files {len(files)}, functions {len(sizes)}: lines of code median "
-        f"{lines[len(lines) // 2]}, 90 % under {lines[len(lines) * 9 // 10] + 1}, most {lines[-1]}",
-        f"functions over 45 lines: {len(long)}",
-        *(f"  {size.file}: {size.name} {size.lines}" for size in long),
-        f"kernels over 10 arguments: {len(wide)}",
-        *(f"  {size.file}: {size.name} {size.arguments}" for size in wide),
-        f"files over 500 lines: {len(big)}",
-        *(f"  {file} {n}" for file, n in sorted(big.items(), key=lambda one: -one[1])),
-        f"import cycle: {' -> '.join(import_cycle(edges)) or 'none'}",
-        f"upward imports: {len(upward)}",
-        *(f"  {module} -> {other}" for module, other in upward),
-    ]
-    return "\n".join(text)
-
-
-def main() -> None:
-    """Print the report."""
-    parser = argparse.ArgumentParser(description="Print sizes and import directions of the code.")
-    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout (default: this one)")
-    print(report(parser.parse_args().root.resolve()))
-
-
-if __name__ == "__main__":
-    main()
