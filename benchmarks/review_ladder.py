@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from pages import fill, titled
 
 from tokaido_env.agents import make
@@ -168,7 +169,7 @@ def _played(a: str, b: str, number: int, options: argparse.Namespace, executor: 
 
 def _reviewed(games: Path, judge: str, executor: Executor) -> Path:
     """Return the file of the reviews of some games; review them if it is missing."""
-    path = games.with_name(f"{games.stem}--{_file_word(judge)}.npz")
+    path = games.with_name(f"{games.stem}--{_file_word(judge)}.parquet")
     if path.is_file():
         return path
     print(path.name, flush=True)
@@ -200,21 +201,17 @@ def choices_of(files: Sequence[Path]) -> Choices:
     """Return the decisions in files of reviews; pairs are numbered across files."""
     parts, before = [], 0
     for file in files:
-        with np.load(file) as arrays:
-            columns = dict(arrays)
-        names = columns["name_words"]
+        frame = pd.read_parquet(file)
+        columns = {name: frame[name].to_numpy() for name in frame}
         rows = ~np.isnan(columns["loss"])
-        words = columns["label_words"][columns["label"]], columns["best_words"][columns["best"]]
         # The two games of a pair follow each other.
         pairs = before + (columns["game"] + 1) // 2
         before = int(pairs.max())
         parts.append(
             (
-                *(
-                    names[columns["name"]][rows],
-                    columns["opponent_words"][columns["opponent"]][rows],
-                ),
-                *(pairs[rows], columns["loss"][rows], (words[0] == words[1])[rows]),
+                *(columns["name"][rows], columns["opponent"][rows]),
+                *(pairs[rows], columns["loss"][rows]),
+                (columns["label"] == columns["best"])[rows],
                 (np.abs(columns["wins"] - 0.5) <= 0.5 - OPEN)[rows],
             )
         )

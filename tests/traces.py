@@ -522,7 +522,7 @@ LOADINGS: dict[str, Loading] = {
         name: Loading("games.jsonl", record_file, words, RECORDS, writes)
         for name, words, writes in (
             ("replay", "replay games.jsonl --html o.html --agent greedy", ("o.html",)),
-            ("export", "export games.jsonl o.npz", ("o.npz",)),
+            ("export", "export games.jsonl o.parquet", ("o.parquet",)),
         )
     },
     "evaluate --records": Loading(

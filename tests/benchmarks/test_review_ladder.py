@@ -74,7 +74,7 @@ def test_review_ladder__plays_once_and_fills_the_page(
     players = {load(path)[0].players for path in games}
     assert players == {("random", "random"), ("random", "greedy"), ("greedy", "greedy")}
     assert len({record.seed for path in games for record in load(path)}) == 3  # one of each pair
-    assert len(list(results.glob("*.npz"))) == 6
+    assert len(list(results.glob("*.parquet"))) == 6
     capsys.readouterr()
 
     def never(*_: Any) -> None:

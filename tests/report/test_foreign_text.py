@@ -72,7 +72,7 @@ def test_replay__escapes_foreign_text(
     for words in ([], ["--quiet"], ["--html", page], ["--gif", str(tmp_path / "game.gif")]):
         assert command(["replay", records, "--board", board, *words]) == 0
     assert command(["replay", records]) == 1
-    assert command(["export", records, str(tmp_path / "o.npz"), "--board", board]) == 0
+    assert command(["export", records, str(tmp_path / "o.parquet"), "--board", board]) == 0
     captured = capsys.readouterr()
     assert is_harmless(captured.out)
     assert is_harmless(captured.err)
