@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.arena.match import SCORE_KEYS
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.cli.tabular_io import TEXT, TEXTS, Kind, Part, check_format, table_file
 from tokaido_env.core import batch_kernels
@@ -32,8 +33,6 @@ Rows = Literal["decisions", "games"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
-_POINTS = ("faith", "commerce", "culture", "total")
-
 GAME_COLUMNS: Mapping[str, Kind] = {
     "game": "int64",
     "seed": "int64",
@@ -41,7 +40,7 @@ GAME_COLUMNS: Mapping[str, Kind] = {
     "winner": "int8",
     "end": TEXT,
     "margin": "int16",
-    **{f"{name}_{seat}": "int16" for seat in range(2) for name in _POINTS},
+    **{f"{name}_{seat}": "int16" for seat in range(2) for name in SCORE_KEYS},
     "rounds": "int16",
     **{f"decisions_{seat}": "int32" for seat in range(2)},
     "trigger": TEXT,
@@ -224,7 +223,7 @@ def game_row(number: int, record: Record, played: Trajectory) -> dict[str, Any]:
         "forfeit_reason": "" if forfeit is None else forfeit.reason,
     }
     for seat, points in enumerate(record.scores):
-        row |= {f"{name}_{seat}": points[name] for name in _POINTS}
+        row |= {f"{name}_{seat}": points[name] for name in SCORE_KEYS}
         row |= {f"player_{seat}": record.players[seat]}
         row |= {f"decisions_{seat}": int((movers == seat).sum())}
     return row | _trigger(played)
