@@ -67,10 +67,12 @@ def table_file(
     schema = pa.schema(fields, metadata={"tokaido_env": json.dumps(about)})
     # Dictionary encoding of arrays takes time and saves nothing on top of compression.
     coded = [name for name, kind in columns.items() if not isinstance(kind, tuple)]
-    options = {"compression": "zstd", "use_dictionary": coded}
     group: list[Part] = []
     rows = 0
-    with atomic_write(path) as file, pq.ParquetWriter(file, schema, **options) as writer:
+    with (
+        atomic_write(path) as file,
+        pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=coded) as writer,
+    ):
 
         def write() -> None:
             nonlocal rows
