@@ -194,7 +194,6 @@ FILES = (
     File(
         "tokaido_env/arena/tokaido-bench-1.json", "The suite tokaido-bench-1: opponents and boards."
     ),
-    File("benchmarks/analysis.json", "How games of search against itself go, with intervals."),
     *(
         File(f"tokaido_env/boards/shikoku{kind}.toml", f"A board of the game: shikoku{kind}.")
         for kind in ("", "_art", "_dice", "_market", "_remix", "_ring", "_routes")

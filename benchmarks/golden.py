@@ -33,8 +33,6 @@ FAMILY = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6
   greedy:epsilon=0.2 greedy heuristic champion mcts:sims=100 mcts:sims=400 --games 2000
   --max-distance 3 --seed 0 --board family:valid --rating-model logistic
   --ladder tokaido_env/arena/ladder-family.json"""
-ANALYSIS = """python -m tokaido_env.study.analysis --games 300 --swaps 100 --family 25
-  --also heuristic --json benchmarks/analysis.json"""
 
 
 class DerivedFiles(NamedTuple):
@@ -137,13 +135,6 @@ DERIVED = (
         "python benchmarks/regret_table.py --docs",
         "a quarter of an hour on two cores",
         "docs/benchmarks/regret.md",
-    ),
-    DerivedFiles(
-        "analysis",
-        ("benchmarks/analysis.json",),
-        ANALYSIS,
-        "an hour on two cores",
-        "docs/benchmarks/game-statistics.md",
     ),
     DerivedFiles(
         "reference",

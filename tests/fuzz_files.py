@@ -97,7 +97,7 @@ class Records(Cases):
     def _run(self, words: tuple[str, ...]) -> str:
         """Run a command on the file; check that a failure writes nothing."""
         name, *options = words
-        out = {"export": ["out.npz"], "--html": ["out.html"]}.get(words[-1], [])
+        out = {"export": ["out.parquet"], "--html": ["out.html"]}.get(words[-1], [])
         wrong = run_command(command, [name, self.path, *options, *out], self.path)
         assert not wrong or not any(Path(path).exists() for path in out)
         for path in out:

@@ -4,9 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -95,19 +93,3 @@ def test_notebook__runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     made = outputs(tmp_path / path.name)
     assert made
     assert not [each for each in made if each.get("name") == "stderr"]
-
-
-def test_analysis_notebook__outside_a_checkout_names_the_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("matplotlib")
-    cells = json.loads((ROOT / "notebooks" / "04_analysis.ipynb").read_text("utf-8"))["cells"]
-    (reading,) = (text for text in map("".join, sources(cells)) if "analysis.json" in text)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("matplotlib.pyplot.rcParams", {})
-    with pytest.raises(FileNotFoundError, match=r"in a checkout of tokaido_env, which has"):
-        exec(reading, {})
-
-
-def sources(cells: list[dict[str, Any]]) -> Iterator[list[str]]:
-    return (cell["source"] for cell in cells if cell["cell_type"] == "code")

@@ -383,7 +383,7 @@ def test_load__reports_errors_in_one_short_line(
     message = str(error.value)
     assert len(message) < 700
     assert message.isprintable()
-    for words in (["replay", str(path)], ["export", str(path), str(tmp_path / "games.npz")]):
+    for words in (["replay", str(path)], ["export", str(path), str(tmp_path / "games.parquet")]):
         assert main(words) == 1
         assert capsys.readouterr().err == f"{words[0]}: {message}\n"
     with pytest.raises(RecordError, match="line 1: ") as error:

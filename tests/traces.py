@@ -336,13 +336,6 @@ def policies(path: str) -> Any:
     return make(f"policy:{path}"), make(f"policy_search:{path},sims=2")
 
 
-def analysis() -> int:
-    from tokaido_env.study.analysis import main
-
-    words = "--agent random --boards theirs.toml --games 2 --swaps 1 --family 0"
-    return main(words.split())
-
-
 Maker = Callable[[Path], None]
 
 
@@ -522,7 +515,7 @@ LOADINGS: dict[str, Loading] = {
         name: Loading("games.jsonl", record_file, words, RECORDS, writes)
         for name, words, writes in (
             ("replay", "replay games.jsonl --html o.html --agent greedy", ("o.html",)),
-            ("export", "export games.jsonl o.npz", ("o.npz",)),
+            ("export", "export games.jsonl o.parquet", ("o.parquet",)),
         )
     },
     "evaluate --records": Loading(
@@ -534,7 +527,6 @@ LOADINGS: dict[str, Loading] = {
         *("theirs.toml", board_file, "evaluate random greedy --games 2 --board theirs.toml"),
         BOARDS,
     ),
-    "analysis --boards": Loading("theirs.toml", board_file, analysis, BOARDS),
     "positions": Loading("position.json", position_file, positions, POSITIONS),
     "policy:FILE": Loading("theirs", policy_file, lambda: policies("theirs"), POLICIES),
     "policy:RUN": Loading(

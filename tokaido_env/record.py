@@ -94,7 +94,7 @@ class Record:
         for name in (*self.players, self.board):
             if any("\ud800" <= sign <= "\udfff" for sign in name):
                 raise RecordError(f"players, board: expected valid Unicode, got {repr_short(name)}")
-        # A dataset stores all names at the length of the longest.
+        # Each row of a table of decisions has a name.
         longest = max(map(len, self.players))
         if longest > MAX_NAME_CHARS:
             raise RecordError(

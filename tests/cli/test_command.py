@@ -51,7 +51,7 @@ def test_read_path__takes_pipes_and_standard_input(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     board = (ROOT / "tokaido_env" / "boards" / "shikoku.toml").read_bytes()
     data, text = games.read_bytes(), "evaluate --from-records FILE --json -"
-    for command in (text, "replay FILE --board BOARD", f"export FILE {tmp_path / 'out.npz'}"):
+    for command in (text, "replay FILE --board BOARD", f"export FILE {tmp_path / 'out.parquet'}"):
         printed = []
         for file in (str(games), piped(data), "-"):
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -92,9 +92,9 @@ def test_paths__may_begin_with_the_home_folder(
     monkeypatch.setenv("HOME", str(games.parent))
     monkeypatch.setenv("USERPROFILE", str(games.parent))
     monkeypatch.chdir(tmp_path)
-    assert main(["export", "~/games.jsonl", "~/out.npz"]) == 0
+    assert main(["export", "~/games.jsonl", "~/out.parquet"]) == 0
     assert main(["evaluate", "--from-records", "~/games.jsonl", "--json", "~/out.json"]) == 0
-    assert {"out.npz", "out.json"} < {path.name for path in games.parent.iterdir()}
+    assert {"out.parquet", "out.json"} < {path.name for path in games.parent.iterdir()}
     assert list(tmp_path.iterdir()) == []
     assert main(["replay", "~nobody-at-all/games.jsonl"]) == 1
     assert "~nobody-at-all/games.jsonl: No such file" in capfd.readouterr().err

@@ -1,6 +1,7 @@
-"""Tests of the table of decisions against games replayed in the environment."""
+"""Tests of the tables of decisions and games against games replayed in the environment."""
 
 import json
+import os
 import random
 import re
 from collections.abc import Callable
@@ -16,13 +17,14 @@ from positions import other_board_data, position, shikoku_data, write_board
 from refusals import check_refused
 
 from tokaido_env import Game, raw_env
-from tokaido_env.cli import dataset, tabular_io
+from tokaido_env.__main__ import main
+from tokaido_env.cli import dataset
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, SCALES, encode_game
-from tokaido_env.record import Record, RecordError, load, replay, save
+from tokaido_env.record import Record, RecordError, load, save
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
-ROWS = sum(sum(event in IDS for event in record.events) for record in load(GOLDEN))
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "file-formats.md"
 
 Row = dict[str, Any]
 Output = pytest.CaptureFixture[str]
@@ -82,51 +84,21 @@ def check_rows(rows: list[Row], expected: list[Row]) -> None:
         assert row == right
 
 
-STEP_ARRAYS = {"step": "steps", "observation": "observations", "mask": "action_masks"}
-STEP_ARRAYS |= {"action": "actions", "reward": "rewards", "return": "returns"}
-STEP_ARRAYS |= {"terminated": "terminations", "truncated": "truncations"}
-STEP_ARRAYS |= {"next_player": "next_players"}
-EPISODE_COLUMNS = ("game", "seed", "seat", "player", "board")
-
-
-def rows_of_npz(path: Path) -> list[Row]:
-    """Return the rows of an npz file by column, in the order of decisions."""
-    a = arrays_of(path)
-    rows = []
-    for episode, first in enumerate(a["episode_starts"][:-1]):
-        shared = {name: a[f"episode_{name}s"][episode] for name in EPISODE_COLUMNS}
-        shared["board_hash"] = a["episode_board_hashes"][episode]
-        for i in range(first, a["episode_starts"][episode + 1]):
-            labels = a["chance"][a["chance_starts"][i] : a["chance_starts"][i + 1]]
-            row = {name: a[array][i] for name, array in STEP_ARRAYS.items()}
-            chance = [str(a["chance_labels"][label]) for label in labels]
-            rows.append(shared | row | {"chance": chance})
-    return sorted(rows, key=lambda row: (row["game"], row["step"]))
-
-
 def rows_of(path: Path) -> list[Row]:
-    if path.suffix == ".npz":
-        return rows_of_npz(path)
     rows: list[Row] = pd.read_parquet(path).to_dict("records")
     return rows
-
-
-def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
-    with np.load(path) as arrays:
-        return dict(arrays)
 
 
 # Rows
 
 
-@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_export__rows_equal_the_environment(tmp_path: Path, suffix: str) -> None:
+def test_export__rows_equal_the_environment(tmp_path: Path) -> None:
     rng = random.Random(0)
     choosers: list[Callable[[list[int]], int]] = [rng.choice] * 3 + [min]
     records = [finished(seed, choose) for seed, choose in enumerate(choosers, start=5)]
     records.append(finished(3, choosers[0], "family:7"))
     save(records, tmp_path / "games.jsonl")
-    out = tmp_path / f"games{suffix}"
+    out = tmp_path / "games.parquet"
     expected = [
         row for number, record in enumerate(records, start=1) for row in naive_rows(number, record)
     ]
@@ -138,31 +110,15 @@ def test_export__rows_equal_the_environment(tmp_path: Path, suffix: str) -> None
 
 
 def test_docs__list_the_columns_of_decisions() -> None:
-    page = Path(__file__).parents[2] / "docs" / "reference" / "file-formats.md"
-    section = page.read_text(encoding="utf-8").partition("\n## Decisions\n")[2]
+    section = PAGE.read_text(encoding="utf-8").partition("\n## Decisions\n")[2]
     table = section.partition("|---|---|---|\n")[2].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines()]
     names = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
     assert names == list(dataset.columns("float32"))
 
 
-def test_export__archive_has_episodes_with_final_observations(tmp_path: Path) -> None:
-    dataset.export(GOLDEN, tmp_path / "games.npz")
-    a = arrays_of(tmp_path / "games.npz")
-    assert a["episode_seats"].tolist() == [0, 1] * 6
-    # The one flag of an episode is in its last row.
-    ends = np.flatnonzero(a["terminations"] | a["truncations"])
-    assert ends.tolist() == (a["episode_starts"][1:] - 1).tolist()
-    records = load(GOLDEN)
-    for episode, seen in enumerate(a["final_observations"]):
-        played = replay(records[a["episode_games"][episode] - 1])
-        game = Game.from_dict(played.position(len(played.states) - 1))
-        assert np.array_equal(seen, seen_by(game, int(a["episode_seats"][episode])))
-
-
-@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_export__uint8_observations_divide_to_float32(tmp_path: Path, suffix: str) -> None:
-    raw, out = tmp_path / f"raw{suffix}", tmp_path / f"games{suffix}"
+def test_export__uint8_observations_divide_to_float32(tmp_path: Path) -> None:
+    raw, out = tmp_path / "raw.parquet", tmp_path / "games.parquet"
     dataset.export(GOLDEN, raw, dtype="uint8")
     dataset.export(GOLDEN, out)
     for row, right in zip(rows_of(raw), rows_of(out), strict=True):
@@ -170,10 +126,7 @@ def test_export__uint8_observations_divide_to_float32(tmp_path: Path, suffix: st
         observation = row["observation"] / SCALES
         assert np.allclose(observation, right["observation"], rtol=0, atol=1e-7)
     for path, dtype in ((raw, "uint8"), (out, "float32")):
-        if suffix == ".npz":
-            metadata = json.loads(str(arrays_of(path)["metadata"]))
-        else:
-            metadata = json.loads(pq.read_schema(path).metadata[b"tokaido_env"])
+        metadata = json.loads(pq.read_schema(path).metadata[b"tokaido_env"])
         assert (metadata["layout"], metadata["observation"]) == (LAYOUT_HASH, dtype)
 
 
@@ -187,10 +140,9 @@ def unfinished(moves: int) -> Record:
     return game.record(["a", "b"])
 
 
-@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_export__truncates_an_unfinished_game(tmp_path: Path, suffix: str) -> None:
+def test_export__truncates_an_unfinished_game(tmp_path: Path) -> None:
     save([unfinished(0), unfinished(1), unfinished(9)], tmp_path / "games.jsonl")
-    out = tmp_path / f"games{suffix}"
+    out = tmp_path / "games.parquet"
     assert dataset.export(tmp_path / "games.jsonl", out) == (10, 3)
     rows = rows_of(out)
     assert [row["game"] for row in rows] == [2] + [3] * 9
@@ -205,11 +157,6 @@ def test_export__truncates_an_unfinished_game(tmp_path: Path, suffix: str) -> No
         assert row["seat"] == game.player
         game.play(int(row["action"]))
         assert row["next_player"] == game.player
-    if suffix == ".npz":  # a seat that decided nothing has no episode
-        arrays = arrays_of(out)
-        assert arrays["episode_starts"].tolist()[:2] == [0, 1]
-        assert arrays["episode_players"].tolist()[0] == "a"
-        assert len(arrays["final_observations"]) == len(arrays["episode_starts"]) - 1
 
 
 def test_export__accepts_a_game_from_a_position(tmp_path: Path) -> None:
@@ -232,16 +179,15 @@ def test_export__takes_a_board_file(tmp_path: Path) -> None:
     game.play(game.legal_actions()[0])
     save([game.record()], tmp_path / "games.jsonl")
     with pytest.raises(RecordError, match="line 1: board: unknown board 'other'"):
-        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz")
-    assert dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz", board) == (1, 1)
+        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.parquet")
+    assert dataset.export(tmp_path / "games.jsonl", tmp_path / "games.parquet", board) == (1, 1)
 
 
 # Files
 
 
-@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_export__is_reproducible(tmp_path: Path, suffix: str) -> None:
-    first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
+def test_export__is_reproducible(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
     for out in (first, second):
         dataset.export(GOLDEN, out)
     assert first.read_bytes() == second.read_bytes()
@@ -257,9 +203,8 @@ def broken(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_export__keeps_the_old_file_on_a_broken_record(tmp_path: Path, suffix: str) -> None:
-    records, out = broken(tmp_path / "games.jsonl"), tmp_path / f"games{suffix}"
+def test_export__keeps_the_old_file_on_a_broken_record(tmp_path: Path) -> None:
+    records, out = broken(tmp_path / "games.jsonl"), tmp_path / "games.parquet"
     out.write_text("old", encoding="utf-8")
     with pytest.raises(RecordError, match=r"games.jsonl, line 2: event 101 of .*pilgrim:swim"):
         dataset.export(records, out)
@@ -273,29 +218,29 @@ def test_export__refuses_values_too_large_for_uint8(tmp_path: Path) -> None:
     game.play(game.legal_actions()[0])
     save([game.record()], tmp_path / "games.jsonl")
     with pytest.raises(ValueError, match="expected max_rounds of at most 255 for 'uint8', got 300"):
-        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz", board, "uint8")
+        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.parquet", board, "uint8")
 
 
 @pytest.mark.parametrize(
     ("records", "out", "message"),
     [
-        (GOLDEN, "games.csv", "expected a name that ends in .parquet or .npz"),
-        (GOLDEN, "nowhere/games.npz", "there is no folder"),
-        (GOLDEN.with_name("nowhere.jsonl"), "games.npz", "nowhere.jsonl"),
-        (Path(__file__), "games.npz", "line 1: not a whole line of JSON"),
-        ("empty", "games.npz", "expected games with decisions, found none"),
-        ("bytes.npz", "games.parquet", "not a text file"),
-        ("bytes.npz", "bytes.npz", "is read too: expected another file to write"),
+        (GOLDEN, "games.csv", "expected a name that ends in .parquet"),
+        (GOLDEN, "nowhere/games.parquet", "there is no folder"),
+        (GOLDEN.with_name("nowhere.jsonl"), "games.parquet", "nowhere.jsonl"),
+        (Path(__file__), "games.parquet", "line 1: not a whole line of JSON"),
+        ("empty", "games.parquet", "expected decisions, found none"),
+        ("bytes.parquet", "games.parquet", "not a text file"),
+        ("bytes.parquet", "bytes.parquet", "is read too: expected another file to write"),
     ],
 )
 def test_export__refuses_wrong_files_in_one_line(
     tmp_path: Path, capsys: Output, records: str | Path, out: str, message: str
 ) -> None:
     (tmp_path / "empty").touch()
-    (tmp_path / "bytes.npz").write_bytes(b"\xff\xfe{}\n")
+    (tmp_path / "bytes.parquet").write_bytes(b"\xff\xfe{}\n")
     check_refused(capsys, ["export", str(tmp_path / records), str(tmp_path / out)], message)
-    assert {path.name for path in tmp_path.iterdir()} == {"empty", "bytes.npz"}
-    assert (tmp_path / "bytes.npz").read_bytes() == b"\xff\xfe{}\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"empty", "bytes.parquet"}
+    assert (tmp_path / "bytes.parquet").read_bytes() == b"\xff\xfe{}\n"
 
 
 def test_export__refuses_a_name_of_a_megabyte(tmp_path: Path) -> None:
@@ -305,15 +250,103 @@ def test_export__refuses_a_name_of_a_megabyte(tmp_path: Path) -> None:
     (tmp_path / "games.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
     message = "players: expected names of at most 1000 characters, got one of 1000000$"
     with pytest.raises(RecordError, match=f"line 1: record: {message}"):
-        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz")
+        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.parquet")
     with pytest.raises(RecordError, match=message):
         Game(seed=1).record(["a", "x" * 10**6])
 
 
-def test_export__refuses_a_file_that_grows_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# A row per game
+
+RULEBOOK = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
+
+
+def trigger_of(record: Any) -> tuple[str, int, int]:
+    """Return the end trigger of a replayed game, by the rulebook's conditions."""
+    game = Game(record.board, record.seed)
+    for event in (event for event in record.events if event in IDS):
+        game.play(event)
+        position = game.to_dict()
+        for name, last in RULEBOOK.items():
+            for seat, player in enumerate(position["players"]):
+                reached = player[name]
+                if reached >= last:
+                    return name, seat, position["round"]
+    return "", -1, 0
+
+
+@pytest.fixture
+def match(tmp_path: Path) -> Path:
+    path = tmp_path / "games.jsonl"
+    assert main(["evaluate", "heuristic", "greedy", "--games", "40", "--records", str(path)]) == 0
+    return path
+
+
+def test_games_table__rows_equal_the_records(match: Path, tmp_path: Path) -> None:
+    out = tmp_path / "games.parquet"
+    assert main(["export", str(match), str(out), "--rows", "games"]) == 0
+    table, records = pd.read_parquet(out), load(match)
+    assert list(table) == list(dataset.GAME_COLUMNS)
+    assert len(table) == len(records) == 40
+    for row, record in zip(table.to_dict("records"), records, strict=True):
+        assert (row["player_0"], row["player_1"]) == record.players
+        assert row["winner"] == (-1 if record.winner is None else record.winner)
+        for seat in range(2):
+            for name, points in record.scores[seat].items():
+                assert row[f"{name}_{seat}"] == points
+        assert row["margin"] == row["total_0"] - row["total_1"]
+        assert (row["end"], row["rounds"], row["seed"]) == (record.end, record.rounds, record.seed)
+        decisions = sum(event in IDS for event in record.events)
+        assert row["decisions_0"] + row["decisions_1"] == decisions
+        assert (row["trigger"], row["trigger_seat"], row["trigger_round"]) == trigger_of(record)
+    assert table["trigger"].nunique() > 1
+
+
+def test_games_table__joins_the_table_of_decisions(tmp_path: Path) -> None:
+    games, decisions = tmp_path / "g.parquet", tmp_path / "d.parquet"
+    assert main(["export", str(GOLDEN), str(games), "--rows", "games"]) == 0
+    assert main(["export", str(GOLDEN), str(decisions)]) == 0
+    counts = pd.read_parquet(decisions).groupby(["game", "seat"]).size().unstack()
+    table = pd.read_parquet(games).set_index("game")
+    for seat in range(2):
+        assert counts[seat].tolist() == table[f"decisions_{seat}"].tolist()
+
+
+def test_games_table__has_forfeits(match: Path, tmp_path: Path) -> None:
+    line = json.loads(match.read_text().splitlines()[0])
+    game, events = Game(line["board"], line["seed"]), []
+    for event in line["events"][:60]:
+        events.append(event)
+        if event in IDS:
+            game.play(event)
+    record = json.loads(game.record(("a", "b")).to_json())
+    seat = game.player or 0
+    record |= {"winner": 1 - seat, "end": "forfeit"}
+    record |= {"forfeit": {"seat": seat, "reason": "time", "detail": "slow"}}
+    (tmp_path / "f.jsonl").write_text(json.dumps(record) + "\n")
+    out = tmp_path / "f.parquet"
+    assert main(["export", str(tmp_path / "f.jsonl"), str(out), "--rows", "games"]) == 0
+    (row,) = rows_of(out)
+    assert (row["end"], row["forfeit_seat"], row["forfeit_reason"]) == ("forfeit", seat, "time")
+    assert row["trigger"] == ""
+
+
+@pytest.mark.parametrize(
+    ("records", "out", "error"),
+    [
+        (GOLDEN, "minari:x-v0", "expected a name that ends in .parquet"),
+        (Path(os.devnull), "games.parquet", "expected games, found none"),
+    ],
+)
+def test_games_table__refuses_wrong_files(
+    records: Path, out: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(dataset, "count_decisions", lambda path: ROWS - 1)
-    with pytest.raises(ValueError, match=f"expected {ROWS - 1} decisions"):
-        dataset.export(GOLDEN, tmp_path / "games.npz")
-    assert not list(tmp_path.iterdir())
+    assert main(["export", str(records), str(tmp_path / out), "--rows", "games"]) == 1
+    assert error in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_docs__list_all_columns_of_games() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name in dataset.GAME_COLUMNS:
+        root, _, seat = name.rpartition("_")
+        assert f"`{name}`" in page or (seat == "1" and f"`{root}_0`" in page)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tokaido_env import FEATURES, Game, raw_env
@@ -29,12 +31,11 @@ Output = pytest.CaptureFixture[str]
 
 
 def test_export__prints_the_number_of_rows(tmp_path: Path, capsys: Output) -> None:
-    out = tmp_path / "games.npz"
+    out = tmp_path / "games.parquet"
     assert main(["export", str(GOLDEN), str(out), "--board", "shikoku", "--uint8"]) == 0
-    with np.load(out) as arrays:
-        rows, kind = len(arrays["actions"]), arrays["observations"].dtype
-    assert capsys.readouterr().out == f"{out}: {rows} decisions of 6 games\n"
-    assert kind == np.uint8
+    table = pq.read_table(out)
+    assert capsys.readouterr().out == f"{out}: {len(table)} decisions of 6 games\n"
+    assert table.schema.field("observation").type.value_type == pa.uint8()
 
 
 def test_features__prints_the_layouts(capsys: Output) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import pytest
 from positions import other_board_data, write_board
@@ -138,6 +139,34 @@ def forfeited() -> Record:
     seat = Game(seed=1).player
     why = Forfeit(seat, "crash", "it </script> failed")
     return replace(unfinished, forfeit=why, end="forfeit", winner=1 - seat)
+
+
+def test_replay__prints_a_summary(games: list[Record], tmp_path: Path, capsys: Output) -> None:
+    path = tmp_path / "games.jsonl"
+    save([*games, forfeited(), Game(seed=1).record(["a", "b"])], path)
+    assert main(["replay", str(path), "--summary"]) == 0
+    first, second, *table = capsys.readouterr().out.splitlines()
+    counts = "6 ended by a trigger, 0 reached the cap, 1 forfeited, 1 unfinished"
+    assert first == f"games: 8 ({counts})"
+    rounds = [record.rounds for record in games]
+    assert second == f"rounds: {mean(rounds):.1f} on average, {min(rounds)} to {max(rounds)}"
+    cells = {line[:20].strip(): line[20:].split() for line in table if "." in line or "(" in line}
+    for seat in range(2):
+        wins = [record.winner for record in games].count(seat)
+        assert cells["wins"][2 * seat] == str(wins)
+        for name, mean_score in cells.items():
+            if name in games[0].scores[0]:
+                expected = mean(record.scores[seat][name] for record in games)
+                assert mean_score[seat] == f"{expected:.1f}"
+    triggers = [int(n) for name in cells if "trigger" in name for n in cells[name][::2]]
+    assert (len(triggers), sum(triggers)) == (8, len(games))
+
+
+def test_replay__prints_a_summary_of_no_finished_game(tmp_path: Path, capsys: Output) -> None:
+    save([forfeited()], tmp_path / "games.jsonl")
+    assert main(["replay", str(tmp_path / "games.jsonl"), "--summary"]) == 0
+    counts = "0 ended by a trigger, 0 reached the cap, 1 forfeited, 0 unfinished"
+    assert capsys.readouterr().out == f"games: 1 ({counts})\n"
 
 
 def test_replay__escapes_the_reason_of_a_forfeit(tmp_path: Path, capsys: Output) -> None:

@@ -86,7 +86,7 @@ def test_review_data__rows_equal_single_reviews(
 
 
 def test_review_data__is_the_same_with_any_executor(games: Path, tmp_path: Path) -> None:
-    out = [tmp_path / f"{name}.npz" for name in ("serial", "two")]
+    out = [tmp_path / f"{name}.parquet" for name in ("serial", "two")]
     for path, executor in zip(out, ("serial", "processes:2"), strict=True):
         options = ["--data", str(path), "--executor", executor]
         assert main(["review", str(games), *QUICK, *options]) == 0
@@ -166,7 +166,7 @@ def test_review__refuses_a_file_that_changes_meanwhile(
     games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "_count", lambda *_: 5)
-    assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.npz")]) == 1
+    assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.parquet")]) == 1
     assert "expected 5 games, got 4: it changed meanwhile" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [games]
 

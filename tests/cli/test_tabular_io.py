@@ -1,4 +1,4 @@
-"""Tests of table files: every kind of column in Parquet and NumPy archives."""
+"""Tests of table files: every kind of column."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tokaido_env.cli import tabular_io
-from tokaido_env.cli.tabular_io import SUFFIXES, TEXT, TEXTS, WORD, check_format, table_file
+from tokaido_env.cli.tabular_io import TEXT, TEXTS, WORD, check_format, table_file
 
 COLUMNS = {"n": "int16", "x": "float64", "row": ("uint8", 3), "name": TEXT, "phase": WORD}
 PARTS: list[dict[str, Any]] = [
@@ -62,18 +62,6 @@ def test_parquet__has_every_kind_of_column(tmp_path: Path) -> None:
     assert [list(each) for each in table["labels"]] == [["a", "b"], [], ["c"]]
 
 
-def test_npz__has_an_array_per_column_and_its_words(tmp_path: Path) -> None:
-    with np.load(written(tmp_path / "t.npz", *PARTS)) as arrays:
-        members = dict(arrays)
-    assert list(members) == [*COLUMNS, "phase_words", "metadata"]
-    assert (members["n"].dtype, members["n"].tolist()) == (np.int16, [1, 2, 3])
-    assert members["row"].tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    assert members["name"].tolist() == ["Søren | x", "", "b"]
-    assert members["phase_words"].tolist() == ["ROLL", "MOVE"]
-    assert (members["phase"].dtype, members["phase"].tolist()) == (np.int32, [0, 1, 0])
-    assert json.loads(str(members["metadata"])) == {"format": "a", "version": 1}
-
-
 def test_parquet__writes_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = written(tmp_path / "a.parquet", *PARTS)
     monkeypatch.setattr(tabular_io, "GROUP", 2)
@@ -82,24 +70,18 @@ def test_parquet__writes_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     pd.testing.assert_frame_equal(pd.read_parquet(at_once), pd.read_parquet(in_turn))
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_table_file__has_columns_without_rows(tmp_path: Path, suffix: str) -> None:
-    path = written(tmp_path / f"t{suffix}")
-    if suffix == ".npz":
-        with np.load(path) as arrays:
-            assert {name: len(arrays[name]) for name in COLUMNS} == dict.fromkeys(COLUMNS, 0)
-            assert arrays["row"].shape == (0, 3)
-    else:
-        assert (len(pd.read_parquet(path)), list(pq.read_schema(path).names)) == (0, list(COLUMNS))
+def test_table_file__has_columns_without_rows(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.parquet")
+    assert (len(pd.read_parquet(path)), list(pq.read_schema(path).names)) == (0, list(COLUMNS))
 
 
 def test_check_format__refuses_suffixes_and_missing_packages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(ValueError, match=r"expected a name that ends in \.parquet or \.npz"):
-        check_format(Path("a.csv"))
+    for name in ("a.csv", "a.npz"):
+        with pytest.raises(ValueError, match=rf"{name}: expected a name that ends in \.parquet"):
+            check_format(Path(name))
     check_format(Path("a.parquet"))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    check_format(Path("a.npz"))
     with pytest.raises(ModuleNotFoundError, match=r"parquet files need pyarrow: pip install '\.\["):
         check_format(Path("a.parquet"))

@@ -3,7 +3,6 @@
 Names of players and boards, and specs with the names of files, may hold anything.
 """
 
-import json
 import re
 from html import unescape
 from pathlib import Path
@@ -17,7 +16,6 @@ from tokaido_env.__main__ import main as command
 from tokaido_env.cli.evaluate import main as evaluate
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import read_json
-from tokaido_env.study import analysis
 
 # The end of a rich style, a terminal title, colours, text direction, line ends, TeX, and formats.
 HOSTILE = "[/x]\x1b]0;gone\x07\x1b[31m\u202eabc\u2066\r\n\x9b2J\x00$x_{y$<b>{0}%s"
@@ -72,7 +70,7 @@ def test_replay__escapes_foreign_text(
     for words in ([], ["--quiet"], ["--html", page], ["--gif", str(tmp_path / "game.gif")]):
         assert command(["replay", records, "--board", board, *words]) == 0
     assert command(["replay", records]) == 1
-    assert command(["export", records, str(tmp_path / "o.npz"), "--board", board]) == 0
+    assert command(["export", records, str(tmp_path / "o.parquet"), "--board", board]) == 0
     captured = capsys.readouterr()
     assert is_harmless(captured.out)
     assert is_harmless(captured.err)
@@ -124,14 +122,3 @@ def test_ladder__escapes_foreign_text(
     assert is_harmless(captured.out)
     assert is_harmless(captured.err)
     assert captured.out.count(r"policy:[x]\x1b]0;gone") >= 2
-
-
-def test_analysis__escapes_foreign_text(
-    policy: str, board: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--agent", policy, "--boards", board, "--games", "2", "--swaps", "1"]
-    words += ["--family", "0"]
-    assert analysis.main([*words, "--json", "a.json"]) == 0
-    captured = capsys.readouterr()
-    assert is_harmless(captured.out)
-    assert json.dumps(HOSTILE) in Path("a.json").read_text(encoding="utf-8")

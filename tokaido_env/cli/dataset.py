@@ -1,12 +1,10 @@
-"""Tables of the decisions of recorded games, for offline learning and analysis.
+"""Tables of recorded games as Parquet files: a row per decision, or a row per game.
 
-`docs/reference/file-formats.md` lists the columns of Parquet files and the arrays of `.npz`
-archives, which have the names of the fields of Minari's EpisodeData (Farama Foundation).
+`docs/reference/file-formats.md` lists the columns.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,33 +12,44 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.arena.match import SCORE_KEYS
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.cli.tabular_io import (
-    TEXT,
-    TEXTS,
-    Kind,
-    check_export,
-    npz_archive,
-    npz_member,
-    table_file,
-    write_member,
-)
+from tokaido_env.cli.tabular_io import TEXT, TEXTS, Kind, Part, check_format, table_file
 from tokaido_env.core import batch_kernels
-from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, quotient_table
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.constants import TRIGGER_LEVELS
+from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
-from tokaido_env.files import atomic_write
+from tokaido_env.files import check_outputs
 from tokaido_env.observers import observe
-from tokaido_env.record import Record, read_unverified, read_verified
+from tokaido_env.record import Record, read_verified
 from tokaido_env.trajectory import Trajectory
 
-FORMAT = "tokaido-duo-decisions"
 VERSION = 1
 
 Dtype = Literal["float32", "uint8"]
+Rows = Literal["decisions", "games"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+GAME_COLUMNS: Mapping[str, Kind] = {
+    "game": "int64",
+    "seed": "int64",
+    **dict.fromkeys(("board", "board_hash", "player_0", "player_1"), TEXT),
+    "winner": "int8",
+    "end": TEXT,
+    "margin": "int16",
+    **{f"{name}_{seat}": "int16" for seat in range(2) for name in SCORE_KEYS},
+    "rounds": "int16",
+    **{f"decisions_{seat}": "int32" for seat in range(2)},
+    "trigger": TEXT,
+    "trigger_seat": "int8",
+    "trigger_round": "int16",
+    "forfeit_seat": "int8",
+    "forfeit_reason": TEXT,
+}
+"""The columns of the table of games in order, with their kinds."""
 
 
 class GameRows(NamedTuple):
@@ -56,51 +65,50 @@ class GameRows(NamedTuple):
 
 
 def export(
-    records: str | Path, out: str | Path, board: Boards | None = None, dtype: Dtype = "float32"
+    records: str | Path,
+    out: str | Path,
+    board: Boards | None = None,
+    dtype: Dtype = "float32",
+    rows: Rows = "decisions",
 ) -> tuple[int, int]:
-    """Verify a record file and write its decisions to a dataset.
+    """Verify a record file and write its decisions or its games to a Parquet file.
 
     Args:
         records: a record file, JSON Lines.
-        out: file to write, .parquet or .npz, whole or not at all.
+        out: file to write, .parquet, whole or not at all.
         board: as for `record.load`.
         dtype: of the observations, "float32" or "uint8".
+        rows: what a row contains, "decisions" or "games".
 
     Returns:
         The numbers of rows and of games.
 
     Raises:
         RecordError: for a wrong record, with its line and event.
-        ValueError: for another suffix, no decision, or numbers too large for uint8.
+        ValueError: for another suffix, no row, or numbers too large for uint8.
         OSError: if a file cannot be read or written.
-        ModuleNotFoundError: if pyarrow is missing, for a parquet file.
+        ModuleNotFoundError: if pyarrow is missing.
     """
-    source, target = check_export(records, out, board)
-    rows = count_decisions(source)
-    lengths: list[int] = []
-
-    def counted() -> Iterator[GameRows]:
-        for played in read(source, board, dtype):
-            lengths.append(len(played.rows["step"]))
-            yield played
-        if sum(lengths) != rows:
-            raise ValueError(
-                f"{source}: expected {rows} decisions, got {sum(lengths)}: it changed meanwhile"
-            )
-
-    about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
-    about |= {"layout": LAYOUT_HASH, "observation": dtype}
-    if target.suffix == ".npz":
-        _write_npz(target, counted(), (rows, N_FEATURES), about)
-    else:
-        with table_file(target, columns(dtype), about) as add:
-            for played in counted():
-                add(played.rows)
-    return rows, len(lengths)
+    source, target = Path(records), Path(out)
+    check_format(target)
+    check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
+    about = {"format": f"tokaido-duo-{rows}", "version": VERSION, "rules": RULES_VERSION}
+    if rows == "decisions":
+        about |= {"layout": LAYOUT_HASH, "observation": dtype}
+    kinds = GAME_COLUMNS if rows == "games" else columns(dtype)
+    written = games = 0
+    with table_file(target, kinds, about) as add:
+        for part in _parts(source, board, dtype, rows):
+            add(part)
+            written += len(part["game"])
+            games += 1
+        if not written:
+            raise ValueError(f"{source}: expected {rows}, found none")
+    return written, games
 
 
 def columns(dtype: Dtype) -> dict[str, Kind]:
-    """Return the columns of the table in order, with their kinds.
+    """Return the columns of the table of decisions in order, with their kinds.
 
     Args:
         dtype: of the observations.
@@ -131,16 +139,13 @@ def read(path: Path, board: Boards | None = None, dtype: Dtype = "float32") -> I
         yield _decisions(number, record, played, dtype)
 
 
-def count_decisions(path: Path) -> int:
-    """Return the number of decisions in a record file, before they are verified.
-
-    Raises:
-        ValueError: if there is none.
-    """
-    count = sum(sum(event in IDS for event in record.events) for _, record in read_unverified(path))
-    if not count:
-        raise ValueError(f"{path}: expected games with decisions, found none")
-    return count
+def _parts(path: Path, board: Boards | None, dtype: Dtype, rows: Rows) -> Iterator[Part]:
+    """Yield the rows of each game."""
+    if rows == "decisions":
+        yield from (played.rows for played in read(path, board, dtype))
+        return
+    for number, record, played in read_verified(path, board):
+        yield {name: [value] for name, value in game_row(number, record, played).items()}
 
 
 # One game
@@ -191,66 +196,46 @@ def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:
     }
 
 
-# Episodes of an archive
-
-_PLURALS = {
-    "mask": "action_masks",
-    "action": "actions",
-    "next_player": "next_players",
-    "reward": "rewards",
-    "return": "returns",
-    "terminated": "terminations",
-    "truncated": "truncations",
-    "step": "steps",
-}
-_OF_EPISODES = {
-    "game": "episode_games",
-    "seed": "episode_seeds",
-    "seat": "episode_seats",
-    "player": "episode_players",
-    "board": "episode_boards",
-    "board_hash": "episode_board_hashes",
-}
+# The row of a game
 
 
-def _write_npz(
-    path: Path, games: Iterator[GameRows], shape: tuple[int, int], about: dict[str, Any]
-) -> None:
-    """Write observations as they arrive, and the other, smaller arrays at the end."""
-    parts: list[Arrays] = []
-    labels: dict[str, int] = {}
-    with atomic_write(path) as file, npz_archive(file) as archive:
-        with npz_member(archive, "observations") as member:
-            dtype = quotient_table(about["observation"]).dtype.str
-            head = {"descr": dtype, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(member, head)
-            for played in games:
-                order = np.argsort(played.rows["seat"], kind="stable")
-                member.write(played.rows["observation"][order].tobytes())
-                parts.append(_episodes(played, order, labels))
-        for name, array in _concatenate(parts, labels).items():
-            write_member(archive, name, array)
-        write_member(archive, "metadata", np.array(json.dumps(about)))
+def game_row(number: int, record: Record, played: Trajectory) -> dict[str, Any]:
+    """Return the row of one game by the names of `GAME_COLUMNS`.
 
-
-def _episodes(played: GameRows, order: npt.NDArray[np.int64], labels: dict[str, int]) -> Arrays:
-    """Return the arrays of one game without its observations, and add new labels to `labels`."""
-    rows = played.rows | {"player": np.array(played.rows["player"], np.str_)}
-    seats, firsts, lengths = np.unique(rows["seat"], return_index=True, return_counts=True)
-    chance = [rows["chance"][i] for i in order.tolist()]
-    codes = [labels.setdefault(label, len(labels)) for row in chance for label in row]
-    return {
-        **{plural: rows[name][order] for name, plural in _PLURALS.items()},
-        "chance": np.array(codes, np.uint16),
-        "chance_starts": np.array([len(row) for row in chance], np.int64),
-        "episode_starts": lengths.astype(np.int64),
-        **{plural: rows[name][firsts] for name, plural in _OF_EPISODES.items()},
-        "final_observations": played.final_observations[seats],
+    Args:
+        number: line of the game, from 1.
+        record: of the game.
+        played: its trajectory.
+    """
+    movers = played.movers[played.decided]
+    first, second = record.scores
+    forfeit = record.forfeit
+    row = {
+        "game": number,
+        "seed": -1 if record.seed is None else record.seed,
+        "board": record.board,
+        "board_hash": record.board_hash,
+        "winner": -1 if record.winner is None else record.winner,
+        "end": record.end or "",
+        "margin": first["total"] - second["total"],
+        "rounds": record.rounds,
+        "forfeit_seat": -1 if forfeit is None else forfeit.seat,
+        "forfeit_reason": "" if forfeit is None else forfeit.reason,
     }
+    for seat, points in enumerate(record.scores):
+        row |= {f"{name}_{seat}": points[name] for name in SCORE_KEYS}
+        row |= {f"player_{seat}": record.players[seat]}
+        row |= {f"decisions_{seat}": int((movers == seat).sum())}
+    return row | _trigger(played)
 
 
-def _concatenate(parts: list[Arrays], labels: dict[str, int]) -> Arrays:
-    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    for name in ("chance_starts", "episode_starts"):
-        arrays[name] = np.concatenate([[0], np.cumsum(arrays[name])])
-    return arrays | {"chance_labels": np.array(list(labels), np.str_)}
+def _trigger(played: Trajectory) -> dict[str, Any]:
+    """Return the end trigger: its name, seat and round."""
+    triggered = np.flatnonzero(played.states["end_triggered"])
+    if len(triggered):
+        state = played.states[triggered[0]]
+        for name, last in TRIGGER_LEVELS.items():
+            for seat in np.flatnonzero(state[name] >= last).tolist():
+                found = {"trigger": name, "trigger_seat": seat}
+                return found | {"trigger_round": int(state["round"])}
+    return {"trigger": "", "trigger_seat": -1, "trigger_round": 0}

@@ -21,8 +21,8 @@ import numpy as np
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.cli.dataset import Dtype, GameRows, count_decisions, read
-from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.cli.dataset import Dtype, GameRows, read
+from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import LAYOUT_HASH
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.core.rules import RULES_VERSION
@@ -73,8 +73,7 @@ def export(
         raise ValueError(
             f"{PREFIX}{dataset_id}: expected a new name, it exists: choose another version"
         )
-    rows = count_decisions(source)
-    players, boards, games = _summary(source)
+    players, boards, rows, games = _summary(source)
     try:
         # of a missing author and link
         with warnings.catch_warnings(action="ignore", category=UserWarning):
@@ -93,16 +92,19 @@ def export(
     return rows, games
 
 
-def _summary(source: Path) -> tuple[list[str], list[str], int]:
-    """Return the names of players and boards in the records, and the number of games."""
+def _summary(source: Path) -> tuple[list[str], list[str], int, int]:
+    """Return the names of players and boards in the records, and the decisions and games."""
     players: dict[str, None] = {}
     boards: dict[str, None] = {}
-    games = 0
+    rows = games = 0
     for _, record in read_unverified(source):
         players |= dict.fromkeys(record.players)
         boards[record.board] = None
+        rows += sum(event in IDS for event in record.events)
         games += 1
-    return list(players), list(boards), games
+    if not rows:
+        raise ValueError(f"{source}: expected decisions, found none")
+    return list(players), list(boards), rows, games
 
 
 def _environment(boards: list[str], dtype: Dtype) -> Any:

@@ -1,6 +1,7 @@
 """Verify recorded games and print them move by move, or write them as a page or a GIF.
 
 tokaido replay games.jsonl --game 4
+tokaido replay games.jsonl --summary
 tokaido replay games.jsonl --html games.html --agent champion
 """
 
@@ -37,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _animate(games, options)
     if options.html is not None:
         return _write_page(games, options)
+    if options.summary:
+        return _print_summary(games, options)
     for number, record in games.items():
         _print_game(number, record, options)
     return 0
@@ -56,6 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--lost-by", metavar="NAME", help=lost)
     add("--quiet", action="store_true", help="print only the results")
     written = parser.add_mutually_exclusive_group()
+    summary = "print rounds, triggers and mean scores by seat of all games instead of each game"
+    written.add_argument("--summary", action="store_true", help=summary)
     gif = "write one game as an animated GIF instead of text (default: none)"
     written.add_argument("--gif", type="file", metavar="OUT", help=gif)
     html = "write a page to step through instead of text (default: none)"
@@ -122,6 +127,16 @@ def _write_page(games: Games, options: argparse.Namespace) -> int:
     page = replay_page(games.values(), options.board, agent=options.agent)
     write_text(out, page)
     print(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB")
+    return 0
+
+
+def _print_summary(games: Games, options: argparse.Namespace) -> int:
+    from tokaido_env.cli.dataset import game_row
+    from tokaido_env.cli.replay_summary import print_summary
+
+    print_summary(
+        [game_row(n, record, replay(record, options.board)) for n, record in games.items()]
+    )
     return 0
 
 

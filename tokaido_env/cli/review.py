@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type="seed", default=0, help="random seed of these samples")
     json_file = "write the reviews to this file as JSON (default: none)"
     add("--json", type="output", metavar="OUT", help=json_file)
-    data = "write a row per event to this .parquet or .npz file (default: none)"
+    data = "write a row per event to this .parquet file (default: none)"
     add("--data", type="file", metavar="OUT", help=data)
     html = "write a page to step through (default: none)"
     add("--html", type="output", metavar="OUT", help=html)

@@ -1,1 +1,1 @@
-"""Measurements of the game and of single agents."""
+"""Measurements of single agents."""

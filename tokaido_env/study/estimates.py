@@ -1,4 +1,4 @@
-"""Means and shares with 95 % intervals, for values that are correlated within clusters."""
+"""Means with 95 % intervals, for values that are correlated within clusters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.arena.intervals import Z95, wilson_interval
+from tokaido_env.arena.intervals import Z95
 
 Values = npt.NDArray[np.float64]
 JsonDict = dict[str, Any]
@@ -47,23 +47,6 @@ def clustered_mean_of_sums(
         return _to_json(mean, None, n)
     half = Z95 * sqrt(variance)
     return _to_json(mean, (mean - half, mean + half), n)
-
-
-def clustered_share(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> JsonDict:
-    """Return the mean of values within [0, 1] like `clustered_mean`, with Wilson's interval (1927).
-
-    The interval stays within [0, 1]. Correlated values count as the number of independent ones
-    that has their variance (Kish 1965), at least one for each cluster.
-    """
-    array = np.asarray(values, np.float64)
-    if not len(array):
-        return _to_json(None, None, 0)
-    p = float(array.mean())
-    variance = _variance(array - p, clusters, len(array)) or 0.0
-    fewest = len(np.unique(clusters))
-    n = p * (1 - p) / variance if variance > 0 else fewest
-    n = min(max(n, fewest), 4 * len(array))
-    return _to_json(p, wilson_interval(p, n), len(array))
 
 
 def _variance(residuals: Values, clusters: npt.NDArray[np.int64], n: int) -> float | None:
