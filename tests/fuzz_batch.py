@@ -227,7 +227,7 @@ BATCH: dict[str, Callable[[Any, Give], Any]] = {
     "settle": lambda batch, give: batch.advance_to_decision(some(give)),
     "seat_bots": _seat,
     "advance": _advance,
-    "illegal": lambda batch, give: batch.find_illegal(batch.all_games, give(_moves(batch))),
+    "illegal": lambda batch, give: batch.check_moves(batch.all_games, give(_moves(batch))),
     "refuse": _refuse,
     "keys": lambda batch, give: batch.keys(some(give)),
     "observe": _observe,

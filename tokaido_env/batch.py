@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import batch_validation
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import ActArguments, Agent, as_agent
 from tokaido_env.batch_validation import Games, Positions, Seeds
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core import batch_kernels
@@ -249,30 +249,40 @@ class Batch(CopiedWhole):
         self.episode_info["bot"][games] = checked
         self.options["bots"] |= (checked != NO_BOT).any()
 
-    def advance(self, games: Games, moves: npt.ArrayLike, *, check: bool = True) -> None:
+    def advance(self, games: Games, moves: npt.ArrayLike) -> None:
         """Play one move of some games, as `step` does, without returning a time step.
 
         Args:
             games: indices (k,).
             moves: integers (k,).
-            check: False skips the legality check, after `find_illegal` has found nothing.
         """
         games = self._indices(games, unique=True)
         self._check_begun(games)
         chosen = batch_validation.checked_moves(moves, len(games))
-        if self._check and check:
+        if self._check:
             wrong = self._illegal(games, chosen)
             if wrong.any():
                 self.raise_illegal(games[wrong], chosen[wrong])
         self._run(games, chosen, self.options)
 
-    def find_illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which moves of the given games are illegal: bool (k,)."""
+    def check_moves(
+        self, games: Games, moves: npt.ArrayLike
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Return moves of the given games as int64 (k,), and which are illegal, bool (k,).
+
+        Args:
+            games: indices (k,).
+            moves: integers (k,).
+
+        Raises:
+            ValueError: for anything else than integers (k,).
+        """
         games = self._indices(games)
-        return self._illegal(games, batch_validation.checked_moves(moves, len(games)))
+        chosen = batch_validation.checked_moves(moves, len(games))
+        return chosen, self._illegal(games, chosen)
 
     def raise_illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
-        """Raise `IllegalMove` for moves that `find_illegal` has found, naming the legal ones."""
+        """Raise `IllegalMove` for moves that `check_moves` has found, naming the legal ones."""
         games = self._indices(games)
         moves = batch_validation.checked_moves(moves, len(games))
         if not len(games):
@@ -290,13 +300,18 @@ class Batch(CopiedWhole):
         agent = as_agent(agent, self.pool)
         games = self._indices(games, unique=True)
         self._check_deciding(games)
-        states = copy_rows(self.states, games)
-        actions = agent.act(self.boards_of(games), states, self.legal[games], self.keys(games))
+        actions = agent.act(*self.act_arguments(games))
         try:
             self.advance(games, actions)
         except ValueError as error:
             raise type(error)(f"agent {repr_short(agent.spec, _MAX_SPEC)}: {error}") from None
         return actions
+
+    def act_arguments(self, games: Games) -> ActArguments:
+        """Return the arguments of `Agent.act` for the next decisions of some games."""
+        games = self._indices(games)
+        states = copy_rows(self.states, games)
+        return self.boards_of(games), states, self.legal[games], self.keys(games)
 
     def afterstates(
         self, games: Games | None = None, inputs: AfterstateInputs | None = "afterstates"
@@ -497,3 +512,14 @@ class Batch(CopiedWhole):
         board = int(self.episode_info["board"][game])
         args = self.boards[board:][:1], self.states[game:][:1], 0
         return f"game {game}: {illegal_move_message(self.pool[board].kinds, *args, move)}"
+
+
+def advance_checked(batch: Batch, games: Games, moves: npt.NDArray[np.int64]) -> None:
+    """Play moves that `Batch.check_moves` has found legal, without another check.
+
+    Args:
+        batch: the batch.
+        games: int64 (k,), indices of games that have begun, each once.
+        moves: int64 (k,).
+    """
+    batch._run(games, moves, batch.options)
