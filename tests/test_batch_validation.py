@@ -277,14 +277,6 @@ def test_arrays__refuses_wrong_kinds_by_name(name: str) -> None:
             call(batch, wrong)
 
 
-def test_refuse__needs_games_with_an_illegal_move() -> None:
-    for games in ([N], [-1], [10**9]):
-        with pytest.raises(IndexError, match="games: expected 0 to 3"):
-            running_batch().raise_illegal(np.array(games), np.array([48]))
-    with pytest.raises(ValueError, match="games: expected one or more with an illegal move"):
-        running_batch().raise_illegal(np.arange(0), np.arange(0))
-
-
 class Nameless:
     """Returns fixed actions, and has no name."""
 

@@ -208,7 +208,7 @@ class SingleAgentBatch(CopiedWhole):
         wrong[resets] = False
         lost = self._all[wrong]
         if len(lost) and not self._terminates_illegal:
-            batch.raise_illegal(lost, moves[lost])
+            raise batch.illegal_moves_error(lost, moves[lost])
         played = self._all[~(wrong | self.done)] if len(lost) or len(resets) else self._all
         with self._all_or_nothing():
             advance_checked(batch, played, moves[played])
