@@ -202,16 +202,6 @@ def _seat(batch: Batch, give: Give) -> None:
     batch.set_bots(games, give(np.array([bots] * size(games))))
 
 
-def _refuse(batch: Batch, give: Give) -> None:
-    """Ask for the error of an illegal move."""
-    try:
-        games = some(give)
-        batch.raise_illegal(games, give(np.full(size(games), 48)))
-    except ValueError as error:
-        if " 48 " not in str(error):
-            raise
-
-
 BATCH: dict[str, Callable[[Any, Give], Any]] = {
     "reset": lambda batch, give: batch.reset(
         give(give.rng.choice((5, SEED, None))), starts(batch, give)
@@ -227,8 +217,7 @@ BATCH: dict[str, Callable[[Any, Give], Any]] = {
     "settle": lambda batch, give: batch.advance_to_decision(some(give)),
     "seat_bots": _seat,
     "advance": _advance,
-    "illegal": lambda batch, give: batch.find_illegal(batch.all_games, give(_moves(batch))),
-    "refuse": _refuse,
+    "illegal": lambda batch, give: batch.check_moves(batch.all_games, give(_moves(batch))),
     "keys": lambda batch, give: batch.keys(some(give)),
     "observe": _observe,
     "masks": lambda batch, give: batch.masks(some(give)),

@@ -89,7 +89,7 @@ def fuzz(chance: Any, autoreset: bool, boards: list[Any], plies: int, seed: int)
     ignored = 0
     for ply in range(plies):
         moves = random_moves(rng, legal_moves(checked, rng))
-        wrong = checked.find_illegal(np.arange(N), moves)
+        _, wrong = checked.check_moves(np.arange(N), moves)
         ignored += int(wrong.sum())
         players, ignored_here = batch.states["player"].copy(), wrong & ~batch.over
         turn = batch.step(moves)

@@ -61,7 +61,7 @@ def test_choose__refuses_other_objects_and_games_without_a_decision() -> None:
     ):
         greedy.choose(Game(seed=7, chance="explicit"))
     with pytest.raises(TypeError, match=r"for one Game call agent\.choose\(game\)$"):
-        greedy.act(Game(seed=7))
+        greedy.act(None, Game(seed=7), None, None)
 
 
 def test_prepare__receives_the_board_of_choose() -> None:

@@ -96,7 +96,7 @@ def test_unchecked_moves__ignores_much_garbage_with_bounds_checks(bounds: str) -
     assert int(done.stdout) > 10 * PLIES
 
 
-def test_find_illegal__agrees_with_outcome_weights() -> None:
+def test_check_moves__agrees_with_outcome_weights() -> None:
     batch = Batch(6, chance="explicit")
     batch.reset(seed=0)
     rng, phases = np.random.default_rng(0), set()
@@ -106,7 +106,7 @@ def test_find_illegal__agrees_with_outcome_weights() -> None:
         waiting = weights.any(axis=1)
         phases |= {Phase(phase) for phase in batch.states["phase"][waiting]}
         for outcome in (-1, 216, 217, 2**40, *range(216)):
-            wrong = batch.find_illegal(games, np.full(len(games), outcome))
+            _, wrong = batch.check_moves(games, np.full(len(games), outcome))
             possible = weights[:, outcome] > 0 if 0 <= outcome < 216 else np.zeros(6, bool)
             assert (~wrong[waiting] == possible[waiting]).all(), outcome
         actions = (batch.masks(games) * rng.random((6, 49))).argmax(axis=1)
@@ -127,7 +127,7 @@ READERS: dict[str, Callable[[Batch, Any], object]] = {
     "masks": lambda batch, games: batch.masks(games),
     "keys": lambda batch, games: batch.keys(games),
     "rewards": lambda batch, games: batch.rewards(games),
-    "illegal": lambda batch, games: batch.find_illegal(games, moves_for(games)),
+    "illegal": lambda batch, games: batch.check_moves(games, moves_for(games))[1],
     "boards_of": lambda batch, games: batch.boards_of(games),
     "snapshot": lambda batch, games: batch.snapshot(games),
 }
@@ -136,7 +136,6 @@ WRITERS: dict[str, Callable[[Batch, Any], object]] = {
     "place": lambda batch, games: batch.initialize(games, 3),
     "settle": lambda batch, games: batch.advance_to_decision(games),
     "advance": lambda batch, games: batch.advance(games, moves_for(games)),
-    "advance unchecked": lambda batch, games: batch.advance(games, moves_for(games), check=False),
     "decide": lambda batch, games: batch.decide(Lowest(), games),
     "seat_bots": lambda batch, games: batch.set_bots(games, np.zeros((np.size(games), 2), int)),
     "restore": lambda batch, games: batch.restore(batch.snapshot(np.array([0])), games),
@@ -256,7 +255,7 @@ ARRAYS: dict[str, tuple[Callable[[Batch, Any], object], tuple[Any, ...]]] = {
         (*RAGGED, np.zeros(N, [("a" * 9999, "i8")])),
     ),
     "moves ": (
-        lambda batch, wrong: batch.find_illegal(PAIR, wrong),
+        lambda batch, wrong: batch.check_moves(PAIR, wrong),
         ([0], [0, 0, 0], [[0, 0]], [0.0, 0.0]),
     ),
     "games": (lambda batch, wrong: batch.masks(wrong), RAGGED),
@@ -276,14 +275,6 @@ def test_arrays__refuses_wrong_kinds_by_name(name: str) -> None:
     for wrong in wrongs:
         with unchanged(batch, ValueError, f"^{name.strip()}: expected "):
             call(batch, wrong)
-
-
-def test_refuse__needs_games_with_an_illegal_move() -> None:
-    for games in ([N], [-1], [10**9]):
-        with pytest.raises(IndexError, match="games: expected 0 to 3"):
-            running_batch().raise_illegal(np.array(games), np.array([48]))
-    with pytest.raises(ValueError, match="games: expected one or more with an illegal move"):
-        running_batch().raise_illegal(np.arange(0), np.arange(0))
 
 
 class Nameless:

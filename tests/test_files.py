@@ -309,7 +309,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from tokaido_env.files import lock
-lock(Path(sys.argv[1]))
+release = lock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -372,3 +372,10 @@ def test_lock__does_not_follow_a_link(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="lock"):
         lock(tmp_path)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_lock__makes_no_folder(tmp_path: Path) -> None:
+    for write in (lock, lambda path: write_text(path, "x")):
+        with pytest.raises(FileNotFoundError, match="no"):
+            write(tmp_path / "no" / "a")
+    assert not list(tmp_path.iterdir())

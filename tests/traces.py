@@ -640,7 +640,7 @@ def main(folder: Path) -> dict[str, dict[str, Any]]:
             if why != "good":
                 loading.hostile[why](path)
             written = (f"{path}.lock", f"{path}/.lock", *loading.writes)
-            written += tuple(f"{each}.tmp" for each in loading.writes)
+            written += tuple(f"{each}{end}" for each in loading.writes for end in (".tmp", ".lock"))
             with monitor.recording(*(folder / each for each in written)) as events:
                 outcome = _outcome(functools.partial(_load, loading))
             events = events + ["trace"] * Path("trace").exists()

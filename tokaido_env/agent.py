@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -31,6 +30,9 @@ Keys = npt.NDArray[np.uint64]
 Actions = npt.NDArray[np.int64]
 """Action ids, int64 (n,)."""
 
+ActArguments = tuple[BoardRows, States, Legal, Keys]
+"""The arguments of `Agent.act`."""
+
 Judgement = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
 """Probabilities of actions (n, N_ACTIONS), and expected results of player_0 (n,) or None."""
 
@@ -39,15 +41,8 @@ Judgement = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
 class Agent(Protocol):
     """An agent that chooses actions for many games at once.
 
-    A subclass needs `spec` and `act` only. Its `act` and `judge` check their arguments and name a
-    wrong one: see `check_agent_arguments`.
+    A subclass needs `spec` and `act` only.
     """
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for name in ("act", "judge"):
-            if name in cls.__dict__:
-                setattr(cls, name, _with_checked_arguments(cls.__dict__[name]))
 
     spec: str
     """The spec string from which `agents.make` makes this agent, or a name."""
@@ -122,63 +117,38 @@ class Agent(Protocol):
 
 
 _BITS: np.dtype[Any] = np.dtype(np.uint64)
-
-
-def _with_checked_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method check its arguments, because kernels cannot.
-
-    The usual case is recognised by a quick test: one decision takes only a few microseconds.
-    """
-
-    @functools.wraps(method)
-    def checked_method(
-        self: Any, boards: Any, states: Any = None, legal: Any = None, keys: Any = None
-    ) -> Any:
-        if not _is_usual(boards, states, legal, keys):
-            check_agent_arguments(boards, states, legal, keys)
-        return method(self, boards, states, legal, keys)
-
-    return checked_method
-
-
-def _is_usual(boards: Any, states: Any, legal: Any, keys: Any) -> bool:
-    """Return whether the arguments are valid and their dtypes are this package's own objects."""
-    try:
-        shape = states.shape
-        return (
-            states.dtype is STATE
-            and boards.dtype is BOARD
-            and legal.dtype is keys.dtype is _BITS
-            and legal.shape == shape == keys.shape == (len(states),)
-            and boards.shape in ((1,), shape)
-        )
-    except (AttributeError, TypeError):
-        return False
+_DTYPE_NAMES = {STATE: "STATE", BOARD: "BOARD", _BITS: "uint64"}
 
 
 def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> None:
-    """Check the arguments of `Agent.act` and `Agent.judge`.
+    """Check the arguments of `Agent.act` and `Agent.judge`: kernels cannot.
 
     Raises:
         TypeError: for an argument that is no array or has another dtype.
         ValueError: for an array of another shape.
     """
-    arguments: dict[str, tuple[Any, np.dtype[Any], str]]
-    arguments = {"states": (states, STATE, "STATE"), "boards": (boards, BOARD, "BOARD")}
-    arguments |= {"legal": (legal, _BITS, "uint64"), "keys": (keys, _BITS, "uint64")}
     n = len(states) if isinstance(states, np.ndarray) and states.ndim == 1 else None
-    for name, (value, dtype, meaning) in arguments.items():
-        lengths = (1, n) if name == "boards" else (n,)
-        shapes = "(1,) or (n,)" if name == "boards" else "(n,)"
-        expected = f"{name}: expected an array of {meaning}, of shape {shapes}"
-        if not isinstance(value, np.ndarray):
-            got = f"{type(value).__name__} {repr_short(value)}"
-            raise TypeError(f"{expected}, got {got}; for one Game call agent.choose(game)")
-        if value.dtype != dtype:
-            raise TypeError(f"{expected}, got an array of {repr_short(value.dtype)}")
-        if value.ndim != 1 or len(value) not in lengths:
-            games = "" if n is None else f" for {n} games"
-            raise ValueError(f"{expected}, got {value.shape}{games}")
+    _check_array("states", states, STATE, (n,))
+    _check_array("boards", boards, BOARD, (1, n))
+    _check_array("legal", legal, _BITS, (n,))
+    _check_array("keys", keys, _BITS, (n,))
+
+
+def _check_array(
+    name: str, value: Any, dtype: np.dtype[Any], lengths: tuple[int | None, ...]
+) -> None:
+    is_array = isinstance(value, np.ndarray)
+    if is_array and value.dtype == dtype and value.ndim == 1 and len(value) in lengths:
+        return
+    shapes = "(1,) or (n,)" if len(lengths) > 1 else "(n,)"
+    expected = f"{name}: expected an array of {_DTYPE_NAMES[dtype]}, of shape {shapes}"
+    if not is_array:
+        got = f"{type(value).__name__} {repr_short(value)}"
+        raise TypeError(f"{expected}, got {got}; for one Game call agent.choose(game)")
+    if value.dtype != dtype:
+        raise TypeError(f"{expected}, got an array of {repr_short(value.dtype)}")
+    games = "" if lengths[-1] is None else f" for {lengths[-1]} games"
+    raise ValueError(f"{expected}, got {value.shape}{games}")
 
 
 class AgentAdapter(Agent):

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import batch_validation
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import ActArguments, Agent, as_agent
 from tokaido_env.batch_validation import Games, Positions, Seeds
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core import batch_kernels
@@ -28,7 +28,7 @@ from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.events import illegal_move_message
-from tokaido_env.core.rng import LUCK, episode_seeds
+from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, copy_rows, initial_states, put_rows
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
@@ -216,11 +216,15 @@ class Batch(CopiedWhole):
         """Set up an episode of some games without playing chance; arguments as for `begin`."""
         games = self._indices(games, unique=True)
         info = self.episode_info
-        begun = info["base_seed"][games] >= 0
         base_seeds, follows = batch_validation.base_seeds(seed, games, info["base_seed"][games])
-        episodes = (info["episode"][games] + 1) * (begun & follows)
-        boards = self._board_indices(games, base_seeds, episodes)
-        states = self._starting_states(games, boards, positions)
+        episodes = (info["episode"][games] + 1) * ((info["base_seed"][games] >= 0) & follows)
+        boards = info["board"][games].astype(np.int64)
+        if self.pool.drawn:
+            boards = self.pool.indices_of_episodes(base_seeds, episodes)
+        if positions is None:
+            states = copy_rows(self._initial_states, boards)
+        else:
+            states = batch_validation.states_from(positions, self.pool, boards, games)
         info["episode"][games] = episodes
         info["base_seed"][games] = base_seeds
         info["board"][games] = boards
@@ -234,7 +238,7 @@ class Batch(CopiedWhole):
         """Play sampled chance and bots (see `set_bots`) up to the next decision."""
         games = self._indices(games, unique=True)
         self._check_begun(games)
-        self._run(games, np.full(len(games), NO_ACTION), self.options)
+        advance_checked(self, games, np.full(len(games), NO_ACTION))
 
     def set_bots(self, games: Games, bots: npt.ArrayLike) -> None:
         """Let compiled bots play seats of some games, from the next step on.
@@ -249,36 +253,38 @@ class Batch(CopiedWhole):
         self.episode_info["bot"][games] = checked
         self.options["bots"] |= (checked != NO_BOT).any()
 
-    def advance(self, games: Games, moves: npt.ArrayLike, *, check: bool = True) -> None:
+    def advance(self, games: Games, moves: npt.ArrayLike) -> None:
         """Play one move of some games, as `step` does, without returning a time step.
 
         Args:
             games: indices (k,).
             moves: integers (k,).
-            check: False skips the legality check, after `find_illegal` has found nothing.
         """
         games = self._indices(games, unique=True)
         self._check_begun(games)
         chosen = batch_validation.checked_moves(moves, len(games))
-        if self._check and check:
+        if self._check:
             wrong = self._illegal(games, chosen)
             if wrong.any():
-                self.raise_illegal(games[wrong], chosen[wrong])
-        self._run(games, chosen, self.options)
+                raise self.illegal_moves_error(games[wrong], chosen[wrong])
+        advance_checked(self, games, chosen)
 
-    def find_illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which moves of the given games are illegal: bool (k,)."""
-        games = self._indices(games)
-        return self._illegal(games, batch_validation.checked_moves(moves, len(games)))
+    def check_moves(
+        self, games: Games, moves: npt.ArrayLike
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Return moves as int64 (k,), and which are illegal, bool (k,); arguments as for `advance`.
 
-    def raise_illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
-        """Raise `IllegalMove` for moves that `find_illegal` has found, naming the legal ones."""
+        Raises:
+            ValueError: for moves that are not integers (k,).
+        """
         games = self._indices(games)
-        moves = batch_validation.checked_moves(moves, len(games))
-        if not len(games):
-            raise ValueError("games: expected one or more with an illegal move, got none")
+        chosen = batch_validation.checked_moves(moves, len(games))
+        return chosen, self._illegal(games, chosen)
+
+    def illegal_moves_error(self, games: Games, moves: npt.NDArray[np.int64]) -> IllegalMove:
+        """Return the error of moves that `check_moves` has found, naming the legal ones."""
         refusals = map(self._refusal_text, games.tolist(), moves.tolist())
-        raise IllegalMove(join_limited(refusals, len(games), "games"))
+        return IllegalMove(join_limited(refusals, len(games), "games"))
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play one decision of some games, and return its actions, int64 (k,).
@@ -289,14 +295,20 @@ class Batch(CopiedWhole):
         """
         agent = as_agent(agent, self.pool)
         games = self._indices(games, unique=True)
-        self._check_deciding(games)
-        states = copy_rows(self.states, games)
-        actions = agent.act(self.boards_of(games), states, self.legal[games], self.keys(games))
+        self._check_begun(games)
+        batch_validation.check_deciding(games, self.legal, self.states)
+        actions = agent.act(*self.act_arguments(games))
         try:
             self.advance(games, actions)
         except ValueError as error:
             raise type(error)(f"agent {repr_short(agent.spec, _MAX_SPEC)}: {error}") from None
         return actions
+
+    def act_arguments(self, games: Games) -> ActArguments:
+        """Return the arguments of `Agent.act` for the next decisions of some games."""
+        games = self._indices(games)
+        states = copy_rows(self.states, games)
+        return self.boards_of(games), states, self.legal[games], self.keys(games)
 
     def afterstates(
         self, games: Games | None = None, inputs: AfterstateInputs | None = "afterstates"
@@ -311,7 +323,8 @@ class Batch(CopiedWhole):
             IllegalMove: for a game at chance or over, naming the game and the remedy.
         """
         games = self.all_games if games is None else self._indices(games)
-        self._check_deciding(games)
+        self._check_begun(games)
+        batch_validation.check_deciding(games, self.legal, self.states)
         args = self.episode_info["board"][games], copy_rows(self.states, games), self.legal[games]
         margin = bool(self.options["margin"][0])
         return afterstates_of(self.boards, self._eval_tables, *args, inputs, margin)
@@ -325,8 +338,7 @@ class Batch(CopiedWhole):
 
     def timestep(self) -> TimeStep:
         """Return the current time step, for use after `begin` or `advance`."""
-        states = self.states
-        args = self.all_games, self.boards, states, self.episode_info, states["player"]
+        args = self.all_games, self.boards, self.states, self.episode_info, self.states["player"]
         observation = self._observer.update(args)
         return copy_timestep(self._live, observation) if self._copy else self._live
 
@@ -449,51 +461,39 @@ class Batch(CopiedWhole):
         options["bot"] = BOTS[bot]
         options["to_end"] = to_end
         options["bots"] |= to_end
-        self._run(games, np.empty(len(games), np.int64), options)
-
-    def _run(
-        self, games: Games, moves: npt.NDArray[np.int64], options: npt.NDArray[np.void]
-    ) -> None:
-        batch_kernels.advance(
-            *(games, self.boards, self.states, self.luck, self.episode_info),
-            *(self.legal, self._mask_words, moves, self._initial_states, options),
-        )
+        advance_checked(self, games, np.empty(len(games), np.int64), options)
 
     def _check_begun(self, games: Games) -> None:
         waiting = games[:0] if self._begun else games[self.episode_info["base_seed"][games] < 0]
         if len(waiting):
             raise RuntimeError(f"game {waiting[0]} has not begun: call reset(seed=…) first")
 
-    def _check_deciding(self, games: Games) -> None:
-        self._check_begun(games)
-        batch_validation.check_deciding(games, self.legal, self.states)
-
     @cached_property
     def _eval_tables(self) -> npt.NDArray[np.void]:
         return eval_tables_of(self.boards)
-
-    def _board_indices(
-        self, games: Games, base_seeds: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        """Return the board index of each of the given games in an episode."""
-        if not self.pool.drawn:
-            return self.episode_info["board"][games].astype(np.int64)
-        seeds = np.empty(len(games), np.int64)
-        episode_seeds(base_seeds, episodes, seeds)
-        return self.pool.indices_of_seeds(seeds)
-
-    def _starting_states(
-        self, games: Games, board_index: npt.NDArray[np.int64], positions: Positions | None
-    ) -> npt.NDArray[np.void]:
-        """Return the initial states of the given games, (k,) or (1,).
-
-        `board_index`, int64 (k,), is updated where a position names another board of the pool.
-        """
-        if positions is None:
-            return copy_rows(self._initial_states, board_index)
-        return batch_validation.states_from(positions, self.pool, board_index, games)
 
     def _refusal_text(self, game: int, move: int) -> str:
         board = int(self.episode_info["board"][game])
         args = self.boards[board:][:1], self.states[game:][:1], 0
         return f"game {game}: {illegal_move_message(self.pool[board].kinds, *args, move)}"
+
+
+def advance_checked(
+    batch: Batch,
+    games: Games,
+    moves: npt.NDArray[np.int64],
+    options: npt.NDArray[np.void] | None = None,
+) -> None:
+    """Play moves that `Batch.check_moves` has found legal, without another check.
+
+    Args:
+        batch: the batch.
+        games: int64 (k,), indices of games that have begun, each once.
+        moves: int64 (k,).
+        options: `STEP_OPTIONS` (1,), those of the batch by default.
+    """
+    options = batch.options if options is None else options
+    batch_kernels.advance(
+        *(games, batch.boards, batch.states, batch.luck, batch.episode_info),
+        *(batch.legal, batch._mask_words, moves, batch._initial_states, options),
+    )

@@ -335,7 +335,8 @@ class CudaBatch(NotCopied):
         self._launch(kernels.find_illegal, self.games, moves, wrong)
         first = int(wrong.copy_to_host()[0])
         if first < len(self):
-            self.host().raise_illegal(np.array([first]), moves.copy_to_host()[first : first + 1])
+            move = moves.copy_to_host()[first : first + 1]
+            raise self.host().illegal_moves_error(np.array([first]), move)
 
     def _on_device(self, moves: Any) -> Any:
         """Return moves as int64 (n,) on this GPU."""

@@ -64,13 +64,10 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """
     _check_kind(path)
     temporary = path.with_name(path.name + TEMP_SUFFIX)
-    with name_path_in_errors(path):
-        if not temporary.is_symlink():
-            os.close(_acquire(temporary, path))  # refused while another process writes
-        temporary.unlink(missing_ok=True)  # it may be a link to another file
+    with name_path_in_errors(path), locked(path):
+        temporary.unlink(missing_ok=True)  # of a killed process, or a link to another file
         try:
             with temporary.open("xb") as file:
-                _try_lock(file.fileno())
                 yield file
                 flush_to_disk(file)
             temporary.replace(path)
@@ -102,11 +99,12 @@ def flush_folder(folder: Path) -> None:
 
 @contextmanager
 def name_path_in_errors(path: Path) -> Iterator[None]:
-    """Add `path` to an `OSError` that names no file, as for a full disk, or the temporary file."""
+    """Add `path` to an `OSError` that names no file, as for a full disk, or a file next to it."""
     try:
         yield
     except OSError as error:
-        if error.errno is not None and error.filename in (None, str(path) + TEMP_SUFFIX):
+        beside = f"{path}{TEMP_SUFFIX}", f"{path.resolve()}{LOCK_SUFFIX}"
+        if error.errno is not None and error.filename in (None, *beside):
             error.filename = str(path)
         raise
 
@@ -343,14 +341,6 @@ def _is_deep(data: Any) -> bool:
 
 # Locks
 
-_locks: dict[Path, _Lock] = {}  # the locks that this process holds, by lock file
-
-
-class _Lock:
-    def __init__(self, handle: int) -> None:
-        self.handle = handle
-        self.count = 0  # calls of `lock` without a release
-
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
@@ -371,73 +361,31 @@ def lock(path: Path) -> Callable[[], None]:
         path: a folder, or a file, which may not exist yet.
 
     Returns:
-        A function that releases the lock.
+        A function that releases the lock; the lock also ends with this function.
 
     Raises:
         InUseError: if another process holds the lock.
+        FileNotFoundError: if the folder of the file does not exist.
     """
+    from filelock import FileLock, Timeout
+
     path = path.resolve()
     file = path / LOCK_SUFFIX if path.is_dir() else path.with_name(path.name + LOCK_SUFFIX)
-    if file not in _locks:
-        _locks[file] = _Lock(_acquire(file, path))
-    own = _locks[file]
-    own.count += 1
+    if not file.parent.is_dir():  # filelock would create it
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    held = FileLock(file, timeout=0, thread_local=False, is_singleton=True)
+    try:
+        held.acquire()
+    except Timeout:
+        raise InUseError(
+            f"{path}: another command is working on it: wait for that command, or choose "
+            "another path"
+        ) from None
 
     def release() -> None:
-        own.count -= 1
-        if not own.count:
-            del _locks[file]
-            _release(file, own.handle)
+        if held.lock_counter == 1:
+            with suppress(OSError):  # Windows removes no open file
+                file.unlink()  # still locked, so no other process holds it
+        held.release()
 
     return release
-
-
-def _acquire(file: Path, path: Path) -> int:
-    """Return a locked file handle, once it belongs to the file of this name."""
-    while True:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        handle = os.open(file, flags, 0o666)
-        if not _try_lock(handle):
-            os.close(handle)
-            raise InUseError(
-                f"{path}: another command is working on it: wait for that command, or choose "
-                "another path"
-            )
-        try:
-            if os.path.samestat(os.fstat(handle), file.lstat()):
-                return handle
-        except FileNotFoundError:
-            pass
-        os.close(handle)  # its last holder has just removed the file
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(handle: int) -> bool:
-        try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _release(file: Path, handle: int) -> None:
-        os.close(handle)
-        with suppress(OSError):  # another process has opened it
-            file.unlink()
-else:
-    import fcntl
-
-    def _try_lock(handle: int) -> bool:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError as error:
-            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # no locks in this file system
-                raise
-        return True
-
-    def _release(file: Path, handle: int) -> None:
-        file.unlink(missing_ok=True)  # still locked, so no other process holds it
-        os.close(handle)

@@ -133,7 +133,8 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         try:
             ended = games.step(self._actions)
         except IllegalMove as error:
-            if not games.batch.find_illegal(games.batch.all_games, self._actions).any():
+            _, illegal = games.batch.check_moves(games.batch.all_games, self._actions)
+            if not illegal.any():
                 raise  # of an opponent
             raise IllegalMove(f"{error}; {REMEDY}") from None
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]

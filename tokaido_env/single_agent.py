@@ -18,14 +18,13 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
 from tokaido_env.agent import Agent, AgentAdapter, as_agent
-from tokaido_env.batch import Batch
+from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.batch_validation import (
     Games,
     Positions,
     Seeds,
     checked_arrays,
     checked_games,
-    checked_moves,
     checked_seats,
 )
 from tokaido_env.boards.board_pool import BoardPool, Boards
@@ -205,15 +204,14 @@ class SingleAgentBatch(CopiedWhole):
         """
         resets = self._resets() if self.done.any() else self._all[:0]
         batch = self.batch
-        moves = checked_moves(actions, len(self))
-        wrong = batch.find_illegal(self._all, moves)
+        moves, wrong = batch.check_moves(self._all, actions)
         wrong[resets] = False
         lost = self._all[wrong]
         if len(lost) and not self._terminates_illegal:
-            batch.raise_illegal(lost, moves[lost])
+            raise batch.illegal_moves_error(lost, moves[lost])
         played = self._all[~(wrong | self.done)] if len(lost) or len(resets) else self._all
         with self._all_or_nothing():
-            batch.advance(played, moves[played], check=False)
+            advance_checked(batch, played, moves[played])
             self._lengths += 1
             self.player[:] = self.seats
             self._clear()

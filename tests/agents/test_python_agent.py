@@ -127,7 +127,7 @@ def test_per_game_adapter__plays_on_several_boards_at_once(tmp_path: Path) -> No
     games = np.arange(4)
     actions = agent.act(batch.boards_of(games), batch.states, batch.legal, batch.keys(games))
     assert [game.board.max_rounds for game in recorder.games] == [200, 7, 200, 7]
-    assert not batch.find_illegal(games, actions).any()
+    assert not batch.check_moves(games, actions)[1].any()
 
 
 def test_make__passes_parameters_as_literals_or_text() -> None:

@@ -12,6 +12,7 @@ from matches import play_recorded
 
 from tokaido_env import IllegalMove, trajectory
 from tokaido_env.agents import Agent, make
+from tokaido_env.arena import game_runner
 from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.records import RecordFile
@@ -21,7 +22,7 @@ from tokaido_env.arena.tournament import (
     play_match,
     play_remaining,
 )
-from tokaido_env.batch import Batch
+from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board import Board
 from tokaido_env.core.rng import arena_seed
 
@@ -194,12 +195,12 @@ def test_games__are_played_once_and_replayed_only_for_events_or_luck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: bool, luck: bool
 ) -> None:
     moves, replayed = 0, 0
-    advance, replay_games = Batch.advance, trajectory._replay_games
+    replay_games = trajectory._replay_games
 
-    def count_moves(self: Batch, games: Any, chosen: Any, **options: Any) -> None:
+    def count_moves(batch: Batch, games: Any, chosen: Any) -> None:
         nonlocal moves
         moves += len(games)
-        advance(self, games, chosen, **options)
+        advance_checked(batch, games, chosen)
 
     def count_games(offsets: Any, first: int, *rest: Any) -> int:
         nonlocal replayed
@@ -207,7 +208,7 @@ def test_games__are_played_once_and_replayed_only_for_events_or_luck(
         replayed += last - first
         return last
 
-    monkeypatch.setattr(Batch, "advance", count_moves)
+    monkeypatch.setattr(game_runner, "advance_checked", count_moves)
     monkeypatch.setattr(trajectory, "_replay_games", count_games)
     match_state = MatchState("greedy", "random", GAMES, 3, "shikoku")
     match_state.with_luck = luck

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -125,15 +126,20 @@ def test_record_file__resumes_from_lines_that_another_program_wrote(
     text, (first, *lines) = file.read_bytes(), file.read_text(encoding="utf-8").splitlines()
     changed = [json.dumps(json.loads(line), sort_keys=True) for line in lines]
     file.write_text("\ufeff\n" + first + "\r\n\n" + "\n \n".join(changed), encoding="utf-8")
-    again = unplayed()
+    foreign, again = file.read_bytes(), unplayed()
     records = RecordFile(file, [again])
     assert (records.loaded, records.dropped_bytes) == (len(match), 0)
     assert same_games(again, match)
-    assert file.read_text(encoding="utf-8") == "".join(f"{line}\n" for line in [first, *changed])
-    file.write_bytes(text.replace(b"\n", b"\n\n", 3)[: len(text) - 100])
+    records.sort()
+    assert file.read_bytes() == foreign + b"\n"  # its lines are as they were
+    file.write_bytes(b"\r\n".join(foreign.splitlines()[:5:-1]))
+    RecordFile(file, [unplayed()]).sort()
+    assert file.read_text(encoding="utf-8") == "".join(f"{line}\n" for line in changed[2:])
+    spaced = text.replace(b"\n", b"\n\n", 3)
+    file.write_bytes(spaced[: len(text) - 100])
     again = unplayed()
     play_recorded(RecordFile(file, [again]), again, make("greedy"), make("random"))
-    assert file.read_bytes() == text
+    assert file.read_bytes() == spaced
 
 
 def test_record_file__loads_games_of_a_shorter_match_and_holds_several_matches(file: Path) -> None:
@@ -249,30 +255,25 @@ def test_sort__gives_the_same_bytes_for_games_in_any_order(
         assert path.read_bytes() == whole
 
 
-def test_record_file__keeps_games_of_other_players(path: Path) -> None:
-    def run(*names: str) -> tuple[tuple[int, int], list[MatchState]]:
-        match_states = [
-            MatchState(a, b, 4, 0, BOARD) for i, a in enumerate(names) for b in names[i + 1 :]
-        ]
-        records = RecordFile(path, match_states, names)
-        for match_state in match_states:
-            play_recorded(records, match_state, make("random"), make("random"))
-        records.sort()
-        return (records.loaded, records.other_games), match_states
-
-    assert run("A", "B", "C")[0] == (0, 0)
+def test_record_file__refuses_games_of_other_players(path: Path) -> None:
+    play(path, "A", "B", "C")
     whole = path.read_bytes()
-    counts, match_states = run("C", "A")  # without B, in another order
-    assert counts == (4, 8)
-    assert match_states[0].finished.all()
-    assert sorted(path.read_bytes().splitlines()) == sorted(whole.splitlines())
-    assert run("A", "B", "C", "D")[0] == (12, 0)
-    assert len(path.read_bytes().splitlines()) == 24
-    path.unlink()
-    run("A", "B", "C")
+    with pytest.raises(RecordError, match=r"line 1: 'A' against 'B', .* is no game of these"):
+        play(path, "C", "A")
     assert path.read_bytes() == whole
+    play(path, "A", "B", "C", "D")  # more matches
+    assert len(path.read_bytes().splitlines()) == 24
     with pytest.raises(RecordError, match="is no game of these matches"):
-        RecordFile(path, [MatchState("A", "B", 2, 0, BOARD)], ["A", "B"])  # has fewer games
+        RecordFile(path, [MatchState("A", "B", 2, 0, BOARD)])  # has fewer games
+
+
+def play(path: Path, *names: str) -> None:
+    """Play all matches of these players at random, and sort their record file."""
+    match_states = [MatchState(a, b, 4, 0, BOARD) for a, b in combinations(names, 2)]
+    records = RecordFile(path, match_states)
+    for match_state in match_states:
+        play_recorded(records, match_state, make("random"), make("random"))
+    records.sort()
 
 
 # Errors
@@ -286,7 +287,7 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
     ("change", "message"),
     [
         (lambda text: "not a record\n" + text, "line 1: not a whole line of JSON"),
-        (lambda text: text + "notes", "not a record file: it ends with b'notes'"),
+        (lambda text: text + "notes", "line 9: not a whole line of JSON"),
         (lambda text: "\n\n{\n" + text, "line 3: not a whole line"),
         (lambda text: '{"version": 2}', "line 1: record: format: expected tokaido-duo, got None"),
         (lambda text: "\u0080PNG\n", "line 1: "),

@@ -202,7 +202,7 @@ def test_create_folder__refuses_missing_files_and_creates_nothing(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("leftover", ["config.toml.tmp", ".lock"])
+@pytest.mark.parametrize("leftover", ["config.toml.tmp", "config.toml.lock", ".lock"])
 def test_create_folder__accepts_leftovers_of_a_kill(tmp_path: Path, leftover: str) -> None:
     run = tmp_path / "run"
     run.mkdir()
@@ -262,14 +262,14 @@ def test_locked_run__refuses_an_edited_board(
 
 
 UNFINISHED = (  # written by training, to be deleted
-    *("config.toml.tmp", "metrics.jsonl.tmp", "best.tmp", "last.tmp"),
+    *("config.toml.tmp", "metrics.jsonl.tmp", "best.tmp", "last.tmp", "last.lock"),
     *("policies/000000256.tmp", "shards/0001-0002.npz.tmp", "checkpoints/000000512.tmp/state.json"),
 )
 
 
 OTHER_FILES = (  # not from training, to be kept
     *("notes.tmp", "policies/mine.tmp", "tb/000000256.tmp", "checkpoints/old.tmp/best"),
-    *("best.tmp.tmp/best.tmp", "mine/best.tmp", "policies/best.tmp", "000000256.tmp"),
+    *("best.tmp.tmp/best.tmp", "mine/best.tmp", "policies/best.tmp", "000000256.tmp", "mine.lock"),
 )
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
+from tokaido_env.agent import (
+    Actions,
+    Agent,
+    BoardRows,
+    Keys,
+    Legal,
+    States,
+    check_agent_arguments,
+)
 from tokaido_env.core.bots import GREEDY, RANDOM, greedy_actions, random_actions
 from tokaido_env.core.state import STATE
 
@@ -20,6 +28,7 @@ class RandomAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
+        check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         random_actions(legal, keys, actions)
         return actions
@@ -43,6 +52,7 @@ class GreedyAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
+        check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         greedy_actions(boards, states, legal, keys, np.empty(2, STATE), actions)
         if self.epsilon:

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
+from tokaido_env.agent import (
+    Actions,
+    Agent,
+    BoardRows,
+    Keys,
+    Legal,
+    States,
+    check_agent_arguments,
+)
 from tokaido_env.core.jit import index, pooled
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import SCRATCH, best_action
@@ -23,6 +31,7 @@ class HeuristicAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; they do not depend on the keys."""
+        check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         tables = eval_tables_of(boards, self.spec)
         _choose(len(states), actions, boards, tables, states, legal)

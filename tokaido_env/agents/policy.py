@@ -32,7 +32,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
+from tokaido_env.agent import (
+    Actions,
+    Agent,
+    AgentError,
+    BoardRows,
+    Keys,
+    Legal,
+    States,
+    check_agent_arguments,
+)
 from tokaido_env.agents.ending_actions import EXACT, NETWORK, improve_endings, solve_endings
 from tokaido_env.agents.first_layer import quantize, whole_bias
 from tokaido_env.agents.inference import choose_actions, evaluate_all
@@ -241,6 +250,7 @@ class PolicyAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
+        check_agent_arguments(boards, states, legal, keys)
         logits, _ = evaluate_all(self.network, boards, states, legal)
         actions = np.empty(len(states), np.int64)
         choose_actions(actions, logits, legal, keys, self.temperature)
@@ -256,6 +266,7 @@ class PolicyAgent(Agent):
         With exact endings a better action by exact results has probability 1, and values after an
         end trigger are exact.
         """
+        check_agent_arguments(boards, states, legal, keys)
         logits, values = evaluate_all(self.network, boards, states, legal)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         values *= 1 - 2 * states["player"].astype(np.float32)

@@ -34,6 +34,7 @@ from tokaido_env.agent import (
     Keys,
     Legal,
     States,
+    check_agent_arguments,
 )
 from tokaido_env.agents.policy import quote_path
 from tokaido_env.boards.board import Board, built_in_boards
@@ -64,6 +65,7 @@ class PerGameAdapter(AgentAdapter):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
+        check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         for i in range(len(states)):
             board = self._board(boards[i if len(boards) > 1 else 0])

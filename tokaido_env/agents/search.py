@@ -27,7 +27,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
+from tokaido_env.agent import (
+    Actions,
+    Agent,
+    BoardRows,
+    Keys,
+    Legal,
+    States,
+    check_agent_arguments,
+)
 from tokaido_env.agents.ending_actions import EXACT, LIMIT, exact_action
 from tokaido_env.agents.inference import (
     PositionBatch,
@@ -129,6 +137,7 @@ class SearchAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; a search ends once it is decided."""
+        check_agent_arguments(boards, states, legal, keys)
         positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
         config = self.config._replace(stops_early=True)
         return search(self.network, config, positions, keys, self.opponent).actions
@@ -140,6 +149,7 @@ class SearchAgent(Agent):
 
         The chosen action counts as visited the most.
         """
+        check_agent_arguments(boards, states, legal, keys)
         actions, values, visits = self.search(boards, eval_tables_of(boards), states, legal, keys)
         # The chosen action may have fewer visits than another (`search_tree.highest_bound`).
         visits[np.arange(len(actions)), actions] = visits.max(axis=1)

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, States
+from tokaido_env.agent import ActArguments, Agent, States
 from tokaido_env.arena.match import store_ends
-from tokaido_env.arena.sandbox import ActArguments, SandboxedAgent, SandboxFailure
+from tokaido_env.arena.sandbox import SandboxedAgent, SandboxFailure
 from tokaido_env.arena.variance_reduction import store_luck
-from tokaido_env.batch import Batch
-from tokaido_env.batch_validation import checked_moves
+from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS, NO_ACTION
 from tokaido_env.core.arguments import IllegalMove, format_error, repr_short, str_short
@@ -30,6 +29,9 @@ from tokaido_env.trajectory import replay_chunks
 Numbers = npt.NDArray[np.int64]
 Forfeits = dict[int, Forfeit]
 """The forfeits of games, by game number."""
+
+CheckedMoves = tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]
+"""Moves, and which of them are illegal."""
 
 SECONDS = 1.0  # between two yields of finished games
 
@@ -184,7 +186,7 @@ class _RunningGames:
         if not played.all():
             games, at, moves = games[played], at[played], moves[played]
         with single_thread():
-            self.batch.advance(games, moves, check=False)
+            advance_checked(self.batch, games, moves)
         self._actions[games, at] = moves
 
     def pop_finished(self) -> Iterator[FinishedGames]:
@@ -241,13 +243,13 @@ def _moves(
     if isinstance(agent, SandboxedAgent):
         return _moves_or_forfeits(agent, batch, games, forfeits)
     try:
-        moves = _act(agent, batch, games)
+        moves, wrong = _act(agent, batch, games)
     except (Exception, SystemExit) as error:
         raise AgentFailed(_failure(agent, batch, games, batch_spec, error)) from error
-    illegal = _illegal_indices(batch, games, moves)
-    if len(illegal):
-        game = int(games[illegal[0]])
-        text = _illegal(batch, game, int(moves[illegal[0]]))
+    if wrong.any():
+        first = int(wrong.argmax())
+        game = int(games[first])
+        text = _illegal(batch, game, int(moves[first]))
         raise IllegalMove(f"{_place(agent, batch, game, batch_spec)}: {text}")
     return moves
 
@@ -257,8 +259,9 @@ def _moves_or_forfeits(
 ) -> npt.NDArray[np.int64]:
     """Return the actions of an agent that forfeits the games in which it fails, as `_moves`."""
     decided = agent.decide(*_act_arguments(batch, games))
-    moves = np.array([-1 if isinstance(one, SandboxFailure) else one for one in decided], np.int64)
-    for i in _illegal_indices(batch, games, moves).tolist():
+    numbers = [-1 if isinstance(one, SandboxFailure) else one for one in decided]
+    moves, wrong = _check_moves(batch, games, numbers)
+    for i in np.flatnonzero(wrong).tolist():
         game, failure = int(games[i]), decided[i]
         if not isinstance(failure, SandboxFailure):
             failure = SandboxFailure("illegal", _illegal(batch, game, failure))
@@ -271,19 +274,18 @@ def _moves_or_forfeits(
     return moves
 
 
-def _act(agent: Agent, batch: Batch, games: Numbers) -> npt.NDArray[np.int64]:
-    return checked_moves(agent.act(*_act_arguments(batch, games)), len(games))
+def _act(agent: Agent, batch: Batch, games: Numbers) -> CheckedMoves:
+    return _check_moves(batch, games, agent.act(*_act_arguments(batch, games)))
 
 
 def _act_arguments(batch: Batch, games: Numbers) -> ActArguments:
     with single_thread():
-        states = copy_rows(batch.states, games)
-        return batch.boards_of(games), states, batch.legal[games], batch.keys(games)
+        return batch.act_arguments(games)
 
 
-def _illegal_indices(batch: Batch, games: Numbers, moves: Numbers) -> Numbers:
+def _check_moves(batch: Batch, games: Numbers, moves: npt.ArrayLike) -> CheckedMoves:
     with single_thread():
-        return np.flatnonzero(batch.find_illegal(games, moves))
+        return batch.check_moves(games, moves)
 
 
 def _failure(

@@ -6,6 +6,7 @@ bytes however often the run was stopped, and whichever executor played the games
 
 from __future__ import annotations
 
+import os
 import re
 import weakref
 from collections import defaultdict
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,110 +51,110 @@ from tokaido_env.trajectory import labels_of, replay_chunks
 
 HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
 
-_OTHER_PLAYERS = -1  # in place of the index of a match; their lines follow all others
-
 _BLANK = BLANK.encode()
 
-LINES_AT_ONCE = 4096  # so that a large file needs little memory
+LINES_AT_ONCE = 256  # enough for replays to be fast, in little memory
 
 
 class RecordFile:
-    """The record file of some matches.
+    """The record file of some matches: loads its games, and appends games as they finish.
+
+    A file is read line by line. Its lines stay as they are; a half-written line at the end, of a
+    run that was killed, is cut off.
 
     Args:
         path: the file; created if it does not exist.
         match_states: the matches. Games of the file are stored in them; games that are played
             later come with their events.
-        players: games of other players than these may be in the file and stay there; None: other
-            games are an error.
 
     Attributes:
-        loaded: number of games of these matches that the file held.
-        other_games: number of games of other players.
-        dropped_bytes: length of a half-written line that was cut off the end.
+        loaded: number of games that the file held.
+        dropped_bytes: length of the half-written line that was cut off the end.
 
     Raises:
-        RecordError: if the file holds anything else than games of these matches; the file stays
-            unchanged.
+        RecordError: if the file holds anything else than games of these matches, naming the line;
+            the file stays unchanged.
         InUseError: if another command writes the file, which is locked while this object exists.
     """
 
-    def __init__(
-        self, path: Path, match_states: Sequence[MatchState], players: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, path: Path, match_states: Sequence[MatchState]) -> None:
         weakref.finalize(self, lock(path))
-        text = path.read_bytes() if path.exists() else b""
-        *lines, rest = text.split(b"\n")
-        if _is_whole(rest):  # an editor or a script may leave out the last line break
-            lines, rest = [*lines, rest], b""
-        if rest and not (rest.startswith(HEAD) or HEAD.startswith(rest)):
-            raise RecordError(f"{path}: not a record file: it ends with {rest[:40]!r}")
         self._path = path
         self._match_states = list(match_states)
         for match_state in match_states:
             match_state.with_events = True
         self._first_games = np.cumsum([0, *map(len, match_states)])
-        loaded = _load_games(path, lines, _Unfound(match_states), players)
-        indices = np.array(loaded, np.int64).reshape(-1, 2)
-        lines = [kept for line in lines if (kept := line.strip(_BLANK))]
-        rewritten = b"".join(line + b"\n" for line in lines)
-        if not text.startswith(rewritten):  # blank lines, CRLF, or no last line break
-            with atomic_write(path.resolve()) as file:
-                file.write(rewritten)
-        self.other_games = int((indices[:, 0] == _OTHER_PLAYERS).sum())
-        self.loaded = len(lines) - self.other_games
-        # Begin and end in the file of the line of each game: of all matches in turn, then of other
-        # players. 0, 0: the game is not in the file.
-        self._lines = np.zeros((int(self._first_games[-1]) + self.other_games, 2), np.int64)
-        games = self._first_games[indices[:, 0]] + indices[:, 1]
-        self._add_lines(games, np.array([len(line) + 1 for line in lines], np.int64))
-        self.dropped_bytes = len(rest)
+        # Begin and end in the file of the line of each game, of all matches in turn; 0, 0: the game
+        # is not in the file.
+        self._lines = np.zeros((int(self._first_games[-1]), 2), np.int64)
+        self.loaded = self.dropped_bytes = 0
+        if path.exists():
+            self._load()
         path.touch()
-        self._write(b"")
+        with self._open_at_end():
+            pass  # only cut off a half-written line
         flush_folder(path.resolve().parent)
 
     def append(self, match_state: MatchState, finished: FinishedGames) -> None:
         """Write finished games of a match to the disk."""
         assert finished.events is not None
-        lines = []
-        for number, events in zip(finished.numbers.tolist(), finished.events, strict=True):
-            labels = labels_of(_board_of(match_state, number), events)
-            lines.append((_record(match_state, number, labels).to_json() + "\n").encode())
-        self._write(b"".join(lines))
+        places = []
+        with self._open_at_end() as file:
+            for number, events in zip(finished.numbers.tolist(), finished.events, strict=True):
+                labels = labels_of(_board_of(match_state, number), events)
+                begin = file.tell()
+                file.write((_record(match_state, number, labels).to_json() + "\n").encode())
+                places.append((begin, file.tell()))
         index = next(i for i, one in enumerate(self._match_states) if one is match_state)
-        games = int(self._first_games[index]) + finished.numbers
-        self._add_lines(games, np.array([len(line) for line in lines], np.int64))
+        # One assignment: Ctrl-C may come at any time.
+        self._lines[int(self._first_games[index]) + finished.numbers] = places
 
     def sort(self) -> None:
-        """Put the lines into the order of the games; lines of other players come last."""
+        """Put the lines into the order of the games, in a new file that replaces this one."""
         present = np.flatnonzero(self._lines[:, 1])
-        lines = self._lines[present]
-        if (np.diff(lines[:, 0]) > 0).all():
+        if (np.diff(self._lines[present, 0]) > 0).all():
             return
+        places = np.zeros_like(self._lines)
         with atomic_write(self._path.resolve()) as new, self._path.open("rb") as old:
-            for begin, end in lines.tolist():
+            for game in present.tolist():
+                begin, end = self._lines[game].tolist()
                 old.seek(begin)
-                new.write(old.read(end - begin))
-        self._lines[:] = 0
-        self._add_lines(present, np.diff(lines)[:, 0])
+                places[game, 0] = new.tell()
+                new.write(old.read(end - begin).strip(_BLANK) + b"\n")
+                places[game, 1] = new.tell()
+        self._lines = places
 
-    @property
-    def _size(self) -> int:
-        """The length of all whole lines of the file, in bytes."""
-        return int(self._lines.max(initial=0))
+    def _load(self) -> None:
+        ends = [0]
+        with self._path.open("rb") as file:
+            found = _load_games(self._path, _whole_lines(file, ends), _Unfound(self._match_states))
+            self.dropped_bytes = file.seek(0, os.SEEK_END) - ends[-1]
+        self.loaded = len(found)
+        lines, matches, numbers = np.array(found, np.int64).reshape(-1, 3).T
+        places = np.array(ends)[np.stack([lines - 1, lines], axis=1)]
+        self._lines[self._first_games[matches] + numbers] = places
 
-    def _add_lines(self, games: Numbers, sizes: Numbers) -> None:
-        """Store the places of new lines, in one assignment: Ctrl-C may come at any time."""
-        ends = self._size + np.cumsum(sizes)
-        self._lines[games] = np.stack([ends - sizes, ends], axis=1)
-
-    def _write(self, lines: bytes) -> None:
-        """Write after the last whole line, over the remains of an interrupted write."""
+    @contextmanager
+    def _open_at_end(self) -> Iterator[IO[bytes]]:
+        """Open the file after its last game; remains of an interrupted write are cut off."""
+        size = int(self._lines.max(initial=0))
         with name_path_in_errors(self._path), self._path.open("r+b") as file:
-            file.seek(self._size)
-            file.truncate()
-            file.write(lines)
+            file.truncate(size)
+            file.seek(max(size - 1, 0))
+            if file.read(1) not in (b"", b"\n"):  # an editor may leave out the last line break
+                file.write(b"\n")
+            yield file
             flush_to_disk(file)
+
+
+def _whole_lines(file: IO[bytes], ends: list[int]) -> Iterator[bytes]:
+    """Yield the lines of a file but for a half-written one at its end; append their ends."""
+    for line in file:
+        is_record = line.startswith(HEAD) or HEAD.startswith(line)
+        if is_record and not line.endswith(b"\n") and not _is_whole(line):
+            return
+        ends.append(ends[-1] + len(line))
+        yield line
 
 
 def read_records(path: Path, match_states: Sequence[MatchState]) -> int:
@@ -249,31 +250,27 @@ class _Found(NamedTuple):
 
 
 def _load_games(
-    path: Path, lines: Iterable[bytes], unfound: _Unfound, players: Sequence[str] | None = None
-) -> list[tuple[int, int]]:
+    path: Path, lines: Iterable[bytes], unfound: _Unfound
+) -> list[tuple[int, int, int]]:
     """Verify the games of some lines and store them in their matches.
 
     Returns:
-        For each game the index of its match and its number within it. For games of others than
-        `players`, which are not verified, `_OTHER_PLAYERS` and a count from 0.
+        For each game the number of its line, from 1, the index of its match, and its number within
+        the match.
     """
-    indices: list[tuple[int, int]] = []
-    records, others = parse_lines(path, lines), 0
+    places: list[tuple[int, int, int]] = []
+    records = parse_lines(path, lines)
     while some := list(islice(records, LINES_AT_ONCE)):
         found: dict[int, list[_Found]] = defaultdict(list)  # by index of the match
         for line, record in some:
             where = f"{path}, line {line}"
-            if players is not None and not set(record.players) <= set(players):
-                indices.append((_OTHER_PLAYERS, others))
-                others += 1
-                continue
             _check_board(where, record, unfound.match_states)
             index, number = unfound.take(record, where)
-            indices.append((index, number))
+            places.append((line, index, number))
             found[index].append(_Found(number, record, where))
         for index in sorted(found):
             _store(unfound.match_states[index], found[index])
-    return indices
+    return places
 
 
 def _is_whole(line: bytes) -> bool:

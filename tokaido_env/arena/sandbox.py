@@ -30,7 +30,16 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
+from tokaido_env.agent import (
+    ActArguments,
+    Actions,
+    Agent,
+    AgentError,
+    BoardRows,
+    Keys,
+    Legal,
+    States,
+)
 from tokaido_env.agents.registry import make, runs_user_code
 from tokaido_env.arena.sandbox_process import serve
 from tokaido_env.boards.board import Board
@@ -101,10 +110,6 @@ class SandboxFailure(RuntimeError):  # noqa: N818  the failure of an agent, not 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason, self.detail = reason, detail
-
-
-ActArguments = tuple[BoardRows, States, Legal, Keys]
-"""The arguments of `Agent.act`."""
 
 
 class SandboxedAgent(Agent):

@@ -23,10 +23,9 @@ from tokaido_env.arena.suite import (
     file_sha256,
 )
 from tokaido_env.arena.tournament import MatchState
-from tokaido_env.batch import Batch
+from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.arguments import repr_short, short_path, str_short
-from tokaido_env.core.state import copy_rows
 from tokaido_env.files import FILE, NOTHING, file_kind
 
 SHARE = 0.05  # of the games, in which decisions are repeated
@@ -247,16 +246,14 @@ def repeat_decisions(
         own = batch.states["player"][running] == (games["seat_of_a"][running] ^ side)
         if own.any():
             asked = running[own]
-            states = copy_rows(batch.states, asked)
+            arguments = batch.act_arguments(asked)
             began = time.process_time()
-            chosen = agent.act(
-                batch.boards_of(asked), states, batch.legal[asked], batch.keys(asked)
-            )
+            chosen = agent.act(*arguments)
             seconds += time.process_time() - began
             decisions += len(asked)
             for i in np.flatnonzero(chosen != moves[own])[:1].tolist():
                 place = int(numbers[asked[i]]), int(at[own][i])
                 mismatches.append(DecisionMismatch(*place, int(moves[own][i]), int(chosen[i])))
-        batch.advance(running, moves, check=False)
+        advance_checked(batch, running, moves)
         running = running[~batch.over[running]]
     return RepeatedDecisions(decisions, seconds, min(mismatches, default=None))

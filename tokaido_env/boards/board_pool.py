@@ -22,7 +22,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.procedural import PREFIX, family_numbers, is_family
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.core.rng import boards_of_seeds
+from tokaido_env.core.rng import boards_of_seeds, episode_seeds
 from tokaido_env.core.state import BOARD
 
 CACHED_BOARDS = 4096  # generated boards
@@ -129,6 +129,19 @@ class BoardPool:
         out = np.empty(len(seeds), np.int64)
         boards_of_seeds(np.ascontiguousarray(seeds, np.int64), len(self.check_drawn()), out)
         return out
+
+    def indices_of_episodes(
+        self, base_seeds: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Return the board index of each game in an episode, int64 (n,).
+
+        Args:
+            base_seeds: int64 (n,), of episode 0 of the games.
+            episodes: int64 (n,), the numbers of the episodes.
+        """
+        seeds = np.empty(len(base_seeds), np.int64)
+        episode_seeds(base_seeds, episodes, seeds)
+        return self.indices_of_seeds(seeds)
 
     def board_of_seed(self, seed: int) -> Board:
         """Return the board of a seed's game, or raise as `check_drawn`."""

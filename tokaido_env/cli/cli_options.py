@@ -228,9 +228,6 @@ def play_matches(
 def _print_resumed(records: RecordFile) -> None:
     if records.dropped_bytes:
         print("evaluate: dropped the last line of the records: it is incomplete", file=sys.stderr)
-    if records.other_games:
-        kept = f"kept {records.other_games:,} games of other agents in the records"
-        print(f"evaluate: {kept}", file=sys.stderr)
     if records.loaded:
         print(f"evaluate: resumed from {records.loaded:,} recorded games", file=sys.stderr)
 

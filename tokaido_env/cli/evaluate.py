@@ -181,7 +181,7 @@ def _play(options: argparse.Namespace) -> int:
         state.with_luck = options.luck_adjusted
     results, stopped = play_matches(
         *(pairs, states),
-        None if options.records is None else RecordFile(options.records, states, names),
+        None if options.records is None else RecordFile(options.records, states),
         executor=options.executor,
         monitor=lambda state, number: match_state_bar(state, f"{number}/{len(pairs)}"),
         error=options.error if options.until_decided else None,

@@ -41,7 +41,8 @@ VERSION = 3  # of run folders
 
 _TABLES = ("run", "settings", "layout", "versions")  # of config.toml
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
-_LEFTOVERS = (LOCK_SUFFIX, CONFIG + TEMP_SUFFIX)  # a killed command may leave these in a new folder
+# A killed command may leave these in a new folder.
+_LEFTOVERS = (LOCK_SUFFIX, CONFIG + TEMP_SUFFIX, CONFIG + LOCK_SUFFIX)
 _FILES = r"config\.toml|metrics\.jsonl|best|last|policies/\d+|shards/\d{4}-\d{4}\.npz"
 _FOLDERS = r"checkpoints/\d+"
 
@@ -209,8 +210,8 @@ def _delete_unfinished(folder: Path) -> None:
     """Delete unfinished files of a killed command; do not follow links."""
     parts = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     for part in (folder, *parts):
-        for path in part.glob("*" + TEMP_SUFFIX):
-            name = path.relative_to(folder).as_posix().removesuffix(TEMP_SUFFIX)
+        for path in [*part.glob("*" + TEMP_SUFFIX), *part.glob("*" + LOCK_SUFFIX)]:
+            name = path.relative_to(folder).with_suffix("").as_posix()
             if path.is_symlink():
                 continue
             if path.is_dir() and re.fullmatch(_FOLDERS, name):

@@ -21,7 +21,7 @@ from tokaido_env.agents.inference import PositionBatch, choose_actions, evaluate
 from tokaido_env.agents.search import SearchAgent, SearchResult, search
 from tokaido_env.arena.executors import AgentFactory
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.batch import Batch
+from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import repr_short
@@ -92,7 +92,7 @@ class SelfPlayGames(NamedTuple):
                 actions[rows] = self._explore(found, some.legal, rng)
                 self._record(buffer, some, found, actions[rows], which[rows], running[rows])
                 self._search_sides(agent, buffer, some, actions[rows], which[rows], rng)
-            batch.advance(running, actions, check=False)
+            advance_checked(batch, running, actions)
             running = running[~batch.over[running]]
         return buffer.samples(batch.rewards(batch.all_games)[:, 0])
 
@@ -141,7 +141,7 @@ class SelfPlayGames(NamedTuple):
         boards = [self.pool[k] for k in own]
         batch = Batch(len(rows), boards, observation=None, autoreset=False)
         batch.reset(rng.integers(2**62, size=len(rows)), copy_rows(positions.states, rows))
-        batch.advance(batch.all_games, chosen, check=False)
+        advance_checked(batch, batch.all_games, chosen)
         k = np.flatnonzero(batch.legal & (batch.legal - np.uint64(1)))
         if not len(k):
             return

@@ -20,7 +20,7 @@ from tokaido_env.agent import States
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT, choose_actions, evaluate_all
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.weights import Network
-from tokaido_env.batch import Batch
+from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.jit import entry, index
 from tokaido_env.core.observation import N_FEATURES
@@ -201,7 +201,7 @@ def play_games(
         masks, viewers = np.empty_like(legal), np.empty(len(running), np.int8)
         _apply_each(masks, viewers, pool.records, which[running], states, actions)
         steps.append((running, states, masks, viewers, sign * value))
-        batch.advance(running, actions, check=False)
+        advance_checked(batch, running, actions)
         running = running[~batch.over[running]]
     columns = map(np.concatenate, zip(*steps, strict=True))
     return Rollout._make([*columns, which, batch.rewards(batch.all_games)[:, 0]])

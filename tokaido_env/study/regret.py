@@ -33,10 +33,8 @@ from tokaido_env.arena.executors import (
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.verification import REPEATS
 from tokaido_env.batch import Batch
-from tokaido_env.batch_validation import checked_moves
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, repr_short, str_short
-from tokaido_env.core.state import copy_rows
 from tokaido_env.core.threads import single_thread
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, PositionSubset, RegretSet
 
@@ -136,9 +134,7 @@ def _checked_actions(agent: Agent, batch: Batch, some: Rows, numbers: Rows, tota
     """Return an agent's actions in some games; errors name the position by its number."""
     own = numbers[some]
     try:
-        states = copy_rows(batch.states, some)
-        asked = batch.boards_of(some), states, batch.legal[some], batch.keys(some)
-        actions = checked_moves(agent.act(*asked), len(some))
+        actions, illegal = batch.check_moves(some, agent.act(*batch.act_arguments(some)))
     except (Exception, SystemExit) as error:
         place = f"positions {own[0]} to {own[-1]}"
         if len(some) > 1:  # one by one, to find the position that fails
@@ -148,7 +144,7 @@ def _checked_actions(agent: Agent, batch: Batch, some: Rows, numbers: Rows, tota
             place = f"position {own[0]} of {total}"
         cause = f"{type(error).__name__}: {str_short(' '.join(str(error).split()), 200)}"
         raise AgentFailed(f"agent {repr_short(agent.spec)}: {place} of the set: {cause}") from error
-    wrong = np.flatnonzero(batch.find_illegal(some, actions))
+    wrong = np.flatnonzero(illegal)
     if len(wrong):
         action = int(actions[wrong[0]])
         name = f" ({LABELS[action]})" if 0 <= action < N_ACTIONS else ""
