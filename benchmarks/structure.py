@@ -34,7 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("text_rules",),
     ("text", "aec", "gym", "sb3", "openspiel", "rllib", "torchrl"),
-    ("textarena", "kaggle", "chat"),
+    ("textarena",),
     ("cuda_kernels",),
     ("cuda",),
     ("agents",),

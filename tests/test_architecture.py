@@ -25,7 +25,7 @@ OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
     *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
     *("resvg_py", "PIL", "pygame", "ray", "starlette", "uvicorn"),
-    *("anywidget", "traitlets", "torchrl", "tensordict", "textarena", "minari"),
+    *("anywidget", "traitlets", "torchrl", "tensordict", "textarena", "minari", "openai"),
 }
 # The modules that open files for writing themselves: each holds a lock meanwhile.
 WRITERS = {
@@ -60,6 +60,7 @@ ONLY_IN = {
         "tokaido_env/rllib.py",
         "tokaido_env/cli/certify.py",
     ),
+    "openai": ("tokaido_env/cli/text.py",),
     "starlette": ("tokaido_env/web/server.py",),
     "uvicorn": ("tokaido_env/web/server.py",),
     "anywidget": ("tokaido_env/web/widget.py",),
