@@ -1,8 +1,8 @@
-"""`tokaido bench` with more rows: other libraries, and training with MaskablePPO.
+"""`bench.py` with more rows: other libraries, and training with MaskablePPO.
 
     python benchmarks/bench_peers.py --only pgx pyspiel
 
-It has the options of `tokaido bench`, and leaves out rows without their libraries.
+It has the options of `bench.py`, and leaves out rows without their libraries.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import bench
 import numba
 import numpy as np
+from bench_games import GAMES, Throughput, aec_play, run_python
+from bench_rows import RATIOS, ROWS, Ratio, Row
 
-from tokaido_env.cli import bench
-from tokaido_env.cli.bench_games import GAMES, Throughput, aec_play, run_python
-from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
 from tokaido_env.core.actions import N_ACTIONS
 
 _OPENING = 30  # decisions, until as many actions are legal as in the middle of games

@@ -13,7 +13,6 @@ import pytest
 
 from tokaido_env import Batch
 from tokaido_env.agents import make
-from tokaido_env.cli.bench_games import gpu_name
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import BOARD, STATE
@@ -24,6 +23,7 @@ from tokaido_env.features.evaluation import SCRATCH
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import ptx  # noqa: E402  the line above adds its folder
+from bench_games import gpu_name  # noqa: E402
 
 # Most registers of a thread. A multiprocessor has 65,536: enough for 512 threads of 128.
 BUDGETS = {

@@ -1,4 +1,4 @@
-"""Tests of `tokaido bench`: its table, and the counts behind its figures."""
+"""Tests of `benchmarks/bench.py`: its table, and the counts behind its figures."""
 
 import json
 import sys
@@ -10,16 +10,16 @@ import pytest
 from processes import ROOT
 
 from tokaido_env import Batch, Game
-from tokaido_env.__main__ import main
-from tokaido_env.cli import bench, bench_games
-from tokaido_env.cli.bench import Result
-from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
 from tokaido_env.core.actions import IDS
 from tokaido_env.gym import TokaidoDuoEnv
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import bench
+import bench_games
+from bench import Result
 from bench_peers import PEER_RATIOS, PEERS
+from bench_rows import RATIOS, ROWS, Ratio, Row
 
 FAST = ("state", "deepcopy", "game")
 ALL = (*ROWS, *PEERS)
@@ -94,7 +94,7 @@ def test_bench__leaves_out_rows_without_module_or_threads(capsys: Output) -> Non
 
 def test_bench__prints_and_writes_real_rows(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "figures.json"
-    assert main(["bench", "--runs", "1", "--only", *FAST, "--json", str(file)]) == 0
+    assert bench.main(["--runs", "1", "--only", *FAST, "--json", str(file)]) == 0
     out = capsys.readouterr().out
     figures = json.loads(file.read_text(encoding="utf-8"))
     assert {row["key"] for row in figures["rows"]} == set(FAST)
@@ -188,7 +188,8 @@ def test_searching__counts_simulations_or_decisions(
     ],
 )
 def test_bench__refuses_wrong_options(arguments: list[str], message: str, capsys: Output) -> None:
-    assert main(["bench", *arguments]) == 1
+    with pytest.raises(SystemExit):
+        bench.main(arguments)
     assert message in capsys.readouterr().err
 
 
