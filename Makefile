@@ -103,13 +103,13 @@ test-cuda: .venv-cuda/ready
 	.venv-cuda/bin/python -m pytest -q tests/test_cuda.py
 
 certify-rllib: .venv-rllib/ready
-	$(RLLIB) benchmarks/certify_rollouts.py
+	$(RLLIB) tests/conformance/certify.py
 	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_rllib.py tests/test_recipes.py
 
 # Without an environment that cannot be installed, the others still run.
 certify-all: setup
 	-$(MAKE) --keep-going $(SEPARATE:%=%/ready)
-	$(PY) benchmarks/certify_all.py .venv $(SEPARATE)
+	$(PY) tests/conformance/certify.py .venv $(SEPARATE)
 	for each in $(SEPARATE); do \
 	  $$each/bin/python -m pytest -q tests/test_recipes.py tests/test_buffers.py tests/test_readme.py \
 	  -k "recipe or buffers or libraries" || exit 1; done
@@ -137,4 +137,4 @@ release-check: setup .venv-release/ready
 	$(PY) benchmarks/release_check.py $(if $(TAG),--tag $(TAG))
 
 bench: setup
-	$(PY) -m tokaido_env bench
+	$(PY) benchmarks/bench.py

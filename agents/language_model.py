@@ -1,15 +1,14 @@
-"""A language model as an agent, over an HTTP interface like OpenAI's, which most servers have.
+"""A language model as an agent, by the package openai, for any server with OpenAI's interface.
 
-    export OPENAI_BASE_URL=http://localhost:11434/v1
+    export OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_API_KEY=none
     tokaido evaluate python:agents.language_model:LanguageModel,model=llama3.2 random --games 2
 
-The program sends `OPENAI_API_KEY` if it is set. A game has about 75 decisions of the model, and
+Without `OPENAI_BASE_URL` it asks OpenAI's server. A game has about 75 decisions of the model, and
 each is a call. `tokaido text` measures a model without a program; copy this for another interface.
 """
 
-import os
+from openai import OpenAI
 
-from tokaido_env.chat import ChatEndpoint
 from tokaido_env.text import TextAgent, TextFormat, TextPlayer
 
 
@@ -22,6 +21,13 @@ class LanguageModel(TextAgent):
     """
 
     def __init__(self, model: str, legal: str = "unlisted") -> None:
-        key = os.environ.get("OPENAI_API_KEY")
-        endpoint = ChatEndpoint(os.environ["OPENAI_BASE_URL"], model, key=key)
-        super().__init__(TextPlayer(endpoint.respond, TextFormat(legal=legal), name=model))
+        self.client, self.model = OpenAI(), model
+        super().__init__(TextPlayer(self.respond, TextFormat(legal=legal), name=model))
+
+    def respond(self, prompt: str) -> str:
+        """Return the model's answer to a prompt."""
+        completion = self.client.chat.completions.create(
+            model=self.model, messages=[{"role": "user", "content": prompt}]
+        )
+        answer: str | None = completion.choices[0].message.content
+        return answer or ""

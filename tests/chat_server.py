@@ -1,7 +1,6 @@
 """A stand-in for a server of language models, which answers as a test scripts it."""
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,13 +9,11 @@ from typing import Any, NamedTuple
 
 
 class Reply(NamedTuple):
-    """What the server sends: a body, a status, headers, and after how many seconds."""
+    """What the server sends: a body, a status and headers."""
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = {}
-    after: float = 0.0
-    """Seconds before the status, and before each byte of the body."""
 
 
 class Asked(NamedTuple):
@@ -55,17 +52,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(Asked(self.path, self.headers["Authorization"], body))
         reply = self.server.reply(body["messages"][-1]["content"])
-        time.sleep(reply.after)
-        try:
-            self.send_response(reply.status)
-            for name, value in reply.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            for part in [reply.body] if not reply.after else map(bytes, zip(reply.body)):
-                self.wfile.write(part)
-                time.sleep(reply.after)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the client has given up
+        self.send_response(reply.status)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(reply.body)
 
     def log_message(self, *arguments: object) -> None:
         """Print nothing."""

@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("text_rules",),
     ("text", "aec", "gym", "sb3", "openspiel", "rllib", "torchrl"),
-    ("textarena", "kaggle", "chat"),
+    ("textarena",),
     ("cuda_kernels",),
     ("cuda",),
     ("agents",),

@@ -22,7 +22,7 @@ OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
     *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
     *("resvg_py", "PIL", "pygame", "ray", "starlette", "uvicorn"),
-    *("anywidget", "traitlets", "torchrl", "tensordict", "textarena", "minari"),
+    *("anywidget", "traitlets", "torchrl", "tensordict", "textarena", "minari", "openai"),
 }
 # The modules that open files for writing themselves: each holds a lock meanwhile.
 WRITERS = {
@@ -53,18 +53,15 @@ WITH_OPTIONAL = {
 }
 # The only modules that may import a library, in function bodies too.
 ONLY_IN = {
-    "ray": (
-        "tokaido_env/arena/executors/ray.py",
-        "tokaido_env/rllib.py",
-        "tokaido_env/cli/certify.py",
-    ),
+    "ray": ("tokaido_env/arena/executors/ray.py", "tokaido_env/rllib.py"),
+    "openai": ("tokaido_env/cli/text.py",),
     "starlette": ("tokaido_env/web/server.py",),
     "uvicorn": ("tokaido_env/web/server.py",),
     "anywidget": ("tokaido_env/web/widget.py",),
-    "torch": ("tokaido_env/learn/", "tokaido_env/torchrl.py", "tokaido_env/cli/"),
-    "torchrl": ("tokaido_env/torchrl.py", "tokaido_env/cli/"),
-    "sb3_contrib": ("tokaido_env/learn/ppo", "tokaido_env/cli/"),
-    "stable_baselines3": ("tokaido_env/sb3.py", "tokaido_env/learn/ppo", "tokaido_env/cli/"),
+    "torch": ("tokaido_env/learn/", "tokaido_env/torchrl.py"),
+    "torchrl": ("tokaido_env/torchrl.py",),
+    "sb3_contrib": ("tokaido_env/learn/ppo",),
+    "stable_baselines3": ("tokaido_env/sb3.py", "tokaido_env/learn/ppo"),
 }
 
 Function = structure.Function

@@ -14,7 +14,6 @@ import pytest
 
 from tokaido_env import Batch
 from tokaido_env.agents import make
-from tokaido_env.cli.bench_games import gpu_name
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import BOARD, STATE
@@ -23,6 +22,8 @@ from tokaido_env.features.eval_tables import EVAL_TABLES
 from tokaido_env.features.evaluation import SCRATCH
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from bench_games import gpu_name  # noqa: E402  the line above adds its folder
 
 needs_numba_cuda = pytest.mark.skipif(
     find_spec("numba_cuda") is None, reason="numba-cuda is not installed: the extra [cuda]"

@@ -38,7 +38,7 @@ READ = [ROOT / "README.md", ROOT / "agents" / "README.md", ROOT / "CONTRIBUTING.
 NUMBER, TO = "[\N{MINUS SIGN}+]?[0-9][0-9.,]*", "\N{EN DASH}"
 MEASURED = rf"{NUMBER}(?: %)? \({NUMBER} (?:{TO}|to) {NUMBER}|\| {NUMBER} {TO} {NUMBER} \|"
 MEASURED += rf"|[0-9]+:[0-9]{{2}} minutes|{NUMBER} (?:decisions|simulations|passes|steps)/s"
-ADAPTERS = ["gym", "kaggle", "observers", "openspiel", "rllib", "sb3"]
+ADAPTERS = ["gym", "observers", "openspiel", "rllib", "sb3"]
 ADAPTERS += ["text", "textarena", "torchrl"]
 
 

@@ -1,11 +1,13 @@
-"""Short runs of the programs of docs/recipes: each trains and plays its matches, or exports.
+"""Short runs of the programs of docs/recipes: each trains and plays its matches, or has a test.
 
 Some libraries exclude each other: `make certify-all` runs this file in several environments.
 """
 
 import importlib
 import importlib.util
+import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -16,12 +18,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from networks import ROUNDING, decisions, random_policy
+from prompt_reader import reads_and_answers
 
+from tokaido_env import Game
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.observers import masks, observe
+from tokaido_env.text import TextFormat
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "docs" / "recipes"
@@ -35,6 +40,16 @@ SHORT = {
     "tianshou_dqn": ("tianshou", "--decisions", "2000"),
     "torchrl_ppo": ("torchrl", "--decisions", "1"),
 }
+
+
+def recipe_of(name: str) -> Any:
+    """Import a recipe."""
+    spec = importlib.util.spec_from_file_location(name, RECIPES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    recipe = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(recipe)
+    return recipe
 
 
 SMALL = {"GAMES": 8, "STEPS": 16, "MINIBATCH": 64, "MINIBATCH_SIZE": 64, "COLLECTED": 160}
@@ -76,7 +91,7 @@ def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
 
 
 def test_recipes__are_all_run() -> None:
-    assert {path.stem for path in RECIPES.glob("*.py")} == {*SHORT, "onnx_policy"}
+    assert {path.stem for path in RECIPES.glob("*.py")} == {*SHORT, "onnx_policy", "kaggle_harness"}
 
 
 @pytest.mark.slow
@@ -143,11 +158,7 @@ def test_onnx_policy__plays_as_the_exported_network(value_file: str, tmp_path: P
 
     from tokaido_env.sb3 import TokaidoVecEnv
 
-    spec = importlib.util.spec_from_file_location("onnx_policy", RECIPES / "onnx_policy.py")
-    assert spec is not None
-    assert spec.loader is not None
-    recipe = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(recipe)
+    recipe = recipe_of("onnx_policy")
     positions, exported = decisions(), str(tmp_path / "network.onnx")
     recipe.export(value_file, exported)
     scores = recipe.ValueAgent(exported).scores(*positions)
@@ -162,3 +173,53 @@ def test_onnx_policy__plays_as_the_exported_network(value_file: str, tmp_path: P
     )
     keys = np.zeros(len(legal), np.uint64)
     assert (recipe.PolicyAgent(exported).act(*positions, keys) == expected).all()
+
+
+# A harness of language models
+
+
+def test_kaggle_harness__plays_a_game_by_its_three_functions() -> None:
+    """Without Kaggle's package: as its loop calls them, with a refused answer at first."""
+    harness = recipe_of("kaggle_harness").TextHarness(TextFormat(retries=1))
+    game, moves, wrong = Game(seed=4), ([], []), '{"action": "fly"}'  # type: tuple[Game, Any, str]
+    assert harness.get_legal_moves({}) == {}
+    while game.player is not None:
+        seat, previous = game.player, ()  # type: tuple[int, Any]
+        seen = {"observationString": json.dumps(game.to_dict()), "playerId": seat}
+        assert harness.get_legal_moves(seen | {"playerId": 1 - seat}) == {}
+        legal = harness.get_legal_moves(seen)
+        assert legal == dict(zip(game.legal_actions(), game.legal_labels(), strict=True))
+        if not moves[seat]:
+            parsed = harness.parse_response(wrong, list(legal.values()), observation=seen)
+            assert parsed == (None, "fly", None, wrong)
+            previous = wrong, parsed.raw_action
+        prompt = harness.make_prompt(seen, moves[seat], *previous)
+        assert ("fly is no legal action here" in prompt) == bool(previous)
+        last = f"Your last moves: {', '.join(moves[seat][-12:])}\n"
+        assert prompt.startswith(last if moves[seat] else "Tokaido Duo, for two")
+        answer = reads_and_answers(prompt)
+        parsed = harness.parse_response(answer, list(legal.values()), observation=seen)
+        assert parsed.legal_action is not None
+        assert parsed.thoughts == answer
+        moves[seat].append(parsed.legal_action)
+        game.play(parsed.legal_action)
+    assert game.is_over
+    assert harness.get_legal_moves({"observationString": json.dumps(game.to_dict())}) == {}
+
+
+def test_kaggle_harness__plays_in_kaggles_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("kaggle_environments")
+    from kaggle_environments import core_harness
+
+    rng = random.Random(1)
+
+    def answer(prompt: str, model: str, options: object) -> tuple[str, dict[str, Any]]:
+        said = '{"action": "fly"}' if rng.random() < 0.2 else reads_and_answers(prompt)
+        return said, {"finish_reason": "stop"}
+
+    monkeypatch.setattr(core_harness, "_call_llm", answer)
+    monkeypatch.setattr(core_harness, "_build_call_detail", lambda *kept: {})
+    env = recipe_of("kaggle_harness").play(["a", "b"], TextFormat("listed", retries=19), seed=1)
+    assert [seat.status for seat in env.steps[-1]] == ["DONE", "DONE"]
+    assert sum(seat.reward for seat in env.steps[-1]) == 0
+    assert len(env.steps) > 50

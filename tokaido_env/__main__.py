@@ -22,8 +22,6 @@ COMMANDS = {
     "train": "train an agent by self-play",
     "evaluate": "measure agents: matches, rate, ladder, exploit, generalise",
     "text": "measure a language model: play, positions",
-    "bench": "measure the speed of this machine",
-    "certify": "run the conformance tests of all installed libraries",
     "warmup": "compile all kernels in advance",
 }
 """Summary of each command; `cli/COMMAND.py` has its `main`."""

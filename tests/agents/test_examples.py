@@ -90,7 +90,8 @@ def test_one_file_ppo__learns_and_plays(folder: Path) -> None:
     assert "against greedy: " in run(folder, "one_file_ppo", "--games", "8")
 
 
-def test_language_model__plays_by_http(folder: Path) -> None:
+def test_language_model__plays(folder: Path) -> None:
+    pytest.importorskip("openai")
     answers = itertools.cycle([reads_and_answers, lambda prompt: '{"action": "fly"}'])
     with serving(lambda prompt: completion(next(answers)(prompt))) as server:
         printed = run(folder, "language_model", OPENAI_BASE_URL=server.url, OPENAI_API_KEY="a-key")

@@ -140,9 +140,9 @@ def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -
     [
         ("replay g --gmae 1", "replay: unknown option '--gmae': the nearest is '--game'; tokaido "),
         ("evaluate suite --comparee=x", "evaluate: unknown option '--comparee': the nearest is "),
-        ("bench fast", "bench: unexpected argument 'fast': tokaido bench --help lists all"),
+        ("actions all", "actions: unexpected argument 'all': tokaido actions --help lists all"),
         ("replay", "replay: file: expected a value, got none: tokaido replay --help lists all"),
-        ("bench --runs x", "bench: --runs: expected an integer, got 'x'\n"),
+        ("evaluate --games x", "evaluate: --games: expected an integer, got 'x'\n"),
         ("evaluate --error x", "evaluate: --error: expected a number, got 'x'\n"),
         *(
             (

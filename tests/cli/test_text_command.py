@@ -1,8 +1,10 @@
-"""Tests of `tokaido text` against a stand-in for a server of language models."""
+"""Tests of `tokaido text`: the package openai asks a stand-in for a server of language models."""
 
 import json
 import random
 import re
+import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +16,20 @@ from prompt_reader import reads_and_answers
 from refusals import check_refused
 from regrets import drawn_sums, small_set, truth_of
 
-from tokaido_env import chat
 from tokaido_env.__main__ import main
+from tokaido_env.cli import text
 from tokaido_env.cli.command import INTERRUPTED
 from tokaido_env.core.actions import NO_ACTION
 from tokaido_env.record import load
 
+pytest.importorskip("openai")
+
 Output = pytest.CaptureFixture[str]
+BUSY = [
+    Reply(b'{"error": {"message": "busy"}}', status, {"Retry-After-Ms": "1"})
+    for status in (429, 503)
+]
+OUT_OF_CREDIT = Reply(b'{"error": {"message": "out of credit"}}', 402)
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +39,9 @@ def server() -> Iterator[ChatServer]:
 
 
 @pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "FIRST_WAIT", 0.0)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def reading(slips: float = 0.0, broken: float = 0.0) -> Callable[[str], Reply]:
@@ -41,7 +50,7 @@ def reading(slips: float = 0.0, broken: float = 0.0) -> Callable[[str], Reply]:
 
     def reply(prompt: str) -> Reply:
         if rng.random() < broken:
-            return rng.choice([Reply(b"busy", 429), Reply(b'{"choices": [')])
+            return rng.choice(BUSY)
         wrong = rng.choice(['{"action": "merchant:C9"}', "I am not sure."])
         said = wrong if rng.random() < slips else reads_and_answers(prompt)
         return completion(said, prompt_tokens=2_000, completion_tokens=50)
@@ -50,7 +59,7 @@ def reading(slips: float = 0.0, broken: float = 0.0) -> Callable[[str], Reply]:
 
 
 def words(server: ChatServer, subcommand: str, *more: str) -> list[str]:
-    return ["text", subcommand, "--endpoint", server.url, "--model", "stand-in", *more]
+    return ["text", subcommand, "--base-url", server.url, "--model", "stand-in", *more]
 
 
 @pytest.mark.parametrize("games", [2, pytest.param(20, marks=pytest.mark.slow)])
@@ -95,13 +104,14 @@ def test_play__keeps_finished_games_and_resumes(
     def fails_later(prompt: str) -> Reply:
         nonlocal asked
         asked += 1
-        return model(prompt) if asked < 12 else Reply(b"out of credit", 402)
+        return model(prompt) if asked < 12 else OUT_OF_CREDIT
 
     server.reply = fails_later
     assert main(play) == 1
     first, second = capsys.readouterr().err.splitlines()[-2:]
-    assert first.startswith(f"text: endpoint {server.url}: expected an answer of the model 'stand-")
-    assert first.endswith("got status 402: out of credit")
+    error = f"text: {server.url}/: expected an answer of the model 'stand-in', got Error code: 402"
+    assert first.startswith(error)
+    assert "out of credit" in first
     found = re.fullmatch(r"text: ([1-3]) of 4 games are played and saved in .*resumes", second)
     assert found is not None
     assert len(load(records, short)) == int(found[1])
@@ -118,14 +128,14 @@ def test_play__keeps_finished_games_after_an_interrupt(
 ) -> None:
     answers = 0
 
-    def respond(endpoint: chat.ChatEndpoint, prompt: str) -> str:
+    def respond(model: object, prompt: str) -> str:
         nonlocal answers
         answers += 1
         if answers > 12:
             raise KeyboardInterrupt
         return reads_and_answers(prompt)
 
-    monkeypatch.setattr(chat.ChatEndpoint, "respond", respond)
+    monkeypatch.setattr(text._Model, "respond", respond)
     play = words(server, "play", "--games", "4", "--opponent", "random", "--board", str(short))
     assert main(play) == INTERRUPTED
     printed = capsys.readouterr()
@@ -183,7 +193,7 @@ def test_positions__keeps_answers_and_resumes(
     def fails_later(prompt: str) -> Reply:
         nonlocal asked
         asked += 1
-        return model(prompt) if asked < 8 else Reply(b"out of credit", 402)
+        return model(prompt) if asked < 8 else OUT_OF_CREDIT
 
     server.reply = fails_later
     assert main([*ask, *files]) == 1
@@ -216,11 +226,10 @@ def test_positions__keeps_answers_and_resumes(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--endpoint", "ftp://a"], "endpoint: expected an address of http or https, such as"),
         (["--request", "{"], "--request: "),
         (["--request", "[1]"], "--request: expected an object of JSON without model and messages"),
         (["--request", '{"model": "x"}'], "--request: expected an object of JSON without model"),
-        (["--timeout", "0"], "timeout: expected seconds above 0, got 0"),
+        (["--timeout", "0"], "--timeout: expected seconds above 0, got 0"),
         (["--retries", "-1"], "retries: expected an integer from 0, got -1"),
         (["--json", "no/where.json"], "no/where.json"),
     ],
@@ -232,15 +241,74 @@ def test_text__refuses_wrong_options_in_one_line(
     check_refused(capsys, words(server, subcommand, *more), message)
 
 
-def test_text__names_a_missing_key_and_the_subcommands(server: ChatServer, capsys: Output) -> None:
-    server.reply = lambda prompt: Reply(b"no key", 401)
-    error = f"endpoint {server.url}: expected a key that it accepts, got none, status 401: no key"
-    for subcommand, done in (
-        ("play", "0 of 20 games are played"),
-        ("positions", "0 of 100 positions are answered"),
-    ):
-        assert main(words(server, subcommand)) == 1
-        printed = capsys.readouterr()
-        assert printed.err == f"text: {error}\ntext: {done}\n"
-        assert printed.out == ""
+@pytest.mark.parametrize("url", ["", "localhost:80/v1", "ftp://a/v1", "http://", "http://[::1"])
+def test_text__refuses_other_addresses(capsys: Output, url: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["text", "play", "--model", "m", "--base-url", url])
+    error = "text: --base-url: expected an address with http or https, such as http://localhost:"
+    assert capsys.readouterr().err.startswith(error)
+
+
+def test_model__gets_prompt_key_and_settings(
+    server: ChatServer, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.reply = reading()
+    server.asked.clear()
+    play = ["text", "play", "--model", "m", "--games", "2", "--board", str(short)]
+    play += ["--opponent", "random", "--request", '{"top_k": 3}']
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    assert main(play) == 0
+    path, key, body = server.asked[0]
+    assert (path, key) == ("/v1/chat/completions", "Bearer a-key")
+    (message,) = body.pop("messages")
+    assert body == {"model": "m", "top_k": 3}
+    assert message["role"] == "user"
+    assert message["content"].startswith("Tokaido Duo, for two")
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply(b'{"error": {"message": "no\\nkey"}}', 401), r"no\nkey"),
+        (Reply(b'{"a', 200, {"Content-Type": "application/json"}), "got Unterminated string"),
+        (Reply(b"<html>"), "got a reply that is no chat completion"),
+        (Reply(b'{"choices": []}'), "got a reply that is no chat completion"),
+        (Reply(b"[1]"), "got a reply that is no chat completion"),
+        (BUSY[0], "busy"),
+    ],
+)
+def test_text__names_the_errors_of_a_server(
+    server: ChatServer, capsys: Output, reply: Reply, error: str
+) -> None:
+    server.reply = lambda prompt: reply
+    server.asked.clear()
+    assert main(words(server, "play")) == 1
+    printed = capsys.readouterr()
+    first, second = printed.err.splitlines()
+    assert first.startswith(
+        f"text: {server.url}/: expected an answer of the model 'stand-in', got "
+    )
+    assert error in first
+    assert second == "text: 0 of 20 games are played"
+    assert printed.out == ""
+    assert len(server.asked) == (1 + text.RETRIES if reply == BUSY[0] else 1)
+
+
+def test_text__names_a_missing_server_key_and_package(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "RETRIES", 0)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        assert main(["text", "play", "--model", "m", "--base-url", url]) == 1
+    assert "got Connection error. [Errno " in capsys.readouterr().err
+    play = ["text", "play", "--model", "m"]
+    check_refused(capsys, play, "OPENAI_API_KEY")
+    monkeypatch.setitem(sys.modules, "openai", None)
+    check_refused(capsys, play, "asking a language model needs openai: pip install '.[llm]'")
+
+
+def test_text__names_the_nearest_subcommand(capsys: Output) -> None:
     check_refused(capsys, ["text", "pla"], "unknown subcommand 'pla': the nearest is 'play'")

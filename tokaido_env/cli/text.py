@@ -1,10 +1,10 @@
-"""Measure a language model behind an HTTP interface like OpenAI's.
+"""Measure a language model of OpenAI, or of a server with OpenAI's interface.
 
-tokaido text play --endpoint http://localhost:11434/v1 --model llama3.2 --records games.jsonl
-tokaido text positions --endpoint https://api.openai.com/v1 --model NAME
+tokaido text play --base-url http://localhost:11434/v1 --model llama3.2 --records games.jsonl
+tokaido text positions --model NAME
 
-The key is read from the environment variable OPENAI_API_KEY. A subcommand (play, positions) has its
-own --help.
+It needs the package openai (extra llm), which reads the key from the environment variable
+OPENAI_API_KEY. A subcommand (play, positions) has its own --help.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from msgspec import Meta
@@ -28,7 +30,6 @@ from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.records import RecordFile, finished_game
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.chat import TIMEOUT, ChatEndpoint, EndpointError
 from tokaido_env.cli.cli_options import (
     RatingScale,
     add_shared,
@@ -39,7 +40,8 @@ from tokaido_env.cli.cli_options import (
 )
 from tokaido_env.cli.command import CommandParser, program, reports_errors, write_json
 from tokaido_env.core.actions import IDS, NO_ACTION
-from tokaido_env.core.arguments import unknown_name
+from tokaido_env.core.arguments import repr_short, str_short, unknown_name
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.decoding import Source, Struct
 from tokaido_env.files import check_outputs, parse_json
 from tokaido_env.game import Game
@@ -60,10 +62,15 @@ from tokaido_env.text import (
 )
 
 KEY = "OPENAI_API_KEY"
+RETRIES = 5  # of a request, if the server is busy, late or out of reach
 VERSION = 1  # of the results of `positions`
 
 
-@reports_errors("text", EndpointError)
+class ModelError(RuntimeError):
+    """A server gave no answer; the message has its address and the reason."""
+
+
+@reports_errors("text", ModelError)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
@@ -83,8 +90,8 @@ def play(arguments: Sequence[str]) -> int:
     games are kept: with --records, the same command resumes.
     """
     options = _play_options(arguments)
-    endpoint = _endpoint_of(options)
-    player, opponent = _player_of(options, endpoint), make(options.opponent)
+    model = _model_of(options)
+    player, opponent = _player_of(options, model), make(options.opponent)
     pool = BoardPool.load(options.board)
     state = MatchState(player.spec, opponent.spec, options.games, options.seed, pool)
     state.with_luck = True
@@ -103,9 +110,9 @@ def play(arguments: Sequence[str]) -> int:
                 if records is not None:
                     records.append(state, finished)
                 progress(1)
-    except (EndpointError, KeyboardInterrupt) as error:
+    except (ModelError, KeyboardInterrupt) as error:
         stopped = error
-    _save_games(options, endpoint, state, transcripts)
+    _save_games(options, model, state, transcripts)
     if stopped is not None:
         return print_stopped(stopped, [state], options.records, "text")
     return 0
@@ -113,7 +120,7 @@ def play(arguments: Sequence[str]) -> int:
 
 def _save_games(
     options: argparse.Namespace,
-    endpoint: ChatEndpoint,
+    model: _Model,
     state: MatchState,
     transcripts: Sequence[Transcript],
 ) -> None:
@@ -125,7 +132,7 @@ def _save_games(
     if len(match.games):
         print_table(matches_table([match], f"{match.results.size} games, seats swapped"))
         print_table(luck_table([match]))
-    answers = _answers(options, endpoint, exchanges, decisions, forfeits)
+    answers = _answers(options, model, exchanges, decisions, forfeits)
     games = [
         {
             "seed": one.record.seed,
@@ -148,8 +155,8 @@ def positions(arguments: Sequence[str]) -> int:
     the same command resumes.
     """
     options = _positions_options(arguments)
-    endpoint, agents = _endpoint_of(options), [make(spec) for spec in options.compare]
-    player, whole = _player_of(options, endpoint), RegretSet.load(options.set or SHIPPED)
+    model, agents = _model_of(options), [make(spec) for spec in options.compare]
+    player, whole = _player_of(options, model), RegretSet.load(options.set or SHIPPED)
     some = whole.sample(options.positions, options.seed)
     task = {"set": whole.hash, "positions": len(some), "seed": options.seed, "player": player.spec}
     request = json.dumps(options.request, sort_keys=True)
@@ -160,17 +167,17 @@ def positions(arguments: Sequence[str]) -> int:
         for number in range(resumed, len(some)):
             file.answers.append(_ask(player, some, number))
             write_json(options.answers, file.to_dict())
-    except (EndpointError, KeyboardInterrupt) as error:
+    except (ModelError, KeyboardInterrupt) as error:
         done = f"{len(file.answers):,} of {len(some):,} positions are answered"
         return print_stop("text", error, done, options.answers)
     choices = np.array([_action_of(answers) for answers in file.answers])
-    own = AgentChoices(player.spec, choices, endpoint.seconds / max(1, len(some) - resumed))
+    own = AgentChoices(player.spec, choices, model.seconds / max(1, len(some) - resumed))
     card = {"name": whole.card["name"], "hash": whole.hash, "positions": len(some)}
     data = {"version": VERSION, "set": card, "seed": options.seed}
     data |= _regret_of(some, card, [own, *(choose_actions(agent, some) for agent in agents)])
     exchanges = [one for answers in file.answers[resumed:] for one in answers]
     forfeits = int((choices[resumed:] == NO_ACTION).sum())
-    answers = _answers(options, endpoint, exchanges, len(some) - resumed, forfeits)
+    answers = _answers(options, model, exchanges, len(some) - resumed, forfeits)
     write_json(options.json, data | {"answers": answers})
     return 0
 
@@ -242,7 +249,7 @@ SUBCOMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"play": play, "positio
 
 def _answers(
     options: argparse.Namespace,
-    endpoint: ChatEndpoint,
+    model: _Model,
     exchanges: Sequence[Exchange],
     decisions: int,
     forfeits: int,
@@ -254,9 +261,9 @@ def _answers(
         "decisions": decisions,
         **{kind: kinds[kind] for kind in REFUSED},
         "forfeits": forfeits,
-        "prompt tokens": round(endpoint.prompt_tokens / each, 1),
-        "answer tokens": round(endpoint.answer_tokens / each, 1),
-        "seconds": round(endpoint.seconds / each, 3),
+        "prompt tokens": round(model.prompt_tokens / each, 1),
+        "answer tokens": round(model.answer_tokens / each, 1),
+        "seconds": round(model.seconds / each, 3),
     }
     title = "Refused answers, and tokens and seconds per decision, of this run"
     if exchanges:
@@ -272,12 +279,13 @@ def _parser(name: str, run: Callable[[Sequence[str]], int]) -> CommandParser:
     """Return a parser with the options of both subcommands."""
     parser, form = CommandParser(f"text {name}", run.__doc__), TextFormat()
     add = parser.add_argument
-    address = "address of the server, with http or https, such as http://localhost:11434/v1"
-    add("--endpoint", required=True, metavar="URL", help=f"{address} (default: none)")
+    address = "address of the server's interface, such as http://localhost:11434/v1"
+    default = "the environment variable OPENAI_BASE_URL, else OpenAI's server"
+    add("--base-url", type=_address, metavar="URL", help=f"{address} (default: {default})")
     add("--model", required=True, help="name of the model on the server (default: none)")
     request = 'more keys of each request, as JSON, such as {"temperature": 0}'
     add("--request", metavar="JSON", default="{}", help=request)
-    add("--timeout", type=float, default=TIMEOUT, metavar="S", help="seconds for a whole answer")
+    add("--timeout", type=float, default=120.0, metavar="S", help="seconds to wait for the server")
     legal = "whether prompts list the legal actions, which makes the game easier"
     add("--legal", choices=("unlisted", "listed"), default=form.legal, help=legal)
     retries = "further tries after an answer without a legal action"
@@ -321,21 +329,86 @@ def _positions_options(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _endpoint_of(options: argparse.Namespace) -> ChatEndpoint:
+def _address(text: str) -> str:
+    """Return the address of a server."""
+    with suppress(ValueError):  # of a wrong port
+        parts = urlsplit(text)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return text
+    expected = "expected an address with http or https, such as http://localhost:11434/v1"
+    raise argparse.ArgumentTypeError(f"{expected}, got {repr_short(text)}")
+
+
+def _model_of(options: argparse.Namespace) -> _Model:
     try:
         options.request = parse_json(options.request)
     except ValueError as error:
         raise ValueError(f"--request: {error}") from None
     if not isinstance(options.request, dict) or {"model", "messages"} & options.request.keys():
         raise ValueError("--request: expected an object of JSON without model and messages")
-    return ChatEndpoint(
-        *(options.endpoint, options.model),
-        key=os.environ.get(KEY) or None,
-        timeout=options.timeout,
-        options=options.request,
-    )
+    if not options.timeout > 0:
+        raise ValueError(f"--timeout: expected seconds above 0, got {options.timeout:g}")
+    return _Model(options)
 
 
-def _player_of(options: argparse.Namespace, endpoint: ChatEndpoint) -> TextPlayer:
+def _player_of(options: argparse.Namespace, model: _Model) -> TextPlayer:
     form = TextFormat(options.legal, history=options.history, retries=options.retries)
-    return TextPlayer(endpoint.respond, form, options.model)
+    return TextPlayer(model.respond, form, options.model)
+
+
+# The model
+
+
+class _Model:
+    """A model that the package openai asks, with the costs so far.
+
+    Attributes:
+        prompt_tokens, answer_tokens: as the server counts them; 0 if it does not.
+        seconds: duration of all requests, with their further tries.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        require_extra("asking a language model needs", "llm", "openai")
+        import openai
+
+        self._name, self._request, self._errors = options.model, options.request, openai.OpenAIError
+        self.prompt_tokens = self.answer_tokens = 0
+        self.seconds = 0.0
+        without = "none" if options.base_url else None  # a local server needs no key
+        try:
+            self._client = openai.OpenAI(
+                base_url=options.base_url,
+                api_key=os.environ.get(KEY) or without,
+                timeout=options.timeout,
+                max_retries=RETRIES,
+            )
+        except openai.OpenAIError as error:
+            raise ModelError(str_short(error, 200)) from None
+
+    def respond(self, prompt: str) -> str:
+        """Return the model's answer to a prompt, "" for an empty one.
+
+        Raises:
+            ModelError: if the server gives none, also not to further tries.
+        """
+        message, began = {"role": "user", "content": prompt}, time.monotonic()
+        try:
+            completion = self._client.chat.completions.create(
+                model=self._name, messages=[message], extra_body=self._request
+            )
+        except (self._errors, ValueError) as error:  # ValueError: broken JSON
+            raise self._error(f"{error} {error.__cause__ or ''}") from None
+        try:  # openai does not check the types of a reply
+            answer, usage = completion.choices[0].message.content or "", completion.usage
+            if usage is not None:
+                self.prompt_tokens += usage.prompt_tokens or 0
+                self.answer_tokens += usage.completion_tokens or 0
+        except (AttributeError, LookupError, TypeError):
+            raise self._error("a reply that is no chat completion") from None
+        self.seconds += time.monotonic() - began
+        return str(answer)
+
+    def _error(self, got: str) -> ModelError:
+        expected = f"an answer of the model {repr_short(self._name)}"
+        got = str_short(got.strip(), 200)
+        return ModelError(f"{self._client.base_url}: expected {expected}, got {got}")

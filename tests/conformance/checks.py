@@ -1,30 +1,20 @@
-"""Run the conformance tests of the installed libraries on the environments.
-
-Each check is a test that the library itself provides, or plays games through its own wrappers. It
-takes about two minutes.
-"""
+"""Conformance tests that libraries provide, and games through their own wrappers."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import io
 import os
 import re
-import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from importlib.util import find_spec
+from collections.abc import Callable, Iterable
 from typing import Any
 from unittest import mock
 
 import numpy as np
+from library_check import Check
 
 import tokaido_env
-from tokaido_env.cli.command import CommandParser, write_json
-from tokaido_env.core.optional_deps import install_command
 
 # PettingZoo warns of every dictionary with a mask, but for some games that it lists by name.
 DICTIONARY_WARNINGS = (
@@ -39,69 +29,6 @@ HEADLESS = mock.patch.dict(os.environ, {"SDL_VIDEODRIVER": "dummy"})
 
 RLLIB = ("ray", "tree", "lz4", "tensorboardX")  # not dependencies of Ray's core
 DRAWING = ("resvg_py", "PIL", "matplotlib", "pygame")
-
-
-@dataclass(frozen=True)
-class Check:
-    """A conformance test.
-
-    Attributes:
-        package: distribution that provides it.
-        name: its name there, and the form of the environment.
-        run: runs it, and returns a finding or None; raises if it fails.
-        extra: extra of this project that installs its modules, "" for none.
-        needs: modules that it needs besides the package.
-    """
-
-    package: str
-    name: str
-    run: Callable[[], str | None]
-    extra: str = ""
-    needs: tuple[str, ...] = ()
-
-    @property
-    def install(self) -> str:
-        """The command that installs its modules, in the tested versions."""
-        if self.extra:
-            return install_command(self.extra)
-        names = self.package, *self.needs
-        pinned = (f"{name}=={TESTED[name]}" if name in TESTED else name for name in names)
-        return f"pip install {' '.join(pinned)}".replace("_", "-")
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A row of the table; its outcome is "passed", "FAILED" or "not installed"."""
-
-    package: str
-    version: str
-    check: str
-    outcome: str
-    detail: str
-
-    def __str__(self) -> str:
-        package = f"{self.package} {self.version}".strip()
-        return f"{self.outcome:<14} {package:<26} {self.check:<44} {self.detail}".rstrip()
-
-
-def _verdict(check: Check) -> Verdict:
-    try:
-        version = importlib.metadata.version(check.package)
-    except importlib.metadata.PackageNotFoundError:
-        return Verdict(check.package, "", check.name, "not installed", check.install)
-    if missing := [name for name in check.needs if find_spec(name) is None]:
-        detail = f"needs {', '.join(missing)}: {check.install}"
-        return Verdict(check.package, version, check.name, "not installed", detail)
-    try:
-        # Output and warnings of libraries are no verdict; checks enable warnings themselves.
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
-            outcome, detail = "passed", check.run() or ""
-    except Exception as error:  # any exception of a check is its verdict
-        first = next(iter(str(error).splitlines()), "")
-        outcome, detail = "FAILED", f"{type(error).__name__}: {first}"
-    tested = TESTED.get(check.package, version)
-    other = "" if version == tested else f" (tested with {tested})"
-    return Verdict(check.package, version, check.name, outcome, (detail + other).strip())
 
 
 def _api_test(**options: Any) -> None:
@@ -296,7 +223,7 @@ CHECKS = (
     Check("pettingzoo", "api_test, entities", lambda: _api_test(observation="entities")),
     Check("pettingzoo", "api_test, afterstates", lambda: _api_test(observation="afterstates")),
     Check("pettingzoo", "seed_test", _seed_test),
-    Check("pettingzoo", "render_test", _render_test, "render", DRAWING),
+    Check("pettingzoo", "render_test", _render_test, DRAWING),
     Check("pettingzoo", "performance_benchmark", _performance_benchmark),
     Check("gymnasium", "check_env, warnings as errors", _gymnasium_check_env),
     Check(
@@ -313,68 +240,29 @@ CHECKS = (
         "gymnasium",
         "check_env, uint8, rendered in all modes",
         lambda: _gymnasium_check_env(observation="uint8", render_mode="rgb_array"),
-        "render",
         DRAWING,
     ),
     Check("gymnasium", "AsyncVectorEnv, started by spawn", _async_vector_env),
-    Check("stable_baselines3", "check_env, warnings as errors", _sb3_check_env, "train"),
-    Check("stable_baselines3", "DummyVecEnv and SubprocVecEnv", _sb3_vec_envs, "train"),
-    Check("open_spiel", "random_sim_test, serialising", _random_sim_test, "openspiel"),
-    Check("torchrl", "check_env_specs", _check_env_specs, "torchrl"),
-    Check("torchrl", "StepCounter, SerialEnv and Collector", _torchrl_wrappers, "torchrl"),
-    Check("torchrl", "its PettingZooWrapper", _torchrl_pettingzoo_wrapper, "torchrl"),
-    Check("torchrl", "its GymEnv", _torchrl_gym_env, "torchrl"),
+    Check("stable_baselines3", "check_env, warnings as errors", _sb3_check_env),
+    Check("stable_baselines3", "DummyVecEnv and SubprocVecEnv", _sb3_vec_envs),
+    Check("open_spiel", "random_sim_test, serialising", _random_sim_test),
+    Check("torchrl", "check_env_specs", _check_env_specs),
+    Check("torchrl", "StepCounter, SerialEnv and Collector", _torchrl_wrappers),
+    Check("torchrl", "its PettingZooWrapper", _torchrl_pettingzoo_wrapper),
+    Check("torchrl", "its GymEnv", _torchrl_gym_env),
     Check("supersuit", "four wrappers of the box form", _supersuit_wrappers),
-    Check("ray", "RLlib's PettingZooEnv", _rllib_pettingzoo_env, "rllib", RLLIB),
-    Check("ray", "RLlib's check of environments", _check_multiagent_environments, "rllib", RLLIB),
+    Check("ray", "RLlib's PettingZooEnv", _rllib_pettingzoo_env, RLLIB),
+    Check("ray", "RLlib's check of environments", _check_multiagent_environments, RLLIB),
     Check(
         "ray",
         "RLlib's check of environments, entities",
         lambda: _check_multiagent_environments(observation="entities"),
-        "rllib",
         RLLIB,
     ),
     Check(
         "ray",
         "RLlib's check of environments, afterstates",
         lambda: _check_multiagent_environments(observation="afterstates"),
-        "rllib",
         RLLIB,
     ),
 )
-
-TESTED = {
-    "agilerl": "2.58.0",
-    "gymnasium": "1.4.0",
-    "minari": "0.5.4",
-    "open_spiel": "2.0.2",
-    "pettingzoo": "1.27.0",
-    "ray": "2.60.0",
-    "sb3_contrib": "2.9.2",
-    "shimmy": "2.0.1",
-    "skrl": "2.1.1",
-    "stable_baselines3": "2.9.2",
-    "supersuit": "3.11.0",
-    "textarena": "0.7.4",
-    "tianshou": "2.0.1",
-    "torchrl": "0.14.1",
-}
-"""The versions that `make certify-all` tests with."""
-
-
-def main(arguments: Sequence[str] | None = None, checks: Sequence[Check] = CHECKS) -> int:
-    """Print the table; return 1 if a check failed, else 0."""
-    parser = CommandParser("certify", __doc__)
-    table = "also write the table to this file as JSON (default: none)"
-    parser.add_argument("--json", type="output", metavar="FILE", help=table)
-    options = parser.parse_args(arguments)
-    print(f"tokaido_env {tokaido_env.__version__}, Python {sys.version.split()[0]}")
-    verdicts = []
-    for check in checks:
-        verdicts.append(_verdict(check))
-        print(verdicts[-1], flush=True)
-    write_json(options.json, list(map(asdict, verdicts)))
-    outcomes = Counter(verdict.outcome for verdict in verdicts)
-    passed, failed, missing = (outcomes[name] for name in ("passed", "FAILED", "not installed"))
-    print(f"{passed} passed, {failed} failed, {missing} not installed")
-    return 1 if failed else 0

@@ -1,11 +1,12 @@
-"""Conformance tests of all libraries, merged from several Python environments.
+"""Run the conformance tests of libraries, and a rollout through each, and print a table.
 
-    make certify-all
-    python benchmarks/certify_all.py .venv .venv-others
+    python tests/conformance/certify.py
+    python tests/conformance/certify.py .venv .venv-others
 
-Some libraries need versions of others that exclude each other, so no single environment has them
-all. Each environment runs `certify_rollouts.py`. The merged table has one outcome per check: a
-failure before a pass, a pass with the tested versions before one with others.
+The first form tests the libraries of this Python environment, in some minutes. Some libraries need
+versions of others that exclude each other, so no single environment has them all: the second form,
+of `make certify-all`, runs the first in each environment. The merged table has one outcome per
+check: a failure before a pass, a pass with the tested versions before one with others.
 """
 
 from __future__ import annotations
@@ -17,15 +18,36 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+
+from checks import CHECKS
+from library_check import Check, verdict_of
+from rollouts import ROLLOUTS
+
+import tokaido_env
 
 Row = dict[str, str]
 """A row: package, version, check, outcome, detail and environment."""
 
-ROLLOUTS = Path(__file__).with_name("certify_rollouts.py")
-
 ORDER = ("FAILED", "passed", "not installed")
+
+
+def certify(checks: Sequence[Check], json_file: Path | None) -> int:
+    """Print the table of this environment, and write it; return 1 if a check failed, else 0."""
+    print(f"tokaido_env {tokaido_env.__version__}, Python {platform.python_version()}")
+    verdicts = []
+    for check in checks:
+        verdicts.append(verdict_of(check))
+        print(verdicts[-1], flush=True)
+    if json_file is not None:
+        json_file.write_text(json.dumps(list(map(asdict, verdicts)), indent=1))
+    outcomes = Counter(verdict.outcome for verdict in verdicts)
+    passed, failed, missing = (outcomes[name] for name in ("passed", "FAILED", "not installed"))
+    print(f"{passed} passed, {failed} failed, {missing} not installed")
+    return 1 if failed else 0
 
 
 def certified(environment: Path) -> list[Row]:
@@ -39,7 +61,7 @@ def certified(environment: Path) -> list[Row]:
         return []
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "table.json")
-        command = [str(python), str(ROLLOUTS), "--json", str(table)]
+        command = [str(python), __file__, "--json", str(table)]
         # Threads of libraries would disturb the measured rates.
         done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False)
         if not table.exists():
@@ -71,18 +93,10 @@ def markdown(rows: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def certify_all(environments: Sequence[Path]) -> int:
     """Print all tables and the merged one; return 1 if a check failed or ran nowhere."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "environments",
-        nargs="+",
-        type=Path,
-        help="folders of environments that `make certify-all` made",
-    )
-    options = parser.parse_args(arguments)
     rows, absent = [], []
-    for environment in options.environments:
+    for environment in environments:
         print(f"\n{environment}", flush=True)
         found = certified(environment)
         rows += found
@@ -94,6 +108,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for environment in absent:
         print(f"{environment} does not exist: the table lacks its libraries")
     return 0 if all(row["outcome"] == "passed" for row in table) and not absent else 1
+
+
+def main() -> int:
+    """Print the table of this environment or of several."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    folders = "folders of environments that `make certify-all` made (default: this environment)"
+    parser.add_argument("environments", nargs="*", type=Path, help=folders)
+    file = "also write the table of this environment to this file as JSON (default: none)"
+    parser.add_argument("--json", type=Path, metavar="FILE", help=file)
+    options = parser.parse_args()
+    if options.environments:
+        return certify_all(options.environments)
+    return certify((*CHECKS, *ROLLOUTS), options.json)
 
 
 if __name__ == "__main__":

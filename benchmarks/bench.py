@@ -4,18 +4,20 @@ Each run measures all rows in turn, so that a slower moment of the machine affec
 first run is discarded; the table has the median of the others and their range. With the defaults it
 takes about two minutes with warm caches.
 
-tokaido bench --only random step
-tokaido bench --runs 3 --json speeds.json
+    python benchmarks/bench.py --only random step
+    python benchmarks/bench.py --runs 3 --json speeds.json
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import importlib.metadata
 import importlib.util
 import os
 import platform
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from bench_games import GAMES, Throughput, gpu_name
+from bench_rows import RATIOS, ROWS, Ratio, Row
 
 import tokaido_env
-from tokaido_env.cli.bench_games import GAMES, Throughput, gpu_name
-from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
-from tokaido_env.cli.command import CommandParser, reports_errors, write_json
+from tokaido_env.cli.command import write_json
 from tokaido_env.files import check_outputs
 from tokaido_env.report.progress import ProgressLines
 
@@ -65,27 +67,28 @@ class Result:
         return row | {"median": self.median, "figures": self.figures, "met": self.met}
 
 
-@reports_errors("bench")
 def main(
     arguments: Sequence[str] | None = None,
     rows: Sequence[Row] = ROWS,
     ratios: Sequence[Ratio] = RATIOS,
 ) -> int:
-    """Run the command; return the exit status."""
-    parser = CommandParser("bench", __doc__)
-    parser.add_argument("--runs", type=int, default=5, help="number of measured runs")
+    """Print and write the speeds; return 0."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=5, help="number of measured runs (default: 5)")
     only = "measure only rows with a key that starts with one of these (default: all)"
     parser.add_argument("--only", nargs="+", metavar="ROW", help=only)
     figures = "also write the figures to this file as JSON (default: none)"
-    parser.add_argument("--json", metavar="FILE", type="output", help=figures)
+    parser.add_argument("--json", metavar="FILE", type=Path, help=figures)
     options = parser.parse_args(arguments)
     if options.runs < 1:
-        raise ValueError(f"--runs: expected 1 or more, got {options.runs}")
+        parser.error(f"--runs: expected 1 or more, got {options.runs}")
     chosen = [row for row in rows if _can_measure(row, options.only)]
     if not chosen:
         known = ", ".join(row.key for row in rows if _can_measure(row, None))
         asked = " ".join(options.only)
-        raise ValueError(f"--only: expected one of {known}, got {asked}")
+        parser.error(f"--only: expected one of {known}, got {asked}")
     check_outputs(options.json)
     machine, date = machine_info(), datetime.now(UTC).date().isoformat()
     results = run(chosen, ratios, options.runs)
@@ -188,3 +191,7 @@ def _figure(value: float) -> str:
     if value >= 1e6:
         return f"{value / 1e6:.2f} M"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,18 +1,23 @@
-"""Tests of `tokaido bench`: its table, and the counts behind its figures."""
+"""Tests of `benchmarks/bench.py`: its table, and the counts behind its figures."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numba
 import pytest
+from processes import ROOT
 
 from tokaido_env import Batch, Game
-from tokaido_env.__main__ import main
-from tokaido_env.cli import bench, bench_games
-from tokaido_env.cli.bench import Result
-from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
 from tokaido_env.gym import TokaidoDuoEnv
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import bench
+import bench_games
+from bench import Result
+from bench_rows import RATIOS, ROWS, Ratio, Row
 
 FAST = ("state", "deepcopy", "game")
 
@@ -85,7 +90,7 @@ def test_bench__leaves_out_rows_without_module_or_threads(capsys: Output) -> Non
 
 def test_bench__prints_and_writes_real_rows(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "figures.json"
-    assert main(["bench", "--runs", "1", "--only", *FAST, "--json", str(file)]) == 0
+    assert bench.main(["--runs", "1", "--only", *FAST, "--json", str(file)]) == 0
     out = capsys.readouterr().out
     figures = json.loads(file.read_text(encoding="utf-8"))
     assert {row["key"] for row in figures["rows"]} == set(FAST)
@@ -171,7 +176,8 @@ def test_searching__counts_simulations_or_decisions(
     ],
 )
 def test_bench__refuses_wrong_options(arguments: list[str], message: str, capsys: Output) -> None:
-    assert main(["bench", *arguments]) == 1
+    with pytest.raises(SystemExit):
+        bench.main(arguments)
     assert message in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""Measurements of `tokaido bench`: games through every interface, search, and process start.
+"""Measurements of `bench.py`: games through every interface, search, and process start.
 
 Each function measures once, or returns a function that does.
 """

@@ -1,15 +1,12 @@
-"""`tokaido certify` with a rollout through every library.
-
-    python benchmarks/certify_rollouts.py
+"""A rollout through every library.
 
 Each function plays games with random legal actions through a library, checks the results against
-this package, and returns the speed. `certify_all.py` runs this program in each environment.
+this package, and returns the speed.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 import warnings
@@ -17,10 +14,10 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from checks import RLLIB
+from library_check import Check
 
 import tokaido_env
-from tokaido_env.cli import certify
-from tokaido_env.cli.certify import CHECKS, RLLIB, Check
 from tokaido_env.core.actions import N_ACTIONS
 
 STEPS = 3000
@@ -290,19 +287,15 @@ def _require(holds: bool, expected: str) -> None:
 
 ROLLOUTS = (
     Check("gymnasium", "many games in one process", gymnasium_rollout),
-    Check("sb3_contrib", "MaskablePPO learns", sb3_learns, "train"),
-    Check("open_spiel", "playouts", openspiel_playouts, "openspiel"),
-    Check("torchrl", "a rollout of 1,024 games", torchrl_rollout, "torchrl"),
-    Check("ray", "RLlib's form of the environment plays", rllib_plays, "rllib", RLLIB),
+    Check("sb3_contrib", "MaskablePPO learns", sb3_learns),
+    Check("open_spiel", "playouts", openspiel_playouts),
+    Check("torchrl", "a rollout of 1,024 games", torchrl_rollout),
+    Check("ray", "RLlib's form of the environment plays", rllib_plays, RLLIB),
     Check("tianshou", "its collector plays both seats", tianshou_collects),
     Check("agilerl", "its DQN plays and learns with masks", agilerl_learns, needs=("peft",)),
     Check("skrl", "its wrapper plays", skrl_wraps),
     Check("supersuit", "api_test of stacked frames", supersuit_wraps),
     Check("shimmy", "plays the OpenSpiel game", shimmy_plays, needs=("open_spiel",)),
-    Check("minari", "export and load", minari_exports, "minari", ("h5py",)),
-    Check("textarena", "its loop by a stand-in", textarena_plays, "textarena"),
+    Check("minari", "export and load", minari_exports, ("h5py",)),
+    Check("textarena", "its loop by a stand-in", textarena_plays),
 )
-
-
-if __name__ == "__main__":
-    sys.exit(certify.main(checks=(*CHECKS, *ROLLOUTS)))

@@ -1,12 +1,11 @@
-"""Rows of `tokaido bench`: measurements with their targets."""
+"""Rows of `bench.py`: measurements with their targets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import tokaido_env
-from tokaido_env.cli.bench_games import (
+from bench_games import (
     Throughput,
     aec_play,
     afterstates,
@@ -22,6 +21,8 @@ from tokaido_env.cli.bench_games import (
     searching,
     stepping,
 )
+
+import tokaido_env
 from tokaido_env.core.state import STATE
 
 Measure = Callable[[], Throughput | float]
