@@ -138,7 +138,7 @@ def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -
     ("arguments", "message"),
     [
         ("replay g --gmae 1", "replay: unknown option '--gmae': the nearest is '--game'; tokaido "),
-        ("evaluate suite --comparee=x", "evaluate: unknown option '--comparee': the nearest is "),
+        ("evaluate generalise --comparee=x", "evaluate: unknown option '--comparee': the nearest "),
         ("bench fast", "bench: unexpected argument 'fast': tokaido bench --help lists all"),
         ("replay", "replay: file: expected a value, got none: tokaido replay --help lists all"),
         ("bench --runs x", "bench: --runs: expected an integer, got 'x'\n"),
