@@ -9,7 +9,6 @@ tokaido evaluate rate policy:runs/first --json rating.json --records rating.json
 tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
 tokaido evaluate exploit champion
 tokaido evaluate generalise champion
-tokaido evaluate calibrate champion
 tokaido evaluate verify rating.json
 tokaido evaluate regret champion heuristic
 tokaido evaluate --list
@@ -17,7 +16,7 @@ tokaido evaluate --list
 Every two agents play pairs of games: the same seed twice, with seats swapped. Scores have 95 %
 intervals. With --records, the same command resumes where it stopped. Matches take seconds for
 agents that do not search, and up to hours for agents that do. A subcommand (rate, ladder, exploit,
-generalise, calibrate, verify, regret) has its own --help.
+generalise, verify, regret) has its own --help.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_li
 from tokaido_env.arena.sequential_test import check_error_rate
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.calibrate import calibrate_agent
 from tokaido_env.cli.cli_options import (
     RatingScale,
     add_match_options,
@@ -76,7 +74,6 @@ SUBCOMMANDS: dict[str, Callable[[list[str]], int]] = {
     "ladder": build_ladder,
     "exploit": exploit_agent,
     "generalise": generalise,
-    "calibrate": calibrate_agent,
     "verify": verify_submission,
     "regret": regret,
 }
