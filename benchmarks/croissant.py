@@ -191,9 +191,6 @@ FILES = (
         "The first games of each match of both ladders, with all decisions.",
         "ladder-games",
     ),
-    File(
-        "tokaido_env/arena/tokaido-bench-1.json", "The suite tokaido-bench-1: opponents and boards."
-    ),
     *(
         File(f"tokaido_env/boards/shikoku{kind}.toml", f"A board of the game: shikoku{kind}.")
         for kind in ("", "_art", "_dice", "_market", "_remix", "_ring", "_routes")
@@ -253,7 +250,7 @@ def card() -> Data:
         "description": (
             "Data of tokaido_env, the board game Tokaido Duo as a reinforcement-learning "
             "environment: recorded games, results of matches, positions with the worth of each "
-            "action, a suite and boards."
+            "action, and boards."
         ),
         "conformsTo": "http://mlcommons.org/croissant/1.1",
         "license": "https://spdx.org/licenses/MIT.html",

@@ -84,20 +84,6 @@ DERIVED = (
         "docs/benchmarks/ladder.md",
     ),
     DerivedFiles(
-        "suite",
-        ("tokaido_env/arena/tokaido-bench-1.json",),
-        "python benchmarks/tokaido_bench_1.py --constants",
-        "not measured",
-        "docs/benchmarks/tokaido-bench-1.md",
-    ),
-    DerivedFiles(
-        "bench-1",
-        ("docs/benchmarks/tokaido-bench-1.md",),
-        "python benchmarks/tokaido_bench_1.py --docs",
-        "not measured",
-        "docs/benchmarks/tokaido-bench-1.md",
-    ),
-    DerivedFiles(
         "tokaido-100",
         (
             "docs/benchmarks/tokaido-100.md",

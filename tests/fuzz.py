@@ -43,7 +43,7 @@ KINDS = {
     "policies": "fuzz_files:Policies",
     "results": "fuzz_files:Results",
     "regrets": "fuzz_files:Regrets",
-    "suites": "fuzz_files:Suites",
+    "submissions": "fuzz_files:Submissions",
 }
 
 

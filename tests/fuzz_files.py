@@ -1,4 +1,4 @@
-"""Fuzz cases of single files: records, results, regret sets, ladders, suites, policies."""
+"""Fuzz cases of single files: records, results, regret sets, ladders, submissions, policies."""
 
 import json
 import random
@@ -10,7 +10,6 @@ import damaged_arrays
 import mutants
 import numpy as np
 from fuzz import Cases, allow_refusal, run_command
-from matches import finished_games
 from networks import decisions, random_policy
 from regrets import drawn_sums, small_set, truth_of
 from valid_files import GOLDEN, generalisation, with_hash
@@ -21,20 +20,17 @@ from tokaido_env.agent import AgentError
 from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent, PolicyError
 from tokaido_env.agents.registry import cost_of, make
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.arena import suite as suites
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.placement import rate_on_ladder
+from tokaido_env.arena.placement import rate_on_ladder, submitted_rating
 from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import rate_differences
-from tokaido_env.arena.records import RecordFile
-from tokaido_env.arena.suite import Submission, SubmissionError, Suite, file_sha256
-from tokaido_env.arena.tournament import play_remaining
-from tokaido_env.arena.verification import Claim, verify
+from tokaido_env.arena.verification import SubmissionError, VerifiedSubmission, verify
+from tokaido_env.files import file_sha256
 from tokaido_env.observers import masks
 from tokaido_env.record import Forfeit, RecordError, load, save
-from tokaido_env.report.protocols import generalisation_tables, meaning
+from tokaido_env.report.generalisation import generalisation_tables, meaning
 from tokaido_env.study.regret import choose_actions, summarize
 from tokaido_env.study.regret_set import RegretSet, RegretSetError
 
@@ -280,59 +276,43 @@ def _fake_match(a: str, b: str, games: int, seed: int) -> Match:
     return Match(a, b, data, np.zeros((games // 2, 2, 0), np.int8))
 
 
-class Suites(Cases):
-    """A small suite, a submission and its records, one of them damaged."""
+class Submissions(Cases):
+    """A rating on a small ladder and its records, one of them damaged."""
 
-    errors = (SubmissionError, RecordError, AgentError)
+    errors = (SubmissionError, RecordError, AgentError, LadderError, RatingError)
     name = "mine.json"
 
     def set_up(self) -> None:
-        self.suite, self.records = self.folder / "suite.json", self.folder / "games.jsonl"
-        self.whole = json.loads((GOLDEN / "small-suite.json").read_text(encoding="utf-8"))
-        suite = Suite.load(GOLDEN / "small-suite.json")
-        match_states = suite.match_states("greedy")
-        records = RecordFile(self.records, match_states)
-        for match_state in match_states:
-            play_remaining(match_state, make("greedy"), make(match_state.b))
-            records.append(match_state, finished_games(match_state))
+        self.ladder, self.records = self.folder / "ladder.json", self.folder / "games.jsonl"
+        ladder = ("--ladder", self.ladder, "--games", "12")
+        run_command(command, ("evaluate", "ladder", "random", "heuristic", *ladder))
+        files = ("--json", self.path, "--records", self.records)
+        run_command(command, ("evaluate", "rate", "greedy", *ladder, *files))
         self.games = self.records.read_bytes()
-        entry = suites.RecordsEntry.of(self.records, 24)
-        self.valid = Submission.of(suite.result(match_states), entry).to_dict()
+        self.valid = json.loads(self.path.read_bytes())
 
     def check_valid(self) -> None:
         self._write_valid()
-        assert (
-            verify(Claim.of_suite(self.path, Suite.load(self.suite)), make, share=1.0).games == 24
-        )
+        assert self._verified(share=1.0).games == 24
 
     def case(self, rng: random.Random) -> bool:
-        kinds = (self._case_of_suite, self._case_of_submission, self._case_of_records)
         with allow_refusal(*self.errors) as messages:
-            rng.choice(kinds)(rng)
+            rng.choice((self._case_of_submission, self._case_of_records))(rng)
         return not messages
 
+    def _verified(self, share: float) -> VerifiedSubmission:
+        return verify(submitted_rating(self.path, self.ladder), make, share=share)
+
     def _write_valid(self) -> None:
-        for path in (self.suite, self.path, self.records):
+        for path in (self.path, self.records):
             path.unlink(missing_ok=True)  # it may be a link
-        self.suite.write_bytes(mutants.json_bytes(self.whole))
         self.path.write_bytes(mutants.json_bytes(self.valid))
         self.records.write_bytes(self.games)
-
-    def _case_of_suite(self, rng: random.Random) -> None:
-        suite = mutants.mutated_tree(rng, self.whole, 2)
-        if rng.random() < 0.9 and isinstance(suite, dict):
-            suite = with_hash(suite)
-        self.put_json(rng, suite, 0.02, self.suite)
-        loaded = Suite.load(self.suite)
-        assert loaded.to_dict() == json.loads(self.suite.read_bytes())
-        loaded.match_states("greedy")
 
     def _case_of_submission(self, rng: random.Random) -> None:
         self._write_valid()
         self.put_json(rng, mutants.mutated_tree(rng, self.valid, 2), 0.02)
-        suite = Suite.load(self.suite)
-        Submission.load(self.path, suite)
-        verify(Claim.of_suite(self.path, suite), make, share=rng.choice((0.0, 0.3)))
+        self._verified(share=rng.choice((0.0, 0.3)))
 
     def _case_of_records(self, rng: random.Random) -> None:
         """Damage the records, mostly with a matching hash in the submission."""
@@ -349,7 +329,7 @@ class Suites(Cases):
         if not self.records.is_symlink() and rng.random() < 0.9:
             loaded = dict(self.valid["records"], sha256=file_sha256(self.records))
             self.path.write_bytes(mutants.json_bytes(self.valid | {"records": loaded}))
-        verify(Claim.of_suite(self.path, Suite.load(self.suite)), make, share=0.0)
+        self._verified(share=0.0)
 
 
 class Policies(Cases):

@@ -21,9 +21,6 @@ from tokaido_env import ACTIONS, Game, Record
 from tokaido_env.agents import make
 from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.agents.search_config import network_search_config
-from tokaido_env.arena.ladder import content_hash
-from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.rules import RULES_VERSION
 
 FOLDER = Path(__file__).resolve().parent / "golden"
 BOARDS = ("shikoku", "family:7")
@@ -61,15 +58,6 @@ def search_moves(spec: str, board: str) -> list[int]:
     return actions
 
 
-def with_hashes(data: Data) -> Data:
-    """Return a suite with the present rules version and hashes."""
-    suite = {key: value for key, value in data.items() if key != "hash"} | {"rules": RULES_VERSION}
-    for part in ("default", "test"):
-        if part in suite:
-            suite[part] = suite[part] | {"hash": BoardPool.load(suite[part]["boards"]).hash}
-    return suite | {"hash": content_hash(suite)}
-
-
 def records(folder: Path) -> dict[str, str]:
     """Return the new text of each golden file, by name; `folder` holds the old files."""
 
@@ -79,13 +67,10 @@ def records(folder: Path) -> dict[str, str]:
     games = [replayed(json.loads(line)) for line in read("games.jsonl").splitlines()]
     search = {f"{s} {b}": search_moves(s, b) for b in BOARDS for s in (*SPECS, "random_policy")}
     rows = ",\n".join(f" {json.dumps(key)}: {actions}" for key, actions in search.items())
-    files = {
+    return {
         "games.jsonl": "".join(record.to_json() + "\n" for record in games),
         "search.json": f"{{\n{rows}\n}}\n",
     }
-    suite = with_hashes(json.loads(read("small-suite.json")))
-    files["small-suite.json"] = json.dumps(suite, indent=1) + "\n"
-    return files
 
 
 def main() -> int:

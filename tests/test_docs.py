@@ -13,7 +13,6 @@ import tokaido_env
 from tokaido_env.agents.champion import CHAMPION, GENERALIST
 from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.ladder import FAMILY_LADDER, LADDER, Ladder
-from tokaido_env.arena.suite import Suite
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.observation import N_FEATURES
@@ -186,16 +185,15 @@ def test_counts__are_those_of_the_code() -> None:
 def test_hashes__are_those_of_the_files() -> None:
     known = {
         *(Ladder.load(path).hash for path in (LADDER, FAMILY_LADDER)),
-        *(Suite.load().hash, RegretSet.load().hash),
+        RegretSet.load().hash,
         BoardPool.load("family:test").hash,
-        "214019693c922dc2",  # the ladder before 2026-11-25
     }
     quoted = {
         text
         for page in READ
         for text in re.findall(r"`([0-9a-f]{16})`", page.read_text(encoding="utf-8"))
     }
-    assert len(quoted) == 6
+    assert len(quoted) == 4
     assert quoted == known
 
 

@@ -174,7 +174,7 @@ def headed(path: Path, header: dict[str, Any]) -> None:
 
 
 def json_file(path: Path, name: str, **changes: Any) -> None:
-    """Write a ladder, a suite or results, as `valid_files` makes them."""
+    """Write a ladder or results, as `valid_files` makes them."""
     import valid_files
 
     path.write_text(json.dumps(getattr(valid_files, name)(**changes)), encoding="utf-8")
@@ -228,13 +228,16 @@ def result_file(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps(data), encoding="utf-8")
 
 
-def submission_file(path: Path, agent: str = "greedy", **changes: Any) -> None:
-    """Write the `suite --json` results of an agent, next to the suite and the games."""
-    suite = path.with_name("suite.json")
-    json_file(suite, "suite")
-    run(f"evaluate suite greedy --suite {suite} --json {path} --records {suite.parent}/mine.jsonl")
-    data = json.loads(path.read_text(encoding="utf-8")) | {"agent": agent} | changes
+def rating_file(path: Path, ladder: Maker | None = None, **changes: Any) -> None:
+    """Write results of `rate --json` of greedy, next to the games and a ladder."""
+    theirs = path.with_name("l.json")
+    json_file(theirs, "ladder", spec="greedy")
+    play = f"evaluate rate greedy --games 2 --opponents 1 --ladder {theirs}"
+    run(f"{play} --json {path} --records {path.parent}/mine.jsonl")
+    data = json.loads(path.read_text(encoding="utf-8")) | changes
     path.write_text(json.dumps(data), encoding="utf-8")
+    if ladder is not None:
+        ladder(theirs)
 
 
 TINY: dict[str, dict[str, Any]] = {
@@ -442,14 +445,12 @@ LADDERS = PICKLE | {
     **{why: writer(json_file, "ladder", spec=spec) for why, spec in AGENTS.items()},
     "board is a path": writer(json_file, "ladder", board=BOARD),
 }
-SUITES = PICKLE | {
-    f"opponents: {why}": writer(json_file, "suite", opponents=[spec, "random"])
-    for why, spec in AGENTS.items()
-}
 NOTE = {"file": f"{SECRET_PATH}/note.toml", "sha256": "0" * 64, "games": 24}
-SUBMISSIONS = PICKLE | {
-    **{f"its agent: {why}": writer(submission_file, agent=spec) for why, spec in AGENTS.items()},
-    "records are a secret": writer(submission_file, records=NOTE),
+RATINGS = PICKLE | {
+    **{f"its agent: {why}": writer(rating_file, agents=[spec]) for why, spec in AGENTS.items()},
+    **{f"its ladder: {why}": writer(rating_file, ladder) for why, ladder in LADDERS.items()},
+    "records are a secret": writer(rating_file, records=NOTE),
+    "board is a path": writer(rating_file, board=BOARD),
 }
 TESTED = PICKLE | {
     **{f"its agent: {why}": writer(result_file, agent=spec) for why, spec in AGENTS.items()},
@@ -541,13 +542,8 @@ LOADINGS: dict[str, Loading] = {
         *("l.json", no_file, "evaluate ladder random greedy --games 2 --ladder l.json"),
         *(LADDERS, ("l.json",)),
     ),
-    "suite --suite": Loading(
-        *("suite.json", writer(json_file, "suite"), "evaluate suite greedy --suite suite.json"),
-        SUITES,
-    ),
-    "verify": Loading(
-        *("mine.json", submission_file, "evaluate verify mine.json --suite suite.json"),
-        SUBMISSIONS,
+    "verify, rate": Loading(
+        "mine.json", rating_file, "evaluate verify mine.json --ladder l.json", RATINGS
     ),
     "verify, generalise": Loading("mine.json", result_file, "evaluate verify mine.json", TESTED),
     "regret --set": Loading(

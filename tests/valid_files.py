@@ -10,7 +10,7 @@ GOLDEN = Path(__file__).with_name("golden")
 
 
 def with_hash(data: dict[str, Any]) -> dict[str, Any]:
-    """A ladder or suite with the hash of its contents."""
+    """A ladder with the hash of its contents."""
     body = {key: value for key, value in data.items() if key != "hash"}
     return body | {"hash": content_hash(body)}
 
@@ -18,12 +18,6 @@ def with_hash(data: dict[str, Any]) -> dict[str, Any]:
 def ladder(spec: str = "greedy", **changes: Any) -> dict[str, Any]:
     """The project's ladder with another agent instead of `greedy`."""
     text = LADDER.read_text(encoding="utf-8").replace('"greedy"', json.dumps(spec))
-    return with_hash(json.loads(text) | changes)
-
-
-def suite(**changes: Any) -> dict[str, Any]:
-    """A small suite with changed keys."""
-    text = (GOLDEN / "small-suite.json").read_text(encoding="utf-8")
     return with_hash(json.loads(text) | changes)
 
 

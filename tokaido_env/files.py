@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -193,6 +194,12 @@ def _is_same_file(path: Path, other: Path) -> bool:
 
 
 # Reading
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def parse_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:

@@ -113,13 +113,12 @@ def test_rate_on_ladder__refuses_a_ladder_without_opponents(tmp_path: Path) -> N
     assert len(rated.matches) == 1
 
 
-def test_ladder_rating__contains_the_hash_and_the_seeds(ladder: Ladder) -> None:
+def test_ladder_rating__names_its_ladder(ladder: Ladder) -> None:
     simulated = SimulatedMatches()
     rated = rate_on_ladder("greedy", ladder, play=simulated.play, opponents=1)
     (match,) = rated.matches
     assert rated.to_dict() == {
-        **rated.rating.to_dict(),
-        "ladder": ladder.hash,
-        "seed": 0,
-        "matches": [match.to_dict() | {"seed": simulated.played[0][3]}],
+        **{"version": 2, "seed": 0, "board": "shikoku", "link": "probit"},
+        **{"anchor": ladder.anchor, "agents": ["greedy"], "ladder": ladder.hash},
+        **{"matches": [match.to_dict()], "ratings": [rated.rating.to_dict()], "records": None},
     }

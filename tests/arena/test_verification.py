@@ -1,4 +1,4 @@
-"""Tests of arena/verification.py: submissions that are verified, and each reason to refuse one."""
+"""Tests of arena/verification.py: ratings that are verified, and each reason to refuse one."""
 
 import json
 from collections.abc import Callable
@@ -12,49 +12,82 @@ from matches import finished_games
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.arena.records import RecordFile
-from tokaido_env.arena.suite import (
-    RecordsEntry,
-    Submission,
-    SubmissionError,
-    Suite,
-    file_sha256,
+from tokaido_env.arena.ladder import Ladder, make_ladder
+from tokaido_env.arena.match import Match
+from tokaido_env.arena.placement import (
+    LadderRating,
+    possible_matches,
+    rate_on_ladder,
+    submitted_rating,
 )
-from tokaido_env.arena.tournament import MatchState, play_remaining
-from tokaido_env.arena.verification import Claim, repeat_decisions, verify
+from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
+from tokaido_env.arena.verification import (
+    RecordsEntry,
+    SubmissionError,
+    VerifiedSubmission,
+    repeat_decisions,
+    verify,
+)
 from tokaido_env.core.actions import IDS
+from tokaido_env.files import file_sha256
 from tokaido_env.record import Forfeit, RecordError
 
-SMALL = Path(__file__).parents[1] / "golden" / "small-suite.json"
+BOARDS = "family:valid/3"
+
+MatchStates = dict[str, MatchState]
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
-    return Suite.load(SMALL)
+def ladder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a ladder of two agents."""
+
+    def play(a: str, b: str, games: int, seed: int) -> Match:
+        return play_match(make(a), make(b), games, seed, BOARDS)
+
+    path = tmp_path_factory.mktemp("ladder") / "ladder.json"
+    make_ladder(["random", "greedy"], lambda a, b: 40, 0, BOARDS, play, path)
+    return path
+
+
+def unplayed(ladder: Path) -> MatchStates:
+    options: dict[str, Any] = {"seed": 0, "include_slow": False, "max_games": 12}
+    return possible_matches("heuristic", Ladder.load(ladder), **options)
 
 
 @pytest.fixture(scope="module")
-def match_states(suite: Suite) -> list[MatchState]:
-    match_states = suite.match_states("heuristic")
-    for match_state in match_states:
+def match_states(ladder: Path) -> MatchStates:
+    match_states = unplayed(ladder)
+    for match_state in match_states.values():
         play_remaining(match_state, make("heuristic"), make(match_state.b))
     return match_states
 
 
-def write_submission(folder: Path, suite: Suite, match_states: list[MatchState]) -> Path:
-    """Write a submission and its records."""
-    records = RecordFile(folder / "games.jsonl", match_states)
-    for match_state in match_states:
+def rated(ladder: Path, match_states: MatchStates) -> LadderRating:
+    def played(a: str, b: str, games: int, seed: int) -> Match:
+        return match_states[b].to_match()
+
+    return rate_on_ladder("heuristic", Ladder.load(ladder), play=played)
+
+
+def write_submission(folder: Path, ladder: Path, match_states: MatchStates) -> Path:
+    """Write a rating and its records."""
+    records = RecordFile(folder / "games.jsonl", [*match_states.values()])
+    for match_state in match_states.values():
         records.append(match_state, finished_games(match_state))
     entry = RecordsEntry.of(folder / "games.jsonl", 24)
-    data = Submission.of(suite.result(match_states), entry).to_dict()
+    data = replace(rated(ladder, match_states), records=entry).to_dict()
     (folder / "mine.json").write_text(json.dumps(data), encoding="utf-8")
     return folder / "mine.json"
 
 
 @pytest.fixture
-def path(tmp_path: Path, suite: Suite, match_states: list[MatchState]) -> Path:
-    return write_submission(tmp_path, suite, match_states)
+def path(tmp_path: Path, ladder: Path, match_states: MatchStates) -> Path:
+    return write_submission(tmp_path, ladder, match_states)
+
+
+def verified(path: Path, ladder: Path, **options: Any) -> VerifiedSubmission:
+    return verify(submitted_rating(path, ladder), make, **options)
 
 
 def change_submission(path: Path, change: Callable[[Any], Any]) -> None:
@@ -72,8 +105,8 @@ def change_records(path: Path, change: Callable[[list[str]], Any]) -> None:
     change_submission(path, lambda data: data["records"].update(sha256=file_sha256(records)))
 
 
-def test_repeat_decisions__finds_the_recorded_actions(match_states: list[MatchState]) -> None:
-    for match_state in match_states:
+def test_repeat_decisions__finds_the_recorded_actions(match_states: MatchStates) -> None:
+    for match_state in match_states.values():
         numbers = np.array([0, 3])
         theirs = [repeat_decisions(match_state, numbers, make(match_state.b), 1) for _ in range(2)]
         ours = repeat_decisions(match_state, numbers, make("heuristic"), 0)
@@ -85,46 +118,77 @@ def test_repeat_decisions__finds_the_recorded_actions(match_states: list[MatchSt
 
 
 def test_verify__accepts_a_correct_submission(
-    path: Path, suite: Suite, match_states: list[MatchState]
+    path: Path, ladder: Path, match_states: MatchStates
 ) -> None:
     before = (path.parent / "games.jsonl").read_bytes()
-    found = verify(Claim.of_suite(path, suite), make, share=1.0, agent=make("heuristic"))
-    assert found.result == suite.result(match_states)
+    found = verified(path, ladder, share=1.0, agent=make("heuristic"))
+    assert isinstance(found.result, LadderRating)
+    assert found.result.rating == rated(ladder, match_states).rating
     assert found.games == 24
-    assert found.repeated == sum(int(one.games["decisions"].sum()) for one in match_states)
+    decisions = sum(int(one.games["decisions"].sum()) for one in match_states.values())
+    assert found.repeated == decisions
     assert (path.parent / "games.jsonl").read_bytes() == before
-    assert 0 < verify(Claim.of_suite(path, suite), make, share=0.01).repeated < found.repeated / 2
-    assert verify(Claim.of_suite(path, suite), make, share=0.0).repeated == 0
+    assert 0 < verified(path, ladder, share=0.01).repeated < decisions / 2
+    assert verified(path, ladder, share=0.0).repeated == 0
     with pytest.raises(ValueError, match="share: expected a number from 0 to 1"):
-        verify(Claim.of_suite(path, suite), make, share=float("nan"))
+        verified(path, ladder, share=float("nan"))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda data: data.update(version=2), "version: expected 1, got 2: expected a submission"),
-        (lambda data: data.update(suite="x"), "suite: expected small-suite, got 'x'"),
-        (lambda data: data.update(hash="0" * 16), r"hash: expected \w{16}, got '0"),
+        (lambda data: data.update(version=1), "version: expected 2, got 1: rate the agent again"),
+        (lambda data: data.update(ladder="0" * 16), r"ladder: expected \w{16} of .*ladder.json, g"),
         (lambda data: data.update(records=None), "records: expected a file of all games, got none"),
         (lambda data: data["records"].update(file="../x"), "file: expected the name of a file in"),
         (lambda data: data["records"].update(file="no"), "records: cannot be read: No such file"),
         (lambda data: data["records"].update(sha256="0"), "sha256: expected .* after it was subm"),
-        (lambda data: data["tb_1"].update(value=900.0), "tb_1: expected .* of the games, got .*90"),
-        (lambda data: data["scores"][0].update(test=2), r"scores\[0\]\.test: expected a number <="),
-        (lambda data: data["worst"].update(board="x"), "worst: expected the board of the lowest"),
-        (lambda data: data.update(agent="greedy"), "line 1: .* is no game of these matches"),
+        (lambda data: data["ratings"][0].update(elo=900.0), "ratings: expected .* of the games, g"),
+        (lambda data: data.update(anchor="greedy"), "anchor: expected 'random' of the games, got "),
+        (lambda data: data.update(more=1), "more: expected None of the games, got 1"),
+        (lambda data: data["matches"].reverse(), "matches: expected .* of the games, got"),
+        (lambda data: data["matches"].pop(), "line 13: .* is no game of these matches"),
+        (
+            lambda data: data["matches"][0].update(b="x"),
+            r"matches\[0\]: expected 0 games of an opp",
+        ),
+        (
+            lambda data: data["matches"][0].update(games=10),
+            r"matches\[0\]: expected 12 games of an",
+        ),
+        (
+            lambda data: data["matches"][0].update(games=3),
+            r"games: expected an integer that's a mu",
+        ),
+        (lambda data: data.update(seed=1), "line 1: .* is no game of these matches"),
+        (
+            lambda data: data.update(agents=["greedy"]),
+            r"matches\[\d\]: expected 0 games of an oppo",
+        ),
     ],
 )
 def test_verify__refuses_a_changed_submission(
-    path: Path, suite: Suite, change: Callable[[Any], Any], message: str
+    path: Path, ladder: Path, change: Callable[[Any], Any], message: str
 ) -> None:
     change_submission(path, change)
     with pytest.raises((SubmissionError, RecordError), match=message) as caught:
-        verify(Claim.of_suite(path, suite), make, share=0.0)
+        verified(path, ladder, share=0.0)
     assert len(str(caught.value)) <= 500
 
 
-def test_verify__names_the_game_and_event_of_a_changed_move(path: Path, suite: Suite) -> None:
+def test_verify__refuses_opponents_that_rate_does_not_choose(
+    tmp_path: Path, ladder: Path, match_states: MatchStates
+) -> None:
+    first, second = (match.b for match in rated(ladder, match_states).matches)
+    in_order = {second: match_states[second], first: match_states[first]}
+    path = write_submission(tmp_path, ladder, in_order)
+    change_submission(path, lambda data: data["matches"].pop(0))
+    change_records(path, lambda lines: lines.__delitem__(slice(12, 24)))
+    with pytest.raises(SubmissionError, match=f"matches: expected a match against {first} next"):
+        verified(path, ladder, share=0.0)
+
+
+def test_verify__names_the_game_and_event_of_a_changed_move(path: Path, ladder: Path) -> None:
     def change_move(lines: list[str]) -> None:
         game = json.loads(lines[6])
         place = next(i for i, event in enumerate(game["events"]) if i > 20 and event in IDS)
@@ -133,34 +197,36 @@ def test_verify__names_the_game_and_event_of_a_changed_move(path: Path, suite: S
 
     change_records(path, change_move)
     with pytest.raises(RecordError, match=r"games.jsonl, line 7: event \d+ of \d+"):
-        verify(Claim.of_suite(path, suite), make)
+        verified(path, ladder)
 
 
 def test_verify__refuses_moves_that_the_opponent_does_not_repeat(
-    tmp_path: Path, suite: Suite
+    tmp_path: Path, ladder: Path
 ) -> None:
     """The games are legal, but `random` played in place of the opponents."""
-    match_states = suite.match_states("heuristic")
-    for match_state in match_states:
+    match_states = unplayed(ladder)
+    for match_state in match_states.values():
         play_remaining(match_state, make("heuristic"), make("random"))
-    path = write_submission(tmp_path, suite, match_states)
-    message = r"game \d of 4 against 'greedy' on shikoku, seed \d+, seat \d, decision \d+: 'greedy'"
+    path = write_submission(tmp_path, ladder, match_states)
+    message = (
+        r"game \d+ of 12 against 'greedy' on family:\d+, seed \d+, seat \d, decision \d+: 'greedy'"
+    )
     with pytest.raises(SubmissionError, match=message):
-        verify(Claim.of_suite(path, suite), make, share=1.0)
+        verified(path, ladder, share=1.0)
 
 
-def test_verify__refuses_missing_and_cut_games(path: Path, suite: Suite) -> None:
+def test_verify__refuses_missing_and_cut_games(path: Path, ladder: Path) -> None:
     change_records(path, lambda lines: lines.pop())
-    with pytest.raises(SubmissionError, match=r"holds 23 of 24 games: expected game 8 of 8 again"):
-        verify(Claim.of_suite(path, suite), make)
+    with pytest.raises(SubmissionError, match=r"holds 23 of 24 games: expected game 12 of 12 ag"):
+        verified(path, ladder)
     records = path.parent / "games.jsonl"
     records.write_bytes(records.read_bytes()[:-2])
     with pytest.raises(RecordError, match="line 23: not a whole line of JSON"):
-        verify(Claim.of_suite(path, suite), make)
+        verified(path, ladder)
 
 
 def test_verify__refuses_forfeits_since_failures_cannot_be_verified(
-    path: Path, suite: Suite
+    path: Path, ladder: Path
 ) -> None:
     def forfeit_game(lines: list[str]) -> None:
         data = json.loads(lines[6])
@@ -171,5 +237,5 @@ def test_verify__refuses_forfeits_since_failures_cannot_be_verified(
         lines[6] = lost.to_json()
 
     change_records(path, forfeit_game)
-    with pytest.raises(SubmissionError, match=r"game 3 of 4 against 'random' .* was forfeited"):
-        verify(Claim.of_suite(path, suite), make)
+    with pytest.raises(SubmissionError, match=r"game 7 of 12 against '\w+' .* was forfeited"):
+        verified(path, ladder)

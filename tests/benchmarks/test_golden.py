@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_records import records, replayed, with_hashes
+from golden_records import records, replayed
 from processes import ROOT
 
 from tokaido_env import ACTIONS, FEATURES, Game
-from tokaido_env.arena.ladder import content_hash
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -48,13 +47,6 @@ def test_replayed__continues_after_an_illegal_decision(line: int) -> None:
         if event in ACTIONS:
             game.play(event)
     assert game.record(record.players) == record
-
-
-def test_with_hashes__updates_hashes() -> None:
-    data = json.loads((FOLDER / "small-suite.json").read_text(encoding="utf-8"))
-    old = data | {"rules": 0, "default": data["default"] | {"hash": "0" * 16}, "hash": "0" * 16}
-    assert with_hashes(old) == data
-    assert data["hash"] == content_hash({key: data[key] for key in data if key != "hash"})
 
 
 def test_golden__lists_a_command_for_every_generated_file() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -290,6 +291,11 @@ def test_list__prints_all_agents(capsys: Output) -> None:
         (("greedy", "random", "--until-decided", "--error", "2"), "expected a rate from 1e-9 to"),
         (("greedy", "python:no_bots:Bot"), "no module 'no_bots'"),
         (("rate", "greedy", "--ladder", "no.json"), "no.json: no such ladder"),
+        (
+            ("rate", "greedy", "--json", "r", "--records", "x/r"),
+            "--records: expected a file in ",
+        ),
+        (("verify", "no.json"), "no.json: no such submission"),
         (("rate", "greedy", "--json", str(LADDER)), f"{LADDER}: is read too: expected another"),
         (("ladder", "greedy", "random", "--ladder", "/"), "/: expected a file or nothing"),
         (("ladder", "greedy", "nobody", "--ladder", "l.json"), "unknown agent 'nobody'"),
@@ -343,6 +349,43 @@ def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) ->
     assert "probit, random = 0" in printed
     assert (written["link"], written["anchor"]) == ("probit", "random")
     assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in printed
+
+
+def test_rate__resumes_to_the_same_bytes_and_is_verified(tmp_path: Path, capsys: Output) -> None:
+    ladder, records = ["--ladder", str(tmp_path / "ladder.json")], tmp_path / "r.jsonl"
+    assert main(["ladder", "greedy", "random", *ladder, "--games", "20"]) == 0
+    rate = ["rate", "heuristic", *ladder, "--games", "8", "--records", str(records)]
+    written = results(tmp_path / "r.json", *rate)
+    first = (tmp_path / "r.json").read_bytes(), records.read_bytes()
+    assert written["records"]["games"] == 16
+    lines = first[1].splitlines(keepends=True)
+    records.write_bytes(b"".join(lines[10:14]) + b"".join(lines[:5]))
+    results(tmp_path / "r.json", *rate)
+    assert first == ((tmp_path / "r.json").read_bytes(), records.read_bytes())
+    assert "9 recorded games" in capsys.readouterr().err
+    verify = ["verify", str(tmp_path / "r.json"), *ladder, "--share", "1"]
+    assert main([*verify, "--agent", "heuristic"]) == 0
+    printed = capsys.readouterr().out
+    assert "verified: 16 games replayed, " in printed
+    assert "probit, random = 0" in printed
+    assert main(verify[:2]) == 1  # on the ladder of the package
+    assert "name its ladder by --ladder" in capsys.readouterr().err
+    assert main([*rate, "--opponents", "1"]) == 1
+    assert "--records: expected games against greedy, got some ag" in capsys.readouterr().err
+
+
+def test_verify__takes_ladder_and_board_of_files(tmp_path: Path, capsys: Output) -> None:
+    shutil.copy(ROOT / "tokaido_env" / "boards" / "shikoku_art.toml", tmp_path / "mine.toml")
+    board = ["--board", str(tmp_path / "mine.toml"), "--ladder", str(tmp_path / "ladder.json")]
+    agent = "python:custom_agents:HighestAtOnce"
+    assert main(["ladder", agent, "random", *board, "--games", "20"]) == 0
+    files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "r.jsonl")]
+    allowed = [*board, "--allow-agents", agent]
+    assert main(["rate", "greedy", *allowed, "--games", "8", *files]) == 0
+    assert main(["verify", str(tmp_path / "r.json"), *allowed]) == 0
+    assert "verified: 16 games replayed" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "r.json"), *board]) == 1
+    assert "a file may not name code to run" in capsys.readouterr().err
 
 
 def test_ladder__is_rated_again_with_another_model_and_anchor(

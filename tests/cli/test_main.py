@@ -139,7 +139,7 @@ def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -
     ("arguments", "message"),
     [
         ("replay g --gmae 1", "replay: unknown option '--gmae': the nearest is '--game'; tokaido "),
-        ("evaluate suite --comparee=x", "evaluate: unknown option '--comparee': the nearest is "),
+        ("evaluate generalise --comparee=x", "evaluate: unknown option '--comparee': the nearest "),
         ("actions all", "actions: unexpected argument 'all': tokaido actions --help lists all"),
         ("replay", "replay: file: expected a value, got none: tokaido replay --help lists all"),
         ("evaluate --games x", "evaluate: --games: expected an integer, got 'x'\n"),

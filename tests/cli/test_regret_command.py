@@ -47,6 +47,19 @@ def test_regret__prints_and_writes_agents_with_differences(
     assert "core_seconds" in json.loads(results.read_text(encoding="utf-8"))["agents"][0]
 
 
+def test_regret__prints_and_writes_the_bias_of_values(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "r.json"
+    assert main(["regret", "mcts:sims=8", "--set", path, "--json", str(results)]) == 0
+    (agent,) = json.loads(results.read_text(encoding="utf-8"))["agents"]
+    for measured in agent["values"].values():
+        low, high = measured["all"]["bias"]["ci95"]
+        assert low <= measured["all"]["bias"]["mean"] <= high
+        assert measured["rounds"]["1–"]["bias"] == measured["all"]["bias"]
+    assert capsys.readouterr().out.count("value bias") == len(agent["values"])
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -54,6 +54,18 @@ def test_summarize_values__takes_off_noise() -> None:
         assert shifted[boards]["all"]["explained"] == exact[boards]["all"]["explained"]
 
 
+def test_summarize_values__find_the_bias_of_each_group() -> None:
+    truth = truth_of(SET, np.random.default_rng(1), 0.3)
+    distances = trigger_distances(SET.states)[SET.action_positions]
+    found = summarize_values(with_results(truth), truth + 0.1 * (distances == 4))
+    for part in found.values():
+        assert part["rounds"]["1–"] == part["all"]
+        for name, group in part["distance"].items():
+            low, high = group["bias"]["ci95"]
+            assert low <= group["bias"]["mean"] <= high
+            assert group["bias"]["mean"] == pytest.approx(0.1 * (name == "4–"), abs=0.03)
+
+
 def test_summarize_values__explain_nothing_by_a_constant() -> None:
     truth = truth_of(SET, np.random.default_rng(1), 0.3)
     found = summarize_values(with_results(truth), np.zeros(len(truth)))

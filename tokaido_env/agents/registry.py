@@ -359,7 +359,7 @@ def check_spec_in_file(spec: str, where: str, folder: Path, trusted: Container[s
         reason = "a file may name policies of its own folder only, by a relative path"
     raise AgentError(
         f"{where}: {repr_short(spec)}: {reason}: if you trust it, name this agent on the command "
-        "line (train: --agents, rate: --allow-agents)"
+        "line (train: --agents, rate, verify: --allow-agents)"
     )
 
 

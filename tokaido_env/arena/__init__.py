@@ -1,1 +1,1 @@
-"""Matches between agents, their records, ratings, ladders and suites."""
+"""Matches between agents, their records, ratings and ladders."""

@@ -39,7 +39,7 @@ from tokaido_env.arena.intervals import (
     worst_tenth_mean,
 )
 from tokaido_env.arena.match import MAX_GAMES, Match
-from tokaido_env.arena.suite import RecordsEntry
+from tokaido_env.arena.verification import RecordsEntry
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import family_numbers, is_family
 from tokaido_env.decoding import Name, Seed, Source, Struct

@@ -21,9 +21,9 @@ class Estimate(Struct, frozen=True):
     ci95: tuple[Number, Number]
 
     @classmethod
-    def of(cls, value: float, ci95: Sequence[float], *more: object, digits: int = 6) -> Self:
-        """Return an estimate rounded to decimal digits; `more` are fields of a subclass."""
-        value, low, high = (round(float(x), digits) + 0.0 for x in (value, *ci95))  # never -0.0
+    def of(cls, value: float, ci95: Sequence[float], *more: object) -> Self:
+        """Return an estimate rounded to six decimals; `more` are fields of a subclass."""
+        value, low, high = (round(float(x), 6) + 0.0 for x in (value, *ci95))  # never -0.0
         return cls(value, (low, high), *more)
 
     def within(self, lowest: float, highest: float) -> bool:
@@ -32,7 +32,7 @@ class Estimate(Struct, frozen=True):
 
 
 class BoardEstimate(Estimate, frozen=True):
-    """The score or strength of an agent on one board."""
+    """The score of an agent on one board."""
 
     board: Name
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,28 +69,6 @@ def ladder_for(pool: BoardPool) -> Path:
 _Pairs = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
 
 
-class HashedStruct(Struct, frozen=True):
-    """The content of a file that ends with its hash."""
-
-    @property
-    def hash(self) -> str:
-        """Sixteen hex digits that change with anything in the content."""
-        return content_hash(super().to_dict())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content and the hash as plain JSON types, as in the file."""
-        return {**super().to_dict(), "hash": self.hash}
-
-    @classmethod
-    def from_source(cls, source: Source, remedy: str = "") -> Self:
-        """Decode a file and check its hash; `remedy` is the end of that error."""
-        found = source.data.pop("hash", None)
-        content = source.decode(cls)
-        right = found == content.hash
-        source.expect(right, "hash", f"{content.hash} of its content", found, remedy)
-        return content
-
-
 class LadderMatch(Struct, frozen=True):
     """A match on a ladder: the results of its pairs, without the games.
 
@@ -130,8 +108,8 @@ class LadderMatch(Struct, frozen=True):
         return 2 * sum(self.pairs)
 
 
-class Ladder(HashedStruct, frozen=True, dict=True):
-    """Agents, their ratings and their matches.
+class Ladder(Struct, frozen=True, dict=True):
+    """Agents, their ratings and their matches; a file of it ends with a hash of its content.
 
     Attributes:
         version: of the file format.
@@ -161,6 +139,15 @@ class Ladder(HashedStruct, frozen=True, dict=True):
     def pool(self) -> BoardPool:
         """The board or pool on which agents are placed."""
         return BoardPool.load(self.board)
+
+    @property
+    def hash(self) -> str:
+        """Sixteen hex digits that change with anything in the content."""
+        return content_hash(super().to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content and the hash as plain JSON types, as in the file."""
+        return {**super().to_dict(), "hash": self.hash}
 
     def save(self, path: str | Path) -> None:
         """Write the ladder to a file, whole or not at all."""
@@ -207,12 +194,14 @@ class Ladder(HashedStruct, frozen=True, dict=True):
         remedy = "make the ladder again, or use the version that made it"
         source.check_versions(remedy, version=VERSION, rules=RULES_VERSION)
         changed = "it was changed after it was made; restore it, or make the ladder again"
-        ladder = cls.from_source(source, changed)
+        found = source.data.pop("hash", None)
+        ladder = source.decode(cls)
+        right = found == ladder.hash
+        source.expect(right, "hash", f"{ladder.hash} of its content", found, changed)
         _check(source, ladder)
         if board is not None and board.name != ladder.board and not exactly:
             board = None if is_family(board.name) and is_family(ladder.board) else board
-        places = "board", "board_hash"
-        pool = load_boards(source, places, ladder.board, ladder.board_hash, board)
+        pool = _load_boards(source, ladder, board)
         ladder.__dict__["pool"] = pool  # a name alone does not give boards of a file
         return ladder
 
@@ -239,35 +228,24 @@ def _check(source: Source, ladder: Ladder) -> None:
     source.expect(right, "agents", "those of its matches, the anchor among them", sorted(rated))
 
 
-def load_boards(
-    source: Source,
-    places: tuple[str, str],
-    name: str,
-    hash_: str,
-    pool: BoardPool | None = None,
-) -> BoardPool:
-    """Return the boards of a file, by default those that it names.
+def _load_boards(source: Source, ladder: Ladder, pool: BoardPool | None) -> BoardPool:
+    """Return the boards that the user has named, by default those that the ladder names.
 
-    A name in a file may neither be a path nor name more than `MAX_BOARDS` boards.
-
-    Args:
-        source: the file, for errors.
-        places: of name and hash in it.
-        name: of a built-in board, or of boards of the family.
-        hash_: of the boards.
-        pool: boards that the user has named instead.
+    A ladder may neither name a path nor more than `MAX_BOARDS` boards.
     """
+    name = ladder.board
     if pool is None:
         try:
             pool = BoardPool.load(name if is_family(name) else Board.by_name(name))
         except BoardError as error:
-            text = f"{source.name}: {places[0]}: {error}; give the file of its board"
+            text = f"{source.name}: board: {error}; give the file of its board"
             raise source.error(text) from None
         few = f"a name of at most {MAX_BOARDS:,} boards"
         remedy = f"it has {len(pool):,} boards: name them in the command too"
-        source.expect(len(pool) <= MAX_BOARDS, places[0], few, name, remedy)
+        source.expect(len(pool) <= MAX_BOARDS, "board", few, name, remedy)
     expected, remedy = f"{pool.hash} of {pool.name!r}", "its games were played on another board"
-    source.expect(pool.hash == hash_, places[1], expected, hash_, remedy)
+    right = pool.hash == ladder.board_hash
+    source.expect(right, "board_hash", expected, ladder.board_hash, remedy)
     return pool
 
 

@@ -158,7 +158,7 @@ class MatchState:
             pool: the boards.
             pairs: on each board.
             seed: from which, with `names` and the board, the seeds are derived.
-            names: of the suite or measurement.
+            names: of the measurement.
         """
         boards = pool.names.tolist()
         seeds = [pair_seeds(match_seed(seed, *names, board), pairs) for board in boards]

@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.game_runner import Numbers
-from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.records import read_records
-from tokaido_env.arena.suite import (
-    RecordsEntry,
-    Submission,
-    SubmissionError,
-    Suite,
-    SuiteResult,
-    file_sha256,
-)
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.arguments import repr_short, short_path, str_short
-from tokaido_env.files import FILE, NOTHING, file_kind
+from tokaido_env.decoding import Count, Name, Struct
+from tokaido_env.files import FILE, NOTHING, file_kind, file_sha256
 
 SHARE = 0.05  # of the games, in which decisions are repeated
-REPEATS = 5  # timings of decisions, of which the median counts
+
+
+class SubmissionError(ValueError):
+    """A submission cannot be used: the message names the expected content."""
+
+
+class Result(Protocol):
+    """A result that a file contains."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the file as plain JSON types."""
+        ...
+
+
+class RecordsEntry(Struct, frozen=True):
+    """The record file of results, in the same folder.
+
+    Attributes:
+        file: its name.
+        sha256: 64 hex digits.
+        games: number of games.
+    """
+
+    file: Name
+    sha256: str
+    games: Count
+
+    def __post_init__(self) -> None:
+        if self.file in ("", "..") or Path(self.file).name != self.file:
+            raise ValueError("file: expected the name of a file in the same folder")
+
+    @classmethod
+    def of(cls, path: Path, games: int) -> RecordsEntry:
+        """Return the entry of a record file with its number of games."""
+        return cls(path.name, file_sha256(path), games)
 
 
 class Claim(NamedTuple):
@@ -37,23 +62,17 @@ class Claim(NamedTuple):
 
     Attributes:
         path: of the submission; its records are in the same folder.
-        result: the submitted result.
+        content: of the submission, as plain JSON types.
         records: the record file; None if there is none.
         match_states: the matches, without games.
         compute: returns the result of the finished matches.
     """
 
     path: Path
-    result: SuiteResult | Generalisation
+    content: dict[str, Any]
     records: RecordsEntry | None
     match_states: list[MatchState]
-    compute: Callable[[Sequence[MatchState]], SuiteResult | Generalisation]
-
-    @classmethod
-    def of_suite(cls, path: Path, suite: Suite) -> Self:
-        """Read a submission to a suite; raise `SubmissionError` if it is none."""
-        found = Submission.load(path, suite)
-        return cls(path, found, found.records, suite.match_states(found.agent), suite.result)
+    compute: Callable[[Sequence[MatchState]], Result]
 
 
 class VerifiedSubmission(NamedTuple):
@@ -65,7 +84,7 @@ class VerifiedSubmission(NamedTuple):
         repeated: number of repeated decisions, all as recorded.
     """
 
-    result: SuiteResult | Generalisation
+    result: Result
     games: int
     repeated: int
 
@@ -121,7 +140,7 @@ def verify(
         )
     progress("computing the result")
     result = claim.compute(match_states)
-    _compare(where, claim.result, result)
+    _compare(where, claim.content, result.to_dict())
     return VerifiedSubmission(result, games, repeated)
 
 
@@ -176,16 +195,14 @@ def _place(match_state: MatchState, number: int) -> str:
     )
 
 
-def _compare(
-    where: str, submitted: SuiteResult | Generalisation, computed: SuiteResult | Generalisation
-) -> None:
+def _compare(where: str, submitted: dict[str, Any], computed: dict[str, Any]) -> None:
     """Refuse a submitted result that differs from the one computed from the games."""
-    got = submitted.to_dict()
-    for key, value in computed.to_dict().items():
-        if got[key] != value:
+    for key in computed | submitted:
+        expected, got = computed.get(key), submitted.get(key)
+        if got != expected:
             raise SubmissionError(
-                f"{where}: {key}: expected {repr_short(value)} of the games, "
-                f"got {repr_short(got[key])}"
+                f"{where}: {key}: expected {repr_short(expected)} of the games, "
+                f"got {repr_short(got)}"
             )
 
 
@@ -210,12 +227,10 @@ class RepeatedDecisions(NamedTuple):
 
     Attributes:
         decisions: their number.
-        seconds: processor time of the agent, of all its threads.
         mismatch: the first decision that differs, None if all are equal.
     """
 
     decisions: int
-    seconds: float
     mismatch: DecisionMismatch | None
 
 
@@ -238,7 +253,7 @@ def repeat_decisions(
     agent.prepare(list({id(board): board for board in boards}.values()))
     batch = Batch(len(numbers), boards, autoreset=False, observation=None)
     batch.begin(np.arange(len(batch)), games["seed"])
-    running, decisions, seconds = np.arange(len(batch)), 0, 0.0
+    running, decisions = np.arange(len(batch)), 0
     mismatches: list[DecisionMismatch] = []
     while len(running):
         at = batch.episode_info["decisions"][running]
@@ -246,14 +261,11 @@ def repeat_decisions(
         own = batch.states["player"][running] == (games["seat_of_a"][running] ^ side)
         if own.any():
             asked = running[own]
-            arguments = batch.act_arguments(asked)
-            began = time.process_time()
-            chosen = agent.act(*arguments)
-            seconds += time.process_time() - began
+            chosen = agent.act(*batch.act_arguments(asked))
             decisions += len(asked)
             for i in np.flatnonzero(chosen != moves[own])[:1].tolist():
                 place = int(numbers[asked[i]]), int(at[own][i])
                 mismatches.append(DecisionMismatch(*place, int(moves[own][i]), int(chosen[i])))
         advance_checked(batch, running, moves)
         running = running[~batch.over[running]]
-    return RepeatedDecisions(decisions, seconds, min(mismatches, default=None))
+    return RepeatedDecisions(decisions, min(mismatches, default=None))

@@ -54,6 +54,17 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "append every game to this record file, and resume from its games (default: none)",
     },
+    "--ladder": {
+        "type": "input",
+        "metavar": "FILE",
+        "help": "ladder file (default: the ladder of the package for the board)",
+    },
+    "--allow-agents": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "AGENT",
+        "help": "agents of the ladder that may run code, or load policies outside its folder",
+    },
     "--rating-model": {
         "choices": tuple(RATING_MODELS),
         "default": DEFAULT_MODEL,
@@ -126,6 +137,21 @@ def check_run(
         require_extra("figures need", "plots", "matplotlib")
 
 
+def resolved_records(options: argparse.Namespace) -> Path | None:
+    """Return the record file, which is the one that a symbolic link names; the link stays.
+
+    Raises:
+        ValueError: if it is not in the folder of the results, which name it.
+    """
+    if options.records is None:
+        return None
+    records: Path = options.records.resolve()
+    if options.json and options.json.resolve().parent != records.parent:
+        expected = f"expected a file in the folder of {options.json}"
+        raise ValueError(f"--records: {expected}, got {options.records}")
+    return records
+
+
 class RatingScale(NamedTuple):
     """The rating model of ratings, and the agent rated 0, None without ratings."""
 
@@ -140,8 +166,8 @@ def save_results(
     results: list[MatchResult],
     ratings: list[Rating],
     scale: RatingScale,
-    ranked: Sequence[Standing] | None = None,
-    extra: Mapping[str, Any] | None = None,
+    ranked: Sequence[Standing] | None,
+    extra: Mapping[str, Any],
 ) -> None:
     """Write results as JSON without clock or machine, whole or not at all.
 
@@ -163,7 +189,7 @@ def save_results(
         "link": scale.model,
         "anchor": scale.anchor,
         "agents": agents,
-        **(extra or {}),
+        **extra,
         **({} if ranked is None else {"standings": [row.to_dict() for row in ranked]}),
         "matches": [
             result.match.to_dict()
@@ -215,7 +241,7 @@ def play_matches(
         error: as for `play_series`, which describes what this returns.
     """
     if records is not None:
-        _print_resumed(records)
+        print_resumed(records)
     with chosen_executor(executor) as chosen:
         results, stopped = play_series(
             *(pairs, states), error=error, records=records, monitor=monitor, executor=chosen
@@ -225,7 +251,8 @@ def play_matches(
     return results, stopped
 
 
-def _print_resumed(records: RecordFile) -> None:
+def print_resumed(records: RecordFile) -> None:
+    """Print the number of games that a record file held, and those of others."""
     if records.dropped_bytes:
         print("evaluate: dropped the last line of the records: it is incomplete", file=sys.stderr)
     if records.loaded:

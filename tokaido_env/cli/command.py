@@ -35,7 +35,7 @@ def program(command: str = "") -> str:
     commands as `python COMMAND.py` in a checkout.
 
     Args:
-        command: the command, "evaluate suite" for a subcommand; "" for the program alone.
+        command: the command, "evaluate rate" for a subcommand; "" for the program alone.
     """
     script, (name, _, subcommand) = Path(sys.argv[0]), command.partition(" ")
     if name and script.name == f"{name}.py":
@@ -64,7 +64,7 @@ class CommandParser(argparse.ArgumentParser):
     """Argument parser with errors of one line, nearest known names, and defaults in its help.
 
     Args:
-        command: its name, "evaluate suite" for a subcommand.
+        command: its name, "evaluate rate" for a subcommand.
         description: a module's or function's docstring; the calls of `tokaido COMMAND` in it become
             calls as this process was started.
         parents: parsers with more options of the command.

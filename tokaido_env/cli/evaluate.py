@@ -1,24 +1,22 @@
-"""Measure agents against each other in paired games, on ladders and by protocols.
+"""Measure agents against each other in paired games, on ladders and on unseen boards.
 
 tokaido evaluate greedy random --games 1000 --seed 0
 tokaido evaluate policy:runs/first greedy random --json results.json --records games.jsonl
 tokaido evaluate python:my_bots:Careful greedy --until-decided --games 10000
 tokaido evaluate greedy heuristic --shard 2/8 --records part-2.jsonl
 tokaido evaluate --from-records part-1.jsonl part-2.jsonl --report page.html
-tokaido evaluate rate policy:runs/first
+tokaido evaluate rate policy:runs/first --json rating.json --records rating.jsonl
 tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
 tokaido evaluate exploit champion
 tokaido evaluate generalise champion
-tokaido evaluate calibrate champion
-tokaido evaluate suite champion --json champion.json --records champion.jsonl
-tokaido evaluate verify champion.json
+tokaido evaluate verify rating.json
 tokaido evaluate regret champion heuristic
 tokaido evaluate --list
 
 Every two agents play pairs of games: the same seed twice, with seats swapped. Scores have 95 %
 intervals. With --records, the same command resumes where it stopped. Matches take seconds for
 agents that do not search, and up to hours for agents that do. A subcommand (rate, ladder, exploit,
-generalise, calibrate, suite, verify, regret) has its own --help.
+generalise, verify, regret) has its own --help.
 """
 
 from __future__ import annotations
@@ -43,7 +41,6 @@ from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_li
 from tokaido_env.arena.sequential_test import check_error_rate
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.calibrate import calibrate_agent
 from tokaido_env.cli.cli_options import (
     RatingScale,
     add_match_options,
@@ -58,9 +55,10 @@ from tokaido_env.cli.cli_options import (
 from tokaido_env.cli.command import CommandParser, program, reports_errors
 from tokaido_env.cli.exploit import exploit_agent
 from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
+from tokaido_env.cli.generalise import generalise
 from tokaido_env.cli.ladders import build_ladder, place_agent
-from tokaido_env.cli.protocols import generalise, suite, verify_submission
 from tokaido_env.cli.regret import regret
+from tokaido_env.cli.verify import verify_submission
 from tokaido_env.core.arguments import escape_text, unknown_name
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
@@ -76,8 +74,6 @@ SUBCOMMANDS: dict[str, Callable[[list[str]], int]] = {
     "ladder": build_ladder,
     "exploit": exploit_agent,
     "generalise": generalise,
-    "calibrate": calibrate_agent,
-    "suite": suite,
     "verify": verify_submission,
     "regret": regret,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,12 +22,12 @@ from tokaido_env.arena.ladder import (
     make_ladder,
 )
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.ratings import ANCHORS, goodness_of_fit, rate_differences, rate_matches
-from tokaido_env.arena.tournament import MatchState, play_remaining
+from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
+from tokaido_env.arena.verification import RecordsEntry
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.cli_options import (
-    RatingScale,
     add_agents,
     add_match_options,
     add_shared,
@@ -34,7 +35,8 @@ from tokaido_env.cli.cli_options import (
     chosen_executor,
     evaluate_parser,
     match_state_bar,
-    save_results,
+    print_resumed,
+    resolved_records,
 )
 from tokaido_env.cli.command import write_json
 from tokaido_env.core.arguments import check_choice
@@ -113,43 +115,60 @@ def place_agent(arguments: list[str]) -> int:
     parser = evaluate_parser("rate", place_agent)
     add_agents(parser)
     add = parser.add_argument
-    ladder = "ladder file (default: the ladder of the package for the board)"
-    add("--ladder", type="input", metavar="FILE", help=ladder)
     opponents = "number of opponents to play against"
     add("--opponents", type=int, default=placement.OPPONENTS, help=opponents)
     add("--include-slow", action="store_true", help="play against slow agents too")
-    add(
-        "--allow-agents",
-        nargs="+",
-        default=[],
-        metavar="AGENT",
-        help="agents of the ladder that may run code, or load policies outside its folder",
-    )
+    add_shared(parser, "--ladder", "--allow-agents", "--records")
     options, board = _parse(parser, arguments)
     options.ladder = options.ladder or ladder_for(board)
     read = [options.ladder, options.board, policy_path_of(options.agent)]
-    check_run(options, options.json, read=read)
+    check_run(options, options.json, resolved_records(options), read=read)
     spec = make(options.agent).spec
     allowed = [spec, options.agent, *options.allow_agents]
     loaded = Ladder.load(options.ladder, board, allowed)
-    with _match_player(options, loaded.pool) as play_two:
-        rated = placement.rate_on_ladder(
-            *(spec, loaded),
-            play=play_two,
-            seed=options.seed,
-            opponents=options.opponents,
-            include_slow=options.include_slow,
-        )
-    if options.json is not None:
-        results = [MatchResult(match, None) for match in rated.matches]
-        scale = RatingScale(loaded.link, loaded.anchor)
-        save_results(options, loaded.pool, [spec], results, [rated.rating], scale)
-    title = f"seed {options.seed}, board {loaded.pool.name}"
-    tables.print_table(tables.matches_table(rated.matches, title))
-    scale_of = tables.scale_of(loaded.link, loaded.anchor)
-    tables.print_table(tables.ratings_table([rated.rating], scale_of))
-    print(f"on ladder {rated.ladder}, {options.ladder}")
+    rated = _place(spec, loaded, options)
+    write_json(options.json, rated.to_dict())
+    for table in tables.placement_tables(rated):
+        tables.print_table(table)
+    print(f"on ladder {loaded.hash}, {options.ladder}")
     return 0
+
+
+def _place(agent: str, ladder: Ladder, options: argparse.Namespace) -> placement.LadderRating:
+    """Play the matches of a placement on top of the games of records; return the rating."""
+    seed, slow, path = options.seed, options.include_slow, options.records
+    states = placement.possible_matches(
+        agent, ladder, seed=seed, include_slow=slow, max_games=options.games
+    )
+    records = None if path is None or not states else RecordFile(path, [*states.values()])
+    if records is not None:
+        print_resumed(records)
+
+    def play(a: str, b: str, games: int, seed: int) -> Match:
+        state = states[b]
+        with match_state_bar(state, "") as progress:
+            for finished in games_as_completed(state, make(a), make(b), executor=executor):
+                if records is not None:
+                    records.append(state, finished)
+                progress(len(finished.numbers))
+        return state.to_match()
+
+    with chosen_executor(options.executor) as executor:
+        rated = placement.rate_on_ladder(
+            *(agent, ladder), play=play, seed=seed, opponents=options.opponents, include_slow=slow
+        )
+    if records is None:
+        return rated
+    records.sort()
+    met = [match.b for match in rated.matches]
+    more = [b for b, state in states.items() if b not in met and state.finished.any()]
+    if more:
+        raise ValueError(
+            f"--records: expected games against {', '.join(met)}, got some against {more[0]}: "
+            "repeat --opponents, or name another file"
+        )
+    games = sum(int(match.results.size) for match in rated.matches)
+    return replace(rated, records=RecordsEntry.of(path, games))
 
 
 def build_ladder(arguments: list[str]) -> int:

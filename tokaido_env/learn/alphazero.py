@@ -28,10 +28,10 @@ from tokaido_env.arena.executors import policy_sha256
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.match_series import play_series
-from tokaido_env.arena.suite import file_sha256
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.files import file_sha256
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked
 from tokaido_env.learn.network import (
     PolicyNetwork,

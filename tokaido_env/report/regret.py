@@ -54,16 +54,29 @@ def differences_table(differences: Sequence[JsonDict]) -> Table:
 
 
 def value_tables(found: Sequence[JsonDict]) -> list[Table]:
-    """Return the value errors of the agents that give values, for each kind of boards."""
+    """Return bias and error of the agents that give values, for each kind of boards."""
     judged = [one for one in in_order(found) if "values" in one]
     found_tables = []
     for boards in judged[0]["values"] if judged else ():
+        found_tables.append(_bias_table(boards, judged))
         for key in ("rounds", "distance"):
             names = list(judged[0]["values"][boards][key])
             rows = [(one["agent"], *_value_errors(one["values"][boards], key)) for one in judged]
             title = f"value error and share explained, {boards}, by {_VALUE_GROUPS[key]}"
             found_tables.append(Table(title, ("agent", "all", *names), rows))
     return found_tables
+
+
+def _bias_table(boards: str, judged: Sequence[JsonDict]) -> Table:
+    """Return the bias of values on a kind of boards, of all positions and by rounds."""
+    headers = ("agent", "all", *judged[0]["values"][boards]["rounds"])
+    rows = []
+    for one in judged:
+        measured = one["values"][boards]
+        groups = measured["all"], *measured["rounds"].values()
+        biases = (f"{group['bias']['mean']:+.3f}".replace("-", "−") for group in groups)
+        rows.append((one["agent"], *biases))
+    return Table(f"value bias, {boards}, by rounds", headers, rows)
 
 
 def _value_errors(measured: JsonDict, key: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tokaido_env.arena.match import SCORE_KEYS, Match
 from tokaido_env.arena.match_series import MatchResult
+from tokaido_env.arena.placement import LadderRating
 from tokaido_env.arena.ratings import GoodnessOfFit, Rating, RatingDifferences
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.standings import Standing, has_forfeits, has_ratings
@@ -139,6 +140,14 @@ def ratings_table(ratings: Sequence[Rating], scale: str = "") -> Table:
     rows = [(r.agent, *_elo_cells(r.elo, r.ci95), str(r.games)) for r in ratings]
     title = f"Ratings: {scale}" if scale else "Ratings"
     return Table(title, ("agent", "Elo", "95 % interval", "games"), rows)
+
+
+def placement_tables(placed: LadderRating) -> list[Table]:
+    """Return the matches of an agent on a ladder, and its rating."""
+    ladder = placed.ladder
+    title = f"seed {placed.seed}, board {ladder.pool.name}"
+    scale = scale_of(ladder.link, ladder.anchor)
+    return [matches_table(placed.matches, title), ratings_table([placed.rating], scale)]
 
 
 def scale_of(model: str, anchor: str) -> str:

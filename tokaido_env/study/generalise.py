@@ -189,7 +189,7 @@ def submitted_test(path: Path) -> Claim:
     def compute(matches: Sequence[MatchState]) -> Generalisation:
         return replace(repeated.result(matches), records=found.records)
 
-    return Claim(path, found, found.records, repeated.matches(), compute)
+    return Claim(path, found.to_dict(), found.records, repeated.matches(), compute)
 
 
 def _measured(scores: BoardScores) -> BoardPool:

@@ -31,7 +31,6 @@ from tokaido_env.arena.executors import (
     split_work,
 )
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.verification import REPEATS
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, repr_short, str_short
@@ -47,6 +46,7 @@ ERROR, BLUNDER = 0.08, 0.16
 RESAMPLES = 2000
 
 _MAX_TIMED = 200  # positions of a task in which an agent is timed
+_REPEATS = 5  # of timings, of which the median counts
 
 
 class Losses(NamedTuple):
@@ -121,7 +121,7 @@ def _choose_task(
     timed = every[:: -(-len(batch) // _MAX_TIMED)]
     times = []
     with single_thread():
-        for _ in range(REPEATS + 1):
+        for _ in range(_REPEATS + 1):
             began = time.process_time()
             for some in chunked(timed, agent.games_at_once):
                 choose(some)

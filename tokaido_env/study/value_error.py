@@ -1,8 +1,9 @@
 """Value error: the distance of an agent's values from the rollouts of a regret set.
 
-The value of an action is the result that the agent expects after it. Two measures compare these
+The value of an action is the result that the agent expects after it. Three measures compare these
 values with the mean rollout results, in results from -1 to 1:
 
+- the bias, the mean of value less result;
 - the error, the root of the mean squared difference;
 - the share explained of the differences between the actions of one position: 1 less the mean
   squared error of these differences over their mean square. A choice depends on nothing else.
@@ -52,9 +53,11 @@ DISTANCES = ("ended", "1", "2", "3", "4–")
 _ROWS = 2**14  # samples of one task
 
 
-class _Squares(NamedTuple):
+class _Means(NamedTuple):
     """Means over the actions of each position, without noise: float64 (n,)."""
 
+    bias: Floats
+    """Of the errors."""
     error: Floats
     """Of the squared errors."""
     within: Floats
@@ -109,7 +112,7 @@ def _values_task(
 
 
 def summarize_values(regret_set: RegretSet, values: Floats) -> dict[str, Any]:
-    """Return the value error and the share explained, as plain JSON types.
+    """Return bias, value error and share explained, as plain JSON types.
 
     Args:
         regret_set: the set.
@@ -117,10 +120,11 @@ def summarize_values(regret_set: RegretSet, values: Floats) -> dict[str, Any]:
 
     Returns:
         For each kind of boards "all", and for "rounds" and "distance" (`trigger_distances`) each
-        group: {"positions", "error": {"mean", "ci95"}, "explained"}; groups without positions are
-        left out. Positions count by the shares of their strata, as in the regret.
+        group: {"positions", "bias": {"mean", "ci95"}, "error": likewise, "explained"}; groups
+        without positions are left out. Positions count by the shares of their strata, as in the
+        regret.
     """
-    squares = _squares(regret_set, values)
+    means = _means(regret_set, values)
     sizes = np.bincount(regret_set.stratum, minlength=len(regret_set.shares))
     weights = (regret_set.shares / np.maximum(sizes, 1))[regret_set.stratum]
     groups = {
@@ -130,7 +134,7 @@ def summarize_values(regret_set: RegretSet, values: Floats) -> dict[str, Any]:
     }
 
     def measure(chosen: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        return _measure(_Squares(*(column[chosen] for column in squares)), weights[chosen])
+        return _measure(_Means(*(column[chosen] for column in means)), weights[chosen])
 
     found: dict[str, Any] = {}
     for boards in dict.fromkeys(groups["boards"].tolist()):
@@ -164,8 +168,8 @@ def _names(regret_set: RegretSet, key: str) -> npt.NDArray[Any]:
     return np.array([stratum[key] for stratum in regret_set.card["strata"]])[regret_set.stratum]
 
 
-def _squares(regret_set: RegretSet, values: Floats) -> _Squares:
-    """Return the mean squares of each position."""
+def _means(regret_set: RegretSet, values: Floats) -> _Means:
+    """Return the means of each position."""
     rolled = regret_set.sums != NOT_ROLLED
     rollouts = BLOCK * rolled.sum(axis=2)  # (m, policies)
     means = np.where(rolled, regret_set.sums, 0).sum(axis=2) / rollouts
@@ -182,26 +186,31 @@ def _squares(regret_set: RegretSet, values: Floats) -> _Squares:
         return np.asarray(column - mean(column)[position])
 
     noise_within = mean(noise) * (1 - 1 / counts)
-    return _Squares(
+    return _Means(
+        bias=mean(values - truth),
         error=mean((values - truth) ** 2) - mean(noise),
         within=mean(centred(values - truth) ** 2) - noise_within,
         total=mean(centred(truth) ** 2) - noise_within,
     )
 
 
-def _measure(squares: _Squares, weights: Floats) -> dict[str, Any]:
-    """Return the measures of some positions; the interval is of a bootstrap over positions."""
+def _measure(means: _Means, weights: Floats) -> dict[str, Any]:
+    """Return the measures of some positions; intervals are of a bootstrap over positions."""
     n = len(weights)
     drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES) * weights
-    means = drawn @ squares.error / np.maximum(drawn.sum(axis=1), 1e-300)
-    low, high = np.quantile(means, [0.025, 0.975])
-    within, total = (float(weights @ column) for column in (squares.within, squares.total))
+
+    def mean(column: Floats) -> list[float]:
+        """Return the mean and the bounds of its interval."""
+        resampled = drawn @ column / np.maximum(drawn.sum(axis=1), 1e-300)
+        return [weights @ column / weights.sum(), *np.quantile(resampled, [0.025, 0.975])]
+
+    bias, *of_bias = (round(float(x), 4) + 0.0 for x in mean(means.bias))  # never -0.0
+    error, *of_error = map(_root, mean(means.error))
+    within, total = (float(weights @ column) for column in (means.within, means.total))
     return {
         "positions": n,
-        "error": {
-            "mean": _root(weights @ squares.error / weights.sum()),
-            "ci95": [_root(low), _root(high)],
-        },
+        "bias": {"mean": bias, "ci95": of_bias},
+        "error": {"mean": error, "ci95": of_error},
         "explained": round(1 - within / total, 4) if total > 0 else None,
     }
 

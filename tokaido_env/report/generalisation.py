@@ -1,4 +1,4 @@
-"""Tables and figures of suites and generalisation.
+"""Tables and figures of generalisation.
 
 The same results give the same bytes.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from tokaido_env.arena.generalisation import (
     over_seeds,
 )
 from tokaido_env.arena.intervals import Estimate, mean_over_seeds
-from tokaido_env.arena.suite import SuiteResult
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.style import (
     FAINT,
@@ -43,53 +42,6 @@ TEST_COLOUR, TRAIN_COLOUR = PALETTE[0], PALETTE[5]
 
 _HEIGHT = 5.4  # inches
 _JITTER = 1.08  # factor between runs with equally many boards
-
-
-# Suites
-
-
-class Measured(NamedTuple):
-    """A result of a suite with the agent's processor time per move, None if unknown."""
-
-    result: SuiteResult
-    seconds: float | None
-
-
-def suite_tables(result: SuiteResult) -> list[Table]:
-    """Return an agent's ratings by a suite, and its scores against each opponent."""
-    title = f"{result.agent} on {result.suite}, {result.hash}: Elo points, mcts:sims=400 = 0"
-    numbers = [
-        ("TB-1, the default board", _elo(result.tb_1)),
-        ("TB-G, the test boards", _elo(result.tb_g)),
-        (f"the worst test board, {result.worst.board}", _elo(result.worst)),
-    ]
-    scores = [(one.opponent, f"{one.default:.1%}", f"{one.test:.1%}") for one in result.scores]
-    return [
-        Table(title, ("", "rating"), numbers),
-        Table("Scores", ("against", "default board", "test boards"), scores),
-    ]
-
-
-def compared_suite(measured: Sequence[Measured]) -> Table:
-    """Return several results of a suite, the best on the default board first."""
-    first = measured[0].result
-    title = f"{first.suite}, {first.hash}: Elo points, mcts:sims=400 = 0"
-    rows = [
-        (
-            *(result.agent, _elo(result.tb_1), _elo(result.tb_g)),
-            f"{_elo(result.worst)}, {result.worst.board}",
-            "" if seconds is None else f"{seconds:.2g}",
-        )
-        for result, seconds in sorted(measured, key=lambda one: -one.result.tb_1.value)
-    ]
-    return Table(title, ("agent", "TB-1", "TB-G", "worst board", "core-seconds per move"), rows)
-
-
-def _elo(rating: Estimate) -> str:
-    return with_interval(rating.value, rating.ci95, "+.0f")
-
-
-# Generalisation
 
 
 def generalisation_tables(result: Generalisation) -> list[Table]:
@@ -223,7 +175,7 @@ def _protocol(result: Generalisation) -> tuple[str, ...]:
     return f"against {result.opponent}", *pairs, f"seed {result.seed}"
 
 
-# Figures of generalisation
+# Figures
 
 
 def write_result_plots(result: Generalisation, folder: str | Path) -> list[Path]:
