@@ -89,13 +89,6 @@ DERIVED = (
         "docs/benchmarks/ladder.md",
     ),
     DerivedFiles(
-        "ladder-study",
-        ("benchmarks/ladder_study.json", "docs/benchmarks/ladder.md"),
-        "python benchmarks/ladder_study.py",
-        "five minutes on one core",
-        "docs/benchmarks/ladder.md",
-    ),
-    DerivedFiles(
         "suite",
         ("tokaido_env/arena/tokaido-bench-1.json",),
         "python benchmarks/tokaido_bench_1.py --constants",
