@@ -26,7 +26,7 @@ from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placement import rate_on_ladder
-from tokaido_env.arena.rating_models import RatingError
+from tokaido_env.arena.rating_model import RatingError
 from tokaido_env.arena.ratings import rate_differences
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.suite import Submission, SubmissionError, Suite, file_sha256

@@ -14,13 +14,13 @@ from matches import match_of_results
 from tokaido_env.agents import make
 from tokaido_env.arena.ladder import LADDER, Ladder, content_hash
 from tokaido_env.arena.match import Match, match_seed
-from tokaido_env.arena.rating_models import model_named
+from tokaido_env.arena.rating_model import ELO_PER_UNIT
 from tokaido_env.arena.suite import SubmissionError, Suite, SuitePart, strengths_by_board
 from tokaido_env.arena.tournament import play_remaining
 from tokaido_env.core.rng import arena_seed
 
 SMALL = Path(__file__).parents[1] / "golden" / "small-suite.json"
-SIGMA = model_named("probit").elo_per_unit
+SIGMA = ELO_PER_UNIT
 
 
 @pytest.fixture(scope="module")

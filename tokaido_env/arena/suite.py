@@ -32,7 +32,7 @@ from tokaido_env.arena.intervals import (
 from tokaido_env.arena.ladder import HashedStruct, load_boards
 from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.paired_games import Pairs
-from tokaido_env.arena.rating_models import PROBIT, maximum_likelihood, model_named
+from tokaido_env.arena.rating_model import ELO_PER_UNIT, PROBIT, maximum_likelihood
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import escape_text
@@ -187,15 +187,14 @@ def strengths_by_board(
         resamples: number of resamples.
     """
     counts = np.stack([match.pentanomials(len(part.pool)) for match in matches])
-    model = model_named(PROBIT)
     one_column = np.ones((len(matches), 1))
     strengths = []
     for board in range(len(part.pool)):
         pairs = Pairs.of_counts(counts[:, board]).with_drawn_pairs(np.ones(len(matches), bool))
         points = pairs.bootstrap(rng, resamples)
-        offset = np.broadcast_to(-np.array(part.elo) / model.elo_per_unit, points.shape)
-        skills = maximum_likelihood(model, one_column, offset, points, pairs.played)
-        strengths.append(model.elo_per_unit * skills[:, 0])
+        offset = np.broadcast_to(-np.array(part.elo) / ELO_PER_UNIT, points.shape)
+        skills = maximum_likelihood(one_column, offset, points, pairs.played)
+        strengths.append(ELO_PER_UNIT * skills[:, 0])
     return np.stack(strengths, axis=1)
 
 
