@@ -201,7 +201,7 @@ class Ladders(Cases):
     name = "ladder.json"
     specs = (
         *("random", "greedy", "policy:best", "policy:other", "policy:../best", "mcts:sims=999999"),
-        *("champion", "policy:fifo", "nobody", "expectimax:depth=4", "mcts:sims=0"),
+        *("champion", "policy:fifo", "nobody", "exploiter:heuristic", "mcts:sims=0"),
         *("python:subprocess:Popen,args=echo", "python:custom_agents:Trace,path=trace"),
         "exec:touch trace",
     )
