@@ -31,7 +31,7 @@ LADDER = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6
   --ladder tokaido_env/arena/ladder.json"""
 FAMILY = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
   greedy:epsilon=0.2 greedy heuristic champion mcts:sims=100 mcts:sims=400 --games 2000
-  --max-distance 3 --seed 0 --board family:valid --rating-model logistic
+  --max-distance 3 --seed 0 --board family:valid
   --ladder tokaido_env/arena/ladder-family.json"""
 
 

@@ -43,9 +43,7 @@ SOURCES = ("champion", "heuristic")
 JUDGES = ("mcts:sims=4000", "champion:sims=400")
 """Searches; their preferred actions get all blocks."""
 
-REFERENCES = (
-    *("greedy", "heuristic", "expectimax:depth=2", "mcts:sims=100", "mcts:sims=400", "champion"),
-)  # fmt: skip
+REFERENCES = ("greedy", "heuristic", "mcts:sims=100", "mcts:sims=400", "champion")
 """More agents; their actions get all blocks too."""
 
 POLICIES = ("champion", "heuristic")

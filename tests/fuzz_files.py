@@ -24,7 +24,7 @@ from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placement import rate_on_ladder, submitted_rating
-from tokaido_env.arena.rating_models import RatingError
+from tokaido_env.arena.rating_model import RatingError
 from tokaido_env.arena.ratings import rate_differences
 from tokaido_env.arena.verification import SubmissionError, VerifiedSubmission, verify
 from tokaido_env.files import file_sha256
@@ -197,7 +197,7 @@ class Ladders(Cases):
     name = "ladder.json"
     specs = (
         *("random", "greedy", "policy:best", "policy:other", "policy:../best", "mcts:sims=999999"),
-        *("champion", "policy:fifo", "nobody", "expectimax:depth=4", "mcts:sims=0"),
+        *("champion", "policy:fifo", "nobody", "exploiter:heuristic", "mcts:sims=0"),
         *("python:subprocess:Popen,args=echo", "python:custom_agents:Trace,path=trace"),
         "exec:touch trace",
     )

@@ -48,9 +48,7 @@ def search_moves(spec: str, board: str) -> list[int]:
     boards, states, legal = decisions((board,), games=16, most=8)
     keys = np.random.default_rng(14).integers(2**64, size=len(states), dtype=np.uint64)
     if spec == "random_policy":
-        config = network_search_config(
-            100, temperature=1, dice="drawn", c_puct=0.6, choice="visits", endings="network"
-        )
+        config = network_search_config(100, temperature=1, c_puct=0.6, endings="network")
         agent: Any = PolicySearchAgent.from_policy(random_policy(), "p", config)
     else:
         agent = make(spec)

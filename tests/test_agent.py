@@ -10,7 +10,6 @@ from tokaido_env import Batch, Game
 from tokaido_env.agent import Agent, AgentAdapter, AgentError, as_agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import cost_of
-from tokaido_env.arena.placement import MIN_GAMES, games_against
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
@@ -182,7 +181,7 @@ def test_bot__is_set_for_compiled_bots_only() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        *("random", "greedy:epsilon=0.5", "heuristic", "expectimax", "expectimax:depth=3"),
+        *("random", "greedy:epsilon=0.5", "heuristic"),
         *("mcts", "mcts:sims=20", "champion", "champion:sims=64", "generalist"),
     ],
 )
@@ -203,14 +202,5 @@ def test_cost__counts_a_network_simulation_as_sixteen() -> None:
     )
     assert [cost_of(spec) for spec in specs] == [0, 400, 20, 0, 1024, 1024, 0, 0]
     assert cost_of("policy_search:x,sims=10") == 160
-    with pytest.raises(AgentError, match="from 1 to 4"):
-        cost_of("expectimax:depth=5")
-
-
-def test_cost__of_deep_expectimax_is_high() -> None:
-    """Depth 4 takes tens of seconds per decision, so such agents get few games."""
-    costs = [cost_of(f"expectimax:depth={depth}") for depth in (1, 2, 3, 4)]
-    assert costs == sorted(set(costs))
-    assert games_against("expectimax:depth=1") == games_against("greedy")
-    assert games_against("expectimax:depth=4") == 0
-    assert games_against("expectimax:depth=4", include_slow=True) == MIN_GAMES
+    with pytest.raises(AgentError, match="from 0 to 1"):
+        cost_of("greedy:epsilon=5")

@@ -35,12 +35,12 @@ def with_file(spec: str, policy_file: Path) -> str:
 @pytest.mark.parametrize(
     "spec",
     [
-        *("random", "greedy", "greedy:epsilon=0.5", "heuristic", "expectimax:depth=2"),
+        *("random", "greedy", "greedy:epsilon=0.5", "heuristic"),
         *("rusher", "hoarder"),
-        *("mcts:sims=60", "mcts:sims=30,rollout=2", "policy", "policy,temperature=1"),
+        *("mcts:sims=60", "mcts:sims=30,rollout=full", "policy", "policy,temperature=1"),
         "policy_search,sims=40",
-        *("champion", "champion:sims=8", "champion:sims=8,temperature=1,dice=drawn"),
-        *("generalist", "generalist:sims=8", "generalist:sims=8,chance=sampled"),
+        *("champion", "champion:sims=8", "champion:sims=8,temperature=1"),
+        *("generalist", "generalist:sims=8", "generalist:sims=8,endings=network"),
         *("exploiter:heuristic,sims=8", "exploiter:champion,sims=8"),
     ],
 )

@@ -51,19 +51,18 @@ def test_make__round_trips_specs(policy_file: Path) -> None:
     file, search = f"policy:{policy_file}", f"policy_search:{policy_file}"
     for spec, canonical in {
         **{spec: spec for spec in ("random", "greedy", "greedy:epsilon=0.1234567891")},
-        **{spec: spec for spec in ("mcts:sims=7,rollout=full", "expectimax:depth=1", file)},
+        **{spec: spec for spec in ("mcts:sims=7,rollout=full", file)},
         "mcts": "mcts:sims=400",
         f"{file},temperature=0.123456789": f"{file},temperature=0.123456789",
         f"{file},temperature=10": f"{file},temperature=10",
         f"policy:path={policy_file},temperature=1": f"{file},temperature=1",
         search: f"{search},sims=400",
         f"policy_search:path={policy_file},sims=8": f"{search},sims=8",
-        f"{search},dice=stratified,sims=8,chance=judged,temperature=2": f"{search},sims=8",
-        f"{search},chance=sampled,sims=8": f"{search},sims=8,chance=sampled",
+        f"{search},c_puct=0.3,sims=8,temperature=2": f"{search},sims=8",
         f"{search},endings=network,c_puct=1": f"{search},sims=400,c_puct=1,endings=network",
         "champion:endings=exact": "champion",
         "generalist:endings=network": "generalist:endings=network",
-        "champion:dice=drawn,sims=8,temperature=1": "champion:sims=8,temperature=1,dice=drawn",
+        "champion:c_puct=1,sims=8,temperature=1": "champion:sims=8,temperature=1,c_puct=1",
     }.items():
         assert make(spec).spec == make(canonical).spec == canonical
     agent = make(f"{file},temperature=0.5")
@@ -72,7 +71,7 @@ def test_make__round_trips_specs(policy_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a,b", "lr=0.1", "a,temperature=1", "path=x", "dice=x", "é \\", '"', "a b"]
+    "name", ["a,b", "lr=0.1", "a,temperature=1", "path=x", "sims=x", "é \\", '"', "a b"]
 )
 def test_make__takes_a_path_with_separators_in_quotes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -130,8 +129,9 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
         ("policy_search:nowhere", "nowhere: no such policy file"),
         ("champion:sims=0", "sims: expected an integer from 1 to 1000000, got '0'"),
         ("champion:temperature=1", "champion: temperature: expected together with sims=N"),
-        ("champion:dice=drawn,temperature=1", "dice and temperature: expected together with sims"),
-        ("champion:sims=8,dice=loaded", "dice: expected 'stratified' or 'drawn', got 'loaded'"),
+        ("champion:c_puct=1,temperature=1", "c_puct and temperature: expected together with sims"),
+        ("champion:sims=8,endings=x", "endings: expected 'exact' or 'network', got 'x'"),
+        ("mcts:rollout=2", "rollout: expected 'full', got '2'"),
         ("policy:x,temperature=warm", "temperature: expected a number from 0 to 10, got 'warm'"),
         ("policy:x,temperature=nan", "temperature: expected a number from 0 to 10, got 'nan'"),
     ],
@@ -148,7 +148,7 @@ def test_make__refuses_a_wrong_spec_with_a_remedy(spec: str, message: str) -> No
         (Parameter(int, 1, 4), "5", "expected an integer from 1 to 4, got '5'"),
         (Parameter(int, 1, 4), "1.5", "expected an integer from 1 to 4, got '1.5'"),
         (Parameter(int, 1), "0", "expected an integer from 1, got '0'"),
-        (Parameter(int, 0, 9, ("full",)), "all", "expected an integer from 0 to 9 or 'full', got"),
+        (Parameter(str, choices=("a", "b")), "c", "expected 'a' or 'b', got 'c'"),
         (Parameter(float, 0, 10), "-1", "expected a number from 0 to 10, got '-1'"),
         (Parameter(int, 1, 4), "9" * 400, "expected an integer from 1 to 4, got '9999"),
         (Parameter(float), "1e999", "expected a number, got '1e999'"),
@@ -163,7 +163,7 @@ def test_parameter__refuses_values_out_of_range(
 
 def test_describe__lists_every_kind() -> None:
     assert [re.split(r"[:\[]", usage)[0] for usage, _ in describe()] == [
-        *("random", "greedy", "heuristic", "rusher", "hoarder", "expectimax", "mcts"),
+        *("random", "greedy", "heuristic", "rusher", "hoarder", "mcts"),
         *("champion", "generalist", "policy_search", "exploiter", "policy", "python", "exec"),
     ]
     assert all(meaning.endswith(".") for _, meaning in describe())

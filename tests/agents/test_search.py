@@ -3,7 +3,6 @@
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tokaido_env.agents import make, search as search_module
 from tokaido_env.agents.policy import Policy, PolicyAgent, tensor_shapes
 from tokaido_env.agents.search import MctsAgent, PolicySearchAgent, SearchAgent, SearchResult
 from tokaido_env.agents.search_config import network_search_config
-from tokaido_env.agents.search_tree import Tree, make_trees
+from tokaido_env.agents.search_tree import BOUND_SHARE, Tree, make_trees
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.state import CHANCE_PHASES
@@ -40,7 +39,7 @@ def by_network(sims: int, policy: Policy | None = None, **settings: Any) -> Sear
 
 
 AGENTS = [mcts, by_network]
-PLAIN = {"c_puct": 0.6, "choice": "visits", "endings": "network"}
+PLAIN = {"c_puct": 0.6, "endings": "network"}
 
 
 def search(agent: SearchAgent, boards: Any, states: Any, legal: Any, keys: Any) -> SearchResult:
@@ -74,9 +73,9 @@ def value_policy(decision: float, chance: float) -> Policy:
 @pytest.mark.parametrize("board", ["shikoku", "family:7"])
 @pytest.mark.parametrize("name", ["mcts:sims=100", "mcts:sims=400", "random_policy"])
 def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
-    """Published tables rest on these actions; the policy searches with plain priors and dice."""
+    """Published tables rest on these actions; the policy searches with plain priors."""
     boards, states, legal = decisions((board,), games=16, most=8)
-    policy_agent = by_network(100, temperature=1, dice="drawn", **PLAIN)
+    policy_agent = by_network(100, temperature=1, **PLAIN)
     agent = policy_agent if name == "random_policy" else make(name)
     actions = agent.act(boards, states, legal, keys_of(states, 14)).tolist()
     assert actions == json.loads(GOLDEN.read_text(encoding="utf-8"))[f"{name} {board}"]
@@ -87,7 +86,6 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
     [
         ("champion", "208d7b439ae7d9ab"),
         ("champion:sims=30", "f804956df30d335c"),
-        ("champion:sims=30,temperature=1,dice=drawn", "d9709c32e93777da"),
         ("generalist", "586426f9e707d4d0"),
         ("generalist:sims=30", "5c7d4082e0b544c3"),
     ],
@@ -135,7 +133,9 @@ def test_search__visits_legal_actions_as_often_as_there_are_simulations(make_age
     actions, values, visits = search(agent, boards, states, legal, keys_of(states))
     assert (visits.sum(axis=1) == 50).all()
     assert (visits[~masks(legal).astype(bool)] == 0).all()
-    assert (visits[np.arange(len(states)), actions] == visits.max(axis=1)).all()
+    chosen, most = visits[np.arange(len(states)), actions], visits.max(axis=1)
+    least = 1 if make_agent is mcts else BOUND_SHARE
+    assert (chosen >= least * most).all()
     assert (np.abs(values) <= 1).all()
     assert (states == before).all()
 
@@ -213,9 +213,8 @@ def test_search__divides_logits_by_the_temperature(searched_trees: list[Tree]) -
             assert tree.priors[0][: len(moves)] == pytest.approx(odds / odds.sum(), rel=1e-4)
 
 
-@pytest.mark.parametrize(("chance", "expected"), [("judged", 0.7), ("sampled", 0.2)])
-def test_search__ends_a_simulation_at_chance_or_after_it(chance: str, expected: float) -> None:
-    agent, found = by_network(1, value_policy(decision=0.2, chance=0.7), chance=chance, **PLAIN), 0
+def test_search__ends_a_simulation_at_chance() -> None:
+    agent, found = by_network(1, value_policy(decision=0.2, chance=0.7), **PLAIN), 0
     for game, _ in random_play(games=40):
         if game.phase in CHANCE_PHASES:
             continue
@@ -225,7 +224,7 @@ def test_search__ends_a_simulation_at_chance_or_after_it(chance: str, expected: 
         if len(game.legal_actions()) > 1 and after.phase in CHANCE_PHASES:
             result = search_game(agent, game)
             assert result.actions[0] == first
-            assert abs(result.values[0]) == pytest.approx(expected, abs=1e-4)  # 16-bit weights
+            assert abs(result.values[0]) == pytest.approx(0.7, abs=1e-4)  # 16-bit weights
             found += 1
     assert found > 20
 
@@ -263,11 +262,13 @@ def test_search__does_not_share_memory_between_python_threads() -> None:
         assert (actions == alone[i % 4]).all()
 
 
-@pytest.mark.parametrize("make_agent", [mcts, partial(by_network, choice="visits")])
+@pytest.mark.parametrize("make_agent", AGENTS)
 def test_act__stops_early_and_takes_the_action_of_the_whole_search(make_agent: Any) -> None:
+    """With a network the action of the highest bound may change in the simulations left."""
     agent, positions = make_agent(50), decisions(most=60)
     keys = keys_of(positions[1])
-    assert (agent.act(*positions, keys) == search(agent, *positions, keys).actions).all()
+    same = agent.act(*positions, keys) == search(agent, *positions, keys).actions
+    assert same.mean() >= (1.0 if make_agent is mcts else 0.9)
     agent.config = agent.config._replace(stops_early=True)
     visits = search(agent, *positions, keys).visits.sum(axis=1)
     assert visits.min() < 40 < visits.max()
@@ -316,9 +317,10 @@ def test_mcts__beats_greedy_and_fewer_simulations() -> None:
     assert play_match(make("mcts:sims=200"), make("mcts:sims=10"), 60, seed=1).score > 0.6
 
 
-@pytest.mark.parametrize("rollout", ["2", "full"])
-def test_mcts__with_rollouts_beats_random(rollout: str) -> None:
-    assert play_match(make(f"mcts:sims=30,rollout={rollout}"), make("random"), 20, 2).score > 0.7
+def test_mcts__with_rollouts_beats_random() -> None:
+    assert play_match(make("mcts:sims=30,rollout=full"), make("random"), 20, 2).score > 0.7
+    with pytest.raises(ValueError, match="mcts: rollout: expected one of 'full', got '2'"):
+        MctsAgent(30, "2")
 
 
 def test_policy_search__beats_its_policy() -> None:

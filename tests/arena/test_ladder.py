@@ -83,8 +83,7 @@ def test_ladder__loads_what_it_saves_with_a_hash_of_the_content(ladder: Ladder, 
 @pytest.mark.parametrize("path", [LADDER, FAMILY_LADDER], ids=lambda path: path.name)
 def test_shipped_ladders__follow_from_their_matches(path: Path) -> None:
     ladder = Ladder.load(path)
-    options = {"model": ladder.link, "anchor": ladder.anchor}
-    rated = rate_matches(ladder.matches, **options, seed=ladder.seed)
+    rated = rate_matches(ladder.matches, anchor=ladder.anchor, seed=ladder.seed)
     assert [r.agent for r in rated] == [r.agent for r in ladder.agents]
     for ours, theirs in zip(rated, ladder.agents, strict=True):
         assert ours.games == theirs.games
@@ -124,7 +123,7 @@ def test_epsilon_baselines__have_a_separate_scale(ladder: Ladder) -> None:
         (lambda data: data.update(seed=9), False, r"changed after it was made; restore it"),
         (lambda data: data.update(version=1), True, r"version: expected 2, got 1: make the ladder"),
         (lambda data: data.update(rules=0), True, r"rules: expected \d+, got 0: make the ladder a"),
-        (lambda data: data.update(link="elo"), True, r"link: expected logistic or probit, got 'e"),
+        (lambda data: data.update(link="elo"), True, r"link: expected probit, got 'elo'"),
         (lambda data: data.update(fit=None), True, r"fit: expected null without ratings, and only"),
         (lambda data: data["fit"].update(p=None), True, r"fit.p: expected null where df is 0"),
         (lambda data: data.update(board_hash="0" * 16), True, r"board_hash: .* on another board"),
@@ -201,15 +200,14 @@ def test_make_ladder__plays_only_new_agents_and_changed_numbers_of_games(
     assert [match[:3] for match in simulated.played] == [(SLOW, "random", 100)]
 
 
-def test_make_ladder__rates_saved_matches_by_another_model(path: Path) -> None:
-    options = {"model": "logistic", "anchor": "random"}
-    logistic, simulated = make_simulated_ladder(path, **options), SimulatedMatches()
+def test_make_ladder__rates_saved_matches_with_another_anchor(path: Path) -> None:
+    first, simulated = make_simulated_ladder(path, anchor="random"), SimulatedMatches()
     again = make_simulated_ladder(path, simulated=simulated)
     assert not simulated.played
-    assert (logistic.link, logistic.anchor, again.link) == ("logistic", "random", "probit")
-    assert again.matches == logistic.matches
-    assert again.hash != logistic.hash
-    assert make_simulated_ladder(path, **options) == logistic
+    assert (first.anchor, again.anchor) == ("random", "mcts:sims=400")
+    assert again.matches == first.matches
+    assert again.hash != first.hash
+    assert make_simulated_ladder(path, anchor="random") == first
 
 
 def test_make_ladder__needs_matches_that_connect_all_agents(path: Path) -> None:

@@ -23,7 +23,7 @@ def ladder(tmp_path_factory: pytest.TempPathFactory) -> Ladder:
     ("spec", "games", "with_slow"),
     [
         ("policy:runs/sims/best", 1000, 1000),
-        ("mcts:rollout=2,sims=1500", 532, 532),
+        ("mcts:rollout=full,sims=1500", 532, 532),
         ("mcts:sims=4000", 200, 200),
         ("mcts:sims=4001", 0, 198),
         ("mcts:sims=100000", 0, 40),

@@ -1,9 +1,8 @@
-"""Tests of arena/ratings.py: formulas, a naive solver, known strengths, coverage of intervals."""
+"""Tests of arena/ratings.py: formulas, known strengths, coverage of intervals."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from math import log, log10, pi, sqrt
+from math import log, pi, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -20,7 +19,7 @@ from matches import (
 )
 from slow_cases import slow_except_first
 
-from tokaido_env.arena.rating_models import RatingError
+from tokaido_env.arena.rating_model import RatingError
 from tokaido_env.arena.ratings import (
     Rating,
     anchor_of,
@@ -32,17 +31,18 @@ from tokaido_env.arena.ratings import (
 )
 
 NORMAL = NormalDist()
-# One Elo point at a difference of 0 raises the expected score alike in both models.
+# One Elo point at a difference of 0 raises the expected score by ln(10) / 1600.
 SIGMA = 1600 / (log(10) * sqrt(2 * pi))
-EXPECTED_SCORE: dict[str, Callable[[float], float]] = {
-    "logistic": lambda elo: 1 / (1 + 10 ** (-elo / 400)),
-    "probit": lambda elo: NORMAL.cdf(elo / SIGMA),
-}
-ELO_OF_SCORE: dict[str, Callable[[float], float]] = {
-    "logistic": lambda p: 400 * log10(p / (1 - p)),
-    "probit": lambda p: SIGMA * NORMAL.inv_cdf(p),
-}
-both_models = pytest.mark.parametrize("model", ["logistic", "probit"])
+
+
+def score_of_elo(elo: float) -> float:
+    return NORMAL.cdf(elo / SIGMA)
+
+
+def elo_of_score(p: float) -> float:
+    return SIGMA * NORMAL.inv_cdf(p)
+
+
 STRENGTHS = {"random": 0.0, "low": 150.0, "middle": 260.0, "high": 300.0}
 
 
@@ -75,10 +75,9 @@ def round_robin(
     elo: dict[str, float],
     pairs: int,
     results_of: ResultModel = independent,
-    model: str = "probit",
 ) -> list[Counts]:
     return [
-        counts_of(a, b, results_of(rng, pairs, EXPECTED_SCORE[model](elo[a] - elo[b])))
+        counts_of(a, b, results_of(rng, pairs, score_of_elo(elo[a] - elo[b])))
         for a, b in combinations(elo, 2)
     ]
 
@@ -91,71 +90,45 @@ def width_of(rating: Rating) -> float:
     return rating.ci95[1] - rating.ci95[0]
 
 
-def naive_ratings(matches: list[Counts], anchor: str) -> dict[str, float]:
-    """Return logistic ratings by Hunter's MM algorithm (2004), in plain Python."""
-    agents = sorted({agent for match in matches for agent in (match.a, match.b)})
-    strength = dict.fromkeys(agents, 1.0)
-    before: dict[str, float] = {}
-    while any(abs(strength[x] / before.get(x, 0.5) - 1) > 1e-10 for x in agents):
-        before = strength.copy()
-        for agent in agents:
-            points = weight = 0.0
-            for m in matches:
-                games = 2 * sum(m.pairs)
-                if agent in (m.a, m.b):
-                    points += m.points if m.a == agent else games - m.points
-                    weight += games / (strength[m.a] + strength[m.b])
-            strength[agent] = points / weight
-    return {agent: 400 * log10(strength[agent] / strength[anchor]) for agent in agents}
-
-
 # Maximum likelihood
 
 
 @pytest.mark.parametrize("pairs", [(0, 0, 1, 0, 0), (0, 0, 1, 0, 499), (7, 1, 30, 4, 20)])
-@both_models
 def test_rate_matches__gives_two_agents_the_difference_of_their_score(
-    pairs: tuple[int, ...], model: str
+    pairs: tuple[int, ...],
 ) -> None:
     match = Counts("x", "random", pairs)
     p = match.points / (2 * sum(pairs))
     for counts in (match, match.reversed()):
-        elo = elo_by_agent(rate_matches([counts], model=model, resamples=10))
-        assert elo == {"x": pytest.approx(ELO_OF_SCORE[model](p), abs=1e-6), "random": 0.0}
+        elo = elo_by_agent(rate_matches([counts], resamples=10))
+        assert elo == {"x": pytest.approx(elo_of_score(p), abs=1e-6), "random": 0.0}
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rate_matches__agrees_with_a_naive_solver(seed: int) -> None:
+def test_rate_matches__makes_the_gradient_of_the_likelihood_zero(seed: int) -> None:
+    """The likelihood is concave: this is its maximum."""
     rng = np.random.default_rng(seed)
-    elo = {"random": 0.0, "p": 300.0, "q": 250.0, "r": -200.0, "s": 500.0}
-    matches = round_robin(rng, elo, 40, RESULT_MODELS[seed])
+    strengths = {"random": 0.0, "p": 300.0, "q": 250.0, "r": -200.0, "s": 500.0}
+    matches = round_robin(rng, strengths, 40, RESULT_MODELS[seed])
     del matches[4]  # an incomplete round robin
     matches[1] = counts_of("random", "q", independent(rng, 200, 0.2))  # with more games
-    found = elo_by_agent(rate_matches(matches, model="logistic", resamples=10))
-    assert found == pytest.approx(naive_ratings(matches, "random"), abs=1e-4)
-
-
-@both_models
-def test_rate_matches__makes_the_gradient_of_the_likelihood_zero(model: str) -> None:
-    matches = round_robin(np.random.default_rng(0), STRENGTHS, 50)
-    elo = elo_by_agent(rate_matches(matches, model=model, resamples=10))
-    for agent in STRENGTHS:
+    elo = elo_by_agent(rate_matches(matches, resamples=10))
+    for agent in strengths:
         gradient = 0.0
         for m in matches:
             games, difference = 2 * sum(m.pairs), elo[m.a] - elo[m.b]
-            p = expected_score(difference, model)
-            assert p == pytest.approx(EXPECTED_SCORE[model](difference))
-            weight = 1.0 if model == "logistic" else NORMAL.pdf(difference / SIGMA) / (p * (1 - p))
+            p = expected_score(difference)
+            assert p == pytest.approx(score_of_elo(difference))
+            weight = NORMAL.pdf(difference / SIGMA) / (p * (1 - p))
             gradient += (m.points - games * p) * weight * ((agent == m.a) - (agent == m.b))
         assert gradient == pytest.approx(0.0, abs=1e-6)
 
 
-@both_models
 @pytest.mark.parametrize("anchor", ["low", "high"])
-def test_rate_matches__shifts_all_ratings_by_the_anchor(anchor: str, model: str) -> None:
+def test_rate_matches__shifts_all_ratings_by_the_anchor(anchor: str) -> None:
     matches = round_robin(np.random.default_rng(1), STRENGTHS, 50)
-    from_random = elo_by_agent(rate_matches(matches, model=model, resamples=10))
-    from_anchor = rate_matches(matches, model=model, anchor=anchor, resamples=10)
+    from_random = elo_by_agent(rate_matches(matches, resamples=10))
+    from_anchor = rate_matches(matches, anchor=anchor, resamples=10)
     shifted = {agent: elo - from_random[anchor] for agent, elo in from_random.items()}
     assert elo_by_agent(from_anchor) == pytest.approx(shifted, abs=1e-6)
     assert [r.agent for r in from_anchor if r.ci95 == (0.0, 0.0)] == [anchor]
@@ -181,10 +154,9 @@ def test_anchor_of__prefers_the_given_agent_then_the_default_anchors() -> None:
 
 
 @pytest.mark.parametrize("pairs", [1, 50, 2000])
-@both_models
-def test_rate_matches__adds_a_drawn_pair_to_a_perfect_score(pairs: int, model: str) -> None:
-    (x, _) = rate_matches([Counts("x", "random", (0, 0, 0, 0, pairs))], model=model)
-    assert x.elo == pytest.approx(ELO_OF_SCORE[model]((2 * pairs + 1) / (2 * pairs + 2)))
+def test_rate_matches__adds_a_drawn_pair_to_a_perfect_score(pairs: int) -> None:
+    (x, _) = rate_matches([Counts("x", "random", (0, 0, 0, 0, pairs))])
+    assert x.elo == pytest.approx(elo_of_score((2 * pairs + 1) / (2 * pairs + 2)))
     assert x.ci95[0] < x.elo - 50
     assert x.ci95[1] > x.elo + 50
 
@@ -201,26 +173,25 @@ def test_rate_matches__adds_drawn_pairs_between_separable_groups_only() -> None:
         [Counts(*pair, (30, 0, drawn, 0, 0)) for pair in groups] for drawn in (0, 1)
     )
     for matches, counted in ((connected, connected), (within + between, within + with_drawn)):
-        found = elo_by_agent(rate_matches(matches, model="logistic", resamples=10))
-        assert found == pytest.approx(naive_ratings(counted, "random"), abs=1e-4)
+        found, expected = (elo_by_agent(rate_matches(m, resamples=10)) for m in (matches, counted))
+        assert found == pytest.approx(expected, abs=1e-6)
 
 
 # Intervals
 
 
-@both_models
 @pytest.mark.parametrize(
     ("pairs", "results_of"),
     slow_except_first((pairs, results_of) for pairs in (30, 200) for results_of in RESULT_MODELS),
 )
 def test_rate_matches__covers_the_true_ratings_95_of_100_times(
-    results_of: ResultModel, pairs: int, model: str
+    results_of: ResultModel, pairs: int
 ) -> None:
     rng = np.random.default_rng(pairs)
     covered = []
     for _ in range(200):
-        matches = round_robin(rng, STRENGTHS, pairs, results_of, model)
-        for rating in rate_matches(matches, model=model, resamples=200):
+        matches = round_robin(rng, STRENGTHS, pairs, results_of)
+        for rating in rate_matches(matches, resamples=200):
             if rating.agent != "random":
                 covered.append(rating.ci95[0] <= STRENGTHS[rating.agent] <= rating.ci95[1])
     assert 0.91 <= np.mean(covered) <= 0.98
@@ -240,7 +211,7 @@ def test_rate_matches__covers_the_true_rating_at_a_score_of_99_percent(
     for _ in range(200):
         counts = counts_of("x", "random", results_of(rng, pairs, p))
         (x,) = (r for r in rate_matches([counts], resamples=100) if r.agent == "x")
-        covered.append(x.ci95[0] <= ELO_OF_SCORE["probit"](p) <= x.ci95[1])
+        covered.append(x.ci95[0] <= elo_of_score(p) <= x.ci95[1])
     assert np.mean(covered) >= 0.93
 
 
@@ -299,21 +270,26 @@ def test_rate_against__adds_the_difference_to_the_rating_of_one_opponent() -> No
     match = Counts("x", "high", (10, 0, 20, 0, 30))
     for counts in (match, match.reversed()):
         rating = rate_against("x", [counts], known)
-        elo = high + ELO_OF_SCORE["probit"](match.points / 120)
+        elo = high + elo_of_score(match.points / 120)
         assert rating.elo == pytest.approx(elo, abs=1e-6)
         assert rating.ci95[0] < rating.elo < rating.ci95[1]
         assert rating.games == 120
 
 
-def test_rate_against__makes_the_expected_points_those_scored() -> None:
+def test_rate_against__makes_the_gradient_of_the_likelihood_zero() -> None:
     known = round_robin(np.random.default_rng(6), STRENGTHS, 50)
-    options = {"anchor": "low", "model": "logistic"}
-    elo = elo_by_agent(rate_matches(known, **options, resamples=10))
+    elo = elo_by_agent(rate_matches(known, anchor="low", resamples=10))
     matches = [Counts("x", "high", (24, 0, 5, 0, 1)), Counts("low", "x", (9, 2, 20, 0, 5))]
-    rating = rate_against("x", matches, known, **options)
-    expected = 60 * expected_score(rating.elo - elo["high"], "logistic")
-    expected += 72 * expected_score(rating.elo - elo["low"], "logistic")
-    assert expected == pytest.approx(matches[0].points + 72 - matches[1].points, abs=1e-6)
+    rating = rate_against("x", matches, known, anchor="low")
+    gradient = 0.0
+    for other, points, games in (
+        ("high", matches[0].points, 60),
+        ("low", 72 - matches[1].points, 72),
+    ):
+        p = expected_score(rating.elo - elo[other])
+        weight = NORMAL.pdf((rating.elo - elo[other]) / SIGMA) / (p * (1 - p))
+        gradient += (points - games * p) * weight
+    assert gradient == pytest.approx(0.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("results_of", slow_except_first([decided_by_skill, independent]))
@@ -442,27 +418,25 @@ def test_rate_differences__agree_with_ratings() -> None:
 # Goodness of fit
 
 
-@both_models
 @pytest.mark.parametrize("results_of", slow_except_first(RESULT_MODELS))
-def test_goodness_of_fit__rejects_the_true_model_5_of_100_times(
-    results_of: ResultModel, model: str
-) -> None:
+def test_goodness_of_fit__rejects_the_true_model_5_of_100_times(results_of: ResultModel) -> None:
     rng = np.random.default_rng(0)
     elo = STRENGTHS | {"top": 420.0, "other": 100.0}
-    found = [
-        goodness_of_fit(round_robin(rng, elo, 200, results_of, model), model=model)
-        for _ in range(400)
-    ]
+    found = [goodness_of_fit(round_robin(rng, elo, 200, results_of)) for _ in range(400)]
     assert {one.df for one in found} == {10}
     assert np.mean([one.chi2 for one in found]) == pytest.approx(10, abs=0.75)
     assert 0.02 <= np.mean([one.p is not None and one.p < 0.05 for one in found]) <= 0.085
 
 
-def test_goodness_of_fit__rejects_the_other_model() -> None:
+def test_goodness_of_fit__rejects_matches_of_another_model() -> None:
+    """Scores of the logistic model have longer tails."""
     rng = np.random.default_rng(1)
     elo = {f"agent {i}": 150.0 * i for i in range(5)}
-    matches = round_robin(rng, elo, 5000, independent, "probit")
-    right, wrong = (goodness_of_fit(matches, model=name).p for name in ("probit", "logistic"))
+    logistic = [
+        counts_of(a, b, independent(rng, 5000, 1 / (1 + 10 ** ((elo[b] - elo[a]) / 400))))
+        for a, b in combinations(elo, 2)
+    ]
+    right, wrong = (goodness_of_fit(one).p for one in (round_robin(rng, elo, 5000), logistic))
     assert right is not None
     assert right > 0.01
     assert wrong is not None

@@ -388,9 +388,7 @@ def test_verify__takes_ladder_and_board_of_files(tmp_path: Path, capsys: Output)
     assert "a file may not name code to run" in capsys.readouterr().err
 
 
-def test_ladder__is_rated_again_with_another_model_and_anchor(
-    tmp_path: Path, capsys: Output
-) -> None:
+def test_ladder__is_rated_again_with_another_anchor(tmp_path: Path, capsys: Output) -> None:
     path, data_file, tables = (tmp_path / name for name in ("l.json", "data.json", "tables.md"))
     agents = ["random", "greedy:epsilon=0.5", "greedy", "heuristic"]
     command = ["ladder", *agents, "--ladder", str(path), "--games", "20"]
@@ -399,26 +397,17 @@ def test_ladder__is_rated_again_with_another_model_and_anchor(
     assert (first["version"], first["link"], first["anchor"]) == (2, "probit", "random")
     capsys.readouterr()
     files = ["--json", str(data_file), "--markdown", str(tables)]
-    assert main([*command, *files, "--rating-model", "logistic", "--anchor", "greedy"]) == 0
+    assert main([*command, *files, "--anchor", "greedy"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     again = json.loads(path.read_text(encoding="utf-8"))
-    assert (again["link"], again["anchor"]) == ("logistic", "greedy")
+    assert (again["link"], again["anchor"]) == ("probit", "greedy")
     assert again["matches"] == first["matches"]
     data = json.loads(data_file.read_text(encoding="utf-8"))
     assert (data["ladder"], data["fit"]) == (again["hash"], again["fit"])
     assert {one["agent"] for one in data["rungs"]["agents"]} == set(agents) - {"heuristic"}
     for text in (printed.out, tables.read_text(encoding="utf-8")):
-        assert "Epsilon baselines, a separate scale: logistic, greedy = 0" in text
+        assert "Epsilon baselines, a separate scale: probit, greedy = 0" in text
         assert "degrees of freedom" in text
     assert main([*command, "--anchor", "mcts"]) == 1
     assert "--anchor: expected one of 'random'" in capsys.readouterr().err
-
-
-def test_rating_model__changes_only_the_ratings(tmp_path: Path) -> None:
-    command = ["greedy", "random", "heuristic", "--games", "20"]
-    probit = results(tmp_path / "p.json", *command)
-    logistic = results(tmp_path / "l.json", *command, "--rating-model", "logistic")
-    assert (probit["link"], logistic["link"]) == ("probit", "logistic")
-    assert probit["matches"] == logistic["matches"]
-    assert probit["ratings"] != logistic["ratings"]

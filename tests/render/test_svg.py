@@ -185,7 +185,7 @@ def test_draw__keeps_initials_off_boutiques(board: str) -> None:
 def test_draw__shortens_long_names(seat: int) -> None:
     """At 11 units a letter, more than bold ones have, names end before the next object."""
     game = first_pick(played(33))
-    names = ("champion:sims=400,chance=sampled", "policy:runs/a-long-folder/best")
+    names = ("champion:sims=400,temperature=1", "policy:runs/a-long-folder/best")
     scene = replace(game.scene(), names=names, value=-1.0)
     written = [text for text in texts(draw(scene)) if text.endswith("…") or "… " in text]
     whole = [text for text in written if "%" not in text]

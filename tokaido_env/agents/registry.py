@@ -25,7 +25,7 @@ class Parameter:
     Attributes:
         type: int, float or str.
         low, high: the least and the greatest number allowed.
-        choices: words allowed besides numbers; a text with choices must be one of them.
+        choices: the allowed texts; empty for any.
     """
 
     type: type
@@ -39,7 +39,7 @@ class Parameter:
         Raises:
             ValueError: if the value is not allowed; the message says which are.
         """
-        if text in self.choices or (self.type is str and not self.choices):
+        if self.type is str and (text in self.choices or not self.choices):
             return text
         number: int | float = nan
         with suppress(ValueError):
@@ -55,12 +55,11 @@ class Parameter:
     @property
     def expected(self) -> str:
         """The allowed values in words."""
-        texts = list(map(repr, self.choices))
-        if self.type is not str or not self.choices:
-            noun = {int: "an integer", float: "a number", str: "a text"}[self.type]
-            noun += f" from {self.low}" * (self.low > -inf) + f" to {self.high}" * (self.high < inf)
-            texts.insert(0, noun)
-        return " or ".join(texts)
+        if self.choices:
+            return " or ".join(map(repr, self.choices))
+        noun = {int: "an integer", float: "a number", str: "a text"}[self.type]
+        noun += f" from {self.low}" * (self.low > -inf) + f" to {self.high}" * (self.high < inf)
+        return noun
 
 
 @dataclass(frozen=True)
@@ -81,20 +80,15 @@ class AgentKind:
 MAX_SIMS = 1_000_000
 DEFAULT_SIMS = 400
 
-# `Agent.cost` is in simulations of `mcts`; these are measured times of a simulation, or of a
-# decision by depth, in that unit.
+# `Agent.cost` is in simulations of `mcts`; these are measured times of a simulation in that unit.
 NETWORK_SIM_COST = 16
 RESPONSE_SIM_COST = 2 * NETWORK_SIM_COST
-EXPECTIMAX_COSTS = (10, 3_000, 500_000, 80_000_000)
 
 _ENDINGS = Parameter(str, choices=("exact", "network"))
 _NETWORK_SEARCH: dict[str, Parameter] = {
     "sims": Parameter(int, 1, MAX_SIMS),
     "temperature": Parameter(float, 0.1, 10),
-    "dice": Parameter(str, choices=("stratified", "drawn")),
-    "chance": Parameter(str, choices=("judged", "sampled")),
     "c_puct": Parameter(float, 0.001, 100),
-    "choice": Parameter(str, choices=("bound", "visits")),
     "endings": _ENDINGS,
 }
 
@@ -138,22 +132,13 @@ KINDS = {
         "against heuristic.",
         {},
     ),
-    "expectimax": AgentKind(
-        "expectimax",
-        "ExpectimaxAgent",
-        "expectimax[:depth=N]",
-        "Searches N picks, 1 to 4 (default: 2), weights chance by its odds, and evaluates by the "
-        "heuristic; depth 4 takes up to about a second a decision.",
-        {"depth": Parameter(int, 1, 4)},
-        cost=lambda parameters: EXPECTIMAX_COSTS[parameters.get("depth", 2) - 1],
-    ),
     "mcts": AgentKind(
         "search",
         "MctsAgent",
-        "mcts[:sims=N][,rollout=N|full]",
+        "mcts[:sims=N][,rollout=full]",
         "Runs Monte Carlo tree search of N simulations a decision (default: 400); evaluates leaves "
-        "by the heuristic, after so many rounds of random play (default: 0).",
-        {"sims": Parameter(int, 1, MAX_SIMS), "rollout": Parameter(int, 0, 399, ("full",))},
+        "by the heuristic, or with rollout=full by random play to the end.",
+        {"sims": Parameter(int, 1, MAX_SIMS), "rollout": Parameter(str, choices=("full",))},
         cost=lambda parameters: int(parameters.get("sims", DEFAULT_SIMS)),
     ),
     "champion": AgentKind(
@@ -178,14 +163,11 @@ KINDS = {
     "policy_search": AgentKind(
         "search",
         "PolicySearchAgent",
-        "policy_search:PATH[,sims=N][,temperature=T][,c_puct=C][,dice=drawn][,chance=sampled]"
-        "[,choice=visits][,endings=network]",
+        "policy_search:PATH[,sims=N][,temperature=T][,c_puct=C][,endings=network]",
         "Runs tree search of N simulations a decision (default: 400) with the network of a policy "
         "file or of a run's best policy. Logits divided by T (default: 2) give the priors; C "
-        "(default: 0.3) is the exploration constant. Dice are stratified, or drawn as in a game. "
-        "The network evaluates a new chance node, or with chance=sampled the decision after a "
-        "sample. The choice is by a lower confidence bound, or the most visited action. Results "
-        "after an end trigger are exact, or the network's values. 400 simulations take about 5 ms.",
+        "(default: 0.3) is the exploration constant. Results after an end trigger are exact, or "
+        "the network's values. 400 simulations take about 5 ms.",
         {"path": Parameter(str), **_NETWORK_SEARCH},
         required=True,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),

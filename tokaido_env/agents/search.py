@@ -8,11 +8,11 @@ the decision: the search never sees the random numbers of the game.
 An agent that only chooses stops once the simulations left cannot make another action the most
 visited one (`is_decided`), which saves almost half of them.
 
-- `MctsAgent` has no network. It evaluates a leaf by `heuristic.evaluate`, with or without a rollout
-  before, and selects by UCB1.
+- `MctsAgent` has no network. It evaluates a leaf by `heuristic.evaluate` or by random play to the
+  end, selects by UCB1, and chooses the most visited action.
 - `PolicySearchAgent` has a network. Its policy gives the priors and its value evaluates leaves; it
-  selects by PUCT. A simulation continues through chance and through decisions with one legal
-  action, so that it ends where the network was trained.
+  selects by PUCT and chooses by a lower confidence bound. A simulation continues through decisions
+  with one legal action, so that it ends where the network was trained.
 - `ExploiterAgent` has a network and an opponent model. Where the opponent decides, simulations take
   each action by the opponent's odds, and continue. The result approximates a best response.
 
@@ -53,11 +53,7 @@ from tokaido_env.agents.opponent_model import (
 )
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.search_config import (
-    BOUND,
     C_PUCT,
-    FULL,
-    JUDGED,
-    STRATIFIED,
     TEMPERATURE,
     SearchConfig,
     config_to_spec,
@@ -84,6 +80,7 @@ from tokaido_env.agents.selection import (
 )
 from tokaido_env.agents.weights import SHARED_BIAS, Network
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
@@ -181,13 +178,15 @@ class MctsAgent(SearchAgent):
 
     Args:
         sims: most simulations for a decision, from 1.
-        rollout: rounds of random play from a leaf before its evaluation; "full" plays to the end
-            of the game.
+        rollout: "full" to evaluate a leaf by random play to the end of the game; None for the
+            heuristic's evaluation.
     """
 
-    def __init__(self, sims: int = 400, rollout: int | str = 0) -> None:
-        self.config = SearchConfig(sims, FULL if rollout == "full" else int(rollout))
-        self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.config.rollout else "")
+    def __init__(self, sims: int = 400, rollout: str | None = None) -> None:
+        if rollout is not None:
+            check_choice("mcts: rollout", rollout, ("full",))
+        self.config = SearchConfig(sims, plays_out=rollout is not None)
+        self.spec = f"mcts:sims={sims}" + (",rollout=full" if rollout else "")
         self.games_at_once = games_per_round(sims, network=False)
 
 
@@ -198,12 +197,7 @@ class PolicySearchAgent(SearchAgent):
         path: a policy file, or a run folder for its best policy.
         sims: simulations for a decision, from 1.
         temperature: a number above 0 that divides the logits; the softmax then gives the priors.
-        dice: "stratified" (`search_tree`), or "drawn" to sample rolls as a game does.
-        chance: "judged" to evaluate a new chance node by the network, or "sampled" to continue to
-            the decision after a sample.
         c_puct: the exploration constant of PUCT, a number above 0.
-        choice: "bound" to choose by a lower confidence bound (`search_tree.highest_bound`), or
-            "visits" for the most visited action.
         endings: "exact" for exact results after an end trigger, and better actions where they show
             one (`endings`); or "network".
     """
@@ -213,13 +207,10 @@ class PolicySearchAgent(SearchAgent):
         path: str,
         sims: int = 400,
         temperature: float = TEMPERATURE,
-        dice: str = STRATIFIED,
-        chance: str = JUDGED,
         c_puct: float = C_PUCT,
-        choice: str = BOUND,
         endings: str = EXACT,
     ) -> None:
-        config = network_search_config(sims, temperature, dice, chance, c_puct, choice, endings)
+        config = network_search_config(sims, temperature, c_puct, endings)
         spec = f"policy_search:{quote_path(path)},{config_to_spec(config)}"
         self._begin(Policy.load(path), spec, config)
 
@@ -386,21 +377,19 @@ def _search(
         leaf, depth = _select_leaf(network, opponent, config, position, key, tree, free)
         node = tree.nodes[leaf]
         if int64(node["visits"]) == 0:
-            if config.rollout == 0:
+            if config.plays_out:
+                bits = hash_bits(key, _ROLLOUT, 0, sim)
+                node["value"] = rollout(position, tree, leaf, bits, workspace)
+            else:
                 node["value"] = evaluate_leaf(
                     network, opponent, config, position, tree, leaf, workspace
                 )
-            else:
-                bits = hash_bits(key, _ROLLOUT, 0, sim)
-                node["value"] = rollout(position, tree, leaf, config.rollout, bits, workspace)
         node["visits"] += 1
         back_up(tree, depth, node["value"], network is not None)
-        if config.stops_early and is_decided(tree, config.sims - 1 - sim, config.chooses_by_bound):
+        if config.stops_early and is_decided(tree, config.sims - 1 - sim, network is not None):
             break
     write_visits(tree, visits)
-    action = most_visited(tree)
-    if config.chooses_by_bound:
-        action = highest_bound(tree)
+    action = most_visited(tree) if network is None else highest_bound(tree)
     if network is not None and config.exact_endings:
         action = exact_action(
             *(position.board, position.tables, position.state, position.legal),
@@ -434,11 +423,11 @@ def _select_leaf(
         new = at > 0 and visits == 0
         if new:
             _write_reply_odds(opponent, position, tree, at)
-        if int(node["over"]) or (new and _is_leaf(network, opponent, config, tree, node, free)):
+        if int(node["over"]) or (new and _is_leaf(network, opponent, tree, node, free)):
             return at, depth
         node["visits"] = visits + 1
         if int(node["player"]) == NO_PLAYER:
-            at = sample_chance(board, key, tree, at, visits, config.stratified)
+            at = sample_chance(board, key, tree, at, visits, network is not None)
             continue
         edge = _select_edge(network, opponent, config, tree, node, visits)
         tree.path[depth] = edge
@@ -456,14 +445,10 @@ def _write_reply_odds(opponent: Any, position: PositionRow, tree: Tree, at: int)
 
 
 @kernel
-def _is_leaf(
-    network: Any, opponent: Any, config: SearchConfig, tree: Tree, node: Row, free: int
-) -> bool:
+def _is_leaf(network: Any, opponent: Any, tree: Tree, node: Row, free: int) -> bool:
     """Return whether a simulation ends at a new node."""
-    if network is None:
+    if network is None or int(node["player"]) == NO_PLAYER:
         return True
-    if int(node["player"]) == NO_PLAYER:
-        return config.evaluates_chance
     passed = int64(node["edges"]) == 1 or opponent_decides(opponent, tree, node)
     room = int64(tree.size["nodes"]) + 2 <= free
     return not (passed and room)

@@ -1,4 +1,4 @@
-"""The value of a leaf of a search: by a network, exactly, by the heuristic, or after a rollout."""
+"""The value of a leaf of a search: by a network, exactly, by the heuristic, or by a rollout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tokaido_env.agents.inference import PositionRow, Workspace, forward, value_of
 from tokaido_env.agents.opponent_model import opponent_decides
-from tokaido_env.agents.search_config import FULL, SearchConfig
+from tokaido_env.agents.search_config import SearchConfig
 from tokaido_env.agents.search_tree import Tree, edge_mask
 from tokaido_env.agents.selection import write_priors
 from tokaido_env.core.bots import random_action
@@ -72,22 +72,20 @@ def _exact_value(position: PositionRow, tree: Tree, at: int, workspace: Workspac
 
 @subroutine
 def rollout(
-    position: PositionRow, tree: Tree, at: int, rollout: int, bits: np.uint64, workspace: Workspace
+    position: PositionRow, tree: Tree, at: int, bits: np.uint64, workspace: Workspace
 ) -> np.float32:
-    """Return the evaluation for player_0 after `rollout` rounds of random play from a node."""
+    """Return the result for player_0 of random play from a node to the end of the game."""
     board = position.board
-    scratch = workspace.scratch[0]
-    s = scratch["states"][0]
-    scratch["states"][0] = tree.states[at]
+    s = workspace.scratch[0]["states"][0]
+    workspace.scratch[0]["states"][0] = tree.states[at]
     luck = tree.luck
     init_luck(luck, bits)
-    last = int64(s["round"]) + rollout
     mask = np.uint64(0)
     if int(s["phase"]) != OVER:
         mask = resolve_chance(board, s, luck, legal(board, s))
     number = 0
-    while mask != np.uint64(0) and (int64(s["round"]) <= last or rollout == FULL):
+    while mask != np.uint64(0):
         action = random_action(mask, hash_bits(bits, _ROLLOUT_ACTION, 0, number))
         mask = resolve_chance(board, s, luck, apply(board, s, action))
         number += 1
-    return evaluate(board, position.tables, s, scratch)
+    return final_result(board, s)

@@ -5,10 +5,11 @@ A chance node has outcomes sampled with the odds of the rules. After n visits it
 turn, so that the tree behind them grows deep. The j-th roll of a round is the same for all nodes of
 that round, so that the search compares actions by equal dice.
 
-Samples are drawn as a game draws its own, or stratified. Stratified, each die shows each of its six
-faces once in samples 0 to 5 of a round, once in samples 6 to 11, and so on, in an order drawn for
-each die and each six samples (a Latin hypercube; McKay, Beckman, Conover 1979). Both ways a roll
-has the odds of the rules; the mean of a few stratified rolls is nearer to the expectation.
+A search without a network draws samples as a game draws its own. A search with a network stratifies
+rolls: each die shows each of its six faces once in samples 0 to 5 of a round, once in samples 6 to
+11, and so on, in an order drawn for each die and each six samples (a Latin hypercube; McKay,
+Beckman, Conover 1979). Both ways a roll has the odds of the rules; the mean of a few stratified
+rolls is nearer to the expectation.
 """
 
 from __future__ import annotations

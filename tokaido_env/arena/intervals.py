@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import erfc, exp, lgamma, log, sqrt
+from math import sqrt
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -73,18 +73,10 @@ def wilson_interval(p: float, n: float) -> tuple[float, float]:
 
 
 def student_t_quantile(degrees: float) -> float:
-    """Return the 97.5 % quantile of Student's t distribution.
+    """Return the 97.5 % quantile of Student's t distribution; fewer degrees than 1 count as 1."""
+    from scipy.special import stdtrit
 
-    By the expansion of Cornish and Fisher (1938), right to one part in a hundred, from 3 degrees of
-    freedom; from tables for fewer.
-    """
-    if degrees < 3:
-        return 12.706 if degrees < 2 else 4.303
-    z, n = Z95, degrees
-    first = (z**3 + z) / (4 * n)
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
-    return z + first + second + third
+    return float(stdtrit(max(degrees, 1.0), 0.975))
 
 
 def score_interval(results: npt.NDArray[np.float64]) -> tuple[float, float]:
@@ -109,20 +101,6 @@ def effective_games(p: float, variance: float, pairs: int) -> float:
     """
     n = p * (1 - p) * pairs / variance if variance > 0 else pairs
     return min(max(n, pairs), 4 * pairs)
-
-
-def chi2_sf(chi2: float, df: int) -> float:
-    """Return the probability of a greater chi-squared variate, for chi2 >= 0 and df >= 1."""
-    half = chi2 / 2
-    # Q(a + 1, x) = Q(a, x) + exp(-x) x**a / Gamma(a + 1), from Q(1/2, x) or Q(0, x).
-    tail = erfc(sqrt(half)) if df % 2 else 0.0
-    if half > 0:
-        first = df % 2 / 2
-        orders = (first + i for i in range(df // 2))
-        tail += sum(exp(a * log(half) - half - lgamma(a + 1)) for a in orders)
-    else:
-        tail = 1.0
-    return min(tail, 1.0)
 
 
 def adjusted_score(
@@ -254,7 +232,9 @@ def percentile_interval(
             percentiles further out, by Student's t distribution. Source: Hesterberg 2015, "What
             Teachers Should Know About the Bootstrap".
     """
-    tail = 0.025 if boards is None else erfc(student_t_quantile(boards - 1) / sqrt(2)) / 2
+    from scipy.special import ndtr
+
+    tail = 0.025 if boards is None else float(ndtr(-student_t_quantile(boards - 1)))
     low, high = np.quantile(draws, [tail, 1 - tail])
     return float(low), float(high)
 

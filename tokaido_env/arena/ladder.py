@@ -21,9 +21,8 @@ from msgspec.structs import replace
 from tokaido_env.agents.registry import check_spec_in_file, cost_of
 from tokaido_env.arena.intervals import PAIR_SCORES, score_interval
 from tokaido_env.arena.match import MAX_GAMES, Match, match_seed
-from tokaido_env.arena.rating_models import RATING_MODELS, model_named
+from tokaido_env.arena.rating_model import PROBIT
 from tokaido_env.arena.ratings import (
-    DEFAULT_MODEL,
     GoodnessOfFit,
     Rating,
     choose_anchor,
@@ -117,8 +116,8 @@ class Ladder(Struct, frozen=True, dict=True):
         board_hash: `BoardPool.hash`.
         rules: version of the rules.
         seed: from which the seeds of all matches are derived; also of the ratings' resamples.
-        link: name of the rating model, see `rating_models`.
-        fit: of the matches to that model; None while matches are missing.
+        link: the rating model, "probit".
+        fit: of the matches to it; None while matches are missing.
         anchor: the agent at 0 Elo.
         agents: the ratings, best first; empty while matches are missing.
         matches: at most one of every two agents.
@@ -192,7 +191,7 @@ class Ladder(Struct, frozen=True, dict=True):
         """
         source = Source.json(path, "ladder", LadderError)
         remedy = "make the ladder again, or use the version that made it"
-        source.check_versions(remedy, version=VERSION, rules=RULES_VERSION)
+        source.check_versions(remedy, version=VERSION, rules=RULES_VERSION, link=PROBIT)
         changed = "it was changed after it was made; restore it, or make the ladder again"
         found = source.data.pop("hash", None)
         ladder = source.decode(cls)
@@ -208,8 +207,6 @@ class Ladder(Struct, frozen=True, dict=True):
 
 def _check(source: Source, ladder: Ladder) -> None:
     """Check the values of a ladder against each other."""
-    known = ladder.link in RATING_MODELS
-    source.expect(known, "link", " or ".join(RATING_MODELS), ladder.link)
     fitted = (ladder.fit is not None) == bool(ladder.agents)
     source.expect(fitted, "fit", "null without ratings, and only then", ladder.fit)
     if ladder.fit is not None:
@@ -262,14 +259,13 @@ def make_ladder(
     play: PlayMatch,
     path: str | Path,
     *,
-    model: str = DEFAULT_MODEL,
     anchor: str | None = None,
 ) -> Ladder:
     """Play a round robin between agents, and write their ratings to a file.
 
     Every match is saved when it has ended. If the file exists, its matches are kept; only missing
     matches and those with another number of games are played. So a stopped run can be resumed, an
-    agent added, and the same games rated by another model or anchor. The file does not depend on
+    agent added, and the same games rated with another anchor. The file does not depend on
     stops. An agent is identified by its spec alone: delete the file when a policy file has changed.
 
     Args:
@@ -279,7 +275,6 @@ def make_ladder(
         board: on which `play` plays, one board or a pool.
         play: see `PlayMatch`.
         path: the file.
-        model: name of the rating model.
         anchor: the agent at 0; if it is not among them, see `ratings.choose_anchor`.
 
     Raises:
@@ -292,7 +287,7 @@ def make_ladder(
     anchor = choose_anchor(agents, anchor)
     pool = BoardPool.load(board)
     empty = Ladder(
-        *(VERSION, pool.name, pool.hash, RULES_VERSION, seed, model_named(model).name),
+        *(VERSION, pool.name, pool.hash, RULES_VERSION, seed, PROBIT),
         fit=None,
         anchor=anchor,
         agents=(),
@@ -318,8 +313,8 @@ def _play_and_rate(
             matches[pair] = LadderMatch.of(played.a, played.b, seed, played.pentanomial.tolist())
             replace(empty, matches=tuple(matches.values())).save(path)
     counted = tuple(matches[pair] for pair, count in games.items() if count)
-    ratings = rate_matches(counted, model=empty.link, anchor=empty.anchor, seed=empty.seed)
-    fit = goodness_of_fit(counted, model=empty.link).rounded()
+    ratings = rate_matches(counted, anchor=empty.anchor, seed=empty.seed)
+    fit = goodness_of_fit(counted).rounded()
     agents_rated = tuple(rating.rounded() for rating in ratings)
     replace(empty, agents=agents_rated, matches=counted, fit=fit).save(path)
     return Ladder._load(path, pool, exactly=True)

@@ -37,7 +37,7 @@ class LadderRating:
     """The rating of one agent placed on a ladder.
 
     Attributes:
-        rating: of the agent, by the rating model and the anchor of the ladder.
+        rating: of the agent, relative to the anchor of the ladder.
         matches: of the agent, in the order in which opponents were chosen.
         ladder: the ladder.
         seed: from which the seeds of the matches are derived.
@@ -114,7 +114,6 @@ def rate_on_ladder(
             agent,
             matches,
             ladder.matches,
-            model=ladder.link,
             anchor=ladder.anchor,
             seed=seed,
             known_seed=ladder.seed,
@@ -192,7 +191,7 @@ def _next_opponent(
     elo = rating.elo
 
     def information(other: Rating) -> float:
-        p = expected_score(elo - other.elo, ladder.link)
+        p = expected_score(elo - other.elo)
         return games[other.agent] * p * (1 - p)
 
     return max(left, key=information).agent

@@ -1,6 +1,6 @@
 """Elo ratings of agents from paired matches, with bootstrap intervals and goodness of fit.
 
-`rating_models` has the models of the expected score. A draw counts as half a win for each agent
+`rating_model` has the model of the expected score. A draw counts as half a win for each agent
 (Elo 1978): ratings then predict the score that a match reports, and need no model of draws (as
 Davidson 1970). Ratings maximise the likelihood of all matches at once; `goodness_of_fit` tests
 whether the matches agree with the model.
@@ -21,19 +21,12 @@ import numpy.typing as npt
 from msgspec import Meta
 from msgspec.structs import replace
 
-from tokaido_env.arena.intervals import Estimate, chi2_sf, percentile_interval
+from tokaido_env.arena.intervals import Estimate, percentile_interval
 from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.paired_games import PairedMatch, Pairs
-from tokaido_env.arena.rating_models import (
-    PROBIT,
-    RatingError,
-    RatingModel,
-    maximum_likelihood,
-    model_named,
-)
+from tokaido_env.arena.rating_model import ELO_PER_UNIT, RatingError, maximum_likelihood
 from tokaido_env.decoding import Name, Number, Share, Struct
 
-DEFAULT_MODEL = PROBIT
 ANCHORS = ("mcts:sims=400", "random")  # the first of these that has played has rating 0
 RESAMPLES = 1000
 
@@ -66,7 +59,7 @@ class Rating(Struct, frozen=True):
 
 
 class GoodnessOfFit(Struct, frozen=True):
-    """Pearson's chi-squared statistic of matches against a rating model.
+    """Pearson's chi-squared statistic of matches against the rating model.
 
     Attributes:
         chi2: the statistic, about `df` if the model is right.
@@ -134,7 +127,6 @@ class RatingDifferences(NamedTuple):
 def rate_matches(
     matches: Sequence[PairedMatch],
     *,
-    model: str = DEFAULT_MODEL,
     anchor: str | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -150,7 +142,6 @@ def rate_matches(
 
     Args:
         matches: at most one of every two agents; more could be the same games twice.
-        model: name of the rating model.
         anchor: the agent at 0; if it has not played, see `choose_anchor`.
         seed: of the resamples.
         resamples: number of resamples, for the intervals.
@@ -162,14 +153,13 @@ def rate_matches(
         RatingError: if there are no matches, two of the same agents, or agents that no chain of
             matches connects.
     """
-    agents, games, elo = _bootstrap(matches, model, anchor, seed, resamples)
+    agents, games, elo = _bootstrap(matches, anchor, seed, resamples)
     return [_rating(agent, elo[:, i], games[i]) for i, agent in enumerate(agents)]
 
 
 def rate_differences(
     matches: Sequence[PairedMatch],
     *,
-    model: str = DEFAULT_MODEL,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> RatingDifferences:
@@ -178,29 +168,31 @@ def rate_differences(
     The intervals do not contain the uncertainty of the anchor, which all ratings share. Arguments
     and errors as for `rate_matches`.
     """
-    agents, _, elo = _bootstrap(matches, model, None, seed, resamples)
+    agents, _, elo = _bootstrap(matches, None, seed, resamples)
     differences = elo[:, :, None] - elo[:, None, :]
     low, high = np.quantile(differences[1:], [0.025, 0.975], axis=0)
     above = (differences[1:] > 0).mean(axis=0) + (differences[1:] == 0).mean(axis=0) / 2
     return RatingDifferences(tuple(agents), differences[0], low, high, above)
 
 
-def goodness_of_fit(matches: Sequence[PairedMatch], *, model: str = DEFAULT_MODEL) -> GoodnessOfFit:
-    """Test matches against a rating model at the ratings of maximum likelihood.
+def goodness_of_fit(matches: Sequence[PairedMatch]) -> GoodnessOfFit:
+    """Test matches against the rating model at the ratings of maximum likelihood.
 
     A match adds the square of its score minus the expected score p, over the variance of a score.
     The variance is p (1 - p) over the effective number of games, since the two games of a pair
     share chance outcomes. Where fewer than about five wins are expected, the statistic is only
     roughly distributed as chi-squared. Arguments and errors as for `rate_matches`.
     """
-    arrays, rating_model = _MatchArrays.of(matches, None), model_named(model)
+    from scipy.special import chdtrc, ndtr
+
+    arrays = _MatchArrays.of(matches, None)
     pairs, pairings = arrays.pairs, arrays.pairings
-    skills = arrays.skills(rating_model, pairs.points[None])[0]
-    expected = rating_model.expected_score(skills[pairings[:, 0]] - skills[pairings[:, 1]])
+    skills = arrays.skills(pairs.points[None])[0]
+    expected = ndtr(skills[pairings[:, 0]] - skills[pairings[:, 1]])
     excess = pairs.points / pairs.played - expected
     chi2 = float((excess**2 * pairs.effective_games / (expected * (1 - expected))).sum())
     df = len(pairings) - len(arrays.agents) + 1
-    return GoodnessOfFit(chi2, df, chi2_sf(chi2, df) if df > 0 else None)
+    return GoodnessOfFit(chi2, df, float(chdtrc(df, chi2)) if df > 0 else None)
 
 
 def rate_against(
@@ -208,7 +200,6 @@ def rate_against(
     matches: Sequence[PairedMatch],
     known: Sequence[PairedMatch],
     *,
-    model: str = DEFAULT_MODEL,
     anchor: str | None = None,
     seed: int = 0,
     known_seed: int = 0,
@@ -224,7 +215,7 @@ def rate_against(
         agent: the agent to rate.
         matches: its matches, each against an agent of `known`.
         known: the matches among the others.
-        model, anchor: as for `rate_matches`, among the others.
+        anchor: as for `rate_matches`, among the others.
         seed: of the resamples of `matches`.
         known_seed: of the resamples of `known`.
         resamples: number of resamples, for the interval.
@@ -232,7 +223,7 @@ def rate_against(
     Raises:
         RatingError: if there is no match, or a match against an unknown agent.
     """
-    arrays, rating_model = _MatchArrays.of(known, anchor), model_named(model)
+    arrays = _MatchArrays.of(known, anchor)
     as_first, others = _against(agent, matches, arrays.agents)
     pairs = Pairs.of(as_first)
     won_or_lost_all = pairs.points.sum() in (0, pairs.played.sum())
@@ -241,11 +232,11 @@ def rate_against(
     # [seed, 1] is not the stream of the others, even if the seeds are equal.
     points = pairs.bootstrap(np.random.default_rng([seed, 1]), resamples)
     known_points = arrays.pairs.bootstrap(np.random.default_rng(known_seed), resamples)
-    known_skills = arrays.skills(rating_model, known_points)[:, others]
+    known_skills = arrays.skills(known_points)[:, others]
     one_column = np.ones((len(matches), 1))
-    skills = maximum_likelihood(rating_model, one_column, -known_skills, points, pairs.played)
+    skills = maximum_likelihood(one_column, -known_skills, points, pairs.played)
     games = sum(2 * int(match.pentanomial.sum()) for match in matches)
-    return _rating(agent, rating_model.elo_per_unit * skills[:, 0], games)
+    return _rating(agent, ELO_PER_UNIT * skills[:, 0], games)
 
 
 def anchor_of(matches: Sequence[PairedMatch], anchor: str | None = None) -> str:
@@ -258,10 +249,11 @@ def choose_anchor(agents: Sequence[str], anchor: str | None = None) -> str:
     return next((name for name in (anchor, *ANCHORS) if name in agents), None) or agents[0]
 
 
-def expected_score(difference: float, model: str = DEFAULT_MODEL) -> float:
+def expected_score(difference: float) -> float:
     """Return the expected score of an agent at a rating difference in Elo points."""
-    rating_model = model_named(model)
-    return float(rating_model.expected_score(np.array([difference / rating_model.elo_per_unit]))[0])
+    from scipy.special import ndtr
+
+    return float(ndtr(difference / ELO_PER_UNIT))
 
 
 @dataclass(frozen=True)
@@ -287,7 +279,7 @@ class _MatchArrays:
         pairs = pairs.with_drawn_pairs(_separable(agents, pairings, pairs))
         return cls(agents, agents.index(choose_anchor(agents, anchor)), pairings, games, pairs)
 
-    def skills(self, model: RatingModel, points: Floats) -> Floats:
+    def skills(self, points: Floats) -> Floats:
         """Return the skills (sets, agents) of `maximum_likelihood`, the anchor's being 0."""
         design = np.zeros((len(self.pairings), len(self.agents)))
         rows = np.arange(len(self.pairings))
@@ -296,22 +288,20 @@ class _MatchArrays:
         free = np.delete(np.arange(len(self.agents)), self.anchor)
         skills = np.zeros((len(points), len(self.agents)))
         offset = np.zeros_like(points)
-        skills[:, free] = maximum_likelihood(
-            model, design[:, free], offset, points, self.pairs.played
-        )
+        skills[:, free] = maximum_likelihood(design[:, free], offset, points, self.pairs.played)
         return skills
 
 
 def _bootstrap(
-    matches: Sequence[PairedMatch], model: str, anchor: str | None, seed: int, resamples: int
+    matches: Sequence[PairedMatch], anchor: str | None, seed: int, resamples: int
 ) -> tuple[list[str], list[int], Floats]:
     """Return agents and their games, best first, and Elo (1 + resamples, agents).
 
     The first row of Elo is of the matches, the others are of the resamples.
     """
-    arrays, rating_model = _MatchArrays.of(matches, anchor), model_named(model)
+    arrays = _MatchArrays.of(matches, anchor)
     points = arrays.pairs.bootstrap(np.random.default_rng(seed), resamples)
-    elo = rating_model.elo_per_unit * arrays.skills(rating_model, points)
+    elo = ELO_PER_UNIT * arrays.skills(points)
     order = np.argsort(-elo[0], kind="stable")
     return [arrays.agents[i] for i in order], [arrays.games[i] for i in order], elo[:, order]
 

@@ -8,14 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import MatchResult, Monitor, play_series
-from tokaido_env.arena.rating_models import RATING_MODELS
-from tokaido_env.arena.ratings import DEFAULT_MODEL, Rating
+from tokaido_env.arena.rating_model import PROBIT
+from tokaido_env.arena.ratings import Rating
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, OnProgress
 from tokaido_env.boards.board_pool import BoardPool
@@ -64,11 +64,6 @@ _SHARED: dict[str, dict[str, Any]] = {
         "default": [],
         "metavar": "AGENT",
         "help": "agents of the ladder that may run code, or load policies outside its folder",
-    },
-    "--rating-model": {
-        "choices": tuple(RATING_MODELS),
-        "default": DEFAULT_MODEL,
-        "help": "model of the score that a difference in rating predicts",
     },
 }
 
@@ -152,20 +147,13 @@ def resolved_records(options: argparse.Namespace) -> Path | None:
     return records
 
 
-class RatingScale(NamedTuple):
-    """The rating model of ratings, and the agent rated 0, None without ratings."""
-
-    model: str
-    anchor: str | None
-
-
 def save_results(
     options: argparse.Namespace,
     board: BoardPool,
     agents: list[str],
     results: list[MatchResult],
     ratings: list[Rating],
-    scale: RatingScale,
+    anchor: str | None,
     ranked: Sequence[Standing] | None,
     extra: Mapping[str, Any],
 ) -> None:
@@ -177,7 +165,7 @@ def save_results(
         agents: specs as the user gave them.
         results: of all matches.
         ratings: best first.
-        scale: of the ratings.
+        anchor: the agent rated 0, None without ratings.
         ranked: the standings, None to leave them out.
         extra: more keys of these results.
     """
@@ -186,8 +174,8 @@ def save_results(
         "version": VERSION,
         "seed": None if getattr(options, "from_records", None) else options.seed,
         "board": board.name,
-        "link": scale.model,
-        "anchor": scale.anchor,
+        "link": PROBIT,
+        "anchor": anchor,
         "agents": agents,
         **extra,
         **({} if ranked is None else {"standings": [row.to_dict() for row in ranked]}),

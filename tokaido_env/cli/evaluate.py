@@ -34,7 +34,7 @@ from tokaido_env.agents.registry import KINDS, check_names, parse_named_agent, p
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.paired_games import PairedMatch
-from tokaido_env.arena.rating_models import RatingError
+from tokaido_env.arena.rating_model import RatingError
 from tokaido_env.arena.ratings import Rating, anchor_of, goodness_of_fit, in_order, rate_matches
 from tokaido_env.arena.records import RecordFile, merge_records, parse_shard, shard
 from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_limits, make_sandboxed
@@ -42,7 +42,6 @@ from tokaido_env.arena.sequential_test import check_error_rate
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.cli_options import (
-    RatingScale,
     add_match_options,
     add_shared,
     check_run,
@@ -122,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     agents = "agent to measure, as SPEC or NAME=SPEC; --list lists all"
     add("agents", nargs="*", metavar="AGENT", help=agents)
     add_match_options(parser)
-    add_shared(parser, "--records", "--plots", "--rating-model")
+    add_shared(parser, "--records", "--plots")
     report = "write the results to this file as a page of HTML (default: none)"
     add("--report", type="file", metavar="FILE", help=report)
     replays = (
@@ -263,14 +262,14 @@ class _Rated(NamedTuple):
         results: of all matches.
         different: the matches that ratings are fitted to.
         ratings: best first; empty if the matches are too few.
-        scale: of the ratings.
+        anchor: the agent rated 0, None without ratings.
         ranked: the standings.
     """
 
     results: list[MatchResult]
     different: list[PairedMatch]
     ratings: list[Rating]
-    scale: RatingScale
+    anchor: str | None
     ranked: list[Standing]
 
 
@@ -285,14 +284,12 @@ def _rate(results: list[MatchResult], options: argparse.Namespace, *, complete: 
     ratings: list[Rating] = []
     try:
         if different:
-            model, seed = options.rating_model, options.seed
-            ratings = rate_matches(different, model=model, anchor=first, seed=seed)
+            ratings = rate_matches(different, anchor=first, seed=options.seed)
     except RatingError:
         if complete:
             raise
     anchor = anchor_of(different, first) if ratings else None
-    scale = RatingScale(options.rating_model, anchor)
-    return _Rated(results, different, ratings, scale, standings(matches, ratings))
+    return _Rated(results, different, ratings, anchor, standings(matches, ratings))
 
 
 def _title(options: argparse.Namespace, board: BoardPool) -> str:
@@ -306,18 +303,18 @@ def _print_results(
     rated: _Rated, options: argparse.Namespace, board: BoardPool, title: str
 ) -> None:
     """Write the results as JSON if asked for; print standings, and matches unless they are many."""
-    results, different, ratings, scale, ranked = rated
+    results, different, ratings, anchor, ranked = rated
     if options.json is not None:
         extra = {} if options.from_records else _agent_keys(options)
-        save_results(options, board, options.names, results, ratings, scale, ranked, extra)
+        save_results(options, board, options.names, results, ratings, anchor, ranked, extra)
     if not results:
         return
     if ranked:
         tables.print_table(tables.standings_table(ranked, title))
         title = "Matches"
-    if scale.anchor is not None:
-        print(tables.relative(scale.model, scale.anchor))
-        found = goodness_of_fit(different, model=scale.model)
+    if anchor is not None:
+        print(tables.relative(anchor))
+        found = goodness_of_fit(different)
         if found.df:
             print(tables.fit_line(found))
         print()
@@ -353,7 +350,7 @@ def _write_pictures(
     from tokaido_env.report.figures import write_plots
     from tokaido_env.report.page import write_report
 
-    matches, scale = [result.match for result in rated.results], rated.scale
+    matches, anchor = [result.match for result in rated.results], rated.anchor
     if options.plots is not None:
         options.plots.mkdir(exist_ok=True)
         write_plots(matches, rated.ratings, options.plots)
@@ -368,7 +365,7 @@ def _write_pictures(
             command=options.command,
             seed=None if options.from_records else options.seed,
             board=board.name,
-            scale=None if scale.anchor is None else tables.scale_of(scale.model, scale.anchor),
+            scale=None if anchor is None else tables.scale_of(anchor),
             games=games,
         )
         linked = sum(map(len, games))

@@ -48,13 +48,12 @@ VERSION = 1
 
 def print_ladder(ladder: Ladder, json_file: Path | None, markdown_file: Path | None) -> None:
     """Print the tables of a finished ladder, and write them to the files that are given."""
-    model, seed = ladder.link, ladder.seed
     baselines = _rate_baselines(ladder)
     rated = [r for r in ladder.agents if baselines is None or not is_epsilon_baseline(r.agent)]
-    fitted = goodness_of_fit(ladder.matches, model=model)
-    differences = rate_differences(ladder.matches, model=model, seed=seed)
+    fitted = goodness_of_fit(ladder.matches)
+    differences = rate_differences(ladder.matches, seed=ladder.seed)
     listed_differences = differences.among([rating.agent for rating in rated])
-    title = f"Ladder {ladder.hash}, board {ladder.board}, {tables.scale_of(model, ladder.anchor)}"
+    title = f"Ladder {ladder.hash}, board {ladder.board}, {tables.scale_of(ladder.anchor)}"
     printed = [
         (tables.steps_table(title, rated, differences), f"All matches: {tables.fit_line(fitted)}"),
         *([] if baselines is None else [baselines.printed]),
@@ -64,7 +63,7 @@ def print_ladder(ladder: Ladder, json_file: Path | None, markdown_file: Path | N
         tables.print_table(table)
         if line:
             print(line)
-    data = {"version": VERSION, "ladder": ladder.hash, "board": ladder.board, "link": model}
+    data = {"version": VERSION, "ladder": ladder.hash, "board": ladder.board, "link": ladder.link}
     data |= {"anchor": ladder.anchor, "fit": fitted.to_dict()}
     data |= {"differences": listed_differences.to_dict()}
     data |= {"rungs": None if baselines is None else baselines.data}
@@ -94,11 +93,11 @@ def _rate_baselines(ladder: Ladder) -> _Baselines | None:
     found = epsilon_baselines(ladder)
     if found is None:
         return None
-    (matches, anchor), model, seed = found, ladder.link, ladder.seed
-    ratings = rate_matches(matches, anchor=anchor, model=model, seed=seed)
-    fitted = goodness_of_fit(matches, model=model)
-    title = f"Epsilon baselines, a separate scale: {tables.scale_of(model, anchor)}"
-    differences = rate_differences(matches, model=model, seed=seed)
+    matches, anchor = found
+    ratings = rate_matches(matches, anchor=anchor, seed=ladder.seed)
+    fitted = goodness_of_fit(matches)
+    title = f"Epsilon baselines, a separate scale: {tables.scale_of(anchor)}"
+    differences = rate_differences(matches, seed=ladder.seed)
     table = tables.steps_table(title, ratings, differences)
     agents = [rating.to_dict() for rating in ratings]
     return _Baselines(
@@ -184,7 +183,7 @@ def build_ladder(arguments: list[str]) -> int:
     add("--max-distance", type=int, default=1000, metavar="N", help=distance)
     anchor = f"agent with the rating 0 (default: {' or '.join(ANCHORS)})"
     add("--anchor", metavar="AGENT", help=anchor)
-    add_shared(parser, "--markdown", "--rating-model")
+    add_shared(parser, "--markdown")
     options, board = _parse(parser, arguments)
     outputs = options.json, options.markdown, options.ladder
     check_run(options, *outputs, read=[options.board, *map(policy_path_of, options.agents)])
@@ -195,7 +194,6 @@ def build_ladder(arguments: list[str]) -> int:
     with _match_player(options, board) as play_two:
         made = make_ladder(
             *(specs, games, options.seed, board, play_two, options.ladder),
-            model=options.rating_model,
             anchor=options.anchor,
         )
     print_ladder(made, options.json, options.markdown)

@@ -31,7 +31,6 @@ from tokaido_env.arena.records import RecordFile, finished_game
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.cli_options import (
-    RatingScale,
     add_shared,
     match_state_bar,
     print_stop,
@@ -142,8 +141,8 @@ def _save_games(
         for one, said in ((transcript, transcript.exchanges) for transcript in transcripts)
     ]
     results = [MatchResult(match, None)] if len(match.games) else []
-    extra, scale = {"answers": answers, "games": games}, RatingScale("probit", None)
-    save_results(options, state.pool, [state.a, state.b], results, [], scale, None, extra)
+    extra = {"answers": answers, "games": games}
+    save_results(options, state.pool, [state.a, state.b], results, [], None, None, extra)
 
 
 def positions(arguments: Sequence[str]) -> int:

@@ -111,7 +111,7 @@ def use_agents() -> None:
     from tokaido_env.agents import make
     from tokaido_env.arena.tournament import MatchState, play_remaining
 
-    use_specs("random", "greedy", "heuristic", "expectimax:depth=1")
+    use_specs("random", "greedy", "heuristic")
     match_state = MatchState("random", "greedy", FEW, 0, "shikoku")
     match_state.with_luck = True
     play_remaining(match_state, make("random"), make("greedy"))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tokaido_env.arena.match import SCORE_KEYS, Match
 from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.placement import LadderRating
+from tokaido_env.arena.rating_model import PROBIT
 from tokaido_env.arena.ratings import GoodnessOfFit, Rating, RatingDifferences
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.standings import Standing, has_forfeits, has_ratings
@@ -105,10 +106,9 @@ def standings_table(rows: Sequence[Standing], title: str) -> Table:
     return Table(title, tuple(headers), cells, left=1)
 
 
-def relative(model: str, anchor: str) -> str:
+def relative(anchor: str) -> str:
     """Return a sentence about the meaning of ratings from some matches."""
-    scale = scale_of(model, anchor)
-    return f"Elo is relative, from these matches only ({scale}); it is not the ladder's."
+    return f"Elo is relative, from these matches only ({scale_of(anchor)}); it is not the ladder's."
 
 
 def matches_table(matches: Sequence[Match], title: str) -> Table:
@@ -146,17 +146,17 @@ def placement_tables(placed: LadderRating) -> list[Table]:
     """Return the matches of an agent on a ladder, and its rating."""
     ladder = placed.ladder
     title = f"seed {placed.seed}, board {ladder.pool.name}"
-    scale = scale_of(ladder.link, ladder.anchor)
+    scale = scale_of(ladder.anchor)
     return [matches_table(placed.matches, title), ratings_table([placed.rating], scale)]
 
 
-def scale_of(model: str, anchor: str) -> str:
-    """Return rating model and anchor in words."""
-    return f"{model}, {anchor} = 0"
+def scale_of(anchor: str) -> str:
+    """Return the rating model and the agent rated 0 in words."""
+    return f"{PROBIT}, {anchor} = 0"
 
 
 def fit_line(fit: GoodnessOfFit) -> str:
-    """Return the goodness of fit of a rating model in a line."""
+    """Return the goodness of fit of the rating model in a line."""
     if fit.p is None:
         return "Goodness of fit unknown: there are no more matches than ratings."
     each = f"{fit.chi2 / fit.df:.2f} each"
