@@ -20,12 +20,13 @@ def reads_and_answers(prompt: str) -> str:
 
 
 def own_panel(prompt: str, *, other: bool = False) -> dict[str, str]:
-    """Return the lines of a player's panel in the drawing, by their first word."""
+    """Return the cells of a player's column by label, and the places of the characters."""
     seat = int(re.findall(r"You are player_([01])\.", prompt)[-1]) ^ int(other)
-    panels = re.findall(r"^│(.*)│  │(.*)│$", prompt, re.MULTILINE)
-    lines = [panel[seat].strip() for panel in panels]
-    words = (re.sub("^[PMApma] (?=pilgrim|merchant|artist)", "", line) for line in lines)
-    return {line.split()[0]: line.partition(" ")[2].strip() for line in words if line}
+    lines = prompt.partition("\nPLAYERS ")[2].partition("\n\n")[0].splitlines()[1:]
+    panel = {line[:8].strip(): (line[9:44], line[45:])[seat].strip() for line in lines}
+    places = re.fullmatch(r"\[.\] (.*)  \[.\] (\w+)  \[.\] (\w+)", panel["pawns"])
+    assert places is not None
+    return panel | dict(zip(("pilgrim", "merchant", "artist"), places.groups(), strict=True))
 
 
 def effect(prompt: str, panel: dict[str, str]) -> str:
@@ -34,13 +35,13 @@ def effect(prompt: str, panel: dict[str, str]) -> str:
         return "visit" if "seashore" not in panel["pilgrim"] else "pass"
     if "draw" in forms:
         return "draw" if panel["merchant"].startswith("M") else "sell:1"
-    icon = panel["artist"].split()[1]
-    front = re.search(r"front (\S)", panel["easel"])
-    return "gift" if front and front[1] == icon else "paint" if "☾" in panel["hidden"] else "pass"
+    icon = re.findall(rf"{panel['artist']} ([☾≋▲╫])", prompt)
+    front = re.findall(r"front (\S)", panel["easel"])
+    return "gift" if front == icon else "paint"
 
 
 def move(prompt: str, panel: dict[str, str]) -> str:
-    dice = re.search(r"^ die +([1-6]) (\w+) +([1-6]) (\w+) +([1-6]) (\w+)", prompt, re.MULTILINE)
+    dice = re.search(r"^die +([1-6]) (\w+) +([1-6]) (\w+) +([1-6]) (\w+)", prompt, re.MULTILINE)
     assert dice is not None
     pilgrim, merchant, artist = (
         int(dice[i]) if dice[i + 1] == "available" else 0 for i in (1, 3, 5)

@@ -28,8 +28,8 @@ MAX_NAMES = 12  # of known names in a message
 SIMILAR = "tokaido_env.similar"
 """Error handler of encodings: it replaces a character by a similar one of ASCII, or by "?"."""
 
-_SIMILAR = dict(zip("─–−│►■○·☾≋▲╫×", "---|>#o.(~^=x", strict=True))
-_SIMILAR |= dict.fromkeys("├┤┬┴┼╭╮╯╰", "+") | {"…": "...", "±": "+-", "≤": "<=", "≥": ">="}
+_SIMILAR = dict(zip("─–−·☾≋▲╫×", "---.(~^=x", strict=True))
+_SIMILAR |= {"…": "...", "±": "+-", "≤": "<=", "≥": ">="}
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract

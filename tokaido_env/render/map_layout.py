@@ -2,7 +2,8 @@
 
 The layout follows from the board's data alone. The ring is a closed, convex curve with stations at
 equal distances. Each mountain town is placed among its neighbours. Of the turns of the ring with C1
-in the north-west, the layout uses the one with the widest narrowest area.
+in the north-west, the layout uses the one with the widest narrowest area. A relaxation then moves
+mountain towns that are too near to something else.
 """
 
 from __future__ import annotations
@@ -11,23 +12,16 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.geometry import area_paths
-from tokaido_env.core.constants import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
-from tokaido_env.render.layout_optimizer import (
-    ENOUGH,
-    Floats,
-    Island,
-    barycentric_places,
-    clearance,
-    crossings,
-    distances,
-)
+from tokaido_env.core.constants import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, TOWNS
 
+Floats = npt.NDArray[np.float64]
 Points = npt.NDArray[np.float64]  # (n, 2): x to the right, y down
 Point = tuple[float, float]
 
@@ -43,8 +37,17 @@ _WOBBLE = 5.0  # largest deviation of the coast from that distance
 _MIN_SHORE = 92.0  # shortest shore of an area, if there is room
 _MIN_STEP = 33.0  # smallest distance of stations
 
-_TRIES = 3  # turns of the ring for which the mountain towns' places are optimised
 _GRID, _FINE = 14, 7  # units between the sites tried for the middle of an area
+
+# Distances below which the relaxation moves a mountain town; chosen by eye.
+_TOWN_TO_TOWN, _TOWN_TO_STATION, _TOWN_TO_AREA = 60.0, 64.0, 56.0
+_TOWN_TO_ROUTE, _STATION_TO_ROUTE, _AREA_TO_ROUTE = 48.0, 36.0, 36.0
+_ROUNDS = 30
+_SHARE = 0.4  # of each missing distance in a round
+_STEP = 15.0  # longest in a round, across and down
+
+# From a mountain town to an area's icon that has enough room, across and down.
+_CLEARANCE = (70.0, 56.0)
 
 INLAND = 25.0  # distance from a station to its pawns
 _TO_COAST = 43.0  # from an area's icon, so that pawns at the coast do not hide it
@@ -89,15 +92,10 @@ def map_layout_of(board: Board) -> MapLayout:
     """Return the map layout of a board."""
     size = len(board.stations)
     shares = _shares(board)
-    northwest = range(-(-size // 2), -(-3 * size // 4))  # of C1, as in `ansi_map`
+    northwest = range(-(-size // 2), -(-3 * size // 4))  # of C1
     turns = [_Turn(board, shares, turn / size) for turn in northwest]
-    turns.sort(key=lambda turn: -round(turn.narrowest, 3))
-    best = turns[0]
-    for turn in turns[:_TRIES]:
-        if best.crowding <= ENOUGH:
-            break
-        turn.optimise()
-        best = min(best, turn, key=lambda one: one.crowding)
+    best = max(turns, key=lambda turn: round(turn.narrowest, 3))
+    best.relax()
     ring, normals = best.ring[::_PER_STATION], best.normals[::_PER_STATION]
     return MapLayout(
         stations=_rounded(ring),
@@ -117,20 +115,30 @@ class _Turn:
         self.board = board
         self.ring, self.normals = _ring(shares, turn)
         self.starts = [board.stations.index(town) * _PER_STATION for town in COASTAL_TOWNS]
-        self.towns: Points = barycentric_places(board, self.ring[self.starts])
+        self.towns: Points = _barycentres(board, self.ring[self.starts])
 
-    @functools.cached_property
-    def island(self) -> Island:
-        return Island(self.board, self.ring, _PER_STATION)
+    def relax(self) -> None:
+        """Move the mountain towns until everything has room, in at most `_ROUNDS` rounds."""
+        ends, wanted = _wanted(self.board)
+        for _ in range(_ROUNDS):
+            moves = self._moves(ends, wanted)
+            if not moves.any():
+                break
+            self.towns = self.towns + np.clip(_SHARE * moves, -_STEP, _STEP)
 
-    @property
-    def crowding(self) -> float:
-        """The total of missing room."""
-        return self.island.crowding(self.towns)
-
-    def optimise(self) -> None:
-        """Move the mountain towns until everything has room."""
-        self.towns = self.island.optimise(self.towns)
+    def _moves(self, ends: npt.NDArray[np.int64], wanted: Floats) -> Points:
+        """Return the moves of the mountain towns, (4, 2), for all missing distances in full."""
+        places = np.concatenate([self.ring[self.starts], self.towns])
+        middles = np.array([self.middle(area, _GRID) for area in range(len(AREAS))])
+        objects = np.concatenate([self.towns, self.ring[::_PER_STATION], middles])
+        offsets, along = _offsets(objects, places[ends[:, 0]], places[ends[:, 1]])
+        lengths = np.maximum(np.hypot(*np.moveaxis(offsets, -1, 0)), 1.0)
+        pushes = (np.maximum(wanted - lengths, 0) / lengths)[..., None] * offsets
+        moves = np.zeros_like(places)
+        np.subtract.at(moves, ends[:, 0], ((1 - along)[..., None] * pushes).sum(axis=0))
+        np.subtract.at(moves, ends[:, 1], (along[..., None] * pushes).sum(axis=0))
+        count = len(self.towns)
+        return np.asarray(moves[-count:] + pushes[:count].sum(axis=1))
 
     @functools.cached_property
     def narrowest(self) -> float:
@@ -148,12 +156,14 @@ class _Turn:
         size = len(self.ring)
         return np.arange(start, end + (size if end <= start else 0) + 1) % size
 
-    def middle(self, area: int) -> Points:
+    def middle(self, area: int, grid: int = _FINE) -> Points:
         """Return the point of an area with the most room to its border, towns and coast."""
-        sites, to_border = self._sites(area, _FINE)
+        sites, to_border = self._sites(area, grid)
+        if not len(sites):  # too narrow for the grid
+            return np.asarray(self.outline(area).mean(axis=0))
         shore = self.ring[self._along(area)]
-        to_coast = distances(sites, shore[:-1], shore[1:]).min(axis=1)
-        room = to_border * clearance(sites, self.towns) * np.minimum(to_coast / _TO_COAST, 1)
+        to_coast = _distances(sites, shore[:-1], shore[1:]).min(axis=1)
+        room = to_border * _clearance(sites, self.towns) * np.minimum(to_coast / _TO_COAST, 1)
         return np.asarray(sites[room.argmax()])
 
     def pawns(self, area: int) -> Points:
@@ -182,6 +192,46 @@ class _Turn:
         sites = np.stack(np.meshgrid(xs, ys), axis=-1).reshape(-1, 2)
         inside, room = _inside_and_distance(sites, outline)
         return sites[inside], room[inside]
+
+
+def _barycentres(board: Board, coasts: Points) -> Points:
+    """Return the mountain towns' places, (4, 2), at the weighted means of their neighbours' places.
+
+    Straight routes between such places do not cross (Tutte 1963). Neighbours in the mountains have
+    twice the weight of coastal towns, to leave room for areas at the coast.
+
+    Args:
+        board: the board to map.
+        coasts: places of the coastal towns, (8, 2).
+    """
+    count = len(COASTAL_TOWNS)
+    pull = np.zeros((len(TOWNS), len(TOWNS)))
+    for route in board.routes:
+        one, other = (TOWNS.index(town) for town in route)
+        pull[one, other] = pull[other, one] = 2 if min(one, other) >= count else 1
+    laplacian = np.diag(pull.sum(axis=1)) - pull
+    return np.linalg.solve(laplacian[count:, count:], pull[count:, :count] @ coasts)
+
+
+def _wanted(board: Board) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return segments of the map and the distances that objects should have to them.
+
+    Returns:
+        The towns at the ends of each segment, (m, 2): of the routes, then of the mountain towns,
+        each with itself. The distances of mountain towns, stations and areas, (n, m); 0 for an
+        object at an end.
+    """
+    hills = [[TOWNS.index(town)] * 2 for town in MOUNTAIN_TOWNS]
+    routes = [[TOWNS.index(town) for town in route] for route in board.routes]
+    ends = np.array(routes + hills)
+    names = np.array([*MOUNTAIN_TOWNS, *board.stations, *AREAS])
+    to_route = np.full(len(names), _STATION_TO_ROUTE)
+    to_hill = np.full(len(names), _TOWN_TO_STATION)
+    to_route[: len(hills)], to_hill[: len(hills)] = _TOWN_TO_ROUTE, _TOWN_TO_TOWN
+    to_route[-len(AREAS) :], to_hill[-len(AREAS) :] = _AREA_TO_ROUTE, _TOWN_TO_AREA
+    wanted = np.stack([to_route] * len(routes) + [to_hill] * len(hills), axis=1)
+    wanted[(names[:, None, None] == np.array(TOWNS)[ends]).any(axis=2)] = 0
+    return ends, wanted
 
 
 def _shares(board: Board) -> Floats:
@@ -234,8 +284,47 @@ def _coast(ring: Points, normals: Points) -> Points:
 def _inside_and_distance(points: Points, outline: Points) -> tuple[npt.NDArray[np.bool_], Floats]:
     """Return which points are inside a polygon, and the distance of each to its border."""
     ends = np.roll(outline, -1, axis=0)
-    inside = crossings(points, outline, ends).sum(axis=1) % 2 == 1
-    return inside, distances(points, outline, ends).min(axis=1)
+    inside = _crossings(points, outline, ends).sum(axis=1) % 2 == 1
+    return inside, _distances(points, outline, ends).min(axis=1)
+
+
+def _clearance(sites: Points, towns: Points) -> Floats:
+    """Return the room between an area's icon at sites, (n, 2), and towns, (4, 2).
+
+    Returns:
+        (n,), 1 for enough room, less the more the icon overlaps a town.
+    """
+    gaps = np.abs(sites[:, None] - towns) / _CLEARANCE
+    return np.asarray(np.minimum(gaps.max(axis=-1).min(axis=-1), 1))
+
+
+def _distances(points: Points, starts: Points, ends: Points) -> Floats:
+    """Return the distances of points, (n, 2), to segments, (m, 2), as (n, m)."""
+    return np.asarray(np.hypot(*np.moveaxis(_offsets(points, starts, ends)[0], -1, 0)))
+
+
+def _offsets(points: Points, starts: Points, ends: Points) -> tuple[npt.NDArray[Any], Floats]:
+    """Return the offsets of points, (n, 2), from the nearest points of segments, (m, 2).
+
+    Returns:
+        The offsets, (n, m, 2), and the nearest points as shares of the segments, (n, m).
+    """
+    sides = ends - starts
+    offsets = points[:, None] - starts
+    along = (offsets * sides).sum(axis=-1) / np.maximum((sides**2).sum(axis=-1), 1e-9)
+    along = np.clip(along, 0, 1)
+    return offsets - along[..., None] * sides, along
+
+
+def _crossings(points: Points, starts: Points, ends: Points) -> npt.NDArray[np.bool_]:
+    """Return which segments, (m, 2), are to the right of points, (n, 2), as (n, m).
+
+    A point is inside a polygon if an odd number of sides are to its right.
+    """
+    x, y = points[:, 0, None], points[:, 1, None]
+    (ax, ay), (bx, by) = starts.T, ends.T
+    height = np.where(ay == by, 1.0, by - ay)
+    return np.asarray(((ay > y) != (by > y)) & (x < (bx - ax) * (y - ay) / height + ax))
 
 
 def _rounded(points: Points) -> list[Point]:

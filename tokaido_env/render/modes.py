@@ -2,7 +2,7 @@
 
 | mode | `render()` |
 |---|---|
-| `"ansi"` | returns text of 100 columns, with colours if the output is a terminal that has them |
+| `"ansi"` | returns text of 80 columns, with colours if the output is a terminal that has them |
 | `"rgb_array"` | returns pixels, uint8 (668, 1000, 3) |
 | `"human"` | shows the picture in a window; resets and steps then show it automatically |
 

@@ -24,13 +24,11 @@ from tokaido_env.render.scene import SEATS, Events, Scene, States, moves, scenes
 from tokaido_env.render.svg import WIDTH, draw
 
 Pixels = npt.NDArray[np.uint8]  # (height, width, 3)
-Colours = npt.NDArray[np.int64]  # red, green and blue packed into a number
 
 _FONT = "DejaVu Sans"
 _FONT_FILES = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
 _MILLISECONDS, _LAST_MILLISECONDS = 800, 5000
-_COLOURS = 255  # GIF reserves the last of 256 for unchanged pixels
-_SAMPLES = 8  # frames from which the palette is chosen
+_SAMPLES = 8  # frames from which Pillow chooses the palette
 
 
 def rasterise(svg: str, width: int) -> Pixels:
@@ -88,10 +86,15 @@ def write_gif(scenes: Iterable[Scene], path: str | Path) -> int:
     Raises:
         ModuleNotFoundError: if a package of the extra `[render]` is missing.
     """
-    import_extra("PIL.Image")
+    images = import_extra("PIL.Image")
     pictures = [draw(scene, "light") for scene in scenes]
-    palette = _palette(pictures)
-    frames = (_frame(_packed(picture), palette) for picture in pictures)
+    palette = _palette(images, pictures)
+    frames = (
+        images.fromarray(rasterise(picture, WIDTH)).quantize(
+            palette=palette, dither=images.Dither.NONE
+        )
+        for picture in pictures
+    )
     times = [_MILLISECONDS] * (len(pictures) - 1) + [_LAST_MILLISECONDS]
     options = {"save_all": True, "append_images": frames, "duration": times, "loop": 0}
     first = next(frames)
@@ -116,32 +119,11 @@ def frames_of(
     return scenes_of(board, states, events, rows, names)
 
 
-def _palette(pictures: list[str]) -> Colours:
-    """Return the commonest colours of a game, one palette for all frames.
+def _palette(images: Any, pictures: list[str]) -> Any:
+    """Return an image of Pillow with the palette of all frames.
 
-    A palette for each frame would make the animation flicker. The commonest colours keep filled
-    areas exact; only the smoothed edges of letters change.
+    A palette for each frame would make files more than twice as large.
     """
     chosen = np.linspace(0, len(pictures) - 1, _SAMPLES).astype(int)
-    samples = [_packed(pictures[index]) for index in chosen]
-    colours, counts = np.unique(np.concatenate(samples), return_counts=True)
-    return colours[np.argsort(-counts, kind="stable")[:_COLOURS]]
-
-
-def _frame(picture: Colours, palette: Colours) -> Any:
-    """Return a Pillow image with each colour replaced by the palette's nearest."""
-    colours, indices = np.unique(picture, return_inverse=True)
-    distances = (_unpacked(colours)[:, None] - _unpacked(palette)) ** 2
-    nearest = distances.sum(axis=2).argmin(axis=1).astype(np.uint8)
-    frame = import_extra("PIL.Image").fromarray(nearest[indices].reshape(picture.shape))
-    frame.putpalette(_unpacked(palette).astype(np.uint8).tobytes())
-    return frame
-
-
-def _packed(picture: str) -> Colours:
-    """Return a picture as one number per pixel, (height, width)."""
-    return np.asarray(rasterise(picture, WIDTH) @ np.array([1 << 16, 1 << 8, 1]))
-
-
-def _unpacked(colours: Colours) -> npt.NDArray[np.int64]:
-    return np.stack([colours >> 16, colours >> 8 & 255, colours & 255], axis=-1)
+    sample = np.concatenate([rasterise(pictures[index], WIDTH) for index in chosen])
+    return images.fromarray(sample).quantize(method=images.Quantize.MAXCOVERAGE, kmeans=1)
