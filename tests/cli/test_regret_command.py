@@ -50,7 +50,10 @@ def test_regret__prints_and_writes_agents_with_differences(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["greedy", "--set", "missing.npz"], "missing.npz: expected a file"),
+        (
+            ["greedy", "--set", "missing.npz"],
+            "missing.npz: not a file of arrays: expected a file",
+        ),
         (["greedy", "--json", "no/where.json"], "no/where.json"),
     ],
 )

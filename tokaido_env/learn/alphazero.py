@@ -97,7 +97,7 @@ class AlphaZeroTrainer(Trainer):
         self.done, rounds = checkpoint.done, checkpoint.counters["incumbents"]
         valid = isinstance(rounds, list) and len(rounds) == self.done + 1
         if not valid or not all(type(n) is int and 0 <= n <= self.done for n in rounds):
-            raise ValueError(f"state.json: incumbents: expected {self.done + 1} numbers of rounds")
+            raise ValueError(f"state: incumbents: expected {self.done + 1} numbers of rounds")
         self.incumbents = rounds
 
     # Self-play
@@ -138,7 +138,7 @@ class AlphaZeroTrainer(Trainer):
         return self.run.snapshot(number) if number else Path(self.settings.start_from)
 
     def _shard(self, number: int, index: int) -> Path:
-        return self.run.folder / "shards" / f"{number:04d}-{index:04d}.npz"
+        return self.run.folder / "shards" / f"{number:04d}-{index:04d}.safetensors"
 
     def _replay_keys(self, number: int) -> list[tuple[int, int]]:
         """Return round and index of the shards in a round's replay buffer, the new ones last."""

@@ -26,6 +26,7 @@ from tokaido_env.learn.ppo_policy import LearnerEnv, MovePolicy
 from tokaido_env.learn.run import Figures, Run, Trainer, reached_multiple
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.value_calibration import calibrate_value
+from tokaido_env.tensor_file import as_rows
 
 OPPONENT_TEMPERATURE = 1.0  # the learner's snapshots sample their actions, as the learner does
 
@@ -106,13 +107,19 @@ class PpoTrainer(Trainer):
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore a checkpoint: see `Trainer.restore`."""
         restore_learner(self.network, self.model.policy.optimizer, checkpoint)
-        games, counters = dict(checkpoint.games), checkpoint.counters
-        flags = {name: games.pop(name, None) for name in ("episode_starts", "same_opponent")}
+        counters, like = checkpoint.counters, self.env.snapshot()
+        flags = {name: checkpoint.games.get(name) for name in ("episode_starts", "same_opponent")}
         checked_arrays(flags, dict.fromkeys(flags, self.pool.same_opponent), self.env.num_envs)
         self.model.num_timesteps = checkpoint.done
         self.model._n_updates = _checked_count(counters["updates"])
         self.model._last_episode_starts = np.resize(flags["episode_starts"], self.env.num_envs)
-        self.env.restore(games)
+        self.env.restore(
+            {
+                name: as_rows(array, like[name].dtype)
+                for name, array in checkpoint.games.items()
+                if name in like
+            }
+        )
         self.pool.restore(counters["pool"])
         self.pool.same_opponent[:] = flags["same_opponent"]
         self.rng.bit_generator.state = counters["rng"]
@@ -241,5 +248,5 @@ def learning_rate(settings: PpoSettings) -> Callable[[float], float]:
 
 def _checked_count(number: Any) -> int:
     if type(number) is not int or number < 0:
-        raise ValueError(f"state.json: updates: expected an integer from 0, got {number!r:.80}")
+        raise ValueError(f"state: updates: expected an integer from 0, got {number!r:.80}")
     return number
