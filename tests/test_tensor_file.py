@@ -50,13 +50,14 @@ def test_write_tensors__writes_equal_bytes_for_equal_contents(tmp_path: Path) ->
     ],
 )
 def test_as_rows__inverts_as_numbers(rows: Any) -> None:
-    numbers = as_numbers(rows)
-    assert numbers.dtype.kind in "biuf"
-    again = as_rows(numbers, rows.dtype)
-    assert again.dtype == rows.dtype
-    assert again.tobytes() == rows.tobytes()
+    numbers = as_numbers({"rows": rows})
+    assert numbers["rows"].dtype.kind in "biuf"
+    again = as_rows(numbers | {"more": rows}, {"rows": rows})
+    assert list(again) == ["rows"]
+    assert again["rows"].dtype == rows.dtype
+    assert again["rows"].tobytes() == rows.tobytes()
     other = np.zeros((2, 3), np.uint8)
-    assert as_rows(other, STATE) is other
+    assert as_rows({"rows": other}, {"rows": np.zeros(2, STATE)})["rows"] is other
 
 
 def test_read_tensors__refuses_other_files(tmp_path: Path) -> None:

@@ -83,23 +83,27 @@ def read_tensors(path: Path, max_bytes: int) -> TensorFile:
         raise ValueError(escape_text(str(error), 200)) from None
 
 
-def as_numbers(array: Array) -> Array:
-    """Return an array in a dtype of the format: rows of another dtype as uint8 (n, itemsize)."""
-    if array.dtype.kind in _NUMBERS:
-        return array
-    rows = np.ascontiguousarray(array).view(np.uint8)
-    return rows.reshape(len(array), array.dtype.itemsize)
+def as_numbers(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return arrays in dtypes of the format: others (n,), as states, as bytes (n, itemsize)."""
+    return {
+        name: array
+        if array.dtype.kind in _NUMBERS
+        else np.ascontiguousarray(array).view(np.uint8).reshape(len(array), array.dtype.itemsize)
+        for name, array in arrays.items()
+    }
 
 
-def as_rows(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Return the array (n,) of a dtype from which `as_numbers` made this one.
+def as_rows(arrays: Mapping[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays that `as_numbers` made from others of the names and dtypes of `like`.
 
-    An array that was not made from such a one is returned unchanged.
+    An array that was made from another dtype is returned unchanged.
     """
-    is_made = array.dtype == np.uint8 and array.ndim == 2 and array.shape[1] == dtype.itemsize
-    if dtype.kind in _NUMBERS or not is_made:
-        return array
-    return array.reshape(-1).view(dtype)
+    return {name: _view(array, like[name].dtype) for name, array in arrays.items() if name in like}
+
+
+def _view(array: Array, dtype: np.dtype[Any]) -> Array:
+    is_bytes = array.dtype == np.uint8 and array.ndim == 2 and array.shape[1] == dtype.itemsize
+    return array.reshape(-1).view(dtype) if is_bytes and dtype.kind not in _NUMBERS else array
 
 
 def _sorted_header(header: bytes) -> bytes:

@@ -84,7 +84,7 @@ def test_checkpoint__restores_learner_and_random_states(tmp_path: Path) -> None:
     assert weights(other) != weights(network)
     update(other, its_optimizer)
     assert weights(other) == weights(network)
-    assert as_rows(found.games["states"], STATE).tobytes() == STATES.tobytes()
+    assert as_rows(found.games, {"states": STATES})["states"].tobytes() == STATES.tobytes()
     assert (np.random.random(3) == numbers).all()  # noqa: NPY002
 
 
@@ -237,11 +237,11 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
     ("change", "message"),
     [
         (
-            put("numpy.2", 10**6),
-            "numpy: expected 624 keys and a position in them, got position 1000000",
+            put("numpy.position", 10**6),
+            "state: numpy: position: expected an integer <= 624, got 1000000",
         ),
-        (put("numpy.1", [1, 2]), "numpy: expected 624 keys and a position in them"),
-        (put("updates", "x"), "state: updates: expected an integer from 0, got 'x'"),
+        (put("numpy.keys", [1, 2]), "numpy: keys: expected a list of length >= 624, got [1, 2]"),
+        (put("updates", "x"), "state: updates: expected an integer, got 'x'"),
         (put("run.best_elo", float("nan")), "run: best_elo: expected a number"),
         (put("run.rating", RATING | {"elo": "x"}), "state: run: rating.elo: expected a num"),
         (put("run.rating", [1]), "state: run: rating: expected an object"),
@@ -256,14 +256,14 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
         *(
             (
                 put("pool.snapshots.0", name),
-                "pool: snapshots: expected the number of a snapshot, got",
+                "state: pool: snapshots[0]: expected a text",
             )
             for name in ("../../mine", "1 ", "\x1b" * 10**6, "9" * 5000, 7, ["1"])
         ),
         (put("pool.results", [7]), "pool: results: expected an object, got [7]"),
-        (put("pool.results", {"greedy": {"points": "1", "games": 2}}), "'greedy': expected points"),
-        (put("pool.results", {"greedy": {"points": 3, "games": 2}}), "'greedy': expected points"),
-        (put("pool.results", {"greedy": {"points": 0, "games": 0}}), "'greedy': expected points"),
+        (put("pool.results", {"greedy": ["1", 2]}), "pool: results[...][0]: expected a number"),
+        (put("pool.results", {"greedy": [3, 2]}), "results: expected at least as many games"),
+        (put("pool.results", {"greedy": [0, 0]}), "pool: results[...][1]: expected a number > 0"),
         (lambda state: state.pop("rng"), "no key 'rng': delete it to resume from"),
     ],
 )

@@ -64,7 +64,7 @@ def test_load_samples__refuses_invalid_arrays(
 ) -> None:
     path = tmp_path / "0001-0000.safetensors"
     samples = samples.take(np.arange(40))
-    arrays = {key: as_numbers(column) for key, column in samples._asdict().items()}
+    arrays = as_numbers(samples._asdict())
     write_tensors(path, arrays | {name: change(arrays[name])}, {})
     with pytest.raises(RunError, match=f"broken samples: {message}.*: delete the file"):
         load_samples(path, POOL)

@@ -31,8 +31,9 @@ from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.suite import file_sha256
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
+from tokaido_env.decoding import Count
 from tokaido_env.features.eval_tables import eval_tables_of
-from tokaido_env.learn.checkpoint import Checkpoint, load_checked
+from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, load_checked
 from tokaido_env.learn.network import (
     PolicyNetwork,
     evaluate_decisions,
@@ -94,9 +95,9 @@ class AlphaZeroTrainer(Trainer):
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore a checkpoint: see `Trainer.restore`."""
         load_checked(self.network, checkpoint.weights)
-        self.done, rounds = checkpoint.done, checkpoint.counters["incumbents"]
-        valid = isinstance(rounds, list) and len(rounds) == self.done + 1
-        if not valid or not all(type(n) is int and 0 <= n <= self.done for n in rounds):
+        self.done = checkpoint.done
+        rounds = decode_counter(checkpoint.counters, "incumbents", list[Count])
+        if len(rounds) != self.done + 1 or max(rounds) > self.done:
             raise ValueError(f"state: incumbents: expected {self.done + 1} numbers of rounds")
         self.incumbents = rounds
 

@@ -12,17 +12,21 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from msgspec import Meta
 
 from tokaido_env.agents.policy import check_tensors
-from tokaido_env.core.arguments import escape_text, repr_short
+from tokaido_env.core.arguments import escape_text
+from tokaido_env.decoding import Source, Struct
 from tokaido_env.files import flush_folder, parse_json
 from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.tensor_file import Array, as_numbers, read_tensors, write_tensors
+
+T = TypeVar("T")
 
 KEPT = 2  # checkpoints of a run
 MAX_BYTES = 512 << 20  # of a file: the widest network and its optimizer take 210 MB
@@ -30,7 +34,6 @@ SUFFIX = ".safetensors"
 
 _NETWORK, _ADAM, _GAMES = "network", "adam", "games"  # prefixes of tensors
 _TORCH_RNG = "torch_rng"
-_TWISTER_KEYS = 624  # of the Mersenne Twister
 
 # The errors of reading a truncated, foreign or incomplete checkpoint.
 READ_ERRORS = (
@@ -58,6 +61,17 @@ class Checkpoint(NamedTuple):
     counters: Mapping[str, Any]
 
 
+class NumpyState(Struct, frozen=True):
+    """NumPy's global random state, a Mersenne Twister, which shuffles SB3's minibatches."""
+
+    keys: Annotated[
+        list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(min_length=624, max_length=624)
+    ]
+    position: Annotated[int, Meta(ge=0, le=624)]  # NumPy does not check it
+    has_gauss: int
+    gauss: float
+
+
 def checkpoints(folder: Path) -> list[Path]:
     """Return the finished checkpoints of a run, oldest first."""
     found = (folder / "checkpoints").glob("*" + SUFFIX)
@@ -78,7 +92,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         RunError: if the checkpoint cannot be written; earlier ones stay as they are.
     """
     path = folder / "checkpoints" / f"{checkpoint.done:09d}{SUFFIX}"
-    state = json.dumps({**checkpoint.counters, "numpy": _numpy_state()})
+    state = json.dumps({**checkpoint.counters, "numpy": _numpy_state().to_dict()})
     arrays = _arrays_of(checkpoint)
     try:
         path.parent.mkdir(exist_ok=True)
@@ -104,16 +118,23 @@ def read_checkpoint(path: Path) -> Checkpoint:
     if header.get("sha256") != contents_sha256(state, arrays):
         raise ValueError("changed: its contents do not have the SHA-256 of its header")
     counters = parse_json(state)
-    if not isinstance(counters, dict) or not {"run", "numpy"} <= set(counters):
-        raise ValueError("state: expected an object with run, numpy and others")
     torch.set_rng_state(torch.from_numpy(arrays[_TORCH_RNG]))
-    _set_numpy_state(counters["numpy"])
+    _set_numpy_state(decode_counter(counters, "numpy", NumpyState))
     moments: dict[int, dict[str, torch.Tensor]] = {}
     for key, tensor in _tensors_of(_ADAM, arrays).items():
         number, name = key.split(".")
         moments.setdefault(int(number), {})[name] = tensor
     weights, games = _tensors_of(_NETWORK, arrays), _part(_GAMES, arrays)
     return Checkpoint(done_of(path), weights, moments, games, counters)
+
+
+def decode_counter(counters: Mapping[str, Any], key: str, kind: type[T]) -> T:
+    """Return an entry of `Checkpoint.counters` as a type that `msgspec` supports.
+
+    Raises:
+        KeyError, ValueError: if there is none, or one of another type.
+    """
+    return Source(f"state: {key}", counters[key], ValueError).decode(kind)
 
 
 def broken_checkpoint(path: Path, error: Exception, remedy: str) -> RunError:
@@ -177,7 +198,7 @@ def _arrays_of(checkpoint: Checkpoint) -> dict[str, Array]:
     for number, moments in checkpoint.moments.items():
         tensors |= {f"{_ADAM}.{number}.{name}": tensor for name, tensor in moments.items()}
     tensors[_TORCH_RNG] = torch.get_rng_state()
-    games = {f"{_GAMES}.{name}": as_numbers(array) for name, array in checkpoint.games.items()}
+    games = {f"{_GAMES}.{name}": array for name, array in as_numbers(checkpoint.games).items()}
     return games | {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
 
@@ -202,18 +223,11 @@ def contents_sha256(state: str, arrays: Mapping[str, Array]) -> str:
     return digest.hexdigest()
 
 
-def _numpy_state() -> list[Any]:
-    """Return NumPy's global random state, which shuffles SB3's minibatches, as JSON types."""
-    name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
-    return [str(name), [int(key) for key in keys], position, has_gauss, gauss]
+def _numpy_state() -> NumpyState:
+    _, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
+    return NumpyState(keys.tolist(), position, has_gauss, gauss)
 
 
-def _set_numpy_state(state: list[Any]) -> None:
-    name, keys, position, has_gauss, gauss = state
-    valid = isinstance(keys, list) and len(keys) == _TWISTER_KEYS and type(position) is int
-    if not valid or not 0 <= position <= _TWISTER_KEYS:  # NumPy does not check the position
-        raise ValueError(
-            f"state: numpy: expected {_TWISTER_KEYS} keys and a position in them, got position "
-            f"{repr_short(position)}"
-        )
-    np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002
+def _set_numpy_state(state: NumpyState) -> None:
+    keys = np.array(state.keys, np.uint32)
+    np.random.set_state(("MT19937", keys, state.position, state.has_gauss, state.gauss))  # noqa: NPY002

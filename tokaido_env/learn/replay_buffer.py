@@ -92,8 +92,7 @@ class ReplayBuffer:
 
 def save_samples(path: Path, samples: Samples) -> None:
     """Write samples to a file atomically."""
-    columns = samples._asdict().items()
-    write_tensors(path, {name: as_numbers(column) for name, column in columns}, {})
+    write_tensors(path, as_numbers(samples._asdict()), {})
 
 
 def load_samples(path: Path, board: Boards) -> Samples:

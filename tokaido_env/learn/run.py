@@ -27,13 +27,14 @@ from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.core.arguments import str_short
-from tokaido_env.decoding import Name, Number, Source, Struct
+from tokaido_env.decoding import Name, Number, Struct
 from tokaido_env.learn.boards import board_summary, splits_of
 from tokaido_env.learn.checkpoint import (
     READ_ERRORS,
     Checkpoint,
     broken_checkpoint,
     checkpoints,
+    decode_counter,
     read_checkpoint,
     write_checkpoint,
 )
@@ -448,8 +449,7 @@ def _make_trainer(run: Run) -> Trainer:
         return trainer
     try:
         checkpoint = read_checkpoint(found[-1])
-        state = Source("state: run", checkpoint.counters["run"], ValueError)
-        run.restore(state.decode(RunState))
+        run.restore(decode_counter(checkpoint.counters, "run", RunState))
         trainer.restore(checkpoint)
     except RunError:
         raise
