@@ -164,7 +164,7 @@ def sizes_in(folder: Path) -> Sizes:
 def contents(folder: Path) -> dict[str, bytes]:
     """Return the files to compare."""
     older = [path.name for path in checkpoints(folder)[:-1]]
-    excluded = ("run/tb/", *(f"run/checkpoints/{name}/" for name in older))
+    excluded = ("run/tb/", *(f"run/checkpoints/{name}" for name in older))
     return {
         name: (folder / name).read_bytes()
         for name, size in sorted(sizes_in(folder).items())
@@ -174,7 +174,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def checkpoints(folder: Path) -> list[Path]:
     """Return the finished checkpoints, oldest first."""
-    return sorted(path for path in folder.glob("run/checkpoints/*") if path.name.isdigit())
+    return sorted(folder.glob("run/checkpoints/*.safetensors"))
 
 
 def start(words: Words, log: Path) -> subprocess.Popen[bytes]:
@@ -256,7 +256,11 @@ def kill_at_random(
 
 def saved_at(folder: Path) -> float:
     """Return the time of the newest state that a resume continues from; 0 for none."""
-    saved = [*checkpoints(folder), *folder.glob("run/shards/*.npz"), *folder.glob("*.json*")]
+    saved = [
+        *checkpoints(folder),
+        *folder.glob("run/shards/*.safetensors"),
+        *folder.glob("*.json*"),
+    ]
     return max((path.stat().st_mtime for path in saved), default=0.0)
 
 
@@ -265,7 +269,7 @@ def lost_updates(folder: Path) -> int:
     log = folder / "run/metrics.jsonl"
     lines = log.read_bytes().splitlines(keepends=True) if log.exists() else []
     dones = [next(iter(json.loads(line).values())) for line in lines if line.endswith(b"\n")]
-    saved = int(checkpoints(folder)[-1].name) if checkpoints(folder) else 0
+    saved = int(checkpoints(folder)[-1].stem) if checkpoints(folder) else 0
     return sum(done > saved for done in dones)
 
 

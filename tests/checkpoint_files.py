@@ -1,13 +1,24 @@
-"""Changes of checkpoint files with matching SHA-256 sums."""
+"""Changes of a checkpoint file, with a matching SHA-256."""
 
-import hashlib
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from tokaido_env.learn.checkpoint import MAX_BYTES, contents_sha256
+from tokaido_env.tensor_file import Array, read_tensors, write_tensors
 
 
-def write_state(checkpoint: Path, text: str) -> None:
-    """Replace `state.json` of a checkpoint and update its sums."""
-    (checkpoint / "state.json").write_text(text, encoding="utf-8")
-    names = ("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json")
-    sums = [hashlib.sha256((checkpoint / name).read_bytes()).hexdigest() for name in names]
-    lines = [f"{digest}  {name}\n" for digest, name in zip(sums, names, strict=True)]
-    (checkpoint / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+def state_of(path: Path) -> Any:
+    """Return the JSON state of a checkpoint."""
+    return json.loads(read_tensors(path, MAX_BYTES).header["state"])
+
+
+def rewrite(
+    path: Path, state: str | None = None, arrays: Mapping[str, Array | None] | None = None
+) -> None:
+    """Replace the state of a checkpoint, and some arrays; None removes an array."""
+    header, found = read_tensors(path, MAX_BYTES)
+    state = header.get("state", "") if state is None else state
+    changed = {k: array for k, array in {**found, **(arrays or {})}.items() if array is not None}
+    write_tensors(path, changed, {"state": state, "sha256": contents_sha256(state, changed)})

@@ -1,20 +1,22 @@
 """Fuzz cases of run folders: damaged runs are resumed up to the start of training."""
 
-import hashlib
 import json
 import os
 import random
 import shutil
 import signal
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import checkpoint_files
 import damaged_arrays
 import mutants
 import numpy as np
 import torch
 from fuzz import Cases, allow_refusal
+from safetensors.numpy import load, save
 
 from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
@@ -43,10 +45,9 @@ TINY: dict[str, dict[str, Any]] = {
 }
 # Weights of the parts to damage; `*` is the newest.
 PARTS = {
-    **{"config.toml": 3, "checkpoints/*/state.json": 6, "checkpoints/*/games.npz": 6},
-    **{"checkpoints/*/learner.safetensors": 3, "checkpoints/*/optimizer.safetensors": 3},
-    **{"checkpoints/*/SHA256SUMS": 1, "metrics.jsonl": 2, "best": 1, "last": 1, "policies/*": 2},
-    **{"shards/*.npz": 6, "checkpoints": 0.2, "policies": 0.2, "checkpoints/*": 0.2},
+    **{"config.toml": 3, "checkpoints/*.safetensors": 18, "shards/*.safetensors": 6},
+    **{"metrics.jsonl": 2, "best": 1, "last": 1, "policies/*": 2},
+    **{"checkpoints": 0.2, "policies": 0.2},
 }
 
 
@@ -124,13 +125,8 @@ class Runs(Cases):
         data = self.finished.files[path.relative_to(self.path).as_posix()]
         how = mutants.mutated_bytes
         if rng.random() < 0.9:
-            how = {
-                **{".toml": _as_toml, ".json": _as_json, ".jsonl": _as_lines},
-                **{
-                    ".npz": damaged_arrays.damaged_npz,
-                    ".safetensors": damaged_arrays.damaged_safetensors,
-                },
-            }.get(path.suffix, how)
+            kinds = {".toml": _as_toml, ".safetensors": _as_tensors, ".jsonl": _as_lines}
+            how = kinds.get(path.suffix, how)
         path.write_bytes(how(rng, data))
 
     def _restore(self) -> None:
@@ -185,14 +181,10 @@ class Runs(Cases):
 
 
 def resealed(folder: Path) -> None:
-    """Rewrite the checksums of a run's checkpoints."""
-    for point in folder.glob("checkpoints/*"):
-        if (point / "SHA256SUMS").is_file():
-            files = [path for path in sorted(point.iterdir()) if path.is_file()]
-            files = [path for path in files if path.stat().st_size < 2**30]
-            sums = [(hashlib.sha256(path.read_bytes()).hexdigest(), path.name) for path in files]
-            text = "".join(f"{digest}  {name}\n" for digest, name in sums if name != "SHA256SUMS")
-            (point / "SHA256SUMS").write_text(text, encoding="utf-8")
+    """Write the checksums of a run's checkpoints again, where they can be read."""
+    for path in folder.glob("checkpoints/*.safetensors"):
+        with suppress(OSError, ValueError):
+            checkpoint_files.rewrite(path)
 
 
 def _files_of(folder: Path) -> dict[str, bytes]:
@@ -225,8 +217,21 @@ def _as_toml(rng: random.Random, data: bytes) -> bytes:
     return mutants.mutated_toml(rng, tomllib.loads(data.decode()))
 
 
-def _as_json(rng: random.Random, data: bytes) -> bytes:
-    return mutants.mutated_json(rng, json.loads(data))
+def _as_tensors(rng: random.Random, data: bytes) -> bytes:
+    """Damage the state in the header, an array, or the file of tensors."""
+    if rng.random() < 0.3:
+        return damaged_arrays.damaged_safetensors(rng, data)
+    header = damaged_arrays.safetensors_parts(data)[0].get("__metadata__", {})
+    arrays = load(data)
+    if "state" in header and rng.random() < 0.5:
+        state = mutants.mutated_json(rng, json.loads(header["state"]))
+        return save(arrays, header | {"state": state.decode(errors="replace")})
+    names = [name for name, array in arrays.items() if array.ndim]
+    for name in rng.choices(names, k=rng.randint(1, 2)):
+        damaged = damaged_arrays.damaged_array(rng, arrays[name])
+        if damaged.dtype.kind in "biuf":
+            arrays[name] = np.asarray(damaged, order="C")
+    return save(arrays, header)
 
 
 def _as_lines(rng: random.Random, data: bytes) -> bytes:

@@ -46,9 +46,6 @@ SHORT: dict[str, RunSettings] = {
 """A run of each method that takes some seconds."""
 
 METHODS = tuple(SHORT)
-CHECKPOINT_FILES = (
-    *("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json", "SHA256SUMS"),
-)
 Finished = Callable[[str], Path]
 """The fixture `finished_run`: the folder of a method's finished run."""
 

@@ -19,7 +19,7 @@ SCRIPTS = ("train.py", "evaluate.py")
 # Packages and modules in layers, lowest first: a module may import from its own layer and below.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("core",),
-    ("files", "decoding"),
+    ("files", "decoding", "tensor_file"),
     ("boards",),
     ("features",),
     ("render",),

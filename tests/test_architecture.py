@@ -30,12 +30,11 @@ WRITERS = {
     "tokaido_env/cli/command.py": "none: new temporary files, and pipes",
     "tokaido_env/arena/records.py": "a lock on the record file",
     "tokaido_env/core/kernel_cache.py": "a lock on the entry",
-    "tokaido_env/learn/checkpoint.py": "the lock on the run folder",
     "tokaido_env/learn/metrics.py": "the lock on the run folder",
 }
 POSIX_ALONE = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"}
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
-LEARNERS = ("alphazero", "budget", "metrics", "network", "run", "td")
+LEARNERS = ("alphazero", "budget", "checkpoint", "metrics", "network", "run", "td")
 # Modules that may import an optional dependency at their top level.
 WITH_OPTIONAL = {
     "tokaido_env/sb3.py": {"stable_baselines3"},
@@ -47,7 +46,6 @@ WITH_OPTIONAL = {
     "tokaido_env/web/widget.py": {"anywidget", "traitlets"},
     "tokaido_env/arena/executors/ray.py": {"ray"},
     **{f"tokaido_env/learn/{name}.py": {"torch"} for name in LEARNERS},
-    "tokaido_env/learn/checkpoint.py": {"torch", "safetensors"},
     "tokaido_env/learn/ppo.py": {"stable_baselines3", "sb3_contrib"},
     "tokaido_env/learn/ppo_policy.py": {"torch", "stable_baselines3", "sb3_contrib"},
 }

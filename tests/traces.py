@@ -139,15 +139,6 @@ def pickled(path: Path) -> None:
     path.write_bytes(pickle.dumps(Payload()))
 
 
-def objects(path: Path) -> None:
-    """Replace the arrays of an .npz file by pickled objects."""
-    import numpy as np
-
-    with np.load(path) as arrays:
-        names = arrays.files
-    np.savez(path, **{name: np.array([Payload()], object) for name in names})
-
-
 def climbing(path: Path) -> None:
     """Give the members of an .npz file names outside its folder."""
     import zipfile
@@ -368,20 +359,25 @@ def within(name: str, spoil: Callable[..., None], *arguments: Any) -> Maker:
     return lambda folder: spoil(folder / name, *arguments)
 
 
-def in_checkpoint(name: str, spoil: Callable[..., None], *arguments: Any) -> Maker:
-    """Damage a file of the run's checkpoint, and remove its checksums."""
+def seated(name: str) -> Maker:
+    """Give the learner of a run another opponent, with a matching checksum."""
 
-    def spoil_it(folder: Path) -> None:
-        checkpoint = folder / "checkpoints" / "000000256"
-        spoil(checkpoint / name, *arguments)
-        (checkpoint / "SHA256SUMS").unlink()
+    def spoil(folder: Path) -> None:
+        import checkpoint_files
 
-    return spoil_it
+        path = folder / CHECKPOINT
+        state = json.dumps(checkpoint_files.state_of(path))
+        assert '"latest"' in state
+        checkpoint_files.rewrite(path, state.replace('"latest"', json.dumps(name)))
+
+    return spoil
 
 
 def started_with_code(folder: Path) -> None:
-    """Make a run without checkpoints, so that resuming it makes all its agents."""
-    shutil.rmtree(folder / "checkpoints")
+    """Make a run that has not begun, so that resuming it makes all its agents."""
+    for part in ("checkpoints", "policies"):
+        shutil.rmtree(folder / part)
+    (folder / "metrics.jsonl").unlink()
     edited(folder / "config.toml", '"greedy"', json.dumps(SPEC))
 
 
@@ -474,28 +470,21 @@ POLICIES = PICKLE | {
     "a header that names files": writer(headed, {"__metadata__": NAMES}),
     "tensors beyond its end": writer(headed, {"action.bias": FAR}),
 }
+CHECKPOINT, SHARD = "checkpoints/000000256.safetensors", "shards/0001-0000.safetensors"
 RUNS: dict[str, Maker] = {
     **{
         f"its {why}": within("config.toml", edited, '"greedy"', json.dumps(f"greedy '{spec}'"))
         for why, spec in AGENTS.items()
     },
     "its agents are code from the start": started_with_code,
-    "code is seated": in_checkpoint("state.json", edited, '"latest"', json.dumps(SPEC)),
-    "a path is seated": in_checkpoint("state.json", edited, '"latest"', f'"../../{SECRET}/policy"'),
-    "objects in its games": in_checkpoint("games.npz", objects),
-    "members of its games climb": in_checkpoint("games.npz", climbing),
-    **{
-        f"{name} is a pickle": in_checkpoint(name, pickled)
-        for name in ("games.npz", "learner.safetensors", "optimizer.safetensors", "state.json")
-    },
+    "code is seated": seated(SPEC),
+    "a path is seated": seated(f"../../{SECRET}/policy"),
+    "its checkpoint is a pickle": within(CHECKPOINT, pickled),
     "its metrics are a pickle": within("metrics.jsonl", pickled),
     "its policies lie elsewhere": linked("policies", "policies"),
     "its checkpoints lie elsewhere": linked("checkpoints", "policies"),
 }
-SHARD = "shards/0001-0000.npz"
 SHARDS = {
-    "objects in its samples": within(SHARD, objects),
-    "members of its samples climb": within(SHARD, climbing),
     "its samples are a pickle": within(SHARD, pickled),
     "its policies lie elsewhere": linked("policies", "policies"),
 }

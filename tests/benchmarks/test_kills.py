@@ -49,10 +49,10 @@ def test_difference__names_files_that_differ() -> None:
 
 
 def test_contents__leave_out_older_checkpoints_and_logs_with_times(tmp_path: Path) -> None:
-    for name in ("checkpoints/1/state.json", "checkpoints/2/state.json", "tb/log", "last"):
+    for name in ("checkpoints/1.safetensors", "checkpoints/2.safetensors", "tb/log", "last"):
         path = tmp_path / "run" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")
-    assert set(kills.contents(tmp_path)) == {"run/checkpoints/2/state.json", "run/last"}
+    assert set(kills.contents(tmp_path)) == {"run/checkpoints/2.safetensors", "run/last"}
     (tmp_path / "run/metrics.jsonl").write_bytes(b'{"steps": 2}\n{"steps": 3}\n{"st')
     assert kills.lost_updates(tmp_path) == 1

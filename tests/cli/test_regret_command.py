@@ -63,7 +63,10 @@ def test_regret__prints_and_writes_the_bias_of_values(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["greedy", "--set", "missing.npz"], "missing.npz: expected a file"),
+        (
+            ["greedy", "--set", "missing.npz"],
+            "missing.npz: not a file of arrays: expected a file",
+        ),
         (["greedy", "--json", "no/where.json"], "no/where.json"),
     ],
 )

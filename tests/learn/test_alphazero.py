@@ -94,7 +94,7 @@ def test_alphazero__keeps_shards_at_a_signal_to_all_processes(
     run = tmp_path / "run"
     runs.begin(run, SHORT["alphazero"])
     assert not runs.train(run, executor=Signalled())
-    name = "shards/0001-0000.npz"
+    name = "shards/0001-0000.safetensors"
     assert contents(run)[name] == contents(finished_run("alphazero"))[name]
 
 
@@ -114,7 +114,7 @@ def test_alphazero__in_two_processes_makes_the_same_bytes(
 def test_alphazero__logs_the_shards_of_each_round(finished_run: Any) -> None:
     """Every second shard of a round is played on the two extra boards in turn."""
     first, second, third = metrics(finished_run("alphazero"))
-    assert list(first["shards"]) == ["0001-0000.npz", "0001-0001.npz", "0001-0002.npz"]
+    assert list(first["shards"]) == [f"0001-000{i}.safetensors" for i in range(3)]
     assert list(third["shards"])[:3] == list(second["shards"])[3:]
     assert first["promoted"]
     assert second["promotion/games"] == 12

@@ -86,6 +86,18 @@ def test_tensorboard__on_a_full_disk_is_reported_in_one_line(
     assert [json.loads(line)["steps"] for line in lines] == [256, 512]
 
 
+def test_tensorboard__shows_each_step_once_after_a_resume(tmp_path: Path) -> None:
+    """Steps 3 and 4 are repeated."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    for done, steps in ((0, (1, 2, 3, 4)), (2, (3, 4, 5))):
+        logs = metrics.Logs(tmp_path / "metrics.jsonl", "steps", done)
+        for step in steps:
+            logs.write(step, {"rating/elo": float(step)})
+        logs.close()
+    events = accumulator.EventAccumulator(str(tmp_path / "tb")).Reload()
+    assert [event.step for event in events.Scalars("rating/elo")] == [1, 2, 3, 4, 5]
+
+
 def test_metrics__refuses_a_huge_file(run: Path) -> None:
     os.truncate(run / "metrics.jsonl", 2**40)
     with pytest.raises(RunError, match=r"metrics\.jsonl: not a text file: too large: expected at"):

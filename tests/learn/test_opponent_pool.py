@@ -1,13 +1,20 @@
 """The opponent pool: draws, results, and the snapshots it keeps."""
 
-import json
 from collections import Counter
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
-from tokaido_env.learn.opponent_pool import DECAY, LATEST, PRIOR_GAMES, OpponentPool, draw
+from tokaido_env.learn.opponent_pool import (
+    DECAY,
+    LATEST,
+    PRIOR_GAMES,
+    OpponentPool,
+    PoolState,
+    draw,
+)
 from tokaido_env.learn.settings import PpoSettings
 
 WIN, LOSS, DRAW = 1.0, -1.0, 0.0
@@ -166,9 +173,9 @@ def test_resample__deletes_results_of_dropped_snapshots() -> None:
     play(pool, "000000100", [WIN])
     pool.add(200)
     assert pool.snapshots == ["000000000", "000000200"]
-    assert pool.to_dict()["results"].keys() == {"000000100"}
+    assert pool.state().results.keys() == {"000000100"}
     pool.resample(np.random.default_rng(0))
-    assert pool.to_dict()["results"] == {}
+    assert pool.state().results == {}
 
 
 def test_restore__continues_like_the_original() -> None:
@@ -178,11 +185,11 @@ def test_restore__continues_like_the_original() -> None:
         pool.add(steps)
         pool.resample(rng)
         pool.count(np.arange(8), rng.choice([WIN, LOSS, DRAW], 8))
-    data = pool.to_dict()
-    other.restore(json.loads(json.dumps(data)))
+    state = pool.state()
+    other.restore(msgspec.convert(state.to_dict(), PoolState))
     other.same_opponent[:] = pool.same_opponent
-    assert other.to_dict() == data
+    assert other.state() == state
     for each in (pool, other):
         each.resample(np.random.default_rng(2))
         each.count(np.arange(8), np.ones(8))
-    assert pool.to_dict() == other.to_dict()
+    assert pool.state() == other.state()

@@ -190,7 +190,7 @@ def test_ppo__self_play_trains_the_policys_value(tmp_path: Path) -> None:
     first, last = (Policy.load(tmp_path / "run" / name).tensors for name in LAST)
     assert (first["value.1.weight"] != last["value.1.weight"]).any()  # some units are never on
     assert (first["value.1.bias"] != last["value.1.bias"]).all()
-    kept = load_file(tmp_path / "run" / "checkpoints" / "000000256" / "learner.safetensors")
+    kept = load_file(tmp_path / "run" / "checkpoints" / "000000256.safetensors")
     assert any(name.endswith("against.weight") for name in kept)
     assert not any("against" in name for name in last)
 
@@ -215,7 +215,7 @@ def test_ppo__stops_at_a_number_that_is_not_finite(
 ) -> None:
     real, run = LearnerEnv.observe, tmp_path / "run"
     runs.begin(run, PpoSettings(**VALUES))
-    message = r"after 0 steps, a {} of the network is not finite: there is no checkpoint"
+    message = r"after 0 steps, a {} of the network is not finite: .*/000000000\.safetensors; a"
 
     def with_nan(env: LearnerEnv) -> dict[str, Any]:
         observed = real(env)
@@ -281,7 +281,7 @@ def test_finish__calibrates_the_values_of_last_and_best(
             assert after.tensors[tensor].tobytes() == values.tobytes(), tensor
             is_calibrated = tensor.startswith("value.1.")
             assert (values.tobytes() != before.tensors[tensor].tobytes()) == is_calibrated, tensor
-    for path in ("policies/000000256", "checkpoints/000000256/learner.safetensors"):
+    for path in ("policies/000000256", "checkpoints/000000256.safetensors"):
         assert (run / path).read_bytes() == (uncalibrated / path).read_bytes()
 
 

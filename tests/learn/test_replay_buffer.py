@@ -1,6 +1,5 @@
 """Files of training samples: round trip, and refusal of invalid ones."""
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.selfplay_games import SelfPlayGames
 from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.tensor_file import as_numbers, write_tensors
 
 POOL = BoardPool.load("family:train/3")
 
@@ -28,7 +28,7 @@ def samples() -> Samples:
 def test_load_samples__returns_what_was_saved_and_refuses_other_boards(
     tmp_path: Path, samples: Samples
 ) -> None:
-    path = tmp_path / "0001-0000.npz"
+    path = tmp_path / "0001-0000.safetensors"
     save_samples(path, samples)
     loaded = load_samples(path, POOL)
     assert all((one == other).all() for one, other in zip(loaded, samples, strict=True))
@@ -38,20 +38,12 @@ def test_load_samples__returns_what_was_saved_and_refuses_other_boards(
             load_samples(path, POOL)
 
 
-def test_load_samples__unpickles_nothing(tmp_path: Path) -> None:
-    touched, path = tmp_path / "touched", tmp_path / "0001-0000.npz"
-
-    class Trap:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return (Path.touch, (touched,))
-
-    np.savez(path, **dict.fromkeys(Samples._fields, np.array([Trap()], object)))
-    with pytest.raises(RunError, match=r"npz: not a file of arrays: .*expected object of shape"):
+def test_load_samples__refuses_another_format(tmp_path: Path) -> None:
+    path = tmp_path / "0001-0000.safetensors"
+    path.write_bytes(b"PK\x03\x04" + bytes(100))
+    message = r"safetensors: broken samples: Error while deserializing header: .*: delete the file"
+    with pytest.raises(RunError, match=message):
         load_samples(path, POOL)
-    path.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(RunError, match="npz: not a file of arrays: File is not a zip file"):
-        load_samples(path, POOL)
-    assert not touched.exists()
 
 
 @pytest.mark.parametrize(
@@ -70,9 +62,9 @@ def test_load_samples__unpickles_nothing(tmp_path: Path) -> None:
 def test_load_samples__refuses_invalid_arrays(
     tmp_path: Path, samples: Samples, name: str, change: Any, message: str
 ) -> None:
-    path = tmp_path / "0001-0000.npz"
+    path = tmp_path / "0001-0000.safetensors"
     samples = samples.take(np.arange(40))
-    arrays = samples._asdict() | {"states": samples.states.copy().view(np.uint8).reshape(40, -1)}
-    np.savez(path, **arrays | {name: change(arrays[name])})
+    arrays = as_numbers(samples._asdict())
+    write_tensors(path, arrays | {name: change(arrays[name])}, {})
     with pytest.raises(RunError, match=f"broken samples: {message}.*: delete the file"):
         load_samples(path, POOL)

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import re
 import shutil
 import signal
 import tomllib
@@ -16,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoint_files import write_state
+from checkpoint_files import rewrite, state_of
 from networks import random_policy
 from processes import run_script
 from safetensors.numpy import load_file
 from short_run import (
-    CHECKPOINT_FILES,
     METHODS,
     SHORT,
     VALUES,
@@ -41,6 +39,7 @@ from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.arena.ladder import LADDER
 from tokaido_env.cli.train import main
 from tokaido_env.learn import run as runs
+from tokaido_env.learn.checkpoint import done_of
 from tokaido_env.learn.metrics import Logs
 from tokaido_env.learn.network import torch_threads
 from tokaido_env.learn.run import Progress
@@ -68,16 +67,16 @@ def test_run__writes_exactly_the_documented_files(finished_run: Finished, method
     finished, settings = finished_run(method), SHORT[method]
     dones = {"ppo": (512, 640), "td": (2, 3), "alphazero": (2, 3)}[method]
     kept = {"ppo": range(0, 641, 128), "td": (2,), "alphazero": (1, 2, 3)}[method]
-    shards = [f"{n:04d}-{i:04d}.npz" for n in (1, 2, 3) for i in range(3)]
+    shards = [f"{n:04d}-{i:04d}.safetensors" for n in (1, 2, 3) for i in range(3)]
     assert set(contents(finished)) == {
         *("config.toml", "metrics.jsonl", "last", "best"),
-        *(f"checkpoints/{done:09d}/{name}" for done in dones for name in CHECKPOINT_FILES),
+        *(f"checkpoints/{done:09d}.safetensors" for done in dones),
         *(f"policies/{done:09d}" for done in kept),
         *(f"shards/{name}" for name in shards if method == "alphazero"),
     }
     assert len(list((finished / "tb").iterdir())) == 1
     config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
-    assert config["run"] == {"method": method, "version": 3}
+    assert config["run"] == {"method": method, "version": 4}
     assert type(settings)(**config["settings"]) == settings == load_settings(finished)
     assert set(config["layout"]) == {"rules", "actions", "inputs"}
     assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
@@ -89,17 +88,10 @@ def test_run__writes_data_only_formats(finished_run: Finished, method: str) -> N
     finished = finished_run(method)
     for name in contents(finished):
         path = finished / name
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
-                assert all(arrays[key].dtype != object for key in arrays)
-        elif path.suffix == ".safetensors":
+        if path.suffix == ".safetensors":
             assert load_file(path)
-        elif path.suffix == ".json":
-            assert json.loads(path.read_text(encoding="utf-8"))
         elif path.name == "metrics.jsonl":
             assert metrics(finished)
-        elif path.name == "SHA256SUMS":
-            assert re.fullmatch(r"([0-9a-f]{64}  [a-z.]+\n){4}", path.read_text(encoding="utf-8"))
         elif path.suffix == ".toml":
             assert tomllib.loads(path.read_text(encoding="utf-8"))
         else:
@@ -124,9 +116,7 @@ def test_run__logs_every_update_in_order(finished_run: Finished, method: str) ->
     for line in rated:
         assert line["rating/low"] < line["rating/elo"] < line["rating/high"]
         assert line["rating/games"] == 3 * settings.rating_games
-    state = json.loads(
-        (newest_checkpoint(finished_run(method)) / "state.json").read_text(encoding="utf-8")
-    )
+    state = state_of(newest_checkpoint(finished_run(method)))
     assert state["run"]["best_elo"] == max(line["rating/elo"] for line in rated)
     assert state["run"]["ladder"] == json.loads(LADDER.read_text(encoding="utf-8"))["hash"]
 
@@ -215,7 +205,7 @@ def test_resume__after_a_signal_makes_the_same_bytes(
     assert f"--resume {run}\n" in capsys.readouterr().out
     assert (run / "best").is_file()
     assert len(metrics(run)) == 1
-    assert newest_checkpoint(run).is_dir()
+    assert newest_checkpoint(run).is_file()
     with torch_threads(2):  # the run sets its own number of threads
         assert resume(run) == 0
     assert same_but_for_older_checkpoints(run, finished_run(method))
@@ -238,12 +228,58 @@ def test_resume__after_a_power_cut_makes_the_same_bytes(
 ) -> None:
     """The newest checkpoint and some later files are missing, as after a power cut."""
     run = copy_run(finished_run(method), tmp_path)
-    shutil.rmtree(newest_checkpoint(run))
+    newest_checkpoint(run).unlink()
     (run / "last").unlink()
-    for name in ("shards/0003-0001.npz", "policies/000000640", "policies/000000003"):
+    for name in ("shards/0003-0001.safetensors", "policies/000000640", "policies/000000003"):
         (run / name).unlink(missing_ok=True)
     metrics_file = run / "metrics.jsonl"
     metrics_file.write_bytes(metrics_file.read_bytes()[:-30])
+    assert resume(run) == 0
+    assert contents(run) == contents(finished_run(method))
+
+
+class Killed(Exception):  # noqa: N818  not an error
+    """Ends a run at once, as a kill does."""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_resume__before_the_second_checkpoint_makes_the_same_bytes(
+    finished_run: Finished, method: str, tmp_path: Path
+) -> None:
+    """The run has the checkpoint before its first update, and the metrics of that update."""
+    run = tmp_path / "run"
+
+    def kill(progress: Progress) -> None:
+        if progress.figures:
+            raise Killed
+
+    runs.begin(run, SHORT[method])
+    with pytest.raises(Killed):
+        runs.train(run, kill)
+    assert [done_of(path) for path in (run / "checkpoints").iterdir()] == [0]
+    assert len(metrics(run)) == 1
+    assert Policy.load(run / "best").tensors
+    assert runs.train(run)
+    assert contents(run) == contents(finished_run(method))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_resume__refuses_a_run_that_lost_its_checkpoints(
+    finished_run: Finished, method: str, tmp_path: Path, capsys: Output
+) -> None:
+    """A run that has lost its metrics and snapshots too begins again."""
+    run = copy_run(finished_run(method), tmp_path)
+    shutil.rmtree(run / "checkpoints")
+    message = f"train: {run / 'checkpoints'}: expected a checkpoint, got none, but the run has "
+    for found in ("metrics.jsonl", "policies/00000"):
+        before = contents(run, logs=True)
+        assert resume(run) == 1
+        error = error_line(capsys)
+        assert error.startswith(message + found)
+        assert error.endswith(": restore the checkpoint, or begin a new run in another folder\n")
+        assert contents(run, logs=True) == before
+        (run / "metrics.jsonl").unlink(missing_ok=True)
+    shutil.rmtree(run / "policies")
     assert resume(run) == 0
     assert contents(run) == contents(finished_run(method))
 
@@ -290,7 +326,7 @@ def test_checkpoint_minutes__change_nothing_but_the_checkpoints(
     thread = Thread(target=main, args=(words,))
     thread.start()
     thread.join()
-    assert saved == [line[SHORT[method].LENGTH] for line in metrics(run)]
+    assert saved == [0, *(line[SHORT[method].LENGTH] for line in metrics(run))]
     assert same_but_for_older_checkpoints(run, finished_run(method))
 
 
@@ -338,9 +374,7 @@ def test_resume__with_more_steps_equals_a_longer_run(
     assert same_but_for_older_checkpoints(tmp_path / "run", tmp_path / "whole")
 
 
-@pytest.mark.parametrize(
-    "full_at", slow_except_first(["games.npz", "SHA256SUMS", "rename", "last"])
-)
+@pytest.mark.parametrize("full_at", slow_except_first(["checkpoint", "rename", "last"]))
 def test_resume__after_a_full_disk_makes_the_same_bytes(
     full_at: str,
     finished_run: Finished,
@@ -354,8 +388,9 @@ def test_resume__after_a_full_disk_makes_the_same_bytes(
     assert main(["--run", str(run), *options_of(SHORT["ppo"])]) == 1
     error = capsys.readouterr().err.splitlines()[-1]
     assert "No space left on device" in error
-    assert ("checkpoints/000000512: not saved" in error) == (full_at != "last")
-    assert [path.name for path in (run / "checkpoints").iterdir()] == ["000000256"]
+    assert ("checkpoints/000000512.safetensors: not saved" in error) == (full_at != "last")
+    kept = [done_of(path) for path in sorted((run / "checkpoints").iterdir())]
+    assert kept == [0, 256]
     assert Policy.load(run / "last").tensors
     assert Policy.load(run / "best").tensors
     monkeypatch.undo()
@@ -365,13 +400,13 @@ def test_resume__after_a_full_disk_makes_the_same_bytes(
 
 def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> None:
     """Make one write, or the rename, of the save after 512 steps fail with ENOSPC."""
-    unfinished = run / "checkpoints" / "000000512.tmp"
+    unfinished = run / "checkpoints" / "000000512.safetensors.tmp"
 
     def refuse(owner: Any, name: str, refused: Path) -> None:
         real = getattr(owner, name)
 
         def write(path: Path, *others: Any, **options: Any) -> Any:
-            if path == refused and metrics(run)[-1]["steps"] == 512:
+            if path == refused and [line["steps"] for line in metrics(run)][-1:] == [512]:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
             return real(path, *others, **options)
 
@@ -380,7 +415,7 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> N
     if full_at == "rename":
         refuse(Path, "replace", unfinished)
     else:
-        refuse(Path, "open", run / "last.tmp" if full_at == "last" else unfinished / full_at)
+        refuse(Path, "open", run / "last.tmp" if full_at == "last" else unfinished)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -404,8 +439,8 @@ def test_resume__refuses_other_settings(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("version = 3", "version = 2", "run.version: expected 3, got 2: begin a new run"),
-        ("[run]", "[runs]", "run.version: expected 3, got None"),
+        ("version = 4", "version = 3", "run.version: expected 4, got 3: begin a new run"),
+        ("[run]", "[runs]", "run.version: expected 4, got None"),
         ('method = "ppo"', 'method = "zero"', "run.method: expected td, ppo, alphazero, got"),
         ("rules = 1", "rules = 2", "layout.rules: expected 1, got 2"),
         ("actions = 1", "actions = 2", "layout.actions: expected 1, got 2"),
@@ -432,10 +467,10 @@ def test_resume__refuses_an_incompatible_run(
 
 
 def test_resume__refuses_another_ladder(run: Path, capsys: Output) -> None:
-    path = newest_checkpoint(run) / "state.json"
-    counters = json.loads(path.read_text(encoding="utf-8"))
+    path = newest_checkpoint(run)
+    counters = state_of(path)
     counters["run"]["ladder"] = "0123456789abcdef"
-    write_state(path.parent, json.dumps(counters))
+    rewrite(path, json.dumps(counters))
     assert resume(run) == 1
     assert "ladder: expected the one with hash 0123456789abcdef, got" in error_line(capsys)
 

@@ -12,6 +12,7 @@ from tokaido_env.learn.settings import (
     PpoSettings,
     RunSettings,
 )
+from tokaido_env.learn.settings_schema import RunError
 
 PPO = PpoSettings.defaults()
 
@@ -69,6 +70,13 @@ def test_settings__refuses_wrong_values(values: dict[str, Any], message: str) ->
 def test_settings__accepts_rounded_shares() -> None:
     third = 0.3333333
     PpoSettings(share_latest=third, share_past=third, share_agents=third)
+
+
+@pytest.mark.parametrize("kind", METHODS.values())
+def test_settings__refuses_minibatches_of_one(kind: type[RunSettings]) -> None:
+    values: dict[str, Any] = {"minibatch_size": 1}
+    with pytest.raises(RunError, match="minibatch_size: expected an integer from 2, got 1"):
+        kind(**values)
 
 
 @pytest.mark.parametrize("kind", METHODS.values())

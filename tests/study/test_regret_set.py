@@ -1,6 +1,7 @@
 """Regret set files: read back, or refused."""
 
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +69,14 @@ def test_hash__covers_all_contents() -> None:
     assert replace(SET, card=SET.card | {"hash": "other"}).hash == SET.hash
 
 
+def with_huge_array(path: Path) -> None:
+    """Write an array with a header of 1 GB and eight bytes of data."""
+    line = b"{'descr': '|i1', 'fortran_order': False, 'shape': (1000000000,)}\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        header = b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line
+        archive.writestr("actions.npy", header + bytes(8))
+
+
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "rules": (
         lambda p: with_card(p, rules=99),
@@ -105,6 +114,19 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         "sums: expected one action of each position in all blocks",
     ),
     "text": (lambda p: p.write_text("{}"), "not a file of arrays: File is not a zip file"),
+    "a compressed file": (
+        lambda p: np.savez_compressed(p, **members(p)),
+        "expected at most 32 MiB of arrays without compression",
+    ),
+    "a huge file": (
+        lambda p: rewritten(p, sums=np.zeros(33 << 20, np.int8)),
+        "expected at most 32 MiB of arrays without compression",
+    ),
+    "a huge array": (with_huge_array, "not a file of arrays: EOF: reading array data"),
+    "objects": (
+        lambda p: rewritten(p, actions=np.array([Path()], object)),
+        "not a file of arrays: Object arrays cannot be loaded when allow_pickle=False",
+    ),
     "cut short": (lambda p: p.write_bytes(p.read_bytes()[:500]), "not a file of arrays"),
     "a folder": (lambda p: (p.unlink(), p.mkdir()), "expected a file, got"),
     "nothing": (lambda p: p.unlink(), "expected a file, got"),

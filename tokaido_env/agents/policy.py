@@ -49,10 +49,10 @@ from tokaido_env.agents.weights import BoardWeights, Floats, Network, Weights
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.arguments import check_choice, escape_text, repr_short, short_path
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
-from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.features.network_inputs import INPUTS_HASH, MAX_INPUT, N_AFTERSTATE, N_INPUTS
-from tokaido_env.files import FILE, FOLDER, NOTHING, atomic_write, file_kind, parse_json
+from tokaido_env.files import FOLDER, NOTHING, file_kind, parse_json
+from tokaido_env.tensor_file import TensorFile, read_tensors, write_tensors
 
 FORMAT = "tokaido-duo-policy"
 VERSION = 4
@@ -185,14 +185,8 @@ class Policy:
 
     def save(self, path: str | Path) -> None:
         """Write the policy file; a failure leaves no part of it."""
-        from safetensors.numpy import save
-
-        path = Path(path)
-        tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
-        header = _header(self.uses_board_features)
-        header["training"] = json.dumps(self.training)
-        with atomic_write(path) as file:
-            file.write(_with_sorted_header(save(tensors, header)))
+        header = _header(self.uses_board_features) | {"training": json.dumps(self.training)}
+        write_tensors(Path(path), self.tensors, header)
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
@@ -315,25 +309,15 @@ def _transposed(weight: Floats) -> Floats:
     return np.ascontiguousarray(weight.T)
 
 
-def _read_file(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ModuleNotFoundError as error:
-        raise PolicyError(str(extra_error("policies need", error.name, "policies"))) from None
-    found = file_kind(path)
-    if found == NOTHING:
+def _read_file(path: Path, where: str) -> TensorFile:
+    if file_kind(path) == NOTHING:
         raise PolicyError(f"{where}: no such policy file")
-    if found != FILE:
-        raise PolicyError(f"{where}: expected a policy file, it is {found}")
-    if path.stat().st_size > MAX_FILE_BYTES:
-        raise PolicyError(f"{where}: too large: expected at most {MAX_FILE_BYTES >> 20} MiB")
     try:
-        with safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    # TypeError: a dtype that NumPy does not have; ValueError: too many dimensions for NumPy.
-    except (SafetensorError, TypeError, ValueError) as error:
-        reason = escape_text(str(error), 200)
+        return read_tensors(path, MAX_FILE_BYTES)
+    except ModuleNotFoundError as error:
+        raise PolicyError(str(error)) from None
+    except ValueError as error:
+        reason = str(error)
         if path.suffix in _OTHER_MODELS:
             reason = (
                 "a model of another library plays as python:MODULE:CLASS, see "
@@ -426,15 +410,3 @@ def _sizes_of(tensors: dict[str, Floats]) -> LayerSizes:
         value_first=value_first,
         value_second=value_second,
     )
-
-
-def _with_sorted_header(file: bytes) -> bytes:
-    """Return a safetensors file with a sorted header, so that equal policies are equal bytes.
-
-    The format is the header's length in eight bytes, the header as JSON, and the tensors. The
-    writer of the library leaves the order of the header to chance.
-    """
-    end = 8 + int.from_bytes(file[:8], "little")
-    header = json.dumps(json.loads(file[8:end]), sort_keys=True, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)
-    return len(header).to_bytes(8, "little") + header + file[end:]

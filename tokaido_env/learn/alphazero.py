@@ -30,9 +30,10 @@ from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
+from tokaido_env.decoding import Count
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.files import file_sha256
-from tokaido_env.learn.checkpoint import Checkpoint, load_checked
+from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, load_checked
 from tokaido_env.learn.network import (
     PolicyNetwork,
     evaluate_decisions,
@@ -94,10 +95,10 @@ class AlphaZeroTrainer(Trainer):
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore a checkpoint: see `Trainer.restore`."""
         load_checked(self.network, checkpoint.weights)
-        self.done, rounds = checkpoint.done, checkpoint.counters["incumbents"]
-        valid = isinstance(rounds, list) and len(rounds) == self.done + 1
-        if not valid or not all(type(n) is int and 0 <= n <= self.done for n in rounds):
-            raise ValueError(f"state.json: incumbents: expected {self.done + 1} numbers of rounds")
+        self.done = checkpoint.done
+        rounds = decode_counter(checkpoint.counters, "incumbents", list[Count])
+        if len(rounds) != self.done + 1 or max(rounds) > self.done:
+            raise ValueError(f"state: incumbents: expected {self.done + 1} numbers of rounds")
         self.incumbents = rounds
 
     # Self-play
@@ -138,7 +139,7 @@ class AlphaZeroTrainer(Trainer):
         return self.run.snapshot(number) if number else Path(self.settings.start_from)
 
     def _shard(self, number: int, index: int) -> Path:
-        return self.run.folder / "shards" / f"{number:04d}-{index:04d}.npz"
+        return self.run.folder / "shards" / f"{number:04d}-{index:04d}.safetensors"
 
     def _replay_keys(self, number: int) -> list[tuple[int, int]]:
         """Return round and index of the shards in a round's replay buffer, the new ones last."""

@@ -35,7 +35,8 @@ class Logs:
         write_text(path, "".join(line + "\n" for line in kept))
         self._file = path.open("ab", buffering=0)  # no buffered line is lost on an error
         with name_path_in_errors(self._tb):
-            self._events = SummaryWriter(str(self._tb))
+            # TensorBoard drops the later steps of earlier files, as the run repeats them.
+            self._events = SummaryWriter(str(self._tb), purge_step=done + 1)
 
     def write(self, done: int, figures: Mapping[str, Any]) -> None:
         """Append the figures of an update or a round; TensorBoard gets the numbers."""

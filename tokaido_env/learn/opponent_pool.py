@@ -14,20 +14,39 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 from tokaido_env.core.arguments import MAX_SEED, repr_short
+from tokaido_env.decoding import Struct
 from tokaido_env.learn.settings import PpoSettings, split_specs
 
 LATEST = "latest"
-_SNAPSHOT = re.compile("[0-9]{1,18}")
+_SNAPSHOT = r"^[0-9]{1,18}\Z"
 
 # Not tuned.
 PRIOR_GAMES = 10.0  # of each opponent, half of them won by the learner
 DECAY = 0.9  # of results at each draw, so that old opponents are tried again
+
+
+class PoolState(Struct, frozen=True):
+    """The state of a pool in a checkpoint.
+
+    Attributes:
+        snapshots: names of the snapshots; they are file names, so that no other name is accepted.
+        slot_opponents: name of the opponent of each slot.
+        results: points and games by opponent.
+    """
+
+    snapshots: list[Annotated[str, Meta(pattern=_SNAPSHOT)]]
+    slot_opponents: list[str]
+    results: dict[
+        str,
+        tuple[Annotated[float, Meta(ge=0, le=MAX_SEED)], Annotated[float, Meta(gt=0, le=MAX_SEED)]],
+    ]
 
 
 class OpponentPool:
@@ -121,41 +140,31 @@ class OpponentPool:
                 rates[group] = sum(points for points, _ in results) / games
         return rates
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all but `same_opponent` as plain JSON types, for `restore`."""
-        return {
-            "snapshots": self.snapshots,
-            "slot_opponents": self.slot_opponents,
-            "results": {
-                name: {"points": points, "games": games, "win_rate": self.win_rate(name)}
-                for name, (points, games) in self._results.items()
-            },
-            "probabilities": self.probabilities(),
-        }
+    def state(self) -> PoolState:
+        """Return all but `same_opponent`, for `restore`."""
+        return PoolState(list(self.snapshots), list(self.slot_opponents), dict(self._results))
 
-    def restore(self, data: Mapping[str, Any]) -> None:
-        """Restore what `to_dict` of a pool with the same settings returned.
+    def restore(self, state: PoolState) -> None:
+        """Restore what `state` of a pool with the same settings returned.
 
         Raises:
-            ValueError: if the data are invalid. Names of snapshots are file names, so that no
-                other name is accepted.
+            ValueError: if the state is of other settings, or its results are not possible.
         """
-        for key, known in (("snapshots", ()), ("slot_opponents", (LATEST, *self._agents))):
-            if not isinstance(data[key], list):
-                raise ValueError(f"pool: {key}: expected a list, got {repr_short(data[key])}")
-            for name in data[key]:
-                _check_name(key, name, known)
-        _check_results(data["results"])
-        n_slots = len(self.slot_opponents)
-        if len(data["slot_opponents"]) != n_slots:
+        known, n_slots = (LATEST, *self._agents), len(self.slot_opponents)
+        if len(state.slot_opponents) != n_slots:
             raise ValueError(
-                f"pool: slot_opponents: expected {n_slots} names, got {len(data['slot_opponents'])}"
+                f"pool: slot_opponents: expected {n_slots} names, got {len(state.slot_opponents)}"
             )
-        self.snapshots = list(data["snapshots"])
-        self.slot_opponents = list(data["slot_opponents"])
-        self._results = {
-            name: (result["points"], result["games"]) for name, result in data["results"].items()
-        }
+        for name in state.slot_opponents:
+            if name not in known and not re.search(_SNAPSHOT, name):
+                expected = " or ".join(["the number of a snapshot", *known])
+                raise ValueError(
+                    f"pool: slot_opponents: expected {expected}, got {repr_short(name)}"
+                )
+        if any(points > games for points, games in state.results.values()):
+            raise ValueError("pool: results: expected at least as many games as points")
+        self.snapshots, self.slot_opponents = list(state.snapshots), list(state.slot_opponents)
+        self._results = dict(state.results)
 
 
 def draw(probabilities: Mapping[str, float], n: int, rng: np.random.Generator) -> list[str]:
@@ -174,27 +183,6 @@ def draw(probabilities: Mapping[str, float], n: int, rng: np.random.Generator) -
     # Rounding can make the last bound less than 1.
     drawn = np.minimum(np.searchsorted(bounds, points, side="right"), len(names) - 1)
     return [names[i] for i in drawn]
-
-
-def _check_name(key: str, name: object, known: Sequence[str]) -> None:
-    valid = isinstance(name, str) and (name in known or bool(_SNAPSHOT.fullmatch(name)))
-    if not valid:
-        expected = " or ".join(["the number of a snapshot", *known])
-        raise ValueError(f"pool: {key}: expected {expected}, got {repr_short(name)}")
-
-
-def _check_results(results: object) -> None:
-    if not isinstance(results, dict):
-        raise ValueError(f"pool: results: expected an object, got {repr_short(results)}")
-    for name, result in results.items():
-        counts = result if isinstance(result, dict) else {}
-        points, games = counts.get("points", ""), counts.get("games", "")
-        valid = type(points) in (int, float) and type(games) in (int, float)
-        if not valid or not 0 <= points <= games <= MAX_SEED or not games:
-            raise ValueError(
-                f"pool: results: {repr_short(name)}: expected points, and at least as many games, "
-                f"got {repr_short(result)}"
-            )
 
 
 def _keep_slots(before: Sequence[str], drawn: Sequence[str]) -> list[str]:

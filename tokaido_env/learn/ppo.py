@@ -19,13 +19,15 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.batch_validation import checked_arrays
-from tokaido_env.learn.checkpoint import Checkpoint, moments_of, restore_learner
+from tokaido_env.decoding import Count
+from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, moments_of, restore_learner
 from tokaido_env.learn.network import PolicyNetwork, seed32
-from tokaido_env.learn.opponent_pool import LATEST, OpponentPool
+from tokaido_env.learn.opponent_pool import LATEST, OpponentPool, PoolState
 from tokaido_env.learn.ppo_policy import LearnerEnv, MovePolicy
 from tokaido_env.learn.run import Figures, Run, Trainer, reached_multiple
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.value_calibration import calibrate_value
+from tokaido_env.tensor_file import as_rows
 
 OPPONENT_TEMPERATURE = 1.0  # the learner's snapshots sample their actions, as the learner does
 
@@ -97,7 +99,7 @@ class PpoTrainer(Trainer):
         }
         counters = {
             "updates": self.model._n_updates,
-            "pool": self.pool.to_dict(),
+            "pool": self.pool.state().to_dict(),
             "rng": self.rng.bit_generator.state,
         }
         moments = moments_of(self.model.policy.optimizer)
@@ -106,14 +108,14 @@ class PpoTrainer(Trainer):
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore a checkpoint: see `Trainer.restore`."""
         restore_learner(self.network, self.model.policy.optimizer, checkpoint)
-        games, counters = dict(checkpoint.games), checkpoint.counters
-        flags = {name: games.pop(name, None) for name in ("episode_starts", "same_opponent")}
+        games, counters = checkpoint.games, checkpoint.counters
+        flags = {name: games.get(name) for name in ("episode_starts", "same_opponent")}
         checked_arrays(flags, dict.fromkeys(flags, self.pool.same_opponent), self.env.num_envs)
         self.model.num_timesteps = checkpoint.done
-        self.model._n_updates = _checked_count(counters["updates"])
+        self.model._n_updates = decode_counter(counters, "updates", Count)
         self.model._last_episode_starts = np.resize(flags["episode_starts"], self.env.num_envs)
-        self.env.restore(games)
-        self.pool.restore(counters["pool"])
+        self.env.restore(as_rows(games, self.env.snapshot()))
+        self.pool.restore(decode_counter(counters, "pool", PoolState))
         self.pool.same_opponent[:] = flags["same_opponent"]
         self.rng.bit_generator.state = counters["rng"]
         self._assign()
@@ -237,9 +239,3 @@ def learning_rate(settings: PpoSettings) -> Callable[[float], float]:
         return end + (first - end) * max(remaining, 0.0)  # the last update may exceed `steps`
 
     return rate
-
-
-def _checked_count(number: Any) -> int:
-    if type(number) is not int or number < 0:
-        raise ValueError(f"state.json: updates: expected an integer from 0, got {number!r:.80}")
-    return number

@@ -1,7 +1,7 @@
 """Replay buffer of `alphazero`: training samples of self-play games, and their files.
 
-Files are .npz with states as raw bytes and nothing pickled. They may come from an untrusted source,
-so that every array is checked before a kernel reads it.
+Files are safetensors with states as raw bytes. They may come from an untrusted source, so that
+every array is checked before a kernel reads it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.state import CHANCE_PHASES, STATE, copy_rows
 from tokaido_env.core.state_validation import NOT_FOUND
-from tokaido_env.files import atomic_write
-from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.observers import masks
+from tokaido_env.tensor_file import as_numbers, read_tensors, write_tensors
 
 MAX_BYTES = 4 << 30  # of a file of samples
 
@@ -93,11 +92,7 @@ class ReplayBuffer:
 
 def save_samples(path: Path, samples: Samples) -> None:
     """Write samples to a file atomically."""
-    arrays = samples._asdict() | {
-        "states": samples.states.view(np.uint8).reshape(-1, STATE.itemsize)
-    }
-    with atomic_write(path) as file:
-        np.savez(file, **arrays)
+    write_tensors(path, as_numbers(samples._asdict()), {})
 
 
 def load_samples(path: Path, board: Boards) -> Samples:
@@ -108,7 +103,7 @@ def load_samples(path: Path, board: Boards) -> Samples:
     """
     try:
         pool = BoardPool.load(board)
-        samples = _as_samples(read_arrays(path, MAX_BYTES))
+        samples = _as_samples(read_tensors(path, MAX_BYTES).arrays)
         _check_samples(samples, pool)
         return samples
     except (OSError, ValueError) as error:

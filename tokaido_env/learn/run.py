@@ -2,7 +2,7 @@
 
 A run depends on its settings only, not on where it was stopped: policies, ratings and
 `metrics.jsonl` are the same bytes as in a run that never stopped. TensorBoard's files also hold
-times, and repeat the updates that a resume repeats after a power cut.
+times.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.core.arguments import str_short
-from tokaido_env.decoding import Name, Number, Source, Struct
+from tokaido_env.decoding import Name, Number, Struct
 from tokaido_env.learn.boards import board_summary, splits_of
 from tokaido_env.learn.checkpoint import (
     READ_ERRORS,
     Checkpoint,
     broken_checkpoint,
-    check_links,
     checkpoints,
+    decode_counter,
     read_checkpoint,
     write_checkpoint,
 )
@@ -50,6 +50,8 @@ from tokaido_env.learn.network import (
 from tokaido_env.learn.run_folder import (
     CONFIG,
     METRICS,
+    check_links,
+    check_not_begun,
     create_folder,
     load_ladder,
     locked_run,
@@ -340,7 +342,10 @@ def _train(
     report: Callable[[Progress], None],
     checkpoint_minutes: float,
 ) -> bool:
-    """Train until the run is complete or interrupted, and save; return whether it is complete."""
+    """Train until the run is complete or interrupted, and save; return whether it is complete.
+
+    A new run saves before its first update, so that a run always has a checkpoint.
+    """
     settings, total = run.settings, run.settings.length
     saved, saved_at = trainer.done if checkpoints(run.folder) else -1, time.monotonic()
     report(_progress(run, trainer, {}))
@@ -353,6 +358,8 @@ def _train(
             saved, saved_at = trainer.done, time.monotonic()
 
     with interruptible() as stopping:
+        if saved < 0:
+            save()
         while trainer.done < total and not stopping():
             before = trainer.done
             figures = _advance(run, trainer, stopping)
@@ -378,11 +385,11 @@ def _advance(run: Run, trainer: Trainer, stopping: Callable[[], int]) -> Figures
     try:
         figures = trainer.advance(stopping)
     except FloatingPointError as error:
-        kept = checkpoints(run.folder)
-        newest = f"the newest checkpoint is {kept[-1]}" if kept else "there is no checkpoint"
+        newest = checkpoints(run.folder)[-1]
         raise RunError(
-            f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: {newest}; a "
-            "resume repeats this: begin another run from a policy of this one, with --start-from"
+            f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: the newest "
+            f"checkpoint is {newest}; a resume repeats this: begin another run from a policy of "
+            "this one, with --start-from"
         ) from None
     return figures and figures | {TIME + "seconds": time.perf_counter() - began}
 
@@ -437,12 +444,12 @@ def _make_trainer(run: Run) -> Trainer:
     trainer: Trainer = getattr(module, _TRAINERS[method])(run)
     found = checkpoints(run.folder)
     if not found:
+        check_not_begun(run.folder)
         trainer.start()
         return trainer
     try:
         checkpoint = read_checkpoint(found[-1])
-        state = Source("state.json: run", checkpoint.counters["run"], ValueError)
-        run.restore(state.decode(RunState))
+        run.restore(decode_counter(checkpoint.counters, "run", RunState))
         trainer.restore(checkpoint)
     except RunError:
         raise

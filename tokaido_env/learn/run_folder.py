@@ -2,12 +2,14 @@
 
 A run folder of any method holds
 
-    config.toml           method, all settings, versions and layouts
-    metrics.jsonl, tb/    metrics, for programs and for TensorBoard
-    checkpoints/<done>/   the complete state of the run: see `checkpoint`
-    policies/<done>       snapshots, as policy files
-    last, best            policy files: the newest, and the one with the highest rating
-    shards/               of `alphazero`: samples of self-play: see `replay_buffer`
+    config.toml             method, all settings, versions and layouts
+    metrics.jsonl, tb/      metrics, for programs and for TensorBoard
+    checkpoints/<done>.safetensors
+                            the complete state of the run: see `checkpoint`
+    policies/<done>         snapshots, as policy files
+    last, best              policy files: the newest, and the one with the highest rating
+    shards/<round>-<index>.safetensors
+                            of `alphazero`: samples of self-play: see `replay_buffer`
 
 `done` counts steps, updates or rounds, as the method does. Loading a file of the folder never
 executes code from it. A resumed run makes the same bytes as one that never stopped.
@@ -18,7 +20,6 @@ from __future__ import annotations
 import json
 import platform
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -32,19 +33,31 @@ from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.arguments import repr_short, unknown_name
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.features.network_inputs import INPUTS_HASH
-from tokaido_env.files import LOCK_SUFFIX, TEMP_SUFFIX, flush_folder, locked, read_toml, write_text
+from tokaido_env.files import (
+    FOLDER,
+    LOCK_SUFFIX,
+    NOTHING,
+    TEMP_SUFFIX,
+    file_kind,
+    flush_folder,
+    locked,
+    read_toml,
+    write_text,
+)
 from tokaido_env.learn.settings import METHODS, PpoSettings, RunSettings, join_specs, split_specs
 from tokaido_env.learn.settings_schema import RunError
 
 CONFIG, METRICS = "config.toml", "metrics.jsonl"
-VERSION = 3  # of run folders
+VERSION = 4  # of run folders
 
 _TABLES = ("run", "settings", "layout", "versions")  # of config.toml
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
 # A killed command may leave these in a new folder.
 _LEFTOVERS = (LOCK_SUFFIX, CONFIG + TEMP_SUFFIX, CONFIG + LOCK_SUFFIX)
-_FILES = r"config\.toml|metrics\.jsonl|best|last|policies/\d+|shards/\d{4}-\d{4}\.npz"
-_FOLDERS = r"checkpoints/\d+"
+_FILES = (
+    r"config\.toml|metrics\.jsonl|best|last|policies/\d+"
+    r"|checkpoints/\d+\.safetensors|shards/\d{4}-\d{4}\.safetensors"
+)
 
 
 class Config(NamedTuple):
@@ -206,17 +219,48 @@ def load_ladder(settings: RunSettings) -> Ladder | None:
         ) from None
 
 
+def check_links(folder: Path) -> None:
+    """Refuse a run folder with links: training writes and deletes files in its subfolders.
+
+    Raises:
+        RunError: naming the link.
+    """
+    parts = [folder / name for name in ("checkpoints", "policies", "shards", "tb")]
+    for path in [*parts, *(path for part in parts[:3] for path in part.glob("*"))]:
+        if path.is_symlink():
+            raise RunError(f"{path}: expected a file or folder of the run, got a link")
+    for path in parts:
+        if file_kind(path) not in (FOLDER, NOTHING):
+            raise RunError(f"{path}: expected a folder, got {file_kind(path)}")
+
+
+def check_not_begun(folder: Path) -> None:
+    """Refuse a run without checkpoints that has made progress: it would begin again from zero.
+
+    A run saves a checkpoint before its first update, so that one without any has lost them.
+
+    Raises:
+        RunError: naming what the run has.
+    """
+    snapshots = (path.name for path in (folder / "policies").glob("*") if path.name.isdecimal())
+    made = [f"policies/{name}" for name in sorted(snapshots) if int(name)]
+    metrics = folder / METRICS
+    if metrics.exists() and metrics.stat().st_size:
+        made.append(METRICS)
+    if made:
+        raise RunError(
+            f"{folder / 'checkpoints'}: expected a checkpoint, got none, but the run has "
+            f"{made[-1]}: restore the checkpoint, or begin a new run in another folder"
+        )
+
+
 def _delete_unfinished(folder: Path) -> None:
     """Delete unfinished files of a killed command; do not follow links."""
     parts = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     for part in (folder, *parts):
         for path in [*part.glob("*" + TEMP_SUFFIX), *part.glob("*" + LOCK_SUFFIX)]:
             name = path.relative_to(folder).with_suffix("").as_posix()
-            if path.is_symlink():
-                continue
-            if path.is_dir() and re.fullmatch(_FOLDERS, name):
-                shutil.rmtree(path)
-            elif path.is_file() and re.fullmatch(_FILES, name):
+            if path.is_file() and not path.is_symlink() and re.fullmatch(_FILES, name):
                 path.unlink()
 
 

@@ -30,6 +30,7 @@ CALIBRATION_GAMES = 12_000
 MIN_CALIBRATION_GAMES = 8
 
 _SIMS = Parameter(int, 1, MAX_SIMS)
+_MINIBATCH = Parameter(int, 2)  # the advantages of one decision have no deviation to divide by
 _WEIGHT = Parameter(float, 0, 100)
 _NORM = Parameter(float, 1e-6, 1e6)
 _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
@@ -158,7 +159,7 @@ class PpoSettings(PolicySettings):
     )
     games: int = setting(512, COUNT, "games played in parallel")
     n_steps: int = setting(32, COUNT, "decisions of each game in a rollout, before each update")
-    minibatch_size: int = setting(2048, COUNT, "decisions; a divisor of games * n_steps")
+    minibatch_size: int = setting(2048, _MINIBATCH, "decisions; a divisor of games * n_steps")
     epochs: int = setting(3, COUNT, "passes over the rollout in each update")
     final_learning_rate: float = setting(
         1.0,
@@ -258,7 +259,7 @@ class WholeGameSettings(RunSettings):
     """Settings of the methods that play whole games of self-play, then learn from them."""
 
     games: int = setting(128, COUNT, "games played to their end")
-    minibatch_size: int = setting(1024, COUNT, "positions of a minibatch")
+    minibatch_size: int = setting(1024, _MINIBATCH, "positions of a minibatch")
     extra_boards: str = setting(
         "",
         TEXT,

@@ -27,9 +27,10 @@ from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import apply
 from tokaido_env.core.state import OVER, copy_rows
+from tokaido_env.decoding import Count
 from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of, load_weights
 from tokaido_env.features.network_inputs import AFTERSTATE_VALUES, TERM_SCALES, active_seat
-from tokaido_env.learn.checkpoint import Checkpoint, moments_of, restore_learner
+from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, moments_of, restore_learner
 from tokaido_env.learn.network import PolicyNetwork, evaluate_values, take_step
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.settings import TdSettings
@@ -111,7 +112,8 @@ class TdTrainer(Trainer):
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore a checkpoint: see `Trainer.restore`."""
         restore_learner(self.network, self.optimizer, checkpoint)
-        self.done, self.decisions = checkpoint.done, int(checkpoint.counters["decisions"])
+        self.done = checkpoint.done
+        self.decisions = decode_counter(checkpoint.counters, "decisions", Count)
 
     def _schedule(self) -> float:
         """Return the share of the run that is left."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import msgspec
 import numpy as np
@@ -33,8 +35,7 @@ from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import RULES_VERSION, legal_mask
 from tokaido_env.core.state import STATE, copy_rows
 from tokaido_env.decoding import Name, Share, Source, Struct
-from tokaido_env.files import atomic_write, parse_json
-from tokaido_env.learn.safe_npz import read_arrays
+from tokaido_env.files import FILE, atomic_write, file_kind, parse_json
 from tokaido_env.position import PositionError
 
 FORMAT = "tokaido-regret"
@@ -65,6 +66,12 @@ _ARRAYS: dict[str, npt.DTypeLike] = {
     "actions": np.int8,
     "sums": np.int8,
 }
+
+# The errors of `numpy.load` and zipfile for a damaged file.
+_READ_ERRORS = (
+    *(BadZipFile, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError),
+    *(OverflowError, SyntaxError, tokenize.TokenError),
+)
 
 
 class RegretSetError(ValueError):
@@ -235,10 +242,10 @@ def _members(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of a file after a check of names and dtypes."""
     expected = {"card": np.dtype(np.uint8)} | {k: np.dtype(v) for k, v in _ARRAYS.items()}
     try:
-        arrays = read_arrays(path, MOST_FILE)
-    except ValueError as error:
-        message = str(error).removeprefix(f"{path.name}: ")
-        raise RegretSetError(f"{where}: {message}") from None
+        arrays = _read_arrays(path)
+    except _READ_ERRORS as error:
+        reason = str_short(error, 200)
+        raise RegretSetError(f"{where}: not a file of arrays: {reason}") from None
     if sorted(arrays) != sorted(expected):
         raise RegretSetError(
             f"{where}: expected a regret set, with the arrays {', '.join(expected)}"
@@ -250,6 +257,23 @@ def _members(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
                 f"got {str_short(arrays[name].dtype, 20)}"
             )
     return arrays
+
+
+def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an `.npz` file, without pickles, in memory bounded by `MOST_FILE`.
+
+    Raises:
+        One of `_READ_ERRORS`.
+    """
+    if file_kind(path) != FILE:
+        raise ValueError(f"expected a file, got {file_kind(path)}")
+    with ZipFile(path) as archive:
+        members = archive.infolist()
+    sizes = [path.stat().st_size, sum(member.file_size for member in members)]
+    if max(sizes) > MOST_FILE or any(one.compress_type != ZIP_STORED for one in members):
+        raise ValueError(f"expected at most {MOST_FILE >> 20} MiB of arrays without compression")
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: np.asarray(array) for name, array in arrays.items()}
 
 
 class _Stratum(Struct, frozen=True):
