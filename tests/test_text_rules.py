@@ -11,7 +11,7 @@ from tokaido_env.text_rules import rules_text
 
 RULES_PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "rules.md"
 
-# Rules that the drawing of each position shows, or that say how a state is kept.
+# Rules that the text board of each position shows, or that say how a state is kept.
 SHOWN = {"R1.1", "R1.3", "R1.5", "R1.8", "R4.6"}
 
 SENTENCES = {

@@ -5,9 +5,9 @@
     transcript = play_by_text([TextPlayer(respond), "greedy"], seed=7)  # respond: str -> str
     print(transcript.record.winner, transcript.forfeit)
 
-A prompt contains the rules, a drawing of the position, the last events and the question. An answer
-ends in a JSON block, `{"action": "merchant:C3"}`. This module calls no model: the caller passes a
-function that answers prompts. An answer is never executed.
+A prompt contains the rules, the position, the last events and the question. An answer ends in a
+JSON block, `{"action": "merchant:C3"}`. This module calls no model: the caller passes a function
+that answers prompts. An answer is never executed.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@
 | rewards | 1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
 
 `TokaidoDuo-v0` shows the rules, the events and the current position. `-full` shows all earlier
-observations, as other games of TextArena do by default; with a drawing at each of 150 decisions
-that is some 400,000 characters. `-raw` returns single messages. Forced moves are played
+observations, as other games of TextArena do by default; with the board at each of 150 decisions
+that is some 300,000 characters. `-raw` returns single messages. Forced moves are played
 automatically.
 """
 
