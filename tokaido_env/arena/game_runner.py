@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import ActArguments, Agent, States
+from tokaido_env.agent import ActArguments, Agent
 from tokaido_env.arena.match import store_ends
 from tokaido_env.arena.sandbox import SandboxedAgent, SandboxFailure
 from tokaido_env.arena.variance_reduction import store_luck
@@ -49,7 +49,6 @@ class GameBatchSpec(NamedTuple):
         boards: one or more.
         board_index: int64 (k,), the index into `boards` of each game.
         total: number of games of the match, for messages.
-        initial_states: `STATE` (k,); None: games begin at the set-up.
         with_events: whether finished games have their events.
         with_luck: whether the luck of finished games is computed.
     """
@@ -59,7 +58,6 @@ class GameBatchSpec(NamedTuple):
     boards: Sequence[Board]
     board_index: npt.NDArray[np.int64]
     total: int
-    initial_states: States | None = None
     with_events: bool = False
     with_luck: bool = False
 
@@ -120,7 +118,7 @@ def play_games(a: Agent, b: Agent, batch_spec: GameBatchSpec) -> Iterator[Finish
     batch, seat_of_a = running_games.batch, batch_spec.games["seat_of_a"]
     yielded_at = time.monotonic()
     try:
-        batch.begin(batch.all_games, batch_spec.games["seed"], batch_spec.initial_states)
+        batch.begin(batch.all_games, batch_spec.games["seed"])
         running = np.flatnonzero(~running_games.over)
         while len(running):
             a_moves = batch.states["player"][running] == seat_of_a[running]

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, States, as_agent
+from tokaido_env.agent import Agent, as_agent
 from tokaido_env.arena.executors import (
     CallTask,
     Executor,
@@ -35,7 +35,6 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.rng import arena_seed
-from tokaido_env.core.state import copy_rows
 
 BATCH_SIZE = 4096  # games at once
 
@@ -95,12 +94,10 @@ class MatchState:
         games: `GAME` (games,); unfinished ones have a seed, a board and a seat only.
         actions: int8 (games, longest), as in `Match`; -1 throughout for unfinished games.
         forfeits: of the forfeited games, by number.
-        initial_states: `STATE` (games,); None: games begin at the set-up.
         with_events: whether finished games come with their events, for records.
         with_luck: whether the luck of the games is computed.
     """
 
-    initial_states: States | None = None
     with_events = False
     with_luck = False
 
@@ -125,9 +122,7 @@ class MatchState:
         return match_state
 
     @classmethod
-    def for_selfplay(
-        cls, agent: str, board: Board, seeds: Seeds, initial_states: States | None = None
-    ) -> MatchState:
+    def for_selfplay(cls, agent: str, board: Board, seeds: Seeds) -> MatchState:
         """Return games of an agent against itself, each with its own seed.
 
         A pair of such games with swapped seats would be the same game twice.
@@ -136,11 +131,9 @@ class MatchState:
             agent: spec of the agent.
             board: of all games.
             seeds: int64 (games,).
-            initial_states: `STATE` (games,); None: games begin at the set-up.
         """
         match_state = cls.from_pairs(agent, agent, BoardPool.load(board), seeds[:0], seeds[:0])
         match_state.games = unplayed_games(seeds, 0, 0)
-        match_state.initial_states = initial_states
         match_state.actions = np.full((len(seeds), 0), -1, np.int8)
         return match_state
 
@@ -286,7 +279,7 @@ def _tasks(
 
 
 def _batch_spec(match_state: MatchState, numbers: Numbers) -> GameBatchSpec:
-    games, initial_states = match_state.games[numbers], match_state.initial_states
+    games = match_state.games[numbers]
     used, board_index = np.unique(games["board"], return_inverse=True)
     return GameBatchSpec(
         numbers,
@@ -294,7 +287,6 @@ def _batch_spec(match_state: MatchState, numbers: Numbers) -> GameBatchSpec:
         [match_state.pool[board] for board in used.tolist()],
         board_index,
         len(match_state),
-        None if initial_states is None else copy_rows(initial_states, numbers),
         match_state.with_events,
         match_state.with_luck,
     )
@@ -323,30 +315,6 @@ def play_selfplay(
     executor = executor or SerialExecutor()
     play_remaining(match_state, agent, agent, progress=progress, executor=executor)
     return match_state.games, match_state.actions
-
-
-def rollout_positions(
-    agent: Agent,
-    board: Board,
-    states: States,
-    seeds: Seeds,
-    progress: OnProgress = lambda games: None,
-    executor: Executor | None = None,
-) -> tuple[Floats, Floats]:
-    """Play positions to the end, with one agent on both seats: arguments as for `play_selfplay`.
-
-    Args:
-        states: `STATE` (n,), the first positions.
-        seeds: int64 (n,), of the later chance outcomes.
-
-    Returns:
-        The results of player_0, 1, 0.5 or 0, and its lead in points: float64 (n,) each.
-    """
-    match_state = MatchState.for_selfplay(agent.spec, board, seeds, states)
-    executor = executor or SerialExecutor()
-    play_remaining(match_state, agent, agent, progress=progress, executor=executor)
-    points = match_state.games["points"].sum(axis=2, dtype=np.float64)
-    return match_state.games["result"], points[:, 0] - points[:, 1]
 
 
 def pair_seeds(seed: int, pairs: int) -> Seeds:

@@ -224,7 +224,8 @@ def contents_sha256(state: str, arrays: Mapping[str, Array]) -> str:
 
 
 def _numpy_state() -> NumpyState:
-    _, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
+    state: Any = np.random.get_state()  # noqa: NPY002
+    _, keys, position, has_gauss, gauss = state
     return NumpyState(keys.tolist(), position, has_gauss, gauss)
 
 

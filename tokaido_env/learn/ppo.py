@@ -109,7 +109,9 @@ class PpoTrainer(Trainer):
         """Restore a checkpoint: see `Trainer.restore`."""
         restore_learner(self.network, self.model.policy.optimizer, checkpoint)
         games, counters = checkpoint.games, checkpoint.counters
-        flags = {name: games.get(name) for name in ("episode_starts", "same_opponent")}
+        flags: dict[str, Any] = {
+            name: games.get(name) for name in ("episode_starts", "same_opponent")
+        }
         checked_arrays(flags, dict.fromkeys(flags, self.pool.same_opponent), self.env.num_envs)
         self.model.num_timesteps = checkpoint.done
         self.model._n_updates = decode_counter(counters, "updates", Count)

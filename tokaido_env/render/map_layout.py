@@ -210,7 +210,8 @@ def _barycentres(board: Board, coasts: Points) -> Points:
         one, other = (TOWNS.index(town) for town in route)
         pull[one, other] = pull[other, one] = 2 if min(one, other) >= count else 1
     laplacian = np.diag(pull.sum(axis=1)) - pull
-    return np.linalg.solve(laplacian[count:, count:], pull[count:, :count] @ coasts)
+    towns = np.linalg.solve(laplacian[count:, count:], pull[count:, :count] @ coasts)
+    return towns.astype(np.float64)
 
 
 def _wanted(board: Board) -> tuple[npt.NDArray[np.int64], Floats]:
