@@ -116,6 +116,7 @@ def test_record_file__resumes_to_the_same_bytes_after_a_cut_anywhere(
         assert (records.dropped_bytes, size) == (max(length - whole, 0), whole)
         assert again.finished.sum() == records.loaded == text[:whole].count(b"\n")
         play_recorded(records, again, make("greedy"), make("random"))
+        records.sort()  # on a busy machine games are written as they finish
         assert same_games(again, match)
         assert file.read_bytes() == text
 

@@ -6,11 +6,11 @@ python -m tokaido_env.learn.value_calibration runs/mine --out mine
 
 Only the value's last layer changes, one weight per unit of the layer before and a bias: the
 policy's moves stay the same bytes. Given these units, the value is a logistic regression of the
-result, which has one optimum: no learning rate, no order of samples. Newton's method (McCullagh and
-Nelder 1989) fits it to three quarters of the games; the others compare it with the old value, and
-a value that is not better is not written. Where the units do not identify the round, the most
-likely value may be too high in some rounds and too low in others: a penalty on the squared mean
-error of each three rounds (`--bias-penalty`) reduces that and costs hardly any likelihood.
+result, which has one optimum: no learning rate, no order of samples. L-BFGS (`scipy.optimize`) fits
+it to three quarters of the games; the others compare it with the old value, and a value that is not
+better is not written. Where the units do not identify the round, the most likely value may be too
+high in some rounds and too low in others: a penalty on the squared mean error of each three rounds
+(`--bias-penalty`) reduces that and costs hardly any likelihood.
 
 The policy plays its most likely actions, as in evaluations.
 """
@@ -53,8 +53,7 @@ _STRIDE = 3  # every third decision of a game is used: neighbours carry the same
 _HELD_OUT = 4  # every fourth game compares old and new value
 _MAX_BIAS_PENALTY = 1000
 _RIDGE = 1e-6  # weight of the penalty on squared weights, for units of standard deviation 1
-_NEWTON_STEPS = 50
-_CONVERGED = 1e-10  # change of the loss
+_CONVERGED = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 20_000, "maxfun": 40_000, "maxcor": 50}
 _ROWS = 2**14  # positions per pass
 
 Values = npt.NDArray[np.float64]
@@ -241,54 +240,30 @@ def fit(sample: Sample, bias_penalty: float = BIAS_PENALTY) -> Values:
     victory counts as half a win. The loss is the mean negative log likelihood plus
     `bias_penalty` / 2 times the sum of the squared mean errors of each three rounds.
     """
+    from scipy.optimize import minimize
+
     units = sample.units.astype(np.float64)
     spread = units.std(axis=0)
     scale = np.append(np.where(spread > 0, spread, 1.0), 1.0)
     x = np.concatenate([units, np.ones((len(units), 1))], axis=1) / scale
     groups = np.digitize(sample.rounds, ROUNDS) - 1
     task = _Regression(x, (1 + sample.results) / 2, groups, bias_penalty)
-    weights = np.zeros(x.shape[1])
-    loss = _loss(task, weights)
-    for _ in range(_NEWTON_STEPS):
-        step = _newton_step(task, weights)
-        lower = _loss(task, weights - step)
-        while lower > loss and np.abs(step).max() > _CONVERGED:
-            step /= 2
-            lower = _loss(task, weights - step)
-        if loss - lower < _CONVERGED:
-            break
-        weights, loss = weights - step, lower
-    found: Values = weights / scale / 2
+    start = np.zeros(x.shape[1])
+    optimum = minimize(_loss, start, (task,), "L-BFGS-B", jac=True, options=_CONVERGED)
+    found: Values = optimum.x / scale / 2
     return found
 
 
-def _loss(task: _Regression, weights: Values) -> float:
-    z = task.x @ weights
-    negative_log_likelihood = float(np.mean(np.logaddexp(0, z) - task.y * z))
-    biases = task.biases(_sigmoid(z))
-    penalty = _RIDGE * float(weights @ weights) + task.bias_penalty * float(biases @ biases)
-    return negative_log_likelihood + penalty / 2
-
-
-def _newton_step(task: _Regression, weights: Values) -> Values:
-    """Return the Newton step; for the mean errors the Gauss–Newton step."""
+def _loss(weights: Values, task: _Regression) -> tuple[float, Values]:
+    """Return the loss of scaled weights and its gradient."""
     x, y, groups, bias_penalty = task
-    wins = _sigmoid(x @ weights)
-    slope = x * (wins * (1 - wins))[:, None]
-    gradient = x.T @ (wins - y) / len(y) + _RIDGE * weights
-    curvature = x.T @ slope / len(y) + _RIDGE * np.eye(len(weights))
-    if bias_penalty:
-        sums = [slope[groups == group].sum(axis=0) for group in range(groups.max() + 1)]
-        slopes = np.stack(sums) / task.sizes()[:, None]
-        gradient += bias_penalty * task.biases(wins) @ slopes
-        curvature += bias_penalty * slopes.T @ slopes
-    step: Values = np.linalg.solve(curvature, gradient).astype(float)
-    return step
-
-
-def _sigmoid(z: Values) -> Values:
-    wins: Values = (1 + np.tanh(z / 2)) / 2
-    return wins
+    z = x @ weights
+    wins = (1 + np.tanh(z / 2)) / 2
+    biases = task.biases(wins)
+    penalty = _RIDGE * float(weights @ weights) + bias_penalty * float(biases @ biases)
+    slopes = bias_penalty * (biases / task.sizes())[groups] * wins * (1 - wins)
+    gradient: Values = x.T @ ((wins - y) / len(y) + slopes) + _RIDGE * weights
+    return float(np.mean(np.logaddexp(0, z) - y * z)) + penalty / 2, gradient
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
