@@ -28,7 +28,7 @@ Pixels = npt.NDArray[np.uint8]  # (height, width, 3)
 _FONT = "DejaVu Sans"
 _FONT_FILES = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
 _MILLISECONDS, _LAST_MILLISECONDS = 800, 5000
-_SAMPLES = 8  # frames from which Pillow chooses the palette
+_SAMPLES = 4  # frames from which Pillow chooses the palette
 
 
 def rasterise(svg: str, width: int) -> Pixels:
