@@ -695,7 +695,6 @@ def _start_threads() -> None:
 def _audit_safetensors(monitor: AuditMonitor) -> None:
     """Report the files that safetensors opens without Python."""
     import safetensors
-    import safetensors.torch
 
     safe_open = safetensors.safe_open
 
@@ -704,7 +703,6 @@ def _audit_safetensors(monitor: AuditMonitor) -> None:
         return safe_open(path, *arguments, **options)
 
     safetensors.safe_open = audited_open
-    safetensors.torch.safe_open = audited_open
 
 
 def cases() -> list[str]:
