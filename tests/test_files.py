@@ -374,6 +374,23 @@ def test_lock__does_not_follow_a_link(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="other system calls")
+@pytest.mark.parametrize("number", [524, 5, 1, 22, 37, 95])
+def test_lock__warns_once_where_the_file_system_has_none(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.warns(RuntimeWarning, match="its file system has no locks"):
+        write_text(tmp_path / "a", "x")
+    lock(tmp_path)()  # without a second warning
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 def test_lock__makes_no_folder(tmp_path: Path) -> None:
     for write in (lock, lambda path: write_text(path, "x")):
         with pytest.raises(FileNotFoundError, match="no"):

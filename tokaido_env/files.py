@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import re
 import stat
 import sys
 import tomllib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -359,10 +361,23 @@ def locked(path: Path) -> Iterator[None]:
         release()
 
 
+# Errors of file systems without locks, as of clusters and containers; 524 is ENOTSUPP of Linux. For
+# ENOSYS the library warns, and locks by the existence of the file.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EPERM, errno.EIO, errno.EINVAL, 524)
+
+
+@functools.cache
+def _warn_no_locks(folder: Path) -> None:
+    """Warn once that files of a folder are written without a lock."""
+    text = f"{folder}: its file system has no locks: let one command at a time write there"
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
 def lock(path: Path) -> Callable[[], None]:
     """Lock a file or folder for this process, which may lock it again.
 
-    The operating system releases the lock when the process ends for any reason.
+    The operating system releases the lock when the process ends for any reason. On a file system
+    without locks there is none, and a warning.
 
     Args:
         path: a folder, or a file, which may not exist yet.
@@ -388,6 +403,12 @@ def lock(path: Path) -> Callable[[], None]:
             f"{path}: another command is working on it: wait for that command, or choose "
             "another path"
         ) from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        file.unlink(missing_ok=True)
+        _warn_no_locks(path if path.is_dir() else path.parent)
+        return lambda: None
 
     def release() -> None:
         if held.lock_counter == 1:
