@@ -20,7 +20,7 @@ from tokaido_env.boards.geometry import town_path
 from tokaido_env.core.arguments import check_choice, repr_short
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, WARES
 from tokaido_env.files import write_text
-from tokaido_env.render import icons, map_layout, svg_player
+from tokaido_env.render import icons, map_layout, player_panel
 from tokaido_env.render.elements import (
     Parts,
     box,
@@ -55,8 +55,8 @@ PANELS: Mapping[str, tuple[int, int, int, int]] = {  # left, top, width, height
     "heading": (0, 0, WIDTH, 50),
     "island": (0, 50, map_layout.WIDTH, map_layout.HEIGHT),
     "supply": (0, 524, map_layout.WIDTH, 144),
-    "player_0": (650, 50, svg_player.WIDTH, svg_player.HEIGHT),
-    "player_1": (650, 364, svg_player.WIDTH, svg_player.HEIGHT),
+    "player_0": (650, 50, player_panel.WIDTH, player_panel.HEIGHT),
+    "player_1": (650, 364, player_panel.WIDTH, player_panel.HEIGHT),
 }
 _HILL = "M-24 17-7-15Q0-24 7-15L24 17Z"
 _LINE_LENGTH, _LINES = 76, 3  # of the legal actions; they fit a phone's larger letters
@@ -121,8 +121,8 @@ def panels_of(scene: Scene) -> dict[str, Parts]:
         "heading": _heading(scene),
         "island": _island(scene),
         "supply": _supply(scene),
-        "player_0": svg_player.player_panel(scene, 0),
-        "player_1": svg_player.player_panel(scene, 1),
+        "player_0": player_panel.draw_panel(scene, 0),
+        "player_1": player_panel.draw_panel(scene, 1),
     }
 
 

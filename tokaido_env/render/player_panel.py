@@ -23,7 +23,7 @@ from tokaido_env.render.scene import Player, Position, Scene, steps_left
 WIDTH, HEIGHT = 350, 304
 
 
-def player_panel(scene: Scene, seat: int) -> Parts:
+def draw_panel(scene: Scene, seat: int) -> Parts:
     """Return the parts of a player's panel, in the panel's coordinates."""
     board, position, points = scene.board, scene.position, scene.points[seat]
     player = position["players"][seat]
