@@ -64,7 +64,7 @@ class AuditMonitor:
 
     def check(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Record an event if it is forbidden; the interpreter calls this for each event."""
-        if not self.active or event in HARMLESS:
+        if not self.active or event in HARMLESS or _changes_nothing(event, arguments):
             return
         wrong = ""
         if event in FORBIDDEN or event.startswith("socket."):
@@ -88,6 +88,15 @@ class AuditMonitor:
     def _may_write(self, path: Any) -> bool:
         resolved = _resolved(path)
         return any(resolved.is_relative_to(allowed) for allowed in (*self.may_write, Path("/dev")))
+
+
+def _changes_nothing(event: str, arguments: tuple[Any, ...]) -> bool:
+    """Return whether an event makes or opens a folder that exists, as filelock does."""
+    return (
+        event in ("os.mkdir", "open")
+        and not isinstance(arguments[0], int)
+        and (_resolved(arguments[0]).is_dir())
+    )
 
 
 def _harmless(event: str, arguments: tuple[Any, ...]) -> bool:
