@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from learning_report import KEYS, PAIR_POINTS, row_of, write_docs
+from learning_report import KEYS, PAIR_POINTS, write_docs
 from options import parser_of
 from training_runs import ROOT, Run, Words, run_python, train
 
@@ -194,7 +194,9 @@ def curve(run: Run, cost: dict[str, Any]) -> list[tuple[int, float, float]]:
         share = int(file.name) / max(int(snapshots[-1].name), 1)
         spent = round(share * cost["decisions"]), round(share * cost["seconds"], 1)
         points.append((*spent, f"policy:{file}"))
-    return [(*at, rate_learner(make(spec), ladder, CURVE_GAMES).elo) for *at, spec in points]
+    return [
+        (*at, round(rate_learner(make(spec), ladder, CURVE_GAMES).elo, 1)) for *at, spec in points
+    ]
 
 
 def perform(run: Run) -> None:
@@ -210,11 +212,15 @@ def rows(chosen: Sequence[Cell], results: Path, seeds: Sequence[int]) -> list[di
     found = []
     for cell in chosen:
         runs = [cell.run(results, seed) for seed in seeds]
-        files = [Path(f"{run.path}.json") for run in runs]
-        done = [json.loads(file.read_text("utf-8")) for file in files if file.is_file()]
+        files = {str(seed): Path(f"{run.path}.json") for seed, run in zip(seeds, runs, strict=True)}
+        done = {
+            seed: json.loads(file.read_text("utf-8"))
+            for seed, file in files.items()
+            if file.is_file()
+        }
         head = dict(zip(KEYS, cell, strict=True))
         if done:
-            found.append(head | row_of(done))
+            found.append(head | {"runs": done})
         elif any(Path(f"{run.path}.cost.json").is_file() for run in runs):
             found.append(
                 head | {"tried": f"failed or unfinished: `python {shlex.join(runs[0].training)}`"}

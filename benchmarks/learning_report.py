@@ -1,4 +1,7 @@
-"""The table and the figure of docs/benchmarks/learning.md, from learning.json."""
+"""The table and the figure of docs/benchmarks/learning.md, from learning.json.
+
+A row of that file has the results of each training seed (`runs`), or figures that somebody wrote.
+"""
 
 from __future__ import annotations
 
@@ -30,34 +33,43 @@ HEADERS += "core-minutes", "minutes", "seeds"
 JsonDict = dict[str, Any]
 
 
-def row_of(seeds: Sequence[JsonDict]) -> JsonDict:
-    """Return the results of a method over its seeds.
+def measured(row: JsonDict) -> JsonDict:
+    """Return a row with the figures over its training seeds.
 
     Seeds play the same games: seeds and pairs of games are crossed random effects of the score.
-    The interval of the Elo covers seeds, by Student's t distribution.
+    The interval of the Elo covers seeds, by Student's t distribution; that of one seed its games.
     """
+    if "runs" not in row:
+        return row
+    seeds = list(row["runs"].values())
     elos = [one["elo"] for one in seeds]
     points = np.array([[int(digit) for digit in one["pairs"]] for one in seeds]) / PAIR_POINTS
-    row: JsonDict = {"seeds": len(seeds), "elo": float(np.mean(elos))}
+    found: JsonDict = {"seeds": len(seeds), "elo": float(np.mean(elos))}
     if len(seeds) == 1:
-        row |= {"elo_ci95": seeds[0]["elo_ci95"], "score": float(points.mean())}
-        row |= {"ci95": seeds[0]["ci95"], "spread": None}
+        found |= {"elo_ci95": seeds[0]["elo_ci95"], "score": float(points.mean())}
+        found |= {"ci95": seeds[0]["ci95"], "spread": None}
     else:
         half = student_t_quantile(len(seeds) - 1) * float(np.std(elos, ddof=1)) / sqrt(len(seeds))
         score, spread = mean_over_seeds(points)
-        row |= {"elo_ci95": [row["elo"] - half, row["elo"] + half], "score": score.value}
-        row |= {"ci95": score.ci95, "spread": spread}
+        found |= {"elo_ci95": [found["elo"] - half, found["elo"] + half], "score": score.value}
+        found |= {"ci95": score.ci95, "spread": spread}
     for key in ("decisions", "seconds", "wall"):
-        row[key] = float(np.mean([one[key] for one in seeds]))
-    return row | {"curves": [one["curve"] for one in seeds]}
+        found[key] = float(np.mean([one[key] for one in seeds]))
+    return row | found | {"curves": [one["curve"] for one in seeds]}
 
 
 def write_docs(rows: Sequence[JsonDict], file: Path = RESULTS, page: Path = PAGE) -> None:
-    """Add rows to the results file, in place of old ones, and write the page's table and figure."""
+    """Add the seeds of rows to the results file, and write the page's table and figure.
+
+    A seed that the file has is replaced, and so is a row without seeds.
+    """
     old = json.loads(file.read_text(encoding="utf-8"))["rows"]
-    new = {tuple(row[key] for key in KEYS) for row in rows}
-    kept = [row for row in old if tuple(row[key] for key in KEYS) not in new]
-    found = sorted([*kept, *rows], key=lambda row: [row[key] for key in KEYS])
+    known = {tuple(row[key] for key in KEYS): row for row in old}
+    for row in rows:
+        key = tuple(row[name] for name in KEYS)
+        runs = known.get(key, {}).get("runs", {}) | row.get("runs", {})
+        known[key] = row | ({"runs": dict(sorted(runs.items()))} if runs else {})
+    found = [known[key] for key in sorted(known)]
     lines = ",\n".join(json.dumps(row) for row in found)
     write_text(file, f'{{"version": 1, "rows": [\n{lines}\n]}}\n')
     fill(page, content(found))
@@ -80,7 +92,7 @@ def content(rows: Sequence[JsonDict]) -> str:
 
 def table(budget: str, rows: Sequence[JsonDict]) -> str:
     """Return the rows of a budget as Markdown, best first, failures last."""
-    own = [row for row in rows if row["budget"] == budget]
+    own = [measured(row) for row in rows if row["budget"] == budget]
     lines = [f"**{budget}**\n", f"| {' | '.join(HEADERS)} |", "|" + " --- |" * len(HEADERS)]
     for row in sorted(own, key=lambda row: -row.get("elo", -np.inf)):
         cells = [f"`{row['method']}`", row["track"]]
@@ -104,7 +116,7 @@ def curves(rows: Sequence[JsonDict]) -> dict[tuple[str, str], Any]:
     A curve is an array (points, 3): decisions, processor seconds and Elo.
     """
     found: dict[tuple[str, str], Any] = {}
-    for row in sorted(rows, key=lambda row: row.get("decisions", 0)):
+    for row in sorted(map(measured, rows), key=lambda row: row.get("decisions", 0)):
         if row["budget"] in BUDGETS[1:3] and row.get("curves", [[]])[0]:
             shortest = min(map(len, row["curves"]))
             each = np.array([one[:shortest] for one in row["curves"]], float)

@@ -49,9 +49,9 @@ def test_write_docs__adds_rows_and_keeps_others(
     file.write_text(json.dumps({"version": 1, "rows": [other]}), encoding="utf-8")
     page.write_text(f"{pages.BEGIN}\n{pages.END}\n", encoding="utf-8")
     head = {"method": "td", "track": "raw", "budget": "2m"}
-    for elos in ((-400,), (-100, -300)):  # the second row replaces the first
-        row = learning_report.row_of([seed(elo, "0242" * 3) for elo in elos])
-        learning_report.write_docs([head | row], file, page)
+    for number, elo in ((0, -400), (1, -300), (0, -100)):  # the last replaces the first
+        row = head | {"runs": {str(number): seed(elo, "0242" * 3)}}
+        learning_report.write_docs([row], file, page)
     text = page.read_text(encoding="utf-8")
     assert "| `td` | raw | −200 (−1471 to 1071) | 50.0 % (" in text
     assert " | 0.0 | 2,000,000 | 1.5 | 1.7 | 2 |" in text
