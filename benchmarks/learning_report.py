@@ -68,7 +68,8 @@ def write_docs(rows: Sequence[JsonDict], file: Path = RESULTS, page: Path = PAGE
     for row in rows:
         key = tuple(row[name] for name in KEYS)
         runs = known.get(key, {}).get("runs", {}) | row.get("runs", {})
-        known[key] = row | ({"runs": dict(sorted(runs.items()))} if runs else {})
+        head = dict(zip(KEYS, key, strict=True))
+        known[key] = head | {"runs": dict(sorted(runs.items()))} if runs else row
     found = [known[key] for key in sorted(known)]
     lines = ",\n".join(json.dumps(row) for row in found)
     write_text(file, f'{{"version": 1, "rows": [\n{lines}\n]}}\n')

@@ -81,6 +81,6 @@ def test_main__trains_and_measures_on_each_track(
     words = ["--only", "one_file_td", "td", "--budget", "2m", "--seeds", "0"]
     assert learning.main([*words, "--results", str(tmp_path)]) == 0
     found = list(learning.cells(["one_file_td", "td"], ["2m"]))
-    rows = learning.rows(found, tmp_path, [0])
+    rows = [learning_report.measured(row) for row in learning.rows(found, tmp_path, [0])]
     assert [row["track"] for row in rows] == ["raw", "afterstates", "afterstates"]
     assert all(row["decisions"] >= 20_000 and row["curves"][0] for row in rows)
