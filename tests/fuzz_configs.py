@@ -26,7 +26,7 @@ from tokaido_env.learn.settings_schema import RunError
 
 SPECS = (
     *("random", "greedy", "greedy:epsilon=0.1", "heuristic", "rusher", "hoarder"),
-    *("mcts", "mcts:sims=100,rollout=2", "mcts:25,rollout=full", "champion", "generalist:sims=8"),
+    *("mcts", "mcts:25,rollout=full", "champion", "generalist:sims=8"),
     *("policy:best", "policy:best,temperature=1", "policy:\"a,b='c'\",temperature=0.5"),
     *("policy_search:best,sims=8", "policy:path=best", 'policy_search:path="run",sims=2'),
     *("policy:run", "policy:a b", "policy:missing", "policy:fifo", "policy:link"),

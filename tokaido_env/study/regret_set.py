@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import io
 import json
 import tokenize
 from collections.abc import Sequence
@@ -267,12 +268,17 @@ def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     """
     if file_kind(path) != FILE:
         raise ValueError(f"expected a file, got {file_kind(path)}")
-    with ZipFile(path) as archive:
+    most = f"expected at most {MOST_FILE >> 20} MiB of arrays without compression"
+    if path.stat().st_size > MOST_FILE:
+        raise ValueError(most)
+    file = io.BytesIO(path.read_bytes())
+    with ZipFile(file) as archive:
         members = archive.infolist()
-    sizes = [path.stat().st_size, sum(member.file_size for member in members)]
-    if max(sizes) > MOST_FILE or any(one.compress_type != ZIP_STORED for one in members):
-        raise ValueError(f"expected at most {MOST_FILE >> 20} MiB of arrays without compression")
-    with np.load(path, allow_pickle=False) as arrays:
+    size = sum(member.file_size for member in members)
+    if size > MOST_FILE or any(one.compress_type != ZIP_STORED for one in members):
+        raise ValueError(most)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
         return {name: np.asarray(array) for name, array in arrays.items()}
 
 
