@@ -22,7 +22,7 @@ from fuzz_arguments import (
     start,
     starts,
 )
-from garbage import check
+from garbage import check, check_bounds
 from gymnasium.vector import AutoresetMode
 from pettingzoo.utils.env_logger import EnvLogger
 
@@ -34,10 +34,8 @@ from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.openspiel import TokaidoDuoGame, TokaidoDuoObserver
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.single_agent import SingleAgentBatch
-from tokaido_env.spaces import observation_space
 
 CALLS = 6
-AFTERSTATES: Any = observation_space("afterstates")
 ERRORS = (ValueError, IndexError, TypeError, RuntimeError)
 REMEDIES = (
     *(
@@ -193,10 +191,7 @@ def _advance(batch: Batch, give: Give) -> None:
 def _observe(batch: Batch, give: Give) -> None:
     games = some(give)
     seen = batch.observe(games, give(np.zeros(size(games), give.rng.choice((np.int8, np.int64)))))
-    for name, each in seen.items() if isinstance(seen, dict) else [("", seen)]:
-        assert np.isfinite(each).all()
-        most = AFTERSTATES[name].high if "actions" in seen else 1
-        assert each.dtype == np.uint8 or (each <= most).all()
+    check_bounds(seen)
 
 
 def _seat(batch: Batch, give: Give) -> None:

@@ -18,9 +18,11 @@ from positions import other_board_data, shikoku_data, write_board
 from tokaido_env import position
 from tokaido_env.batch import Batch
 from tokaido_env.core.rules import legal_mask
+from tokaido_env.spaces import observation_space
 
 Ints = npt.NDArray[np.int64]
 
+AFTERSTATES: Any = observation_space("afterstates")
 N = 24
 EXTREMES = np.array(
     [-(2**63), 2**63 - 1, -(2**32), 2**32, 2**31, -1, -2, 10**6, 255, 256, 1000, *range(48, 72)]
@@ -46,8 +48,17 @@ def legal_moves(batch: Batch, rng: np.random.Generator) -> Ints:
     return (weights * rng.random(weights.shape)).argmax(axis=1)
 
 
+def check_bounds(observation: Any) -> None:
+    """Check that the numbers of an observation are within the bounds of its space."""
+    arrays = observation if isinstance(observation, dict) else {"": observation}
+    for name, each in arrays.items():
+        space = AFTERSTATES[name] if "actions" in arrays else None
+        low, high = (space.low, space.high) if space else (0, 1)
+        assert each.dtype == np.uint8 or ((each >= low) & (each <= high)).all()
+
+
 def check(batch: Batch) -> None:
-    """Check that states are valid, masks are the legal moves and observations are in [0, 1]."""
+    """Check that states are valid, masks are the legal moves and observations are in bounds."""
     games = np.arange(len(batch))
     masks = batch.masks(games)
     for i in games.tolist():
@@ -59,11 +70,7 @@ def check(batch: Batch) -> None:
         assert mask == batch.legal[i], f"game {i}"
         assert sum(1 << int(a) for a in np.flatnonzero(masks[i])) == mask, f"game {i}"
     for seat in range(2):
-        observation = batch.observe(games, np.full(len(games), seat))
-        arrays = observation.values() if isinstance(observation, dict) else [observation]
-        for each in arrays:
-            assert each.min() >= 0
-            assert each.max() <= 1 or each.dtype == np.uint8
+        check_bounds(batch.observe(games, np.full(len(games), seat)))
 
 
 def have_same_state(batch: Batch, checked: Batch) -> bool:

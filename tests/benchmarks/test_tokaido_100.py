@@ -34,11 +34,8 @@ def test_tokaido_100__trains_learners_before_measuring(capsys: Output) -> None:
     assert specs[4:6] == ["champion", "generalist"]
 
 
-def test_docs__contain_the_commands() -> None:
+def test_docs__contain_the_command_and_the_figure() -> None:
     page = " ".join(tokaido_100.PAGE.read_text(encoding="utf-8").split())
-    for spec in tokaido_100.AGENTS.values():
-        assert f"`{spec}`" in page
-    assert "tokaido train --run RUN --board family:train/N --steps 2000000 --seed S" in page
     assert "python benchmarks/tokaido_100.py" in page
     assert pages.filled(page, "| x |\n").count("| x |") == 1
     assert f"]({tokaido_100.FIGURE_LINK})" in page
