@@ -29,6 +29,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_templates", "dev", "recipes", "Thumbs.db"]
 highlight_language = "none"  # only blocks marked as Python are highlighted
+# "more than one target": two classes have an attribute `slice`, which a return type names too.
+suppress_warnings = ["ref.python"]
 nitpicky = True
 # Names of other libraries are not linked, since building needs no network. Ours must resolve.
 nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*")]
