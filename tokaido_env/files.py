@@ -106,8 +106,8 @@ def name_path_in_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        beside = f"{path}{TEMP_SUFFIX}", f"{path.resolve()}{LOCK_SUFFIX}"
-        if error.errno is not None and error.filename in (None, *beside):
+        own = f"{path}{TEMP_SUFFIX}", f"{path.resolve()}{LOCK_SUFFIX}"
+        if error.errno is not None and error.filename in (None, *own):
             error.filename = str(path)
         raise
 
