@@ -85,7 +85,7 @@ kills: setup
 .venv-rllib/ready: OWN := gymnasium
 .venv-others/ready: HOLDS := ".[train,torchrl,openspiel,textarena,minari]" \
   tianshou==2.0.1 skrl==2.1.1 supersuit==3.11.0 shimmy==2.0.1 jax optax pytest
-.venv-others/ready: OWN := pandas
+.venv-others/ready: OWN := pandas|filelock
 .venv-agilerl/ready: HOLDS := ".[train,minari]" agilerl==2.58.0 peft pytest
 .venv-agilerl/ready: OWN := pettingzoo|tensordict|torchrl|pandas
 # NVIDIA's compiler takes 430 MB, so it is not in .venv.
