@@ -20,7 +20,7 @@ from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.learn import ppo, run as runs
 from tokaido_env.learn.opponent_pool import LATEST
-from tokaido_env.learn.ppo import learning_rate
+from tokaido_env.learn.ppo import game_seed, learning_rate
 from tokaido_env.learn.ppo_policy import LearnerEnv
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.settings_schema import RunError
@@ -332,3 +332,8 @@ def test_finish__keeps_a_value_of_all_games(tmp_path: Path) -> None:
     notes: list[str] = []
     assert runs.train(tmp_path / "run", lambda progress: notes.append(progress.note))
     assert not any(notes)
+
+
+def test_game_seed__runs_have_no_games_in_common() -> None:
+    first = np.sort([game_seed(PpoSettings(seed=seed)) for seed in range(1000)])
+    assert np.diff(first).min() > PpoSettings.defaults()["games"]
