@@ -273,8 +273,8 @@ def test_model__gets_prompt_key_and_settings(
         (Reply(b'{"error": {"message": "no\\nkey"}}', 401), r"no\nkey"),
         (Reply(b'{"a', 200, {"Content-Type": "application/json"}), "got Unterminated string"),
         (Reply(b"<html>"), "got a reply that is no chat completion"),
-        (Reply(b'{"choices": []}'), "got a reply that is no chat completion"),
         (Reply(b"[1]"), "got a reply that is no chat completion"),
+        (Reply(b'{"error": {"message": "no such model", "code": 404}}'), "no such model"),
         (BUSY[0], "busy"),
     ],
 )
@@ -293,6 +293,41 @@ def test_text__names_the_errors_of_a_server(
     assert second == "text: 0 of 20 games are played"
     assert printed.out == ""
     assert len(server.asked) == (1 + text.RETRIES if reply == BUSY[0] else 1)
+
+
+def odd_reply(rng: random.Random) -> Reply:
+    """A chat completion with an answer that cannot be read, and odd counts."""
+    odd = rng.choice([None, 3, [], {}, "x", [None], [3], [{}], [{"message": None}]])
+    content = rng.choice([None, 7, [], {}, [None, 3], [{"type": "image"}], [{"text": 5}]])
+    choices = rng.choice([odd, [{"message": {"content": content}}]])
+    usage = rng.choice([None, 3, [], {"prompt_tokens": "many"}, {"completion_tokens": -1}])
+    return Reply(json.dumps({"choices": choices, "usage": usage}).encode())
+
+
+def test_play__takes_odd_replies_as_refused_answers(
+    server: ChatServer, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, model = random.Random(5), reading()
+    busy = Reply(b'{"error": {"message": "The server is overloaded"}}')
+
+    def reply(prompt: str) -> Reply:
+        if rng.random() < 0.3:
+            return rng.choice([busy, odd_reply(rng), odd_reply(rng)])
+        said = json.loads(model(prompt).body)
+        said["choices"][0]["message"]["content"] = [
+            {"type": "text", "text": reads_and_answers(prompt)}
+        ]
+        return Reply(json.dumps(said).encode())
+
+    monkeypatch.setattr(text._Model, "pause", 0.001)
+    server.reply = reply
+    results = tmp_path / "r.json"
+    play = words(server, "play", "--games", "4", "--opponent", "random", "--json", str(results))
+    assert main([*play, "--board", str(short)]) == 0
+    answers = json.loads(results.read_text(encoding="utf-8"))["answers"]
+    assert answers["unreadable"] > 3
+    assert answers["illegal"] == 0
+    assert answers["decisions"] > answers["unreadable"]
 
 
 def test_text__names_a_missing_server_key_and_package(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -62,6 +63,10 @@ from tokaido_env.text import (
 
 KEY = "OPENAI_API_KEY"
 RETRIES = 5  # of a request, if the server is busy, late or out of reach
+_BUSY_CODES = ("408", "409", "429", "500", "502", "503", "504")
+_BUSY = re.compile(
+    r"(?i)busy|overload|capacity|rate.?limit|too many requests|unavailable|timed? ?out"
+)
 VERSION = 1  # of the results of `positions`
 
 
@@ -364,7 +369,10 @@ class _Model:
     Attributes:
         prompt_tokens, answer_tokens: as the server counts them; 0 if it does not.
         seconds: duration of all requests, with their further tries.
+        pause: seconds before the first further try after an error under status 200.
     """
+
+    pause = 1.0
 
     def __init__(self, options: argparse.Namespace) -> None:
         require_extra("asking a language model needs", "llm", "openai")
@@ -385,29 +393,62 @@ class _Model:
             raise ModelError(str_short(error, 200)) from None
 
     def respond(self, prompt: str) -> str:
-        """Return the model's answer to a prompt, "" for an empty one.
+        """Return the model's answer to a prompt, "" for one that cannot be read.
 
         Raises:
             ModelError: if the server gives none, also not to further tries.
         """
-        message, began = {"role": "user", "content": prompt}, time.monotonic()
+        began, tries = time.monotonic(), 0
+        completion = self._complete(prompt)
+        while error := getattr(completion, "error", None):
+            if tries == RETRIES or not _is_busy(error):
+                raise self._error(str(error))
+            time.sleep(self.pause * 2**tries)
+            tries += 1
+            completion = self._complete(prompt)
+        if not hasattr(completion, "choices"):
+            raise self._error("a reply that is no chat completion")
+        usage = getattr(completion, "usage", None)
+        self.prompt_tokens += _count(usage, "prompt_tokens")
+        self.answer_tokens += _count(usage, "completion_tokens")
+        self.seconds += time.monotonic() - began
+        return _text_of(completion)
+
+    def _complete(self, prompt: str) -> Any:
+        """Return the reply to a prompt; openai does not check its types."""
+        message = {"role": "user", "content": prompt}
         try:
-            completion = self._client.chat.completions.create(
+            return self._client.chat.completions.create(
                 model=self._name, messages=[message], extra_body=self._request
             )
         except (self._errors, ValueError) as error:  # ValueError: broken JSON
             raise self._error(f"{error} {error.__cause__ or ''}") from None
-        try:  # openai does not check the types of a reply
-            answer, usage = completion.choices[0].message.content or "", completion.usage
-            if usage is not None:
-                self.prompt_tokens += usage.prompt_tokens or 0
-                self.answer_tokens += usage.completion_tokens or 0
-        except (AttributeError, LookupError, TypeError):
-            raise self._error("a reply that is no chat completion") from None
-        self.seconds += time.monotonic() - began
-        return str(answer)
 
     def _error(self, got: str) -> ModelError:
         expected = f"an answer of the model {repr_short(self._name)}"
         got = str_short(got.strip(), 200)
         return ModelError(f"{self._client.base_url}: expected {expected}, got {got}")
+
+
+def _text_of(completion: Any) -> str:
+    """Return the text of a reply, also in parts; "" if there is none: it counts as refused."""
+    try:
+        content = completion.choices[0].message.content
+    except (AttributeError, LookupError, TypeError):
+        return ""
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _count(usage: Any, name: str) -> int:
+    """Return a number of tokens; 0 if the server gives none, or something else."""
+    count = getattr(usage, name, None)
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def _is_busy(error: Any) -> bool:
+    """Return whether an error under status 200 says that the server is busy."""
+    known = error if isinstance(error, dict) else {}
+    code = str(known.get("code") or known.get("status") or "")
+    return code in _BUSY_CODES or _BUSY.search(str(error)) is not None
