@@ -1,7 +1,12 @@
-"""Safetensors files: named arrays and a header of strings. Reading one never executes code."""
+"""Safetensors files: named arrays and a header of strings. Reading one never executes code.
+
+The header of a file that we write has the SHA-256 of its other contents: a flipped bit in a policy
+would change its play, and nobody would see it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +21,8 @@ from tokaido_env.files import FILE, atomic_write, file_kind
 
 Array = npt.NDArray[Any]
 
+SHA256 = "sha256"  # key of the header
+
 _NUMBERS = "biuf"  # kinds of dtypes that the format has
 
 
@@ -23,7 +30,7 @@ class TensorFile(NamedTuple):
     """The contents of a file.
 
     Attributes:
-        header: strings by key.
+        header: strings by key, without `SHA256`.
         arrays: the arrays by name, writable copies.
     """
 
@@ -45,7 +52,7 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], header: Mapping[str, 
     from safetensors.numpy import save
 
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    data = save(tensors, dict(header))
+    data = save(tensors, {**header, SHA256: _contents_sha256(tensors, header)})
     end = 8 + int.from_bytes(data[:8], "little")
     with atomic_write(path) as file:
         file.write(_sorted_header(data[8:end]))
@@ -53,7 +60,7 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], header: Mapping[str, 
 
 
 def read_tensors(path: Path, max_bytes: int) -> TensorFile:
-    """Read a file, which may come from an untrusted source.
+    """Read a file, which may come from an untrusted source; other programs write no SHA-256.
 
     Args:
         path: of the file.
@@ -61,7 +68,7 @@ def read_tensors(path: Path, max_bytes: int) -> TensorFile:
 
     Raises:
         ValueError: without the file's name, for anything but a safetensors file of that size with
-            dtypes that NumPy has.
+            dtypes that NumPy has, and for another SHA-256 than its header's.
         OSError: if the file cannot be read.
         ExtraError: if safetensors is not installed.
     """
@@ -77,10 +84,23 @@ def read_tensors(path: Path, max_bytes: int) -> TensorFile:
     try:
         with safe_open(path, framework="numpy") as file:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return TensorFile(file.metadata() or {}, arrays)
+            header = file.metadata() or {}
     # TypeError: a dtype that NumPy does not have; ValueError: too many dimensions for NumPy.
     except (SafetensorError, TypeError, ValueError) as error:
         raise ValueError(escape_text(str(error), 200)) from None
+    expected = header.pop(SHA256, None)
+    if expected not in (None, _contents_sha256(arrays, header)):
+        raise ValueError(f"changed: its contents do not have the {SHA256} of its header")
+    return TensorFile(header, arrays)
+
+
+def _contents_sha256(arrays: Mapping[str, Array], header: Mapping[str, str]) -> str:
+    """Return the SHA-256 of a header and of the names, dtypes, shapes and bytes of arrays."""
+    digest = hashlib.sha256(json.dumps(dict(header), sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def as_numbers(arrays: Mapping[str, Array]) -> dict[str, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import operator
+import os
 import sys
 import traceback
 from argparse import ArgumentTypeError
@@ -181,7 +182,7 @@ def _text(convert: Callable[[object], str], value: object) -> str:
 
 def short_path(path: object) -> str:
     """Return a path as `str_short`, in at most `MAX_PATH_CHARS` characters."""
-    return str_short(path, MAX_PATH_CHARS)
+    return str_short(os.fsdecode(path) if isinstance(path, bytes) else path, MAX_PATH_CHARS)
 
 
 def escape_text(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
