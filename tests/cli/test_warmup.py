@@ -42,6 +42,33 @@ for games in (1, 3, 2000):
 """
 
 
+UNUSED = """
+import gc, pkgutil, sys
+from importlib import import_module
+from numba.core.dispatcher import Dispatcher
+import tokaido_env
+from tokaido_env.cli.warmup import main
+from tokaido_env.core.kernel_cache import KernelCache
+for module in pkgutil.walk_packages(tokaido_env.__path__, "tokaido_env."):
+    try:
+        import_module(module.name)
+    except ModuleNotFoundError as error:  # of an extra
+        assert not error.name.startswith("tokaido_env"), error
+assert main([]) == 0
+print([
+    f"{each.py_func.__module__}.{each.py_func.__qualname__}"
+    for each in gc.get_objects()
+    if isinstance(each, Dispatcher) and isinstance(each._cache, KernelCache) and not each.signatures
+])
+"""
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_warmup__calls_every_kernel() -> None:
+    assert run_script(UNUSED, NUMBA_NUM_THREADS="2").splitlines()[-1] == "[]"
+
+
 @needs_compiler
 def test_warmup__compiles_each_kernel_of_games_and_batches() -> None:
     warmed, used = (

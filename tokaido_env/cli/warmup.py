@@ -15,7 +15,7 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numba.core import event
@@ -26,12 +26,13 @@ from tokaido_env.core.arguments import unknown_name
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.kernel_cache import COMPILE_NOTICE, KernelCache, cache_folder
 from tokaido_env.game import Game
+from tokaido_env.observers import ObservationFormat
 
 FEW = 2
 MANY = PARALLEL_FROM  # games from which kernels run in parallel
 STEPS = 8  # of an environment: enough for moves, chance and observations
 
-OBSERVATIONS: tuple[Literal["float32", "uint8"], ...] = ("float32", "uint8")
+POOL = "family:train/2"  # two boards: batches restart on either
 POLICIES = ("safetensors",)
 LEARNING = (*POLICIES, "torch", "stable_baselines3", "sb3_contrib")
 
@@ -47,16 +48,19 @@ def use_games() -> None:
 
 
 def use_environments() -> None:
-    """Step the environments of PettingZoo and Gymnasium."""
-    from tokaido_env.aec import env
+    """Play games of PettingZoo's environment, and step Gymnasium's."""
+    from tokaido_env.aec import FORMATS, env
     from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 
-    both = env()
-    both.reset(seed=0)
-    for _ in range(STEPS):
-        both.state()
-        both.step(int(both.last()[0]["action_mask"].argmax()))
-    for observation in OBSERVATIONS:
+    for form in FORMATS:
+        both = env(observation=form)
+        both.reset(seed=0)
+        for _ in both.agent_iter():
+            both.state()
+            seen, *_, info = both.last()
+            mask = (info if form == "box" else seen)["action_mask"]
+            both.step(int(mask.argmax()) if mask.any() else None)
+    for observation in get_args(ObservationFormat):
         one = TokaidoDuoEnv("greedy", observation=observation)
         one.reset(seed=0)
         for _ in range(STEPS):
@@ -70,13 +74,16 @@ def use_environments() -> None:
 
 def use_batches() -> None:
     """Play batches of all sizes and observations."""
-    for observation, games in product((None, *OBSERVATIONS), (FEW, MANY)):
+    for observation, games in product((None, *get_args(ObservationFormat)), (FEW, MANY)):
         play_batch(games, observation)
+    for games in (FEW, MANY):
+        play_batch(games, "float32", see_board=True)
 
 
-def play_batch(games: int, observation: Any) -> None:
+def play_batch(games: int, observation: Any, *, see_board: bool = False) -> None:
     """Call all methods of a batch."""
-    batch = Batch(games, observation=observation)
+    board = POOL if see_board else "shikoku"
+    batch = Batch(games, board, observation=observation, see_board=see_board)
     batch.reset(seed=0)
     turn = batch.play("random")
     everyone = np.arange(games)
@@ -84,14 +91,29 @@ def play_batch(games: int, observation: Any) -> None:
     batch.rewards(everyone)
     batch.keys(everyone)
     batch.masks(everyone)
+    batch.afterstates(everyone)
     if observation:
         batch.observe(everyone, np.zeros(games, np.int8))
-    batch.reset(positions=batch.states)
+    batch.reset(seed=1) if see_board else batch.reset(positions=batch.states)
     batch.finish("greedy")
     explicit = Batch(games, chance="explicit", observation=None)
     explicit.reset(seed=0)
     explicit.outcome_weights()
     explicit.step(explicit.sample_outcomes())
+
+
+def use_session() -> None:
+    """Play some moves as the play page does."""
+    from tokaido_env.web.game_session import HUMAN, Session
+    from tokaido_env.web.previews import previews_of
+
+    session = Session((HUMAN, "random"), seed=0)
+    for _ in range(STEPS):
+        if session.waits_for == "agent":
+            session.play_agent_move()
+        else:
+            previews_of(session.game.board, session.game.states)
+            session.play(session.game.legal_labels()[-1])
 
 
 def use_specs(*specs: str) -> None:
@@ -103,7 +125,9 @@ def use_specs(*specs: str) -> None:
     for _ in range(20):
         batch.play("greedy")
     for spec in specs:
-        make(spec).act(batch.boards, batch.states, batch.legal, batch.keys(np.arange(FEW)))
+        agent, position = make(spec), (batch.boards, batch.states, batch.legal)
+        agent.act(*position, batch.keys(np.arange(FEW)))
+        agent.judge(*position, batch.keys(np.arange(FEW)))
 
 
 def use_agents() -> None:
@@ -118,9 +142,9 @@ def use_agents() -> None:
 
 
 def use_training() -> None:
-    """Train tiny networks by `td` and `ppo` for one update."""
+    """Train tiny networks by each method for one update or round."""
     from tokaido_env.learn import run
-    from tokaido_env.learn.settings import PpoSettings, TdSettings
+    from tokaido_env.learn.settings import AlphaZeroSettings, PpoSettings, TdSettings
 
     ppo = PpoSettings(
         steps=2 * FEW,
@@ -133,7 +157,10 @@ def use_training() -> None:
         rate_every=0,
         calibration_games=0,
     )
-    for settings in (TdSettings(updates=1, games=FEW, width=8), ppo):
+    alphazero = AlphaZeroSettings(
+        rounds=1, shards=1, games=FEW, first_sims=2, sims=2, width=8, promotion_games=0
+    )
+    for settings in (TdSettings(updates=1, games=FEW, width=8, board=POOL), ppo, alphazero):
         with tempfile.TemporaryDirectory() as folder:
             run.begin(Path(folder) / "run", settings)
             run.train(Path(folder) / "run")
@@ -161,6 +188,7 @@ GROUPS = {
     "env": Group(use_environments),
     "batch": Group(use_batches),
     "agents": Group(use_agents),
+    "page": Group(use_session),
     "search": Group(partial(use_specs, "mcts:sims=4", "mcts:sims=4,rollout=full")),
     "champion": Group(partial(use_specs, "champion", "champion:sims=4"), POLICIES),
     "generalist": Group(partial(use_specs, "generalist", "generalist:sims=4"), POLICIES),
