@@ -162,6 +162,11 @@ def parse_lines(path: str | Path, lines: Iterable[bytes]) -> Iterator[tuple[int,
     for number, line in enumerate(lines, start=1):
         try:
             text = line.decode()
+            if "\0" in text:
+                raise RecordError(
+                    "zero bytes, as after a power cut: delete them; the command that wrote the "
+                    "file cuts them off at its end"
+                )
             if text.strip(BLANK):
                 yield number, Record.from_json(text)
         except RecordError as error:

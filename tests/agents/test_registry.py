@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from networks import random_policy
@@ -103,6 +104,7 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
             "gredy",
             "unknown agent 'gredy': the nearest is 'greedy'; tokaido evaluate --list",
         ),
+        ({}, "agent: expected a text such as 'greedy', got dict {}"),
         ("", "unknown agent '': expected one of random, greedy"),
         ("Greedy", "unknown agent 'Greedy': the nearest is 'greedy'"),
         ("random:1", "agent 'random:1': cannot read '1': expected random"),
@@ -136,7 +138,7 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
         ("policy:x,temperature=nan", "temperature: expected a number from 0 to 10, got 'nan'"),
     ],
 )
-def test_make__refuses_a_wrong_spec_with_a_remedy(spec: str, message: str) -> None:
+def test_make__refuses_a_wrong_spec_with_a_remedy(spec: Any, message: str) -> None:
     with pytest.raises(AgentError) as error:
         make(spec)
     assert message in str(error.value)

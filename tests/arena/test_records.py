@@ -101,19 +101,20 @@ def test_record_file__replays_including_games_that_end_at_the_cap(
 # Resuming
 
 
+@pytest.mark.parametrize("zeros", [0, 100])  # a power cut may leave some
 def test_record_file__resumes_to_the_same_bytes_after_a_cut_anywhere(
-    match: MatchState, file: Path
+    match: MatchState, file: Path, zeros: int
 ) -> None:
     text = file.read_bytes()
     ends = [i + 1 for i, byte in enumerate(text) if byte == ord("\n")]
     lengths = {0, 1, 10, ends[0] - 1, ends[0], ends[0] + 1, ends[2] + 1000, ends[-1] - 1, len(text)}
     for length in sorted(lengths):
-        file.write_bytes(text[:length])
+        file.write_bytes(text[:length] + bytes(zeros))
         again = unplayed()
         records = RecordFile(file, [again])
         whole = max((end for end in ends if end - 1 <= length), default=0)  # but for the "\n"
         size = file.stat().st_size
-        assert (records.dropped_bytes, size) == (max(length - whole, 0), whole)
+        assert (records.dropped_bytes, size) == (max(length - whole, 0) + zeros, whole)
         assert again.finished.sum() == records.loaded == text[:whole].count(b"\n")
         play_recorded(records, again, make("greedy"), make("random"))
         records.sort()  # on a busy machine games are written as they finish

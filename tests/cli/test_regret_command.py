@@ -65,7 +65,7 @@ def test_regret__prints_and_writes_the_bias_of_values(
     [
         (
             ["greedy", "--set", "missing.npz"],
-            "missing.npz: not a file of arrays: expected a file",
+            "missing.npz: not a regret set in a .npz file: expected a file",
         ),
         (["greedy", "--json", "no/where.json"], "no/where.json"),
     ],

@@ -35,9 +35,9 @@ PPO = PpoSettings.defaults()
         ({"rating_games": 7}, "rating_games: expected an even number, got 7"),
         (
             {"minibatch_size": 100},
-            "minibatch_size: expected a divisor of games * n_steps = 16384, got 100",
+            "minibatch_size: expected a divisor of games * n_steps = 16384, as 64, got 100",
         ),
-        ({"opponent_slots": 7}, "opponent_slots: expected a divisor of games = 512, got 7"),
+        ({"opponent_slots": 7}, "opponent_slots: expected a divisor of games = 512, as 4, got 7"),
         ({"share_past": 0.5}, "expected a sum of 1, got 0.5 + 0.5 + 0.25 = 1.25"),
         ({"agents": ""}, "agents: expected one or more specs, or share_agents = 0"),
         (

@@ -228,6 +228,9 @@ def make(spec: str) -> Agent:
     Raises:
         AgentError: if a kind or a parameter is unknown, or a value is out of range.
     """
+    if not isinstance(spec, str):
+        got = f"{type(spec).__name__} {repr_short(spec)}"
+        raise AgentError(f"agent: expected a text such as 'greedy', got {got}")
     kind, parameters = _parse(spec)
     cost = kind.cost(parameters)
     if VICTIM in parameters:

@@ -60,7 +60,7 @@ class RecordFile:
     """The record file of some matches: loads its games, and appends games as they finish.
 
     A file is read line by line. Its lines stay as they are; a half-written line at the end, of a
-    run that was killed, is cut off.
+    run that was killed, is cut off, and zero bytes after a power cut.
 
     Args:
         path: the file; created if it does not exist.
@@ -148,8 +148,12 @@ class RecordFile:
 
 
 def _whole_lines(file: IO[bytes], ends: list[int]) -> Iterator[bytes]:
-    """Yield the lines of a file but for a half-written one at its end; append their ends."""
-    for line in file:
+    """Yield the lines of a file but for a half-written one at its end; append their ends.
+
+    A power cut may leave zero bytes at the end; they are no part of a line.
+    """
+    for whole_line in file:
+        line = whole_line.rstrip(b"\0")
         is_record = line.startswith(HEAD) or HEAD.startswith(line)
         if is_record and not line.endswith(b"\n") and not _is_whole(line):
             return

@@ -32,6 +32,7 @@ import os
 import pickle
 import stat
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -212,19 +213,18 @@ def _load(path: Path, target: Any) -> Any:
 
 def _write(path: Path, contents: bytes) -> None:
     """Write a file completely or not at all."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    unfinished.unlink(missing_ok=True)
-    try:
-        with open(unfinished, "xb", opener=_open_private) as file:
+    # A name that no other process has, of this host or another; only the user may read the file.
+    with tempfile.NamedTemporaryFile(
+        suffix=".tmp", prefix=path.name, dir=path.parent, delete=False
+    ) as file:
+        unfinished = Path(file.name)
+        try:
             file.write(contents)
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+            file.flush()
+            unfinished.replace(path)
+        except BaseException:
+            unfinished.unlink()
+            raise
 
 
 @functools.cache

@@ -215,8 +215,8 @@ class PpoSettings(PolicySettings):
                 f"calibration_games: expected 0, or at least {MIN_CALIBRATION_GAMES}, "
                 f"got {self.calibration_games}"
             )
-        _check_divisor("minibatch_size", self.minibatch_size, "games * n_steps", self.update_steps)
         _check_divisor("opponent_slots", self.opponent_slots, "games", self.games)
+        _check_divisor("minibatch_size", self.minibatch_size, "games * n_steps", self.update_steps)
         self._check_opponents()
 
     @property
@@ -429,4 +429,5 @@ def _check_even(name: str, value: int) -> None:
 
 def _check_divisor(name: str, value: int, of: str, whole: int) -> None:
     if whole % value:
-        raise RunError(f"{name}: expected a divisor of {of} = {whole}, got {value}")
+        below = next(n for n in range(min(value, whole), 0, -1) if not whole % n)
+        raise RunError(f"{name}: expected a divisor of {of} = {whole}, as {below}, got {value}")
