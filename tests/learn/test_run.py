@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import random
 import shutil
 import signal
 import tomllib
@@ -229,7 +230,6 @@ def test_resume__after_a_power_cut_makes_the_same_bytes(
     """The newest checkpoint and some later files are missing, as after a power cut."""
     run = copy_run(finished_run(method), tmp_path)
     newest_checkpoint(run).unlink()
-    (run / "last").unlink()
     for name in ("shards/0003-0001.safetensors", "policies/000000640", "policies/000000003"):
         (run / name).unlink(missing_ok=True)
     metrics_file = run / "metrics.jsonl"
@@ -282,6 +282,46 @@ def test_resume__refuses_a_run_that_lost_its_checkpoints(
     shutil.rmtree(run / "policies")
     assert resume(run) == 0
     assert contents(run) == contents(finished_run(method))
+
+
+def needed(folder: Path) -> dict[str, bytes]:
+    """Return the files of a run but for older checkpoints, and samples, which are made again."""
+    older = {path.name for path in sorted((folder / "checkpoints").iterdir())[:-1]}
+    files = contents(folder).items()
+    return {k: v for k, v in files if not k.startswith("shards/") and Path(k).name not in older}
+
+
+@pytest.mark.parametrize("subsets", [2, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", METHODS)
+def test_resume__with_missing_files_makes_the_same_bytes_or_is_refused(
+    finished_run: Finished, method: str, subsets: int, tmp_path: Path, capsys: Output
+) -> None:
+    finished, unfinished, rng = finished_run(method), tmp_path / "unfinished", random.Random(7)
+    runs.begin(unfinished, SHORT[method])
+
+    def kill(progress: Progress) -> None:
+        if progress.figures and progress.done >= SHORT[method].length * 0.6:
+            raise Killed
+
+    with pytest.raises(Killed):
+        runs.train(unfinished, kill)
+    refused = 0
+    for number in range(subsets):
+        run = copy_run((finished, unfinished)[number % 2], tmp_path)
+        share = rng.choice((0.02, 0.2, 0.5))
+        for path in sorted(path for path in run.rglob("*") if path.is_file()):
+            if rng.random() < share:
+                path.unlink()
+        before = contents(run)
+        capsys.readouterr()
+        if resume(run) == 0:
+            assert needed(run) == needed(finished)
+        else:
+            error_line(capsys)
+            assert contents(run) == before
+            refused += 1
+        shutil.rmtree(run)
+    assert refused or subsets < 10
 
 
 @pytest.mark.slow
@@ -504,7 +544,7 @@ def test_run__starts_from_a_policy(method: str, tmp_path: Path) -> None:
         (("--steps", "many"), "steps: expected an integer from 1, got 'many'"),
         (
             ("--minibatch-size", "100"),
-            "minibatch_size: expected a divisor of games * n_steps = 256, got 100",
+            "minibatch_size: expected a divisor of games * n_steps = 256, as 64, got 100",
         ),
         (("--board", "family:train/0"), "family:train/0: expected 1 to"),
         (("--config", "nowhere.toml"), "nowhere.toml"),

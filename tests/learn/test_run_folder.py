@@ -45,7 +45,7 @@ def write(path: Path, text: str) -> Path:
 
 def config_file(path: Path, **values: Any) -> Path:
     lines = [f"{name} = {json.dumps(value)}" for name, value in (VALUES | values).items()]
-    path.write_text("[settings]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text('[run]\nmethod = "ppo"\n[settings]\n' + "\n".join(lines), encoding="utf-8")
     return path
 
 
@@ -72,9 +72,9 @@ def test_config_toml__keeps_any_text(tmp_path: Path) -> None:
 
 
 def test_read_config__accepts_some_settings(tmp_path: Path) -> None:
-    file = write(tmp_path / "my.toml", "[settings]\ngames = 64\nentropy_coef = 0\n")
-    assert read_config(file) == (None, {"games": 64, "entropy_coef": 0.0})
-    assert read_config(file, ignored=["games"]).settings == {"entropy_coef": 0.0}
+    file = write(tmp_path / "my.toml", "[settings]\ngames = 64\ntemperature = 0\n")
+    assert read_config(file) == (None, {"games": 64, "temperature": 0.0})
+    assert read_config(file, ignored=["games"]).settings == {"temperature": 0.0}
     write(file, '[run]\nmethod = "alphazero"\n[settings]\nsims = 7\n')
     assert read_config(file) == ("alphazero", {"sims": 7})
     with pytest.raises(RunError, match=r"run\.method: expected ppo, got 'alphazero'"):

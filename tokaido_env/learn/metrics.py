@@ -27,12 +27,21 @@ class Logs:
         path: of `metrics.jsonl`; the folder `tb` is next to it.
         unit: steps, updates or rounds: the first key of each line.
         done: the finished length of the run; later lines are deleted, as the run repeats them.
+
+    Raises:
+        RunError: if the line of that length is missing, or a line is invalid.
     """
 
     def __init__(self, path: Path, unit: str, done: int) -> None:
         self._path, self._unit, self._tb = path, unit, path.with_name("tb")
-        kept = [line for at, line in _lines(path, unit) if at <= done]
-        write_text(path, "".join(line + "\n" for line in kept))
+        kept = [(at, line) for at, line in _lines(path, unit) if at <= done]
+        last = kept[-1][0] if kept else 0
+        if last != done:
+            raise RunError(
+                f"{path}: expected the line of {done} {unit} at the end, as in the checkpoint, got "
+                f"{last}: restore the file, or begin a new run"
+            )
+        write_text(path, "".join(line + "\n" for _, line in kept))
         self._file = path.open("ab", buffering=0)  # no buffered line is lost on an error
         with name_path_in_errors(self._tb):
             # TensorBoard drops the later steps of earlier files, as the run repeats them.

@@ -102,12 +102,14 @@ class RunState(Struct, frozen=True):
         rating: the newest rating.
         best_elo: the Elo of the highest rating so far.
         splits: splits of the board family that the policy to start from was trained on.
+        snapshots: names of the snapshots so far.
     """
 
     ladder: Name | None
     rating: Rating | None
     best_elo: Number | None
     splits: tuple[Name, ...]
+    snapshots: tuple[Name, ...]
 
 
 class Run:
@@ -202,16 +204,26 @@ class Run:
         figures = {"elo": self.rating.elo, "low": low, "high": high, "games": self.rating.games}
         return {f"rating/{name}": value for name, value in figures.items()}, is_best
 
-    def state(self) -> RunState:
-        """Return this run's part of a checkpoint."""
-        return RunState(self._ladder_hash(), self.rating, self.best_elo, tuple(self._splits))
+    def state(self, done: int) -> RunState:
+        """Return this run's part of a checkpoint; a killed run may have later snapshots."""
+        found = sorted(path.name for path in self.snapshots.iterdir())
+        snapshots = tuple(name for name in found if name.isdecimal() and int(name) <= done)
+        about = self._ladder_hash(), self.rating, self.best_elo, tuple(self._splits)
+        return RunState(*about, snapshots)
 
     def restore(self, state: RunState) -> None:
         """Restore what `state` returned.
 
         Raises:
-            RunError: if another ladder rated the run.
+            RunError: if another ladder rated the run, or a policy file is missing: the run would
+                go on without it.
         """
+        for name in ("last", "best", *(f"{self.snapshots.name}/{one}" for one in state.snapshots)):
+            if not (self.folder / name).is_file():
+                raise RunError(
+                    f"{self.folder}: expected the run's policy file {str_short(name)}, got "
+                    "nothing: restore it, or begin a new run"
+                )
         if state.ladder != self._ladder_hash():
             raise RunError(
                 f"{self.folder}: ladder: expected the one with hash {str_short(state.ladder)}, "
@@ -224,7 +236,7 @@ class Run:
         policy.save(self.folder / "last")
         if self.best_elo is None:
             policy.save(self.folder / "best")
-        counters = {**checkpoint.counters, "run": self.state().to_dict()}
+        counters = {**checkpoint.counters, "run": self.state(checkpoint.done).to_dict()}
         write_checkpoint(self.folder, checkpoint._replace(counters=counters))
 
     def _ladder_hash(self) -> str | None:

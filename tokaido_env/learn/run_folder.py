@@ -44,7 +44,14 @@ from tokaido_env.files import (
     read_toml,
     write_text,
 )
-from tokaido_env.learn.settings import METHODS, PpoSettings, RunSettings, join_specs, split_specs
+from tokaido_env.learn.settings import (
+    METHODS,
+    PpoSettings,
+    RunSettings,
+    TdSettings,
+    join_specs,
+    split_specs,
+)
 from tokaido_env.learn.settings_schema import RunError
 
 CONFIG, METRICS = "config.toml", "metrics.jsonl"
@@ -77,7 +84,7 @@ def read_config(path: str | Path, method: str | None = None, ignored: Iterable[s
 
     Args:
         path: the file; every table but [settings], and every setting, is optional.
-        method: the expected method; None: the file's, or ppo.
+        method: the expected method; None: the file's, or td.
         ignored: settings to leave out, because the command line sets them.
 
     Raises:
@@ -190,7 +197,7 @@ def load_settings(folder: str | Path) -> RunSettings:
                     "new run, or use the version of tokaido-env that made this one"
                 )
     method, settings = _read(path)
-    kind = METHODS[method or PpoSettings.METHOD]
+    kind = METHODS[method or TdSettings.METHOD]
     missing = [name for name in kind.defaults() if name not in settings]
     if missing:
         raise RunError(f"{path}: settings missing: {', '.join(missing)}")
@@ -274,7 +281,7 @@ def _read(path: Path, method: str | None = None) -> Config:
         raise RunError(f"{path}: run.method: expected {expected}, got {repr_short(found)}")
     if not isinstance(config.get("settings"), dict):
         raise RunError(f"{path}: expected a table [settings]")
-    kind, settings = METHODS[found or method or PpoSettings.METHOD], config["settings"]
+    kind, settings = METHODS[found or method or TdSettings.METHOD], config["settings"]
     _check_known(path, "setting", settings, kind.defaults())
     try:
         return Config(found, {name: kind.checked(name, value) for name, value in settings.items()})
