@@ -47,24 +47,33 @@ def observation_tables() -> str:
     for name, features in ENTITY_FEATURES.items():
         shape = " × ".join(map(str, ENTITY_SHAPES[name]))
         layouts[f"Entities, `{name}`: {shape}"] = features
+    explained: set[str] = set()
     tables = {
-        title: _table(("slice", "name", "scale", "meaning"), rows_of(layout))
+        title: _table(("slice", "name", "scale", "meaning"), rows_of(layout, explained))
         for title, layout in layouts.items()
     }
     return "\n".join(f"## {title}\n\n{table}" for title, table in tables.items())
 
 
-def rows_of(features: Sequence[Feature]) -> list[list[str]]:
-    """Return a row for each entry of a layout."""
-    return [
-        [
-            f"`{feature.start}:{feature.start + feature.size}`",
-            f"`{feature.name}`",
-            str(feature.scale),
-            feature.meaning + _index_of(feature),
-        ]
-        for feature in features
-    ]
+def rows_of(features: Sequence[Feature], explained: set[str]) -> list[list[str]]:
+    """Return a row for each entry of a layout.
+
+    Args:
+        features: of the layout.
+        explained: the rows so far, without their slices; what occurs again is "as above".
+    """
+    rows = []
+    for feature in features:
+        name, meaning = feature.name, feature.meaning + _index_of(feature)
+        own = name.replace("their_", "my_", 1)
+        key = f"{own} {feature.scale} {meaning}"
+        text = meaning
+        if key in explained:
+            text = f"as `{own}`" if own != name else "as above"
+        explained.add(key)
+        where = f"`{feature.start}:{feature.start + feature.size}`"
+        rows.append([where, f"`{name}`", str(feature.scale), text])
+    return rows
 
 
 def _index_of(feature: Feature) -> str:

@@ -142,7 +142,7 @@ def observe(games: Games, seats: Any, quotients: Any, blocks: Any, out: Any) -> 
         games: all games.
         seats: int8 (n,).
         quotients: `observation.quotient_table` of the dtype of `out`.
-        blocks: (b, width), the board blocks to append; width 0 for none.
+        blocks: (b, width), the boards' features to append; width 0 for none.
         out: (n, N_FEATURES + width).
     """
     i = cuda.grid(1)

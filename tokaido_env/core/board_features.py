@@ -1,10 +1,10 @@
-"""The board block: its layout, the BOARD_FEATURES table, and its encoder.
+"""The features of a board: their layout, the BOARD_FEATURES table, and the encoder.
 
-A board block describes the board in numbers in [0, 1], to append to the observation. It is the same
-for both seats and all positions of a game. Two boards have the same block exactly if they play
-alike. Areas and reach are not in it, because they follow from the ring, the routes and the icons.
-Nor are the names and sources of boards, the order of the kinds of boutique tokens, and the order of
-a die's faces.
+They describe the board in numbers in [0, 1], to append to the observation. They are the same for
+both seats and all positions of a game. Two boards have the same features exactly if they play
+alike. Areas and reach are not among them, because they follow from the ring, the routes and the
+icons. Nor are the names and sources of boards, the order of the kinds of boutique tokens, and the
+order of a die's faces.
 
 `python -m tokaido_env features` prints the table, with the order of numbers within each feature.
 """
