@@ -103,7 +103,7 @@ def table(budget: str, rows: Sequence[JsonDict]) -> str:
 
 
 def _figures(row: JsonDict) -> list[str]:
-    elo, *bounds = (f"{x:.0f}".replace("-", "−") for x in (row["elo"], *row["elo_ci95"]))
+    elo, *bounds = (f"{round(x)}".replace("-", "−") for x in (row["elo"], *row["elo_ci95"]))
     score, low, high = (f"{100 * x:.1f}" for x in (row["score"], *row["ci95"]))
     spread = "" if row["spread"] is None else f"{100 * row['spread']:.1f}"
     cost = f"{row['decisions']:,.0f}", f"{row['seconds'] / 60:.1f}", f"{row['wall'] / 60:.1f}"
