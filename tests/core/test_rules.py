@@ -98,16 +98,6 @@ def test_r1_4__each_wave_lies_on_the_board_on_a_random_side() -> None:
     assert game.to_dict()["waves"]["merchant"] == {"side": "robust", "owner": None}
 
 
-def test_r1_9__equal_positions_have_different_futures() -> None:
-    first, second = (Game.from_dict(position(), seed=seed) for seed in (1, 2))
-    assert first == second
-    for game in (first, second):
-        while game.rounds == 1:
-            labels = game.legal_labels()
-            game.play("pass" if "pass" in labels else labels[0])
-    assert first.to_dict()["dice"] != second.to_dict()["dice"]
-
-
 # R2 Round
 
 
