@@ -16,19 +16,13 @@ from pettingzoo.utils import wrappers
 from positions import shikoku_data, write_board
 
 from tokaido_env import env
-from tokaido_env.boards.board import Board
 from tokaido_env.gym import TokaidoDuoEnv
 from tokaido_env.render import modes, raster
-from tokaido_env.render.raster import rasterise
-from tokaido_env.render.scene import scene_of
-from tokaido_env.render.svg import draw
 
-for needed in ("resvg_py", "matplotlib"):
+for needed in ("resvg_py", "matplotlib", "PIL.Image"):
     pytest.importorskip(needed)
-images = pytest.importorskip("PIL.Image")
 pygame = pytest.importorskip("pygame")
 
-MARK = (0xD5, 0x5E, 0x00)  # colour of legal destinations in the light theme
 
 Pixels = npt.NDArray[np.uint8]
 Make = Callable[..., Any]
@@ -70,23 +64,6 @@ def test_rgb_array__returns_pixels_of_the_position(make: Make) -> None:
     twin = make(render_mode="rgb_array")
     twin.reset(seed=3)
     assert (twin.render() == first).all()
-
-
-def test_rgb_array__shows_the_newest_move() -> None:
-    """With PettingZoo, as there each step has a picture."""
-    e = env(render_mode="rgb_array")
-    e.reset(seed=3)
-    step(e)
-    without = rasterise(draw(scene_of(e.game.board, e.game.states), "light"), 1000)
-    assert (e.render() != without).any()
-
-
-def test_rgb_array__names_the_learner_and_the_opponent() -> None:
-    for seat, names in ((0, ("learner", "greedy")), (1, ("greedy", "learner"))):
-        e = TokaidoDuoEnv("greedy", seat=seat, render_mode="rgb_array")
-        e.reset(seed=3)
-        scene = scene_of(Board.load(), e.games.batch.states, names=names)
-        assert (e.render() == rasterise(draw(scene, "light"), 1000)).all()
 
 
 @pytest.mark.parametrize("missing", ["resvg_py", "PIL.Image", "matplotlib", "pygame"])
