@@ -1,4 +1,4 @@
-"""The kernels of the heuristic for tests to call, and positions with the players exchanged."""
+"""The kernels of the heuristic for tests to call, its best effects, and exchanged players."""
 
 from typing import Any
 

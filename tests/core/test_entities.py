@@ -244,7 +244,4 @@ def test_entity_arrays__have_the_declared_shapes() -> None:
         assert [feature.start for feature in features] == starts.tolist()
         assert len({feature.name for feature in features}) == len(features)
         assert all(feature.meaning and feature.scale > 0 for feature in features)
-
-
-def test_entity_features__keep_their_layout() -> None:
     assert ENTITY_LAYOUT_HASH == LAYOUT

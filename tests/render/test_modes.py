@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pytest
 from gymnasium.wrappers import RecordVideo
 from pettingzoo.utils import wrappers
-from positions import shikoku_data, write_board
 
 from tokaido_env import env
 from tokaido_env.gym import TokaidoDuoEnv
@@ -34,12 +33,6 @@ def make(request: pytest.FixtureRequest) -> Make:
     if request.param == "pettingzoo":
         return env
     return lambda **options: TokaidoDuoEnv("random", seat=0, **options)
-
-
-@pytest.fixture
-def short(tmp_path: Path) -> Path:
-    """A board on which games end after one round."""
-    return write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
 
 
 def step(e: Any) -> None:
@@ -185,7 +178,7 @@ def test_window__shows_each_picture_for_its_time(make: Make, clock: Clock) -> No
 
 
 @pytest.mark.usefixtures("screen")
-def test_window__stays_closed_while_the_game_continues(make: Make, clock: Clock) -> None:
+def test_window__closes_and_stays_closed_while_the_game_continues(make: Make, clock: Clock) -> None:
     e = make(render_mode="human")
     e.reset(seed=3)
     press_close()
@@ -200,14 +193,8 @@ def test_window__stays_closed_while_the_game_continues(make: Make, clock: Clock)
     twin = make(render_mode="rgb_array")
     twin.reset(seed=3)
     assert (shown_pixels() == twin.render()).all()
-    e.close()
-
-
-@pytest.mark.usefixtures("screen")
-def test_window__closes_while_a_picture_is_shown(make: Make, clock: Clock) -> None:
-    e = make(render_mode="human")
-    e.reset(seed=3)
-    clock.during_nap = press_close
+    clock.naps.clear()
+    clock.during_nap = press_close  # while a picture is shown
     step(e)
     assert len(clock.naps) == 1
     assert not pygame.display.get_init()
