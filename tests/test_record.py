@@ -364,14 +364,3 @@ def test_load__reports_errors_in_one_short_line(
         RecordFile(path, [MatchState("greedy", "random", 2, 0, Board.load())])
     assert len(str(error.value)) < 700
     assert str(error.value).isprintable()
-
-
-@pytest.mark.parametrize("board", ["/etc/hostname", "../boards/shikoku.toml", "mine.toml"])
-def test_load__refuses_paths_as_board_names(
-    tmp_path: Path, board: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_board(tmp_path / "mine.toml", other_board_data())
-    monkeypatch.chdir(tmp_path)
-    path = written(tmp_path / "games.jsonl", data_of(a_game(1)) | {"board": board})
-    with pytest.raises(RecordError, match=f"line 1: board: unknown board '{board}'"):
-        load(path)
