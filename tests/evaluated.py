@@ -1,11 +1,11 @@
-"""The kernels of the heuristic for tests to call, and positions with the players exchanged."""
+"""The kernels of the heuristic for tests to call, its best effects, and exchanged players."""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env import Board
+from tokaido_env import Board, Game, Phase
 from tokaido_env.core.jit import entry
 from tokaido_env.core.state import STATE
 from tokaido_env.features.eval_tables import eval_tables_of
@@ -49,3 +49,16 @@ def swapped(states: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     for name in ("player", "lead", "hot_spring", "wave_owner"):
         row[name] = np.where(other[name] >= 0, 1 - other[name], other[name])
     return out
+
+
+def best_leaf(game: Game, action: int) -> Game:
+    """Return the game after an action and its best effect for the player who takes it."""
+    after, sign = game.copy(), 1 - 2 * int(game.player or 0)
+    after.play(action)
+    if after.phase != Phase.EFFECT:
+        return after
+    leaves = []
+    for effect in after.legal_actions():
+        leaves.append(after.copy())
+        leaves[-1].play(effect)
+    return max(leaves, key=lambda leaf: sign * value_of(leaf.state))

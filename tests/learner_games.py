@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from networks import inputs_of
-from positions import Position
 
 from tokaido_env import Game, Phase
 from tokaido_env.agents import Agent, make
-from tokaido_env.core.actions import IDS, N_ACTIONS
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.entities import board_entities, encode_entities_of_game, entity_arrays
@@ -33,18 +32,8 @@ class LearnerGame:
             of "learner returns" and "opponent returns" (a ware, inside the other's pick).
     """
 
-    def __init__(
-        self,
-        seed: int,
-        seat: int,
-        opponent: Agent,
-        position: Position | None = None,
-        board: Any = "shikoku",
-    ) -> None:
-        if position is None:
-            self.game = Game(board, seed=seed)
-        else:
-            self.game = Game.from_dict(position, seed=seed, chance="sampled")
+    def __init__(self, seed: int, seat: int, opponent: Agent, board: Any = "shikoku") -> None:
+        self.game = Game(board, seed=seed)
         self.seed, self.seat, self.opponent = seed, seat, opponent
         self.decisions = self.length = 0
         self.moments: Counter[str] = Counter()
@@ -104,25 +93,6 @@ class CountingAgent:
         self.decisions += len(states)
         self.calls += 1
         return self.agent.act(boards, states, legal, keys)
-
-
-class ScriptedAgent:
-    """Plays the first legal action of a list, else the lowest; records its actions."""
-
-    spec = "scripted"
-
-    def __init__(self, *labels: str) -> None:
-        self.preferences = [IDS[label] for label in labels]
-        self.played: list[int] = []
-
-    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Ints:
-        choices = [actions_of(int(mask)) for mask in legal]
-        chosen = [
-            next((a for a in self.preferences if a in legal_ids), legal_ids[0])
-            for legal_ids in choices
-        ]
-        self.played += chosen
-        return np.array(chosen)
 
 
 def picker(game: Game) -> int:

@@ -18,11 +18,8 @@ from positions import position
 
 from tokaido_env import Batch, BoardError, Game, PositionError, SeedError, env, raw_env
 from tokaido_env.agents import AgentError
-from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import parse_seed
-from tokaido_env.core.rng import episode_seed
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
-from tokaido_env.observers import observation_at
 from tokaido_env.single_agent import SingleAgentBatch
 from tokaido_env.web.game_session import Session
 
@@ -156,22 +153,6 @@ def test_infos__are_numbers_in_every_adapter(board: str) -> None:
     assert [not_numbers(one) for one in [*infos, *last]] == [[]] * len([*infos, *last])
 
 
-@pytest.mark.parametrize("place", [0, 2])
-def test_batch__plays_the_scripts(script: Script, place: int) -> None:
-    batch = Batch(3, script.board, autoreset=False, reward=script.reward)
-    batch.reset(seed=script.seed - place)
-    here = np.array([place])
-    assert batch.pool[batch.episode_info["board"][place]] == script.game.board
-    for player, action, states in script.moments:
-        assert batch.states["player"][place] == player
-        assert batch.states[place].tobytes() == states.tobytes()
-        batch.advance(here, [action])
-    assert batch.states[place].tobytes() == script.game.states.tobytes()
-    assert batch.episode_info["reward"][place].tolist() == approx(script.rewards)
-    ends = batch.episode_info[["terminated", "truncated"]][place].tolist()
-    assert ends == (script.ended, script.capped)
-
-
 @pytest.mark.parametrize("seat", [0, 1])
 def test_gymnasium__plays_the_scripts(script: Script, seat: int) -> None:
     options = script.options("uint8", "entities", "afterstates")
@@ -190,49 +171,6 @@ def test_gymnasium__plays_the_scripts(script: Script, seat: int) -> None:
     assert ends == [script.ended, script.capped]
     assert reward == approx(script.rewards[seat])
     assert e.games.batch.states.tobytes() == script.game.states.tobytes()
-
-
-@pytest.mark.parametrize("seat", [0, 1])
-def test_stable_baselines__plays_the_scripts(script: Script, seat: int) -> None:
-    sb3 = pytest.importorskip("tokaido_env.sb3")
-    options = script.options("uint8", "entities", "afterstates")
-    opponent = Replayer(script, 1 - seat)
-    e = sb3.TokaidoVecEnv(1, opponent, script.seed, seat=seat, board=script.board, **options)
-    seen = e.reset()
-    for action, states in script.of(seat):
-        assert as_lists(observation_at(seen, 0)) == script.seen(states, seat, options)
-        seen, rewards, dones, infos = e.step(np.array([action]))
-    last = as_lists(infos[0]["terminal_observation"])
-    assert last == script.seen(script.game.states, seat, options)
-    assert dones.all()
-    assert infos[0]["TimeLimit.truncated"] == script.capped
-    assert rewards.tolist() == approx([script.rewards[seat]])
-    assert infos[0]["seed"] == script.seed
-    assert e.games.boards[infos[0]["board"]] == script.game.board
-    assert e.games.batch.episode_info["seed"].tolist() == [episode_seed(script.seed, 1)]
-
-
-def test_openspiel__plays_the_scripts(script: Script) -> None:
-    pyspiel = pytest.importorskip("pyspiel")
-    pytest.importorskip("tokaido_env.openspiel")
-    board, options = script.board if script.capped else script.game.board.name, script.options()
-    params = {"board": board} | {key: options[key] for key in ("reward", "see_board")}
-    state = pyspiel.load_game("tokaido_duo", params).new_initial_state()
-    moments = iter(script.moments)
-    for event in script.game.record().events:
-        if state.is_chance_node():
-            player = state.current_player()
-            outcomes = [outcome for outcome, _ in state.chance_outcomes()]
-            labels = [state.action_to_string(player, outcome) for outcome in outcomes]
-            state.apply_action(outcomes[labels.index(event)])
-            continue
-        player, action, states = next(moments)
-        assert (state.current_player(), IDS[event]) == (player, action)
-        for seat in (0, 1):
-            assert state.observation_tensor(seat) == script.seen(states, seat, options)
-        state.apply_action(action)
-    assert state.game == script.game
-    assert state.returns() == approx(script.rewards)
 
 
 # Common errors

@@ -114,15 +114,3 @@ def test_see_board__needs_a_vector_observation() -> None:
     quiet = Batch(2, observation=None)
     assert quiet.reset(seed=0).observation is None
     assert quiet.observe(quiet.all_games, [0, 1]).shape == (2, N_FEATURES)
-
-
-def test_adapters__refuse_unsupported_observations() -> None:
-    sb3 = pytest.importorskip("tokaido_env.sb3")
-    with pytest.raises(
-        ValueError, match=r"^observation: expected one of .*'afterstates', None, got"
-    ):
-        sb3.TokaidoVecEnv(2, "random", 0, observation="afterstate")  # type: ignore[arg-type]
-    pyspiel = pytest.importorskip("pyspiel")
-    pytest.importorskip("tokaido_env.openspiel")
-    with pytest.raises(Exception, match="see_board"):
-        pyspiel.load_game("tokaido_duo", {"see_board": "maybe"})

@@ -53,18 +53,12 @@ def written(path: Path, *games: Data) -> Path:
 
 
 def test_load__inverts_save(tmp_path: Path) -> None:
-    records = [a_game(seed).record(["first", f"réseau {seed}"]) for seed in range(4)]
+    names = ("réseau", '"\\\n\t', "日本", "a\u2028b\u0085c\x1cd")
+    records = [a_game(seed).record(["first", name]) for seed, name in enumerate(names)]
     save(records, tmp_path / "games.jsonl")
     assert load(tmp_path / "games.jsonl") == records
     save([], tmp_path / "none.jsonl")
     assert load(tmp_path / "none.jsonl") == []
-
-
-@pytest.mark.parametrize("name", ['"\\\n\t', "日本", "a\u2028b\u0085c\x1cd"])
-def test_load__keeps_any_player_name(tmp_path: Path, name: str) -> None:
-    records = [a_game(0).record([name, "other"])]
-    save(records, tmp_path / "games.jsonl")
-    assert load(tmp_path / "games.jsonl") == records
 
 
 def test_to_json__has_the_keys_in_order() -> None:
@@ -260,10 +254,10 @@ def test_load__refuses_incorrect_records(tmp_path: Path, how: str) -> None:
         load(path)
 
 
-@pytest.mark.parametrize("line", ["games", "[1, 2]", "7", "\x0b", '{"format": "tokaido-duo"'])
-def test_load__refuses_invalid_lines(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize("line", [b"games", b"[1, 2]", b"\x0b", b'{"format": 1', b"\x80\x04\x95\0"])
+def test_load__refuses_invalid_lines(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "games.jsonl"
-    path.write_text(f"{a_game(1).record().to_json()}\n{line}\n", encoding="utf-8")
+    path.write_bytes(a_game(1).record().to_json().encode() + b"\n" + line + b"\n")
     with pytest.raises(RecordError, match="line 2: "):
         load(path)
 
@@ -275,13 +269,6 @@ def test_load__refuses_a_truncated_file(tmp_path: Path, share: float) -> None:
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + second[: int(len(second) * share)])
     with pytest.raises(RecordError, match="line 2: not a whole line of JSON"):
-        load(path)
-
-
-def test_load__refuses_binary_files(tmp_path: Path) -> None:
-    path = tmp_path / "games.jsonl"
-    path.write_bytes(b"\x80\x04\x95\x00")
-    with pytest.raises(RecordError):
         load(path)
 
 
@@ -346,28 +333,15 @@ NEST = "[" * 100_000
 STRANGE: dict[str, Callable[[Data], str]] = {
     "nested deeply": lambda d: '{"format": ' + NEST,
     "nested in a key": lambda d: json.dumps(d | {"start": 0}).replace('"start": 0', NEST),
-    "nested and closed": lambda d: json.dumps(d | {"x": json.loads("[" * 300 + "]" * 300)}),
     "a long number": lambda d: json.dumps(d).replace('"rounds": ', '"rounds": ' + "9" * 5000),
-    "a long number alone": lambda d: "9" * 5000,
     "a key twice": lambda d: json.dumps(d)[:-1] + ', "seed": 1}',
     "a true version": lambda d: json.dumps(d | {"version": True}),
-    "a version with a point": lambda d: json.dumps(d | {"version": 1.5}),
     "rounds with a point": lambda d: json.dumps(d | {"rounds": d["rounds"] + 0.5}),
     "a seed of minus zero": lambda d: json.dumps(d | {"seed": -0.0}),
     "true rules": lambda d: json.dumps(d | {"rules": True}),
     "a huge label": lambda d: json.dumps(with_event(d, at_decision(d), HUGE)),
-    "a huge label that is none": lambda d: json.dumps(d | {"events": [[HUGE]]}),
-    "a huge label after the end": lambda d: json.dumps(d | {"events": [*d["events"], HUGE]}),
     "a huge label of chance": lambda d: json.dumps(with_event(d, at_roll(d), HUGE)),
-    "huge players": lambda d: json.dumps(d | {"players": [HUGE] * 3}),
     "a huge key": lambda d: json.dumps(d | {HUGE: 1}),
-    "a huge board": lambda d: json.dumps(d | {"board": HUGE}),
-    "a huge hash": lambda d: json.dumps(d | {"board_hash": HUGE}),
-    "a huge end": lambda d: json.dumps(d | {"end": HUGE}),
-    "huge scores": lambda d: json.dumps(d | {"scores": [{HUGE: HUGE}]}),
-    "a huge version": lambda d: json.dumps(d | {"version": HUGE}),
-    "a huge seed": lambda d: json.dumps(d | {"seed": HUGE}),
-    "a huge start": lambda d: json.dumps(d | {"start": {HUGE: HUGE}}),
     "a start on a huge board": lambda d: json.dumps(d | {"start": {"board": HUGE}}),
 }
 
@@ -390,26 +364,3 @@ def test_load__reports_errors_in_one_short_line(
         RecordFile(path, [MatchState("greedy", "random", 2, 0, Board.load())])
     assert len(str(error.value)) < 700
     assert str(error.value).isprintable()
-
-
-@pytest.mark.parametrize("board", ["/etc/hostname", "../boards/shikoku.toml", "mine.toml"])
-def test_load__refuses_paths_as_board_names(
-    tmp_path: Path, board: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_board(tmp_path / "mine.toml", other_board_data())
-    monkeypatch.chdir(tmp_path)
-    path = written(tmp_path / "games.jsonl", data_of(a_game(1)) | {"board": board})
-    with pytest.raises(RecordError, match=f"line 1: board: unknown board '{board}'"):
-        load(path)
-
-
-def test_names__are_printed_without_escape_sequences(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    game = a_game(1)
-    save([game.record(["\x1b]0;mine\x07", "x" * 1000])], tmp_path / "games.jsonl")
-    assert main(["replay", str(tmp_path / "games.jsonl"), "--quiet"]) == 0
-    output = capsys.readouterr().out
-    assert output.startswith(r"game 1: \x1b]0;mine\x07 against xxx")
-    assert "\x1b" not in output
-    assert len(output) < 700

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from learner_games import CountingAgent, Ints, LearnerGame, ScriptedAgent, random_legal_actions
-from positions import Position, other_board_data, position, write_board
+from learner_games import CountingAgent, Ints, LearnerGame, random_legal_actions
+from positions import other_board_data, position, write_board
 
-from tokaido_env import IllegalMove, SeedError
+from tokaido_env import IllegalMove
 from tokaido_env.agents import Agent, AgentError, make
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import FEATURES
@@ -22,7 +22,6 @@ from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.single_agent import EndedGames, SingleAgentBatch
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
-SIX_WARES = {"fan": 4, "doll": 2}
 
 # Game i is against "random" if i is even, else "greedy".
 OPPONENTS: dict[str, Callable[[], list[Agent]]] = {
@@ -157,26 +156,6 @@ def test_opponents__decide_in_batches() -> None:
     assert opponent.decisions > 10 * opponent.calls > 0
 
 
-def taking(**changes: Any) -> Position:
-    """Seat 0's pilgrim can reach the seashore and take *robust* from seat 1 with six wares."""
-    waves = {"pilgrim": ("tranquil", 0), "merchant": ("robust", 1), "artist": ("inspired", 1)}
-    mine = {"pilgrim": 2, "merchant": "C8", "artist": "A8"}
-    theirs = {"merchant": "M4", "artist": "A4", "wares": {"fan": 4, "doll": 2}}
-    return position(dice=(2, 1, 1), waves=waves, mine=mine, theirs=theirs, **changes)
-
-
-def test_reset__from_a_discard_inside_the_opponents_pick() -> None:
-    """R7.4: within the reset the opponent forces the learner to return a ware."""
-    opponent = ScriptedAgent("take:merchant", "pilgrim")
-    versus = SingleAgentBatch(2, opponent, seat=1)
-    versus.reset(0, [taking(), taking(round=9)])
-    assert versus.batch.states["round"].tolist() == [1, 9]
-    assert opponent.played == [*[IDS["pilgrim"]] * 2, *[IDS["take:merchant"]] * 2]
-    returns = [IDS["discard:doll"], IDS["discard:fan"]]
-    assert [np.flatnonzero(mask).tolist() for mask in versus.masks()] == [returns, returns]
-    assert versus.player.tolist() == [NO_PLAYER, NO_PLAYER]
-
-
 # Seats
 
 
@@ -185,15 +164,6 @@ def seats_of(seat: Any, seed: int, n: int) -> list[int]:
     versus.reset(seed)
     assert versus.observe()[:, SEAT].tolist() == versus.seats.tolist()
     return versus.seats.tolist()
-
-
-def test_reset__without_a_seed_alternates_seats() -> None:
-    versus = SingleAgentBatch(3, "random", seat="alternate")
-    versus.reset(0)
-    versus.reset(games=np.array([0, 2]))
-    assert versus.seats.tolist() == [1, 1, 1]
-    versus.reset(0)
-    assert versus.seats.tolist() == [0, 1, 0]
 
 
 def test_random_seats__follow_from_the_seed_and_are_fair() -> None:
@@ -214,49 +184,6 @@ def test_random_seats__of_later_episodes_follow_from_their_seeds(short: Path) ->
 
 
 # Without autoreset
-
-
-def test_reset__of_finished_games_keeps_the_others() -> None:
-    versus = SingleAgentBatch(3, ["random", CountingAgent()], autoreset=AutoresetMode.DISABLED)
-    versus.reset(0)
-    finish(versus)
-    [game] = np.flatnonzero(versus.done)
-    assert versus.terminated.tolist() == versus.done.tolist()
-    assert abs(versus.reward[game]) == 1.0
-    assert not versus.masks()[game].any()
-    before, running = contents(versus), np.flatnonzero(~versus.done)
-    with pytest.raises(RuntimeError, match=f"game {game} has ended or not begun: call reset"):
-        versus.step(random_legal_actions(versus.masks(), np.random.default_rng(0)))
-    assert contents(versus) == before
-    others = versus.batch.snapshot(running), versus.observe()[running]
-    versus.reset(games=np.array([game]))
-    assert not versus.done.any()
-    assert not any(each.any() for each in results(versus))
-    for name, array in versus.batch.snapshot(running).items():
-        assert array.tobytes() == others[0][name].tobytes()
-    assert np.array_equal(versus.observe()[running], others[1])
-    check_game(
-        versus, game, LearnerGame(episode_seed(game, 1), (game + 1) % 2, versus.opponents[game])
-    )
-
-
-def test_autoreset__plays_the_games_of_manual_resets() -> None:
-    outputs = []
-    for autoreset in (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED):
-        versus = SingleAgentBatch(
-            5, ["greedy", CountingAgent()], autoreset=autoreset, seat="random"
-        )
-        versus.reset(3)
-        outputs.append([])
-        rng = np.random.default_rng(0)
-        for _ in range(250):
-            ended = versus.step(random_legal_actions(versus.masks(), rng))
-            outcome = [each.tolist() for each in results(versus)]
-            if autoreset == AutoresetMode.DISABLED and len(ended.games):
-                assert np.array_equal(versus.observe()[ended.games], ended.observation)
-                versus.reset(games=ended.games)
-            outputs[-1].append([comparable(ended), outcome, versus.observe().tolist()])
-    assert outputs[0] == outputs[1]
 
 
 def test_reset__clears_results() -> None:
@@ -290,77 +217,6 @@ def test_step__refuses_illegal_actions(kind: str, action: int) -> None:
         versus.step(actions)
     assert contents(versus) == before
     assert facts(versus) == outputs
-
-
-@pytest.mark.parametrize("autoreset", AutoresetMode)
-@pytest.mark.parametrize("action", [IDS["discard:fan"], N_ACTIONS, -1, 2**40])
-@pytest.mark.parametrize("kind", OPPONENTS)
-def test_step__can_terminate_on_illegal_actions(
-    kind: str, action: int, autoreset: AutoresetMode
-) -> None:
-    """The other games continue; the next episode starts at once, a step later or waits."""
-    both = [
-        SingleAgentBatch(
-            4, OPPONENTS[kind](), autoreset=autoreset, illegal=illegal, reward="margin"
-        )
-        for illegal in ("terminate", "raise")
-    ]
-    for versus in both:
-        versus.reset(0)
-        for _ in walk(versus, 6):
-            pass
-    strict, seen = both[1], both[0].observe()
-    actions = random_legal_actions(strict.masks(), np.random.default_rng(0))
-    strict.step(actions)
-    versus, others = both[0], [0, 1, 3]
-    assert versus.masks()[2].any()
-    actions[2] = action
-    ended = versus.step(actions)
-    no_mask = [[False] * N_ACTIONS]
-    assert comparable(ended) == [[2], [seen[2].tolist()], [0], [2], [0], [7], no_mask]
-    assert versus.reward.tolist() == [0.0, 0.0, -1.0, 0.0]
-    assert versus.terminated.tolist() == [False, False, True, False]
-    assert not versus.truncated.any()
-    assert np.array_equal(versus.observe()[others], strict.observe()[others])
-    assert np.array_equal(versus.masks()[others], strict.masks()[others])
-    next_episode = LearnerGame(episode_seed(2, 1), 1, versus.opponents[2])
-    if autoreset == AutoresetMode.SAME_STEP:
-        check_game(versus, 2, next_episode)
-        versus.step(random_legal_actions(versus.masks(), np.random.default_rng(0)))
-        return
-    assert versus.done.tolist() == [False, False, True, False]
-    assert not versus.masks()[2].any()
-    if autoreset == AutoresetMode.DISABLED:
-        with pytest.raises(RuntimeError, match="game 2 has ended"):
-            versus.step(actions)
-        return
-    actions = random_legal_actions(versus.masks(), np.random.default_rng(0))
-    actions[2] = action  # ignored
-    versus.step(actions)
-    assert not versus.done.any()
-    assert versus.player.tolist() == [0, 1, NO_PLAYER, 1]
-    check_game(versus, 2, next_episode)
-
-
-def test_step__can_lose_all_games_at_once() -> None:
-    versus = SingleAgentBatch(3, ["greedy", CountingAgent()], illegal="terminate")
-    versus.reset(0)
-    ended = versus.step([-1, -1, -1])
-    assert ended.games.tolist() == [0, 1, 2]
-    assert versus.reward.tolist() == [-1.0] * 3
-    for i in range(3):
-        check_game(versus, i, LearnerGame(episode_seed(i, 1), (i + 1) % 2, versus.opponents[i]))
-
-
-@pytest.mark.parametrize("actions", [[0.0, 0.0], [True, True], [0], [[0, 0]], 0, ["a", "b"]])
-def test_step__refuses_actions_of_a_wrong_type(actions: Any) -> None:
-    for illegal in ("raise", "terminate"):
-        versus = SingleAgentBatch(2, "random", illegal=illegal)
-        versus.reset(0)
-        before = contents(versus)
-        with pytest.raises(ValueError, match=r"expected integers of shape \(2,\)"):
-            versus.step(actions)
-        assert contents(versus) == before
 
 
 # Opponents
@@ -557,6 +413,8 @@ def test_set_opponents__refuses_wrong_opponents() -> None:
         with pytest.raises(ValueError, match="when: expected one of 'next game', 'now', got"):
             versus.set_opponents("random", games, when="soon")  # type: ignore[arg-type]
     assert versus.opponents == before
+    with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):
+        SingleAgentBatch(1, "random", illegal="ignore")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("autoreset", AutoresetMode)
@@ -607,12 +465,3 @@ def test_step__before_the_first_reset_is_refused() -> None:
         versus.reset(0, games=np.array([0]))
         with pytest.raises(RuntimeError, match="game 1 has ended or not begun: call reset"):
             versus.step([0, 0])
-
-
-def test_single_agent_batch__refuses_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match=r"n: expected 1 to .* games, got 0"):
-        SingleAgentBatch(0, "random")
-    with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):
-        SingleAgentBatch(1, "random", illegal="ignore")  # type: ignore[arg-type]
-    with pytest.raises(SeedError):
-        SingleAgentBatch(3, "random").reset(-2)

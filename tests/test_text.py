@@ -108,16 +108,16 @@ def test_play_by_text__keeps_and_resumes_a_game_that_an_exception_ended() -> Non
             return super().__call__(prompt)
 
     with pytest.raises(KeyboardInterrupt) as raised:
-        play_by_text([TextPlayer(Failing(), LISTED), "mcts:sims=2"], 4)
+        play_by_text([TextPlayer(Failing(), LISTED), "random"], 4)
     kept = raised.value.transcript  # type: ignore[attr-defined]
     assert len(kept.exchanges) == 20
-    whole = play_by_text([TextPlayer(Scripted(), LISTED), "mcts:sims=2"], 4)
-    assert play_by_text([TextPlayer(Scripted(), LISTED), "mcts:sims=2"], 4, resume=kept) == whole
-    for seats, seed, transcript in (("greedy", 4, kept), ("mcts:sims=2", 5, kept)):
+    whole = play_by_text([TextPlayer(Scripted(), LISTED), "random"], 4)
+    assert play_by_text([TextPlayer(Scripted(), LISTED), "random"], 4, resume=kept) == whole
+    for seats, seed, transcript in (("greedy", 4, kept), ("random", 5, kept)):
         with pytest.raises(ValueError, match="resume: expected seed, board hash, players and end"):
             play_by_text([TextPlayer(Scripted(), LISTED), seats], seed, resume=transcript)
     with pytest.raises(ValueError, match="resume: expected"):
-        play_by_text([TextPlayer(Scripted(), LISTED), "mcts:sims=2"], 4, resume=whole)
+        play_by_text([TextPlayer(Scripted(), LISTED), "random"], 4, resume=whole)
 
 
 @pytest.mark.parametrize("board", ["shikoku", "family:2000003"])
@@ -218,12 +218,8 @@ def test_make_prompt__contains_the_last_events() -> None:
         ("artist:A1", None),
         ("", None),
         ("[" * 50_000, None),
-        ('{"a":' * 50_000, None),
-        ("x" * 1_000_000, None),
         ("x" * 1_000_000 + '{"action": "pilgrim"}', "pilgrim"),
-        ('{"action": "__import__(\\"os\\").system(\\"x\\")"}', None),
         ('{"action": "\\ud800\\u0000\\u001b[2J"}', None),
-        ('{"__proto__": 1, "action": "pilgrim"}', "pilgrim"),
         ("{'action': 'pilgrim'}", "pilgrim"),
         ("{“action”: “merchant:C3”}", "merchant:C3"),
         ("{‘action’: ‘merchant:C3’}", "merchant:C3"),
@@ -305,20 +301,7 @@ def test_text_agent__works_as_a_python_spec() -> None:
         play_match(unlisted, make("random"), 2, 1)
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"legal": "some"}, "legal: expected"),
-        ({"history": -1}, "history: expected an integer from 0"),
-        ({"retries": "2"}, "retries: expected an integer from 0"),
-    ],
-)
-def test_text_format__checks_its_fields(options: dict[str, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
-        TextFormat(**options)
-
-
-def test_play_by_text__checks_players() -> None:
+def test_play_by_text__checks_players_and_their_form() -> None:
     with pytest.raises(ValueError, match="players: expected two, got 1"):
         play_by_text(["greedy"], 0)
     with pytest.raises(TypeError, match="players: expected a list of two, got 'greedy'"):
@@ -327,3 +310,7 @@ def test_play_by_text__checks_players() -> None:
         TextPlayer("greedy")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="form: expected a TextFormat, got 'listed'"):
         TextPlayer(str, "listed")  # type: ignore[arg-type]
+    wrong: list[dict[str, Any]] = [{"legal": "some"}, {"history": -1}, {"retries": "2"}]
+    for options in wrong:
+        with pytest.raises(ValueError, match=f"{next(iter(options))}: expected"):
+            TextFormat(**options)

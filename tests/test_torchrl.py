@@ -1,10 +1,8 @@
 """Tests of `tokaido_env.torchrl`: TorchRL's check, and `Batch` as reference."""
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +11,6 @@ pytest.importorskip("torchrl")
 import torch
 from torchrl.envs import (
     ActionMask,
-    Compose,
-    EnvBase,
-    ParallelEnv,
-    RewardSum,
     SerialEnv,
     StepCounter,
     TransformedEnv,
@@ -24,13 +18,11 @@ from torchrl.envs import (
 from torchrl.envs.utils import check_env_specs
 
 from tokaido_env import Batch
-from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, SeedError
-from tokaido_env.torchrl import TokaidoDuoEnv, random_policy, value_sign
+from tokaido_env.torchrl import TokaidoDuoEnv, value_sign
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # TorchRL deprecates a class of its own at import
-    from torchrl.collectors import Collector
 
 make = partial(TokaidoDuoEnv, 4, device="cpu")
 
@@ -87,44 +79,6 @@ def test_rollout__has_the_afterstates_of_a_batch() -> None:
         TokaidoDuoEnv(3, observation="uint8")  # type: ignore[arg-type]
 
 
-def test_rollout__plays_legal_random_actions() -> None:
-    env = TokaidoDuoEnv(16)
-    env.set_seed(0)
-    data = env.rollout(150, break_when_any_done=False)
-    chosen = data["action_mask"].gather(-1, data["action"][..., None])
-    assert chosen.all()
-    assert data["next", "action_mask"].any(dim=-1).all()
-    assert data["action_mask"].shape == (16, 150, N_ACTIONS)
-
-
-def all_legal(data: Any) -> bool:
-    chosen = data["action_mask"].gather(-1, data["action"][..., None])
-    return bool(chosen.all())
-
-
-WRAPPED: list[tuple[Callable[[Any], EnvBase], Any]] = [
-    (lambda make: TransformedEnv(make(), StepCounter()), None),
-    (lambda make: TransformedEnv(make(), Compose(StepCounter(), RewardSum())), None),
-    (lambda make: TransformedEnv(SerialEnv(2, make), StepCounter()), random_policy),
-    pytest.param(lambda make: ParallelEnv(2, make), random_policy, marks=pytest.mark.slow),
-]
-
-
-@pytest.mark.parametrize(("wrap", "policy"), WRAPPED)
-def test_wrapped_env__plays_whole_games_by_legal_actions(
-    short: Path, wrap: Any, policy: Any
-) -> None:
-    env = wrap(partial(TokaidoDuoEnv, 4, board=short))
-    env.set_seed(0)
-    data = env.rollout(40, policy, break_when_any_done=False)
-    collector = Collector(env, policy, frames_per_batch=80, total_frames=160)
-    collected = list(collector)
-    collector.shutdown()
-    assert data["next", "done"].sum() > 10
-    assert len(collected) == 2
-    assert all(map(all_legal, [data, *collected]))
-
-
 def test_wrapped_env__passes_torchrls_check() -> None:
     check_env_specs(TransformedEnv(make(), StepCounter()))
     check_env_specs(TransformedEnv(SerialEnv(2, make), ActionMask()))
@@ -179,5 +133,3 @@ def test_env__refuses_wrong_arguments() -> None:
         env.step(data)
     with pytest.raises(SeedError):
         env.set_seed(-1)
-    with pytest.raises(ValueError, match="n: expected 1 to"):
-        TokaidoDuoEnv(0)

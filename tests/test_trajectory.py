@@ -1,14 +1,13 @@
 """Tests of `tokaido_env.trajectory`, with `Game` as reference for each row."""
 
 import random
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from positions import other_board_data, position, shikoku_data, write_board
+from positions import other_board_data, position, write_board
 
-from tokaido_env import ACTIONS, Board, Game, IllegalMove
+from tokaido_env import ACTIONS, Board, Game
 from tokaido_env.core.actions import IDS, NO_ACTION
 from tokaido_env.core.state import STATE
 from tokaido_env.trajectory import Trajectory, replay_actions, replay_chunks, replay_labels
@@ -134,32 +133,3 @@ def test_replay__accepts_no_games_and_no_events() -> None:
     assert len(replay_actions(board, np.zeros(0, np.int64), np.zeros((0, 3), np.int8))) == 0
     one = replay_labels(board, [])
     assert (len(one), len(one.states), one.labels()) == (1, 1, ())
-
-
-def changed(events: list[str], number: int, label: str) -> list[str]:
-    return [*events[: number - 1], label, *events[number:]]
-
-
-@pytest.mark.parametrize(
-    ("number", "label", "message"),
-    [
-        (1, "boutique:C2=fan/2", r"no outcome 'boutique:C2=fan/2' at SETUP: possible are boutiq"),
-        (9, "boutique:C1=fan/2", r"no outcome .* at SETUP: possible are side:pilgrim=tranquil \(0"),
-        (12, "roll:5/1/1", r"no outcome 'roll:5/1/1' at ROLL: possible are roll:1/1/1 \(0\), "),
-        (13, "swim", r"illegal action 'swim': legal are pilgrim \(0\), .* for player 0 at MOVE"),
-        (13, "ware:fan", r"illegal action 'ware:fan': legal are "),
-        (13, "gift", r"illegal action 'gift': legal are "),
-    ],
-)
-def test_replay_labels__names_an_impossible_event(number: int, label: str, message: str) -> None:
-    events = changed(played(1).events(), number, label)
-    with pytest.raises(IllegalMove, match=rf"^event {number} of {len(events)}: {message}"):
-        replay_labels(Board.load(), events)
-
-
-def test_replay_labels__names_an_event_after_the_end(tmp_path: Path) -> None:
-    short = Board.load(write_board(tmp_path / "b.toml", shikoku_data() | {"max_rounds": 1}))
-    events = [*played(2, short).events(), "roll:1/1/1"]
-    number = len(events)
-    with pytest.raises(IllegalMove, match=rf"^event {number} of {number}: .*the game is over$"):
-        replay_labels(short, events)

@@ -9,12 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from chat_server import completion, serving
 from prompt_reader import reads_and_answers
-
-from tokaido_env import Game
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "agents" / "README.md").read_text(encoding="utf-8")
@@ -99,11 +96,3 @@ def test_language_model__plays(folder: Path) -> None:
     asked = {(one.key, one.body["model"], one.path) for one in server.asked}
     assert asked == {("Bearer a-key", "llama3.2", "/v1/chat/completions")}
     assert len(server.asked) > 100
-
-
-def test_agents_page__has_the_sizes_of_arrays() -> None:
-    page = (ROOT / "docs" / "how-to" / "write-an-agent.md").read_text(encoding="utf-8")
-    for name, array in (("observation", Game(seed=0).observation()), ("mask", Game(seed=0).mask())):
-        pattern = rf"`game\.{name}\(\)` \| {array.dtype} \({len(array)},\)"
-        assert re.search(pattern, page), name
-    assert np.flatnonzero(Game(seed=0).mask()).tolist() == Game(seed=0).legal_actions()

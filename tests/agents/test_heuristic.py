@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from evaluated import swapped, terms_of, value_of
+from evaluated import best_leaf, swapped, terms_of, value_of
 from naive_reach import KINDS, NaiveReach
 from positions import SHIKOKU, random_move
 from reference import Board as NaiveBoard
@@ -135,26 +135,12 @@ def test_heuristic__takes_the_action_with_the_best_effect() -> None:
         if game.phase in CHANCE_PHASES:
             continue
         sign = 1 - 2 * game.player
-        values = [value_after(game, action, sign) for action in game.legal_actions()]
+        values = [sign * value_of(best_leaf(game, a).state) for a in game.legal_actions()]
         legal, key = np.array([game.legal_mask], np.uint64), np.zeros(1, np.uint64)
         action = int(agent.act(game.boards, game.state, legal, key)[0])
         assert values[game.legal_actions().index(action)] == max(values)
         checked += 1
     assert checked > 50
-
-
-def value_after(game: Game, action: int, sign: int) -> float:
-    """Return the evaluation after an action and its best effect, times the sign."""
-    after = game.copy()
-    after.play(action)
-    if after.phase != Phase.EFFECT:
-        return sign * value_of(after.state)
-    values = []
-    for effect in after.legal_actions():
-        last = after.copy()
-        last.play(effect)
-        values.append(sign * value_of(last.state))
-    return max(values)
 
 
 def test_heuristic__beats_greedy() -> None:

@@ -8,14 +8,12 @@ import pytest
 import torch
 from evaluated import terms_of
 from networks import SMALL, counting_policy, decisions, inputs_of, random_policy
-from repeatable import check_repeatable
 
 from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.agents.first_layer import quantize, whole_bias
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.state import Phase
 from tokaido_env.features.eval_tables import eval_tables_of, load_weights
 from tokaido_env.features.network_inputs import AFTERSTATE_VALUES, INPUT_UNITS, encode_positions
@@ -104,26 +102,6 @@ def test_forward__computes_a_network_built_by_hand() -> None:
         ahead = terms[player].astype(int) - terms[1 - player]
         # A term's weight is rounded to a part in thousands.
         assert values[i] == pytest.approx(np.tanh(ahead @ weights / 20), abs=1e-3)
-
-
-@pytest.mark.parametrize("uses_board_features", [False, True])
-def test_evaluate__does_not_depend_on_other_positions(
-    uses_board_features: bool, positions: Any
-) -> None:
-    _, states, legal, which = positions
-    policy = random_policy(uses_board_features=uses_board_features)
-    _, values = check_repeatable(lambda *a: policy.evaluate(*a[:3]), *positions[:3], every=3)[0]
-    other = POOL.records[(which + 1) % len(POOL)]
-    assert (policy.evaluate(other, states, legal)[1] != values).mean() > 0.9
-
-
-def test_evaluate__with_board_weights_of_0_gives_the_same_bytes(positions: Any) -> None:
-    without = random_policy()
-    zeros = np.zeros((SMALL.first + SMALL.value_first, N_BOARD_FEATURES), np.float32)
-    policy = Policy(without.tensors | {"board.weight": zeros})
-    both = without.evaluate(*positions[:3]), policy.evaluate(*positions[:3])
-    for one, other in zip(*both, strict=True):
-        assert one.tobytes() == other.tobytes()
 
 
 def test_first_layer__keeps_sums_within_16_bits(positions: Any) -> None:

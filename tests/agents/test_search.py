@@ -2,25 +2,22 @@
 
 import hashlib
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from evaluated import swapped
-from networks import SMALL, counting_policy, decisions, random_play, random_policy
+from networks import counting_policy, decisions, random_policy
 from solved import best, decides_twice, last_positions, positions_behind, solve
 
 from tokaido_env import Game
-from tokaido_env.agents import make, search as search_module
-from tokaido_env.agents.policy import Policy, PolicyAgent, tensor_shapes
+from tokaido_env.agents import make
+from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.search import MctsAgent, PolicySearchAgent, SearchAgent, SearchResult
 from tokaido_env.agents.search_config import network_search_config
-from tokaido_env.agents.search_tree import BOUND_SHARE, Tree, make_trees
+from tokaido_env.agents.search_tree import BOUND_SHARE
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.state import CHANCE_PHASES
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.observers import masks
@@ -54,17 +51,6 @@ def search_game(agent: SearchAgent, game: Game, state: Any = None) -> SearchResu
 
 def keys_of(states: npt.NDArray[np.void], seed: int = 1) -> npt.NDArray[np.uint64]:
     return np.random.default_rng(seed).integers(2**64, size=len(states), dtype=np.uint64)
-
-
-def value_policy(decision: float, chance: float) -> Policy:
-    """Return a policy with one value at decisions and another at chance."""
-    at = next(feature.start for feature in FEATURES if feature.name == "decides")
-    tensors = {name: np.zeros(shape, np.float32) for name, shape in tensor_shapes(SMALL).items()}
-    tensors["trunk.0.weight"][SMALL.first, at] = 1.0
-    tensors["value.0.weight"][0, 0] = 1.0
-    tensors["value.1.bias"][0] = np.arctanh(chance)
-    tensors["value.1.weight"][0, 0] = np.arctanh(decision) - np.arctanh(chance)
-    return Policy(tensors)
 
 
 # Unchanged play
@@ -156,13 +142,6 @@ def test_search__gives_a_single_legal_action_all_visits(make_agent: Any) -> None
         assert values == pytest.approx(own * (1 - 2 * states["player"]))
 
 
-def test_search__with_one_simulation_takes_the_likeliest_action() -> None:
-    boards, states, legal = decisions(most=12)
-    actions, _, _ = search(by_network(1), boards, states, legal, keys_of(states))
-    logits, _ = random_policy().evaluate(boards, states, legal)
-    assert (actions == logits.argmax(axis=1)).all()
-
-
 def test_search__reads_no_weights_of_illegal_actions() -> None:
     for _, game in zip(range(4), last_positions(), strict=False):
         behind = [one for one in positions_behind(game) if one.phase not in CHANCE_PHASES]
@@ -173,60 +152,6 @@ def test_search__reads_no_weights_of_illegal_actions() -> None:
         blinded.tensors["move.bias"][illegal] = np.nan
         both = search_game(by_network(200), game), search_game(by_network(200, blinded), game)
         assert all((a == b).all() for a, b in zip(*both, strict=True))
-
-
-def test_search__gives_the_opposite_value_to_exchanged_players() -> None:
-    """The network does not read the seat, and nothing is left to chance."""
-    policy, seat = random_policy(), next(f.start for f in FEATURES if f.name == "seat")
-    policy.tensors["trunk.0.weight"][:, seat] = 0.0
-    players: list[int] = []
-    for game in last_positions():
-        if any(one.phase in CHANCE_PHASES for one in positions_behind(game)):
-            continue
-        action, value, visits = search_game(by_network(60, policy), game)
-        other_action, other, other_visits = search_game(
-            by_network(60, policy), game, swapped(game.state)
-        )
-        assert (action == other_action).all()
-        assert value == pytest.approx(-other, abs=1e-4)
-        assert (visits == other_visits).all()
-        players.append(int(game.player or 0))
-        if len(players) == 6:
-            break
-    assert set(players) == {0, 1}
-
-
-# Priors and chance
-
-
-def test_search__divides_logits_by_the_temperature(searched_trees: list[Tree]) -> None:
-    (boards, states, legal), policy = decisions(most=4), random_policy()
-    logits, _ = policy.evaluate(boards, states, legal)
-    for i in range(len(states)):
-        one = slice(i, i + 1)
-        for temperature in (0.5, 1.0, 1.5):
-            agent = by_network(1, policy, temperature=temperature)
-            agent.act(boards[one], states[one], legal[one], np.array([3], np.uint64))
-            tree = searched_trees.pop()
-            moves = tree.edges["move"][0][: tree.nodes["edges"][0, 0]]
-            odds = np.exp(logits[i][moves] / temperature)
-            assert tree.priors[0][: len(moves)] == pytest.approx(odds / odds.sum(), rel=1e-4)
-
-
-def test_search__ends_a_simulation_at_chance() -> None:
-    agent, found = by_network(1, value_policy(decision=0.2, chance=0.7), **PLAIN), 0
-    for game, _ in random_play(games=40):
-        if game.phase in CHANCE_PHASES:
-            continue
-        first = game.legal_actions()[0]  # with equal priors the search tries it first
-        after = game.copy()
-        after.play(first)
-        if len(game.legal_actions()) > 1 and after.phase in CHANCE_PHASES:
-            result = search_game(agent, game)
-            assert result.actions[0] == first
-            assert abs(result.values[0]) == pytest.approx(0.7, abs=1e-4)  # 16-bit weights
-            found += 1
-    assert found > 20
 
 
 # Keys, threads and memory
@@ -250,18 +175,6 @@ def test_search__takes_its_luck_from_the_key_and_not_from_the_game(make_agent: A
     assert first.to_dict() != second.to_dict()  # the games' luck did differ
 
 
-def test_search__does_not_share_memory_between_python_threads() -> None:
-    agent, (boards, states, legal) = make("mcts:sims=400"), decisions(most=4)
-    parts = [
-        tuple(array[i::4] for array in (boards, states, legal, keys_of(states))) for i in range(4)
-    ]
-    alone = [agent.act(*part) for part in parts]
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda i: agent.act(*parts[i % 4]), range(16)))
-    for i, actions in enumerate(together):
-        assert (actions == alone[i % 4]).all()
-
-
 @pytest.mark.parametrize("make_agent", AGENTS)
 def test_act__stops_early_and_takes_the_action_of_the_whole_search(make_agent: Any) -> None:
     """With a network the action of the highest bound may change in the simulations left."""
@@ -281,32 +194,6 @@ def test_search__of_many_simulations_stays_within_its_memory(make_agent: Any, mo
         assert int(actions[0]) in Game(seed=1).legal_actions()
         assert -1 <= values[0] <= 1
         assert visits.sum() == sims
-
-
-def test_search__needs_two_nodes_for_a_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory after the tree stays untouched, and every simulation takes place."""
-    made: list[Tree] = []
-
-    def guarded_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
-        whole = make_trees(threads, 2 * nodes, priors=priors)
-        made.append(whole)
-        for array in whole[2:]:
-            array.view(np.uint8)[:] = 0
-        halves = (array[:, : array.shape[1] // 2] for array in whole[2:])
-        return Tree(whole.size, whole.luck, *halves)
-
-    monkeypatch.setattr(search_module, "cached_trees", guarded_trees)
-    monkeypatch.setattr(search_module, "_NODES_PER_NETWORK_SIM", 2)
-    boards, states, legal = decisions(most=40)
-    for i in range(len(states)):
-        one, sims = slice(i, i + 1), 2 + i % 3
-        result = search(
-            by_network(sims), boards[one], states[one], legal[one], keys_of(states[one])
-        )
-        assert result.visits.sum() == sims
-        tree = made.pop()
-        assert tree.size["nodes"][0, 0] <= 2 * sims + 2
-        assert not any(array[:, array.shape[1] // 2 :].view(np.uint8).any() for array in tree[2:])
 
 
 # Strength

@@ -22,7 +22,6 @@ from tokaido_env.core.board_features import (
 )
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, STATIONS, TOWNS
 from tokaido_env.core.observation import FEATURES
-from tokaido_env.core.state import BOARD
 
 LAYOUT = "9e592abee4f6eab0"  # frozen: policies and data sets depend on it
 
@@ -144,10 +143,6 @@ def test_board_blocks__refuses_rounds_that_uint8_cannot_hold() -> None:
         board_blocks(record, "int8")
 
 
-def test_board_blocks__accepts_no_boards() -> None:
-    assert board_blocks(np.zeros(0, BOARD)).shape == (0, N_BOARD_FEATURES)
-
-
 def test_board_features__cover_the_block() -> None:
     start = 0
     for feature in BOARD_FEATURES:
@@ -158,7 +153,4 @@ def test_board_features__cover_the_block() -> None:
     assert start == N_BOARD_FEATURES == len(BOARD_SCALES)
     assert not BOARD_SCALES.flags.writeable
     assert not {f.name for f in BOARD_FEATURES} & {f.name for f in FEATURES}
-
-
-def test_board_features__keep_their_layout() -> None:
     assert BOARD_LAYOUT_HASH == LAYOUT

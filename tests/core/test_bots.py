@@ -9,9 +9,8 @@ from positions import random_position
 
 from tokaido_env import Game, Phase
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.bitmask import actions_of, lowest_action
 from tokaido_env.core.bots import greedy_actions, random_actions
-from tokaido_env.core.jit import INTERPRETED, entry
+from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.state import STATE
 
 POSITIONS = 40 if INTERPRETED else 400
@@ -32,11 +31,6 @@ def greedy_choices(game: Game, n: int = KEYS) -> set[int]:
     return set(actions.tolist())
 
 
-@entry
-def _lowest(mask: np.uint64) -> int:
-    return lowest_action(mask)
-
-
 # Random
 
 
@@ -51,13 +45,6 @@ def test_random_actions__picks_by_the_high_bits_of_the_key() -> None:
     for mask, key, action in zip(masks, bits, actions.tolist(), strict=True):
         possible = [place for place in range(64) if mask >> place & 1]
         assert action == possible[len(possible) * (key >> 32) // 2**32]
-
-
-def test_lowest_action__is_the_lowest_bit() -> None:
-    rng = random.Random(0)
-    masks = [1 << bit for bit in range(64)] + [rng.getrandbits(64) | 1 << 63 for _ in range(200)]
-    for mask in masks:
-        assert _lowest(np.uint64(mask)) == actions_of(mask)[0]
 
 
 # Greedy

@@ -1,7 +1,6 @@
 """Tests of the entity observation against the game and its board."""
 
 import functools
-import itertools
 import random
 from typing import Any
 
@@ -216,16 +215,6 @@ def test_encode_entities__keeps_the_other_features_as_globals(games: list[Game])
             assert feature[2:] == names[feature.name][2:]
 
 
-def test_encode_entities__overwrites_an_observation_on_the_same_board(games: list[Game]) -> None:
-    """Each board has one row for all games and both seats."""
-    rows: dict[str, Vector] = {}
-    flat = np.empty(N_FEATURES, np.float32)
-    for seat, game in itertools.product((0, 1), games):
-        out = rows.setdefault(game.board.hash, static_part(game.board)[0].copy())
-        encode_entities_of_game(game.boards, game.states, 0, seat, flat, out)
-        assert out.tobytes() == encoded(game, seat).tobytes()
-
-
 # The tables
 
 
@@ -255,24 +244,4 @@ def test_entity_arrays__have_the_declared_shapes() -> None:
         assert [feature.start for feature in features] == starts.tolist()
         assert len({feature.name for feature in features}) == len(features)
         assert all(feature.meaning and feature.scale > 0 for feature in features)
-
-
-def test_encode_entities__writes_values_from_0_to_1(games: list[Game]) -> None:
-    highest = np.zeros(N_ENTITY_NUMBERS, np.float32)
-    for game in games:
-        numbers = encoded(game, game.states["round"][0] % 2)
-        assert numbers.min() >= 0
-        assert numbers.max() <= 1
-        np.maximum(highest, numbers, out=highest)
-    arrays = entity_arrays(highest)
-    never = {
-        feature.name
-        for kind, features in ENTITY_FEATURES.items()
-        for feature in features
-        if not arrays[kind][..., feature.slice].any()
-    }
-    assert never == {"commerce_beyond", "culture_beyond"}  # 64 points and more
-
-
-def test_entity_features__keep_their_layout() -> None:
     assert ENTITY_LAYOUT_HASH == LAYOUT

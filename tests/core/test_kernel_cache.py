@@ -1,13 +1,10 @@
 """Tests of the cache of compiled entries."""
 
 import hashlib
-import json
 import os
 import pickle
 import pkgutil
-import select
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -22,7 +19,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import types
-from positions import position
 from processes import ROOT, run_script
 
 import tokaido_env
@@ -64,18 +60,6 @@ def hits(compiled: Any) -> int:
 
 # Stale entries
 
-OBSERVE = """
-import json, os
-import numpy
-from tokaido_env.boards.board import Board
-from tokaido_env.core.observation import FEATURES, N_FEATURES, encode_game
-from tokaido_env.position import from_dict
-board, seen = Board.load(), numpy.zeros(N_FEATURES, numpy.float32)
-encode_game(board.record, from_dict(board, json.loads(os.environ["POSITION"])), 0, 0, seen)
-(coins,) = (feature.start for feature in FEATURES if feature.name == "my_coins_beyond")
-print(seen[coins], "and", sum(encode_game.stats.cache_hits.values()), "from the cache")
-"""
-
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
@@ -83,26 +67,6 @@ def package(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "tokaido_env", tmp_path / "copy" / "tokaido_env", ignore=ignored)
     return tmp_path / "copy"
-
-
-@pytest.mark.slow
-@needs_compiler
-def test_cache__notices_a_change_in_a_called_file(package: Path, tmp_path: Path) -> None:
-    """The scale of coins depends on `MAX_COINS`, which is not in the encoder's file."""
-    rich = json.dumps(position(mine={"gold": 6, "coins": 36}))
-
-    def observe() -> str:
-        return run_script(OBSERVE, package, POSITION=rich, **cached_in(tmp_path / "cache")).strip()
-
-    state = package / "tokaido_env" / "core" / "state.py"
-    original = state.read_text(encoding="utf-8")
-    assert "MAX_COINS = 63 " in original
-    assert observe() == "0.5 and 0 from the cache"
-    state.write_text(original.replace("MAX_COINS = 63 ", "MAX_COINS = 36 "), encoding="utf-8")
-    assert observe() == "1.0 and 0 from the cache"
-    state.write_text(original + "\nUNUSED = 1  # and a comment\n", encoding="utf-8")
-    assert observe() == "0.5 and 1 from the cache"
-    assert len(cache_files(tmp_path / "cache", "encode_game")) == 2
 
 
 def imported(name: str) -> ModuleType | None:
@@ -327,18 +291,6 @@ def test_cache__replaces_a_damaged_file_with_a_warning(
     assert cache_files(folder) == [file]
 
 
-@needs_compiler
-def test_cache__warns_of_an_unreadable_file(folder: Path) -> None:
-    entry(doubled)(4)
-    (file,) = cache_files(folder)
-    file.unlink()
-    file.mkdir()
-    compiled: Any = entry(doubled)
-    with pytest.warns(RuntimeWarning) as warned:
-        assert compiled(4) == 8
-    assert any(file.name in str(each.message) for each in warned)
-
-
 FULL = """
 import resource, warnings
 from tokaido_env.core.jit import entry
@@ -414,36 +366,6 @@ def test_cache__compiles_an_entry_in_one_of_several_processes(tmp_path: Path) ->
     outputs = sorted(process.communicate(timeout=120)[0] for process in several)
     assert outputs == ["0 1\n", "1 0\n"]
     assert len(cache_files(tmp_path / "cache")) == 1
-
-
-HOLD = """
-import sys, time
-from pathlib import Path
-from tokaido_env.core.kernel_cache import _entry_lock
-with _entry_lock(Path(PATH)):
-    print("locked", flush=True)
-    sys.stdin.readline()
-"""
-
-
-@needs_compiler
-@needs_locks
-def test_entry_lock__is_released_when_its_process_is_killed(tmp_path: Path) -> None:
-    path = tmp_path / f"entry-{'5' * 32}.nbc"
-    script = HOLD.replace("PATH", repr(str(path)))
-    first = started(script, PYTHONPATH=str(ROOT))
-    assert first.stdout is not None
-    assert first.stdout.readline() == "locked\n"
-    second = started(script, PYTHONPATH=str(ROOT))
-    try:
-        assert second.stdout is not None
-        assert select.select([second.stdout], [], [], 3)[0] == []
-        first.send_signal(signal.SIGKILL)
-        assert second.stdout.readline() == "locked\n"
-    finally:
-        for process in (first, second):
-            process.kill()
-            process.communicate()
 
 
 # Notices

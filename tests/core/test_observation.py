@@ -20,9 +20,7 @@ from positions import (
     write_board,
 )
 
-from tokaido_env import Batch, Board, Game
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bitmask import unpack_mask
+from tokaido_env import Board, Game
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, TOWNS
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import FEATURES, N_FEATURES, SCALES, Feature, encode_game
@@ -178,29 +176,6 @@ def test_features__cover_the_vector() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_encode__writes_raw_values_as_uint8() -> None:
-    games = [game.copy() for i, game in enumerate(many_games()) if i % 3 == 0]
-    batch = Batch(len(games), chance="explicit", observation="uint8")
-    batch.reset(seed=0, positions=np.concatenate([game.state for game in games]))
-    for seat in (0, 1):
-        rows = batch.observe(np.arange(len(games)), np.full(len(games), seat, np.int8))
-        assert rows.dtype == np.uint8
-        for raw, game in zip(rows, games, strict=True):
-            vector = observe(game, seat)
-            assert raw.tolist() == [n for feature in FEATURES for n in numbers(vector, feature)]
-
-
-def test_encode__writes_values_from_0_to_1() -> None:
-    highest = np.zeros(N_FEATURES, np.float32)
-    for game in many_games():
-        for seat in (0, 1):
-            vector = observe(game, seat)
-            assert vector.min() >= 0
-            assert vector.max() <= 1
-            np.maximum(highest, vector, out=highest)
-    assert (highest > 0).mean() > 0.85  # most of them occur
-
-
 @pytest.mark.parametrize("seat", [0, 1])
 def test_encode__shows_nothing_hidden(seat: int) -> None:
     """Games with equal positions and different futures have equal observations."""
@@ -208,14 +183,3 @@ def test_encode__shows_nothing_hidden(seat: int) -> None:
     for start in (position(), reveal, Game(chance="explicit").to_dict()):
         games = [Game.from_dict(start, seed=seed, chance="explicit") for seed in range(5)]
         assert len({observe(game, seat).tobytes() for game in games}) == 1
-
-
-# Masks
-
-
-def test_unpack_mask__writes_a_byte_for_each_action() -> None:
-    rng, mask_bytes = random.Random(0), np.full(N_ACTIONS, -1, np.int8)
-    every = (1 << N_ACTIONS) - 1
-    for mask in [0, 1, 1 << 48, every, *(rng.getrandbits(N_ACTIONS) for _ in range(100))]:
-        unpack_mask(mask, mask_bytes)
-        assert mask_bytes.tolist() == [mask >> action & 1 for action in range(N_ACTIONS)]

@@ -1,4 +1,4 @@
-"""Tests of random numbers: the probabilities of outcomes, and independent streams."""
+"""Tests of random numbers: the probabilities of outcomes, and the same dice for any moves."""
 
 import itertools
 import random
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from positions import Position, changed, position, random_move
+from positions import Position, position, random_move
 
 from tokaido_env import Game
 from tokaido_env.core.arguments import MAX_SEED
@@ -87,14 +87,6 @@ def test_sample__has_the_probabilities_of_outcomes(
     assert_fits(draws_after(copies, move, draws), odds_after(start, move, draws))
 
 
-def test_assert_fits__fails_for_other_probabilities() -> None:
-    game = Game.from_dict(TO_DRAW, seed=0, chance="sampled")
-    seen = draws_after((game.copy() for _ in range(SAMPLES)), "draw", 1)
-    even = {(f"ware:{ware}",): 1 / 4 for ware in ("kimono", "pottery", "doll", "fan")}
-    with pytest.raises(AssertionError):
-        assert_fits(seen, even)
-
-
 def test_sample__has_the_probabilities_of_set_up() -> None:
     seen: list[Counter[str]] = [Counter() for _ in range(11)]
     sides: Counter[Labels] = Counter()
@@ -156,64 +148,6 @@ def drawn(start: Position, move: str, seed: int, draws: int = 1) -> list[str]:
     game = Game.from_dict(start, seed=seed, chance="sampled")
     game.play(move)
     return game.events()[1 : draws + 1]
-
-
-def test_sample__draws_the_same_wares_after_other_draws() -> None:
-    """The wares come from the same numbers at once or after a visit and a painting."""
-    start = position(dice=(1, 1, 1))
-    for seed in range(20):
-        earlier = Game.from_dict(start, seed=seed)
-        later = earlier.copy(luck="same")
-        for move in ("merchant:M2", "draw"):
-            earlier.play(move)
-        for move in ("artist:A1", "paint", "pilgrim", "visit", "merchant:M2", "draw"):
-            later.play(move)
-        wares = [game.to_dict()["players"][0]["wares"] for game in (earlier, later)]
-        assert wares[0] == wares[1]
-
-
-def test_sample__draws_wares_from_a_stream_for_each_seat() -> None:
-    """Seats 0 and 1 make the same draw from the same bag."""
-    mirrored = position(
-        phase="EFFECT",
-        die="merchant",
-        left=["artist"],
-        theirs={"merchant": "M2", "wares": {"kimono": 3, "fan": 1}},
-    )
-    assert mirrored["bag"] == TO_DRAW["bag"]
-    pairs = [(drawn(TO_DRAW, "draw", s), drawn(mirrored, "draw", s)) for s in range(20)]
-    assert any(mine != theirs for mine, theirs in pairs)
-
-
-def test_sample__counts_the_wares_drawn_not_those_held() -> None:
-    """With a full hand: draw two wares, return them, and draw from the same bag again."""
-    full = {"merchant": "M3", "wares": {"doll": 1, "fan": 4}}
-    differ = 0
-    for seed in range(20):
-        game = Game.from_dict(position(dice=(1, 1, 1), hot_spring=0, mine=full), seed=seed)
-        first = draw_and_return(game, "M2", number=2)
-        again = draw_and_return(game, "M3", number=4)
-        differ += first != again[:2]
-    assert differ > 0
-
-
-def draw_and_return(game: Game, town: str, number: int) -> list[str]:
-    """Draw the wares of a town and return the same wares; return their names."""
-    bag = game.to_dict()["bag"]
-    game.play(f"merchant:{town}")
-    game.play("draw")
-    wares = [event.partition(":")[2] for event in game.events()[-number:]]
-    for ware in wares:
-        game.play(f"discard:{ware}")
-    assert game.to_dict()["bag"] == bag
-    return wares
-
-
-def test_sample__reveals_the_same_tiles_in_other_positions() -> None:
-    later = changed(TO_PAINT, "round", 9)
-    later["players"][1]["temple"] = 5
-    for seed in range(20):
-        assert drawn(TO_PAINT, "paint", seed, 2) == drawn(later, "paint", seed, 2)
 
 
 # Episodes

@@ -1,11 +1,10 @@
-"""Tests of the state dtype and of copies of rows."""
+"""Tests of copies of rows of states."""
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from positions import random_walk
 
-from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import STATE, copy_rows, put_rows
 
 ROWS = pytest.mark.parametrize("rows", [[0], [3, 1], [2, 2, 0], [-1, 0], []], ids=str)
@@ -13,13 +12,6 @@ ROWS = pytest.mark.parametrize("rows", [[0], [3, 1], [2, 2, 0], [-1, 0], []], id
 
 def some_states(seed: int = 0) -> npt.NDArray[np.void]:
     return np.concatenate([random_walk(seed + i, 30 * i).state for i in range(5)])
-
-
-def test_state__has_no_padding() -> None:
-    for dtype in (STATE, LUCK):
-        assert dtype.fields is not None
-        sizes = [field[0].itemsize for field in dtype.fields.values()]
-        assert sum(sizes) == dtype.itemsize
 
 
 @ROWS

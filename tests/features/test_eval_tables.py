@@ -64,10 +64,7 @@ def test_eval_tables__contain_the_weights() -> None:
     [
         ("coins = [", "coin = [", "missing or unknown: coin, coins"),
         ("coins = [", "coins = [0.5, ", "coins: expected two numbers from -7.99 to 7.99, got .0.5"),
-        ("coins = [", "coins = 7 #", "coins: expected two numbers .*, got 7"),
-        ("coins = [", "coins = [nan, 1] #", "coins: expected two numbers .* got .nan, 1"),
         ("coins = [", "coins = [true, 8.0] #", "coins: expected two numbers .* got .True, 8.0"),
-        ("[weights]", "weights = 3\n[x]", r"expected a table \[weights\]"),
         ("[weights]", "[weights", "not a TOML file"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from naive_reach import KINDS, NaiveReach
-from networks import decisions, inputs_of, random_play
+from networks import inputs_of, random_play
 from reference import COASTAL, Board as NaiveBoard
 
 from tokaido_env import Batch, Board, Game
@@ -19,16 +19,12 @@ from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import neighbour_counts
 from tokaido_env.features.lookahead_features import (
-    LOOKAHEAD,
-    MAX_LOOKAHEAD,
     N_LOOKAHEAD,
     N_REACH,
     write_reach,
 )
 from tokaido_env.features.network_inputs import (
     AFTERSTATE_VALUES,
-    N_AFTERSTATE,
-    N_INPUTS,
     encode_positions,
 )
 
@@ -141,15 +137,6 @@ def picker_of(position: dict[str, Any]) -> int:
     """Return the seat of the pick: lead, other, lead (R2.1)."""
     dice = len(position["dice_left"]) + (position["die"] is not None)
     return position["lead"] if dice != 2 else 1 - position["lead"]
-
-
-def test_lookahead__of_both_players_follows_the_afterstate_values() -> None:
-    assert sum(feature.size for feature in LOOKAHEAD) == N_LOOKAHEAD
-    assert N_INPUTS == LOOKAHEAD_AT + 2 * N_LOOKAHEAD + 4  # the endings come last
-    inputs, afterstates = inputs_of(*decisions(("shikoku", "shikoku_ring")))
-    assert inputs.shape[1] == N_INPUTS
-    assert afterstates.shape[1] == N_AFTERSTATE
-    assert inputs[:, AFTERSTATE_VALUES + N_ACTIONS :].max() <= MAX_LOOKAHEAD
 
 
 @entry

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pytest
-from evaluated import swapped, terms_of, value_of
+from evaluated import best_leaf, terms_of, value_of
 from networks import decisions, inputs_of, random_play
 
-from tokaido_env import FEATURES, Game
+from tokaido_env import Game
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES, encode_game
@@ -39,20 +39,6 @@ def read(game: Game) -> tuple[Floats, Floats]:
     return inputs[0], afterstates[:, :N_TERMS]
 
 
-def leaf_of(game: Game, action: int) -> Game:
-    """Return the game after an action and its best effect for the player who takes it."""
-    after, sign = game.copy(), 1 - 2 * game.player
-    after.play(action)
-    if after.phase != Phase.EFFECT:
-        return after
-    leaves = []
-    for effect in after.legal_actions():
-        leaf = after.copy()
-        leaf.play(effect)
-        leaves.append(leaf)
-    return max(leaves, key=lambda leaf: sign * value_of(leaf.state))
-
-
 def test_term_scales__are_the_largest_weights() -> None:
     assert (np.maximum(np.abs(load_weights()).max(axis=0), 0.02) == TERM_SCALES).all()
 
@@ -79,7 +65,7 @@ def test_inputs_are_what_games_played_one_by_one_tell() -> None:
         terms, _ = terms_of(game.state)
         mine_and_theirs = np.concatenate([terms[seat], terms[1 - seat]]) * np.tile(TERM_SCALES, 2)
         assert inputs[N_FEATURES:AFTERSTATE_VALUES] == pytest.approx(mine_and_theirs)
-        leaves = {action: leaf_of(game, action) for action in legal}
+        leaves = {action: best_leaf(game, action) for action in legal}
         values = {action: sign * value_of(leaf.state) for action, leaf in leaves.items()}
         best = max(values.values())
         for action in range(N_ACTIONS):
@@ -102,33 +88,3 @@ def test_inputs_are_what_games_played_one_by_one_tell() -> None:
         phases.add(game.phase)
     assert phases == {Phase.MOVE, Phase.EFFECT, Phase.DISCARD, Phase.REPEAT}
     assert over > 3
-
-
-def test_inputs__are_the_same_for_exchanged_players() -> None:
-    seat = next(feature.start for feature in FEATURES if feature.name == "seat")
-    boards, states, legal = decisions(games=8)
-    for i in range(len(states)):
-        one = slice(i, i + 1)
-        inputs, afterstates = inputs_of(boards[one], states[one], legal[one])
-        other, exchanged = inputs_of(boards[one], swapped(states[one]), legal[one])
-        assert inputs[0, seat] == 1 - other[0, seat] == states[i]["player"]
-        inputs[0, seat] = other[0, seat]
-        assert (inputs == other).all()
-        assert (afterstates == exchanged).all()
-
-
-def test_inputs__do_not_depend_on_other_positions() -> None:
-    boards, states, legal = decisions(("shikoku", "shikoku_ring", "shikoku_remix"))
-    before = states.copy()
-    together, afterstates = inputs_of(boards, states, legal)
-    ends = np.cumsum(np.bitwise_count(legal))
-    assert together.dtype == afterstates.dtype == np.float32
-    for i in range(0, len(states), 7):
-        one = slice(i, i + 1)
-        alone, own = inputs_of(boards[one], states[one], legal[one])
-        assert (alone[0] == together[i]).all()
-        assert (own == afterstates[ends[i] - len(own) : ends[i]]).all()
-    same, _ = inputs_of(boards[:1], states[::3], legal[::3])
-    assert (same == together[::3]).mean() > 0.5
-    assert (same != together[::3]).any()  # boards matter
-    assert (states == before).all()

@@ -4,22 +4,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from networks import SMALL, decisions, inputs_of, random_policy
+from networks import random_policy
 from short_run import VALUES, contents
 
 from tokaido_env.agents import Policy
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.train import main as train
 from tokaido_env.learn import run as runs
-from tokaido_env.learn.network import Moves, PolicyNetwork, moves_of
 from tokaido_env.learn.settings import PpoSettings
 
 SPEC = "family:train/6"
 POOL = BoardPool.load(SPEC)
 ON_POOL = VALUES | {"board": SPEC, "steps": 512, "checkpoint_every": 256}
-
-Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -29,29 +25,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs.begin(run, PpoSettings(**ON_POOL))
     assert runs.train(run)
     return run
-
-
-def test_network__needs_board_features_to_tell_boards_apart() -> None:
-    """Equal inputs are a win on one board and a loss on the other."""
-    boards, states, legal = decisions(games=8, most=16)
-    inputs, results = map(torch.from_numpy, inputs_of(boards, states, legal))
-    position, action = map(torch.from_numpy, moves_of(legal))
-    moves = Moves(results, position, action)
-    right = []
-    for own in (None, POOL.records[:2]):
-        torch.manual_seed(0)
-        network = PolicyNetwork(SMALL, own)
-        optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
-        truth = torch.tensor([1.0, -1.0])
-        for _ in range(100):
-            optimizer.zero_grad()
-            on = [torch.full((len(states),), board) for board in range(2)]
-            values = torch.stack([torch.tanh(network(inputs, moves, each)[1]) for each in on])
-            (values - truth[:, None]).square().mean().backward()
-            optimizer.step()
-        right.append(float(((values > 0) == (truth[:, None] > 0)).float().mean()))
-    assert right[0] == 0.5
-    assert right[1] > 0.95
 
 
 def test_run_on_a_pool__trains_board_features(finished: Path) -> None:

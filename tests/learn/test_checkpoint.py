@@ -1,10 +1,7 @@
 """Checkpoints: atomic writes, exact restores, and refusal of damaged files."""
 
 import json
-import os
 import re
-import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,38 +101,6 @@ def test_write_checkpoint__keeps_the_newest_two(tmp_path: Path) -> None:
         write_checkpoint(tmp_path, checkpoint_of(steps, *parts))
     assert [done_of(path) for path in checkpoints(tmp_path)] == [100, 1000]
     assert KEPT == 2
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/fd")
-def test_write_checkpoint__flushes_before_renaming_and_deleting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts, done = learner(), []
-    for steps in (5, 10):
-        write_checkpoint(tmp_path, checkpoint_of(steps, *parts))
-    fsync, replace, unlink = os.fsync, Path.replace, Path.unlink
-
-    def flushed(handle: int) -> None:
-        done.append(f"flush {Path(f'/proc/self/fd/{handle}').readlink().name}")
-        fsync(handle)
-
-    def renamed(self: Path, target: Path) -> Path:
-        done.append(f"rename {self.name} to {target.name}")
-        return replace(self, target)
-
-    def removed(self: Path, **options: Any) -> None:
-        done.append(f"delete {self.name}")
-        unlink(self, **options)
-
-    monkeypatch.setattr(os, "fsync", flushed)
-    monkeypatch.setattr(Path, "replace", renamed)
-    monkeypatch.setattr(Path, "unlink", removed)
-    write_checkpoint(tmp_path, checkpoint_of(15, *parts))
-    name = "000000015.safetensors"
-    assert [each for each in done if not each.endswith(".lock")][-4:] == [
-        *(f"flush {name}.tmp", f"rename {name}.tmp to {name}", "flush checkpoints"),
-        "delete 000000005.safetensors",
-    ]
 
 
 def test_write_checkpoint__reports_a_failed_write(tmp_path: Path) -> None:
@@ -240,28 +205,17 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
             put("numpy.position", 10**6),
             "state: numpy: position: expected an integer <= 624, got 1000000",
         ),
-        (put("numpy.keys", [1, 2]), "numpy: keys: expected a list of length >= 624, got [1, 2]"),
         (put("updates", "x"), "state: updates: expected an integer, got 'x'"),
         (put("run.best_elo", float("nan")), "run: best_elo: expected a number"),
         (put("run.rating", RATING | {"elo": "x"}), "state: run: rating.elo: expected a num"),
-        (put("run.rating", [1]), "state: run: rating: expected an object"),
-        (
-            put("pool.slot_opponents", "latest"),
-            "pool: slot_opponents: expected a list, got 'latest'",
-        ),
         (
             put("pool.slot_opponents.0", "python:subprocess:Popen,args=echo"),
             "pool: slot_opponents: expected the number of a snapshot or latest or greedy, got 'py",
         ),
         *(
-            (
-                put("pool.snapshots.0", name),
-                "state: pool: snapshots[0]: expected a text",
-            )
-            for name in ("../../mine", "1 ", "\x1b" * 10**6, "9" * 5000, 7, ["1"])
+            (put("pool.snapshots.0", name), "state: pool: snapshots[0]: expected a text")
+            for name in ("../../mine", "9" * 5000, 7)
         ),
-        (put("pool.results", [7]), "pool: results: expected an object, got [7]"),
-        (put("pool.results", {"greedy": ["1", 2]}), "pool: results[...][0]: expected a number"),
         (put("pool.results", {"greedy": [3, 2]}), "results: expected at least as many games"),
         (put("pool.results", {"greedy": [0, 0]}), "pool: results[...][1]: expected a number > 0"),
         (lambda state: state.pop("rng"), "no key 'rng': delete it to resume from"),
@@ -288,23 +242,12 @@ def test_restore__refuses_invalid_counters(
         ("network.move.weight", lambda t: t + 3e38, "network: weights so large"),
         ("adam.0.exp_avg", lambda t: t[:1], r"adam.0.exp_avg: expected finite float32"),
         ("adam.0.exp_avg_sq", lambda t: t - 1, r"adam.0.exp_avg_sq: expected numbers from 0"),
-        ("adam.1.step", lambda t: t * np.inf, r"adam.1.step: expected finite float32"),
         ("adam.1.step", lambda t: None, r"adam.1: expected Adam's moments of one parameter"),
         ("games.same_opponent", lambda t: t[:3], "snapshot: same_opponent: expected 8, got 3"),
-        (
-            "games.same_opponent",
-            lambda t: np.ones((8, 8), bool),
-            r"same_opponent: expected 8, got shape \(8, 8\)",
-        ),
         (
             "games.episode_starts",
             lambda t: t.astype(np.float64),
             "episode_starts: expected the dtype of a snapshot",
-        ),
-        (
-            "games.episode_starts",
-            lambda t: None,
-            "episode_starts: expected an array, got NoneType",
         ),
         ("games.states", lambda t: t[:, :5], "states: expected the dtype of a snapshot, got uint8"),
         ("games.states", lambda t: t | 0x55, "game 0: "),
@@ -317,36 +260,3 @@ def test_restore__refuses_invalid_arrays(run: Path, key: str, change: Any, messa
     with np.errstate(over="ignore"):
         rewrite(run / POINT, arrays={own: change(arrays[own])})
     check_refused(run, message)
-
-
-def test_restore__refuses_moments_of_no_parameter(run: Path) -> None:
-    rewrite(run / POINT, arrays={"adam.99.step": np.ones((), np.float32)})
-    check_refused(run, r"adam\.99: expected Adam's moments of one parameter")
-
-
-def test_restore__refuses_huge_and_special_files(run: Path) -> None:
-    os.truncate(run / POINT, 2**40)
-    with pytest.raises(RunError, match="broken checkpoint: too large: expected at most 512 MiB"):
-        runs.train(run)
-    (run / POINT).unlink()
-    os.mkfifo(run / POINT)
-    with pytest.raises(RunError, match="broken checkpoint: expected a file, got a pipe"):
-        runs.train(run)
-
-
-def test_restore__refuses_a_file_in_place_of_a_folder(run: Path) -> None:
-    shutil.rmtree(run / "policies")
-    (run / "policies").write_text("x", encoding="utf-8")
-    with pytest.raises(RunError, match="policies: expected a folder, got a file"):
-        runs.train(run)
-
-
-@pytest.mark.parametrize("text", ["[" * 10**5, '{"pool": ' + "9" * 5000 + "}", "[]"])
-def test_restore__reports_a_broken_state_in_one_line(
-    run: Path, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rewrite(run / POINT, text)
-    assert resume(run, "--steps", "512") == 1
-    error = capsys.readouterr().err
-    assert f"{run / POINT}: broken checkpoint: " in error
-    assert error.count("\n") == 1

@@ -89,16 +89,6 @@ def test_draw__stays_in_range_if_probabilities_are_rounded() -> None:
     assert draw(probabilities, 3, Last()) == ["b", "c", "c"]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [("latest", LATEST), ("past", "000000000"), ("agents", "greedy")]
-)
-def test_resample__fills_all_slots_from_one_kind(kind: str, name: str) -> None:
-    pool = new_pool(**only(kind), agents="greedy")
-    pool.add(0)
-    pool.resample(np.random.default_rng(0))
-    assert pool.slot_opponents == [name] * 4
-
-
 def test_resample__keeps_the_slots_of_opponents_that_stay() -> None:
     pool = new_pool(share_latest=0.5, share_past=0.0, share_agents=0.5, agents="greedy")
     pool.slot_opponents = before = ["greedy", LATEST, "greedy", LATEST]

@@ -90,6 +90,14 @@ def test_selfplay_games__search_after_other_actions() -> None:
         assert np.isin(targets, (-1, 0, 1)).mean() < 0.2
 
 
+def test_selfplay_games__give_chance_after_explored_actions_the_result() -> None:
+    """The search's value is that of its own action."""
+    for share in (0.0, 1.0):
+        samples = samples_of(uniform_sampling=share, visit_sampling=0.0, result_weight=0.0)
+        targets = samples.targets[samples.legal == 0]
+        assert (np.isin(targets, (-1, 0, 1)).mean() > 0.3) == (share == 1.0)
+
+
 def test_selfplay_games__refuse_agents_without_search() -> None:
     with pytest.raises(AgentFailed, match="search: expected mcts or policy_search, got 'greedy'"):
         samples_of("greedy")

@@ -13,12 +13,11 @@ import pytest
 from positions import Position, changed, other_board_data, position, random_walk, write_board
 
 from tokaido_env import Board, Game
-from tokaido_env.core.constants import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
+from tokaido_env.core.constants import AREAS, COASTAL_TOWNS
 from tokaido_env.core.state import Phase
 from tokaido_env.render.ansi import WIDTH, draw
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-PAWNS = ("PMA", "pma")
 
 
 @pytest.fixture(scope="module", params=["shikoku", "other", "family:9"])  # the last has 40 stations
@@ -214,44 +213,3 @@ def test_draw__lists_the_coast_with_areas(board: Board, drawings: list[str]) -> 
             assert area.split()[::2] == [AREAS[k], board.area_icons[k]]
             assert neighbours.split() == [AREAS[other] for other in board.neighbours[k]]
         assert tuple(stations) == board.stations
-
-
-def test_draw__lists_mountain_towns_with_routes_and_areas(
-    board: Board, drawings: list[str]
-) -> None:
-    for drawing in drawings:
-        mountains = table_of(drawing, "MOUNTAIN TOWN", "\nSUPPLY")
-        assert tuple(mountains) == MOUNTAIN_TOWNS
-        routes = {frozenset((town, to)) for town, row in mountains.items() for to in row[1].split()}
-        assert routes == {frozenset(route) for route in board.routes}
-        for town, number in zip(MOUNTAIN_TOWNS, board.mountain_numbers, strict=True):
-            first, _, *areas = mountains[town]
-            assert PAWN.sub("", first).split() == [town, f"+{number}"]
-            bordered = [
-                area for area, towns in zip(AREAS, board.borders, strict=True) if town in towns
-            ]
-            assert " ".join(areas).split() == bordered
-
-
-def test_draw__has_each_pawn_at_its_place(
-    board: Board, seen: list[Position], drawings: list[str]
-) -> None:
-    for one, drawing in zip(seen, drawings, strict=True):
-        coast = table_of(drawing, "COASTAL TOWN", "\n   MOUNTAIN")
-        mountains = table_of(drawing, "MOUNTAIN TOWN", "\nSUPPLY")
-        stations: list[str] = []
-        for first, others, *_ in coast.values():
-            stations += [first, *filter(None, re.split(" {2,}", others))]
-        places = dict(enumerate(stations)) | {row[2][:2]: row[2] for row in coast.values()}
-        places |= {town: row[0] for town, row in (coast | mountains).items()}
-        found = {
-            (place, letter)
-            for place, text in places.items()
-            for letter in "".join(PAWN.findall(text)).translate(dict.fromkeys(map(ord, "[]")))
-        }
-        for letters, player in zip(PAWNS, one["players"], strict=True):
-            own = zip(
-                (player["pilgrim"], player["merchant"], player["artist"]), letters, strict=True
-            )
-            assert found.issuperset(own)
-        assert len({letter for _, letter in found}) == 6

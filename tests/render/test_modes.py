@@ -13,22 +13,15 @@ import numpy.typing as npt
 import pytest
 from gymnasium.wrappers import RecordVideo
 from pettingzoo.utils import wrappers
-from positions import shikoku_data, write_board
 
 from tokaido_env import env
-from tokaido_env.boards.board import Board
 from tokaido_env.gym import TokaidoDuoEnv
 from tokaido_env.render import modes, raster
-from tokaido_env.render.raster import rasterise
-from tokaido_env.render.scene import scene_of
-from tokaido_env.render.svg import draw
 
-for needed in ("resvg_py", "matplotlib"):
+for needed in ("resvg_py", "matplotlib", "PIL.Image"):
     pytest.importorskip(needed)
-images = pytest.importorskip("PIL.Image")
 pygame = pytest.importorskip("pygame")
 
-MARK = (0xD5, 0x5E, 0x00)  # colour of legal destinations in the light theme
 
 Pixels = npt.NDArray[np.uint8]
 Make = Callable[..., Any]
@@ -40,12 +33,6 @@ def make(request: pytest.FixtureRequest) -> Make:
     if request.param == "pettingzoo":
         return env
     return lambda **options: TokaidoDuoEnv("random", seat=0, **options)
-
-
-@pytest.fixture
-def short(tmp_path: Path) -> Path:
-    """A board on which games end after one round."""
-    return write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
 
 
 def step(e: Any) -> None:
@@ -70,23 +57,6 @@ def test_rgb_array__returns_pixels_of_the_position(make: Make) -> None:
     twin = make(render_mode="rgb_array")
     twin.reset(seed=3)
     assert (twin.render() == first).all()
-
-
-def test_rgb_array__shows_the_newest_move() -> None:
-    """With PettingZoo, as there each step has a picture."""
-    e = env(render_mode="rgb_array")
-    e.reset(seed=3)
-    step(e)
-    without = rasterise(draw(scene_of(e.game.board, e.game.states), "light"), 1000)
-    assert (e.render() != without).any()
-
-
-def test_rgb_array__names_the_learner_and_the_opponent() -> None:
-    for seat, names in ((0, ("learner", "greedy")), (1, ("greedy", "learner"))):
-        e = TokaidoDuoEnv("greedy", seat=seat, render_mode="rgb_array")
-        e.reset(seed=3)
-        scene = scene_of(Board.load(), e.games.batch.states, names=names)
-        assert (e.render() == rasterise(draw(scene, "light"), 1000)).all()
 
 
 @pytest.mark.parametrize("missing", ["resvg_py", "PIL.Image", "matplotlib", "pygame"])
@@ -208,7 +178,7 @@ def test_window__shows_each_picture_for_its_time(make: Make, clock: Clock) -> No
 
 
 @pytest.mark.usefixtures("screen")
-def test_window__stays_closed_while_the_game_continues(make: Make, clock: Clock) -> None:
+def test_window__closes_and_stays_closed_while_the_game_continues(make: Make, clock: Clock) -> None:
     e = make(render_mode="human")
     e.reset(seed=3)
     press_close()
@@ -223,14 +193,8 @@ def test_window__stays_closed_while_the_game_continues(make: Make, clock: Clock)
     twin = make(render_mode="rgb_array")
     twin.reset(seed=3)
     assert (shown_pixels() == twin.render()).all()
-    e.close()
-
-
-@pytest.mark.usefixtures("screen")
-def test_window__closes_while_a_picture_is_shown(make: Make, clock: Clock) -> None:
-    e = make(render_mode="human")
-    e.reset(seed=3)
-    clock.during_nap = press_close
+    clock.naps.clear()
+    clock.during_nap = press_close  # while a picture is shown
     step(e)
     assert len(clock.naps) == 1
     assert not pygame.display.get_init()

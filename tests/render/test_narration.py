@@ -95,7 +95,7 @@ ROLL = {"phase": "ROLL", "lead": 1, "left": [], "round": 6}
             "Ann sells 1 doll at C6 for 2 coins",
         ),
         (
-            at("merchant", CRAFTY, merchant="C3", pilgrim=2, wares={"pottery": 4}),
+            at("merchant", CRAFTY, merchant="C3", pilgrim=2, gold=1, wares={"pottery": 4}),
             "sell:4:wave",
             "Ann sells 4 pottery at C3 with crafty for 20 coins, and gets 2 gold slabs",
         ),

@@ -1,14 +1,10 @@
 """Tests of render/raster.py: pixels of pictures and animated GIFs."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from positions import shikoku_data, write_board
 
 from tokaido_env import Game
 from tokaido_env.__main__ import main
@@ -20,18 +16,8 @@ from tokaido_env.render.svg import draw
 for needed in ("resvg_py", "matplotlib"):
     pytest.importorskip(needed)
 images = pytest.importorskip("PIL.Image")
-pygame = pytest.importorskip("pygame")
 
 MARK = (0xD5, 0x5E, 0x00)  # colour of legal destinations in the light theme
-
-Pixels = npt.NDArray[np.uint8]
-Make = Callable[..., Any]
-
-
-@pytest.fixture
-def short(tmp_path: Path) -> Path:
-    """A board on which games end after one round."""
-    return write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
 
 
 def svg(inside: str, width: int = 10, height: int = 4) -> str:

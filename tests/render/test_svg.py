@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from test_map_layout import sites_of
 
 from tokaido_env import Board, Game
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.core.state import Phase
-from tokaido_env.render.map_layout import MapLayout, Point, map_layout_of
+from tokaido_env.render.map_layout import map_layout_of
 from tokaido_env.render.scene import choices_of, place_of, scene_of
 from tokaido_env.render.style import THEMES, style
 from tokaido_env.render.svg import draw, panels_of
@@ -49,12 +50,6 @@ def titles(svg: str) -> list[str]:
 
 def texts(svg: str) -> list[str]:
     return ["".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text")]
-
-
-def sites_of(board: Board, layout: MapLayout) -> dict[str, Point]:
-    """Return the points of all towns."""
-    places = {town: layout.stations[board.stations.index(town)] for town in COASTAL_TOWNS}
-    return places | dict(layout.towns)
 
 
 @pytest.mark.parametrize("moves", [20, 90, 400])
