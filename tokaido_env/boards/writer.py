@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokaido_env.boards.procedural import is_family
-from tokaido_env.boards.reader import UNKNOWN, single_values
+from tokaido_env.boards.reader import FORMAT, UNKNOWN, single_values
 from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.files import MAX_DEPTH
@@ -91,17 +91,14 @@ def board_data(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a board file with the fields of a `Board`, in JSON types."""
     dice: dict[str, Any] = {}
     data: dict[str, Any] = {
-        "format": 1,
+        "format": FORMAT,
         "name": str(fields["name"]),
         "max_rounds": int(fields["max_rounds"]),
         "dice": dice,
     }
     for entry, table in tables_of(fields).items():
-        labels = _labels(entry, table, fields)
-        if "provenance_of" in labels:
-            data["format"] = 2  # format 1 does not allow the key
         die = entry.removeprefix("dice.")
-        (data if die == entry else dice)[die] = table | labels
+        (data if die == entry else dice)[die] = table | _labels(entry, table, fields)
     return data
 
 
