@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -15,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector as wrappers
 from learner_games import CountingAgent, LearnerGame, random_legal_actions
@@ -47,21 +45,6 @@ def episode(env: TokaidoDuoEnv, rng: np.random.Generator) -> Iterator[tuple[int,
 
 
 # Gymnasium's own tests, and how environments are made
-
-
-@pytest.mark.parametrize(
-    ("seat", "observation"),
-    [
-        *((0, "float32"), (1, "uint8"), ("alternate", "entities"), ("random", "uint8")),
-        (1, "afterstates"),
-    ],
-)
-def test_env__passes_gymnasiums_checker(
-    seat: Any, observation: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it opens windows
-    env = gymnasium.make(ID, seat=seat, observation=observation)
-    check_env(env.unwrapped)
 
 
 def test_make__works_by_name_in_a_new_process() -> None:
@@ -361,24 +344,6 @@ SINGLE: dict[str, dict[str, Any]] = {
     "RenderCollection": {},
     "HumanRendering": {},
 }
-VECTOR: dict[str, dict[str, Any]] = {
-    "VectorizeTransformObservation": SAME
-    | {"wrapper": gymnasium.wrappers.TransformObservation, "observation_space": None},
-    "VectorizeTransformAction": SAME
-    | {"wrapper": gymnasium.wrappers.TransformAction, "action_space": None},
-    "VectorizeTransformReward": SAME | {"wrapper": gymnasium.wrappers.TransformReward},
-    "DictInfoToList": {},
-    "TransformObservation": SAME,
-    "TransformAction": SAME,
-    "HumanRendering": {},
-} | {
-    name: SINGLE[name]
-    for name in (
-        *("FilterObservation", "FlattenObservation", "ReshapeObservation", "RescaleObservation"),
-        *("DtypeObservation", "NormalizeObservation", "TransformReward", "ClipReward"),
-        *("NormalizeReward", "RecordEpisodeStatistics"),
-    )
-}
 
 
 def options_for(wrapper: str) -> dict[str, Any]:
@@ -417,52 +382,6 @@ def test_env__works_in_all_wrappers_of_gymnasium(monkeypatch: pytest.MonkeyPatch
             if (terminated or truncated) and name != "Autoreset":
                 observation, info = env.reset()
         env.close()
-
-
-@pytest.mark.parametrize("mode", AutoresetMode)
-def test_vector_env__works_in_all_wrappers_of_gymnasium(
-    mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some wrappers refuse an autoreset mode: those that also refuse `SyncVectorEnv`."""
-    small_pictures(monkeypatch)
-    monkeypatch.setitem(sys.modules, "cv2", SimpleNamespace(resize=resized))
-    names = set(wrappers.__all__)
-    assert names <= VECTOR.keys() | IMAGES | NUMBERS | PACKAGES  # a new wrapper needs a row
-    for name in names & VECTOR.keys():
-        options = options_for(name)
-        sync, native = both(3, mode, options.pop("max_episode_steps"), **options)
-        wrapped = wrap(name, native)
-        assert (wrapped is None) == (wrap(name, sync) is None)
-        if wrapped is not None:
-            check_wrapped(wrapped, mode)
-        assert wrapped is not None or mode != AutoresetMode.NEXT_STEP
-
-
-def wrap(name: str, envs: Any) -> Any:
-    try:
-        return getattr(wrappers, name)(envs, **VECTOR[name])
-    except (ValueError, AssertionError):
-        return None
-
-
-def resized(picture: npt.NDArray[np.uint8], size: tuple[int, int]) -> npt.NDArray[np.uint8]:
-    """Stand in for OpenCV's `resize`."""
-    return np.zeros((size[1], size[0], 3), np.uint8)
-
-
-def check_wrapped(envs: Any, mode: AutoresetMode) -> None:
-    """Play 15 steps in a wrapper."""
-    observations, _ = envs.reset(seed=0)
-    old = Version(gymnasium.__version__) < Version("1.4")  # its normalised space has bounds
-    for _ in range(15):
-        in_space = envs.observation_space.contains(observations)
-        assert in_space or (old and isinstance(envs, wrappers.NormalizeObservation)), envs
-        actions = envs.unwrapped.action_masks().argmax(axis=1)
-        observations, _, terminations, truncations, infos = envs.step(actions)
-        assert isinstance(infos, list | dict)
-        if mode == AutoresetMode.DISABLED and (ended := terminations | truncations).any():
-            envs.reset(options={"reset_mask": ended.copy()})
-    envs.close()
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.DISABLED])

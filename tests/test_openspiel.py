@@ -123,16 +123,6 @@ def test_new_initial_state__refuses_other_positions(other_board: str) -> None:
             load().new_initial_state(position)
 
 
-# OpenSpiel's own test
-
-
-@pytest.mark.parametrize("board", ["shikoku", "other"])
-def test_game__passes_random_sim_test(board: str, other_board: str, capfd: Any) -> None:
-    game = load(board=other_board if board == "other" else board, reward="margin")
-    pyspiel.random_sim_test(game, num_sims=1, serialize=True, verbose=False)
-    assert capfd.readouterr() == ("", "")
-
-
 # The game's declarations
 
 

@@ -14,7 +14,6 @@ from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from sb3_contrib.common.maskable.evaluation import evaluate_policy as maskable_evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3 import A2C, DQN, PPO
-from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
@@ -145,12 +144,6 @@ def test_set_opponents__works_during_games() -> None:
 
 
 # SB3 conventions
-
-
-@pytest.mark.filterwarnings("ignore:Your observation actions has an unconventional shape")
-@pytest.mark.parametrize("observation", ["float32", "afterstates"])
-def test_env__passes_sb3s_checker(observation: str) -> None:
-    check_env(gymnasium.make("TokaidoDuo-v0", observation=observation).unwrapped)
 
 
 def test_vec_env__trains_a_policy_of_several_inputs() -> None:

@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("torchrl")
 import torch
 from torchrl.envs import (
-    ActionMask,
     Compose,
     EnvBase,
     ParallelEnv,
@@ -123,11 +122,6 @@ def test_wrapped_env__plays_whole_games_by_legal_actions(
     assert data["next", "done"].sum() > 10
     assert len(collected) == 2
     assert all(map(all_legal, [data, *collected]))
-
-
-def test_wrapped_env__passes_torchrls_check() -> None:
-    check_env_specs(TransformedEnv(make(), StepCounter()))
-    check_env_specs(TransformedEnv(SerialEnv(2, make), ActionMask()))
 
 
 def test_rollout__keeps_finished_games_until_all_are_done(short: Path) -> None:
