@@ -178,6 +178,7 @@ MISTAKES = [
     (AT_MOVE, "dice_left", [], "dice_left"),
     (AT_MOVE, "dice_left", ["monk"], "dice_left[0]"),
     (AT_MOVE, "dice_left", ["artist"] * 2, "dice_left"),
+    (AT_MOVE, "dice_left", ["pilgrim"] * 2, "dice_left"),
     (AT_MOVE, "dice_left", ["artist"] * 10**6, "dice_left"),
     (AT_MOVE, "die", "pilgrim", "die"),
     (AT_MOVE, "origin", "A1", "origin"),

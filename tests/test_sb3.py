@@ -120,29 +120,6 @@ def test_set_opponents__takes_effect_at_the_next_game(short: Path) -> None:
         assert second.decisions > 0
 
 
-def test_set_opponents__works_during_games() -> None:
-    first, second, third = (CountingAgent() for _ in range(3))
-    assign = partial(TokaidoVecEnv.set_opponents, when="now")
-    env = TokaidoVecEnv(4, [first, second], 0)
-    env.reset()
-    assert env.get_attr("opponent") == [first, second, first, second]
-    for _ in walk(env, 20):
-        pass
-    asked = first.decisions
-    assert asked > 0
-    assign(env, third, [0, 2])
-    assert env.get_attr("opponent") == [third, second, third, second]
-    for _ in walk(env, 20):
-        pass
-    assert first.decisions == asked
-    assert third.decisions > 0
-    assert second.decisions > asked / 2
-    assign(env, "greedy", 3)
-    assert [agent.spec for agent in env.get_attr("opponent", [3, 1])] == ["greedy", "recorder"]
-    assign(env, [first, second], None)
-    assert env.get_attr("opponent") == [first, second, first, second]
-
-
 # SB3 conventions
 
 
