@@ -515,15 +515,3 @@ def test_reset__refuses_wrong_seeds() -> None:
     for seeds in ([0, 1, "2"], np.zeros(3), [[0], [1], [2]], [0, None, 1.5]):
         with pytest.raises(ValueError, match=r"seed: expected|game 2: seed"):
             envs.reset(seed=seeds)  # type: ignore[arg-type]
-
-
-def test_step__refuses_wrong_actions() -> None:
-    env, envs = TokaidoDuoEnv("random"), TokaidoDuoVectorEnv(2, "random")
-    env.reset(seed=0)
-    envs.reset(seed=0)
-    for action in (0.0, np.float32(0.0), True, "pilgrim", None, [1, 2], [], [[1], [2, 3]]):
-        with pytest.raises(ValueError, match=r"^(action|moves): expected"):
-            env.step(action)
-    for actions in ([0.0, 0.0], [0], 0, [[0, 0]], None):
-        with pytest.raises(ValueError, match=r"expected integers of shape \(2,\)"):
-            envs.step(actions)

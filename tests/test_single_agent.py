@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 from learner_games import CountingAgent, Ints, LearnerGame, ScriptedAgent, random_legal_actions
 from positions import Position, other_board_data, position, write_board
 
-from tokaido_env import IllegalMove, SeedError
+from tokaido_env import IllegalMove
 from tokaido_env.agents import Agent, AgentError, make
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import FEATURES
@@ -352,17 +352,6 @@ def test_step__can_lose_all_games_at_once() -> None:
         check_game(versus, i, LearnerGame(episode_seed(i, 1), (i + 1) % 2, versus.opponents[i]))
 
 
-@pytest.mark.parametrize("actions", [[0.0, 0.0], [True, True], [0], [[0, 0]], 0, ["a", "b"]])
-def test_step__refuses_actions_of_a_wrong_type(actions: Any) -> None:
-    for illegal in ("raise", "terminate"):
-        versus = SingleAgentBatch(2, "random", illegal=illegal)
-        versus.reset(0)
-        before = contents(versus)
-        with pytest.raises(ValueError, match=r"expected integers of shape \(2,\)"):
-            versus.step(actions)
-        assert contents(versus) == before
-
-
 # Opponents
 
 
@@ -607,12 +596,3 @@ def test_step__before_the_first_reset_is_refused() -> None:
         versus.reset(0, games=np.array([0]))
         with pytest.raises(RuntimeError, match="game 1 has ended or not begun: call reset"):
             versus.step([0, 0])
-
-
-def test_single_agent_batch__refuses_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match=r"n: expected 1 to .* games, got 0"):
-        SingleAgentBatch(0, "random")
-    with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):
-        SingleAgentBatch(1, "random", illegal="ignore")  # type: ignore[arg-type]
-    with pytest.raises(SeedError):
-        SingleAgentBatch(3, "random").reset(-2)
