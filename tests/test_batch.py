@@ -1,8 +1,6 @@
 """Tests of `Batch`: each game depends on its seed and its moves only."""
 
-import copy
 import os
-import pickle
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -908,20 +906,6 @@ def test_restore__leaves_other_games_to_begin() -> None:
     batch.advance(np.array([0, 2]), keyed_actions(batch, np.array([0, 2])))
     with pytest.raises(RuntimeError, match="game 1 has not begun"):
         batch.play("random")
-
-
-@pytest.mark.parametrize("how", [copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
-def test_copies__continue_independently(how: Callable[[Batch], Batch]) -> None:
-    batch = in_the_middle(3, copy=False)
-    batch.set_bots(np.array([1]), np.array([[NO_BOT, RANDOM]]))
-    again = how(batch)
-    before = contents(batch)
-    timesteps = [again.play("random") for _ in range(10)]
-    assert contents(batch) == before
-    for _ in range(10):
-        timestep = batch.play("random")
-    assert contents(batch) == contents(again)
-    assert_same(timesteps[0], timestep)  # the copy's own buffers
 
 
 # Errors

@@ -22,7 +22,6 @@ from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.single_agent import EndedGames, SingleAgentBatch
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
-SIX_WARES = {"fan": 4, "doll": 2}
 
 # Game i is against "random" if i is even, else "greedy".
 OPPONENTS: dict[str, Callable[[], list[Agent]]] = {
