@@ -307,6 +307,18 @@ ROBUST = {"merchant": ("robust", 1)}
             position(phase="DISCARD", die="merchant", left=[], mine=FANS, theirs={"wares": DOLLS}),
             1,
         ),
+        (
+            position(
+                phase="DISCARD",
+                die="pilgrim",
+                left=["merchant", "artist"],
+                mine={"pilgrim": 4},
+                theirs={"wares": {"fan": 7}},
+                waves={"merchant": ("robust", 0)},
+                player=1,
+            ),
+            1,
+        ),
     ],
 )
 def test_from_dict__limits_wares_by_phase(wrong: Position, seat: int) -> None:
