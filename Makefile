@@ -2,7 +2,7 @@
 # make test       set up, run the linters and the fast tests: some minutes
 # make test-all   run all tests: before a release or a merge, and every night
 # make test-long  compare the rules with the reference in many games: make test-long GAMES=20000
-# make fuzz       run damaged input of every kind: make fuzz N=100000
+# make fuzz       run damaged files of every format: make fuzz N=10000
 # make kills      kill commands and resume them: make kills N=100
 # make certify-rllib  run RLlib's check and our tests of it, in a separate environment
 # make certify-all    check every library in four environments, print one table; run the recipes
@@ -75,6 +75,7 @@ test-long: setup
 
 fuzz: setup
 	$(PY) tests/fuzz.py $(N)
+	NUMBA_BOUNDSCHECK=1 $(PY) tests/fuzz.py $(N) --seed 1
 
 kills: setup
 	$(PY) benchmarks/kills.py --kills $(N)

@@ -168,15 +168,3 @@ class Unmade(Dice):
 
 class Neither:
     """Has neither `choose` nor `act`."""
-
-
-class Trace(Dice):
-    """Creates a file in its constructor."""
-
-    def __init__(self, path: str) -> None:
-        Path(path).touch()
-
-
-def factory() -> Dice:
-    """Return an agent; this is a function, not a class."""
-    return Dice()

@@ -1,19 +1,12 @@
 """Random damage to bytes, texts, trees and objects, for tests of wrong input."""
 
 import copy
-import decimal
 import enum
-import fractions
 import json
 import math
 import random
-from collections import OrderedDict, UserDict
 from collections.abc import Callable
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NoReturn
-
-import numpy as np
 
 # Wrong values: of every type, at the limits of types, long, deep, hostile.
 NUMBERS: tuple[Any, ...] = (
@@ -167,59 +160,6 @@ class One(enum.IntEnum):
 
 class StrSubclass(str):
     """A subclass of str."""
-
-
-def foreign_value(rng: random.Random) -> Any:
-    """Return a value that no file holds."""
-    number = rng.choice((-1, 0, 1, 2, 7, 255, 2**31, 2**63))
-    kinds: tuple[Callable[[], Any], ...] = (
-        lambda: rng.choice((np.int8(1), np.int64(3), np.uint64(2**64 - 1), np.float64("nan"))),
-        lambda: rng.choice((np.bool_(True), np.str_("C1"), np.datetime64("2026-01-01"), One.ONE)),
-        lambda: rng.choice(
-            (HostileInt(number % 5), object(), int, len, NotImplemented, ..., StrSubclass("C1"))
-        ),
-        lambda: rng.choice((b"C1", 1j, decimal.Decimal(1), fractions.Fraction(1), Path("C1"))),
-        lambda: rng.choice((set(), {number}, range(3), iter(()), (x for x in (1, 2)), ())),
-        lambda: rng.choice((np.arange(3), np.zeros((2, 2)), np.array(number), np.array(["C1"]))),
-        lambda: np.array([None, HostileInt(1)], object),
-        lambda: [[1, 2], [3]],
-    )
-    return rng.choice(kinds)()
-
-
-def with_lookalikes(rng: random.Random, data: Any, most: int = 2) -> Any:
-    """Return a copy of a tree with one to `most` values replaced by similar or foreign ones."""
-    data = copy.deepcopy(data)
-    for _ in range(rng.randint(1, most)):
-        container, key = rng.choice(entries_of(data))
-        if isinstance(container, dict | list):
-            converters = _CONVERTERS.get(type(container[key]))
-            try:
-                container[key] = (
-                    rng.choice(converters)(container[key]) if converters else foreign_value(rng)
-                )
-            except (OverflowError, ValueError, RuntimeError):  # too large, NaN, or hostile already
-                container[key] = foreign_value(rng)
-    return data
-
-
-_CONVERTERS: dict[type, tuple[Callable[[Any], Any], ...]] = {
-    dict: (OrderedDict, UserDict, MappingProxyType, list, lambda table: list(table.items())),
-    list: (tuple, np.array, iter, lambda items: dict(enumerate(items)), str),
-    int: (
-        np.int64,
-        np.int8,
-        float,
-        str,
-        HostileInt,
-        np.array,
-        lambda n: n + 0j,
-        bool,
-        decimal.Decimal,
-    ),
-    str: (StrSubclass, np.str_, str.encode, str.upper, list, Path),
-    bool: (int, np.bool_, str, float),
-}
 
 
 # Texts and bytes

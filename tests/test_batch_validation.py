@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from garbage import check, fuzz
-from mutants import HostileInt, deep_list
 from positions import (
     game_at,
     other_board_data,
@@ -26,7 +25,6 @@ from positions import (
 )
 
 from tokaido_env import Game, PositionError
-from tokaido_env.agent import AgentError
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core import batch_kernels
@@ -228,55 +226,6 @@ def test_seats__takes_any_memory_layout(kind: Any) -> None:
     assert np.array_equal(batch.observe(games, nobody), batch.observe(games, first))
 
 
-@pytest.mark.parametrize(
-    "make", [Batch, lambda n: SingleAgentBatch(n, "random")], ids=["Batch", "SingleAgentBatch"]
-)
-def test_n__refuses_wrong_numbers_of_games(make: Any) -> None:
-    for wrong in (0, -1, 10**12, 2**24 + 1, True, 2.0, "3", None, [3], np.array([3])):
-        with pytest.raises(ValueError, match=r"^n: expected 1 to 16777216 games, "):
-            make(wrong)
-
-
-OPTIONS = ["chance", "reward", "observation", "see_board", "autoreset", "check", "copy"]
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_options__refuses_other_values(name: str) -> None:
-    for wrong in (np.array(["win", "x"]), HostileInt(2), [1], "yes", {}):
-        with pytest.raises(ValueError, match=f"^{name}: expected one of .*, got "):
-            Batch(2, **{name: wrong})
-
-
-RAGGED = ([[1, 2], [3]], np.array([HostileInt(1)], object), deep_list(100))
-PAIR = np.array([0, 1])
-ARRAYS: dict[str, tuple[Callable[[Batch, Any], object], tuple[Any, ...]]] = {
-    "moves": (
-        lambda batch, wrong: batch.step(wrong),
-        (*RAGGED, np.zeros(N, [("a" * 9999, "i8")])),
-    ),
-    "moves ": (
-        lambda batch, wrong: batch.check_moves(PAIR, wrong),
-        ([0], [0, 0, 0], [[0, 0]], [0.0, 0.0]),
-    ),
-    "games": (lambda batch, wrong: batch.masks(wrong), RAGGED),
-    "seats": (lambda batch, wrong: batch.observe(PAIR, wrong), RAGGED),
-    "bots": (
-        lambda batch, wrong: batch.set_bots(PAIR, wrong),
-        (*RAGGED, [[0, 0]], [0, 0], [[0.0, 0.0]] * 2, [[0, 0, 0]] * 2, 0),
-    ),
-    "seed": (lambda batch, wrong: batch.begin(PAIR, wrong), RAGGED),
-}
-
-
-@pytest.mark.parametrize("name", ARRAYS)
-def test_arrays__refuses_wrong_kinds_by_name(name: str) -> None:
-    call, wrongs = ARRAYS[name]
-    batch = running_batch()
-    for wrong in wrongs:
-        with unchanged(batch, ValueError, f"^{name.strip()}: expected "):
-            call(batch, wrong)
-
-
 class Nameless:
     """Returns fixed actions, and has no name."""
 
@@ -285,29 +234,6 @@ class Nameless:
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
         return self.actions
-
-
-def test_decide__refuses_objects_and_actions_of_wrong_types() -> None:
-    batch, wrong = running_batch(), (None, 5, "random", object(), [[1, 2], [3]])
-    for agent in (None, 5, object(), np.array(["greedy"]), np.int64(3)):
-        with unchanged(
-            batch, AgentError, r"^agent: expected a spec string, or an object with choose"
-        ):
-            batch.decide(agent, np.array([0]))  # type: ignore[arg-type]
-    for actions in wrong:
-        with unchanged(batch, ValueError, r"^agent 'Nameless': moves: expected"):
-            batch.decide(Nameless(actions), np.array([0]))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("games", [[0, 9], [-1], [1, 1], [0.5], "0"])
-def test_assign__refuses_unknown_games(games: Any) -> None:
-    games = SingleAgentBatch(N, "random")
-    games.reset(seed=0)
-    before = games.opponents
-    with pytest.raises((IndexError, ValueError), match=r"^games: expected"):
-        games.set_opponents("greedy", games)
-    assert games.opponents == before
-    games.step(games.masks().argmax(axis=1))
 
 
 def test_step__keeps_its_results_when_an_opponent_fails() -> None:
@@ -379,16 +305,10 @@ def test_states__refuses_numbers_beyond_their_limits(how: str) -> None:
         one = states[2:3].copy()
         put(one, name, place, value)
         states[2:3] = one
-        with pytest.raises(PositionError, match=f"^game 2: {name}: expected .*, got .*{value}"):
+        key = name.removeprefix("wave_").removesuffix("_size")
+        with pytest.raises(PositionError, match=rf"^game 2: \S*{key}\S*: expected .*, got "):
             take(states)
     assert contents(batch) == before
-
-
-def test_positions__refuses_other_types() -> None:
-    batch = running_batch(2)
-    for wrong in (5, 0.5, "ab", b"ab", {1, 2}, iter(()), object()):
-        with unchanged(batch, PositionError, r"^positions: expected a position, a sequence of th"):
-            batch.reset(positions=wrong)
 
 
 def test_states__refuses_those_of_another_board(tmp_path: Path) -> None:
@@ -398,12 +318,16 @@ def test_states__refuses_those_of_another_board(tmp_path: Path) -> None:
         batch.reset(positions=running_batch().states)
     states = batch.states[1:2].copy()
     states["pilgrim"] = (27, 26)  # of the 28 stations of shikoku; the other board has 24
-    with unchanged(batch, PositionError, r"game 1: pilgrim: expected 0 to 23, got \[27, 26\]"):
+    with unchanged(
+        batch, PositionError, r"^game 1: players\[0\]\.pilgrim: expected 0 to 23, got 27$"
+    ):
         batch.begin(np.array([1]), positions=states)
     one["merchant"] = 120  # one for all games
-    with unchanged(batch, PositionError, r"game 0: merchant: expected 0 to 11, got \[120, 120"):
+    with unchanged(
+        batch, PositionError, r"^game 0: players\[0\]\.merchant: expected 0 to 11, got 120$"
+    ):
         batch.reset(positions=one)
-    with unchanged(batch, PositionError, "game 2: merchant"):
+    with unchanged(batch, PositionError, r"^game 2: players\[0\]\.merchant: "):
         batch.begin(np.array([2, 0]), positions=one)
     own = running_batch(board=["shikoku", other])
     batch.reset(seed=0, positions=own.states)

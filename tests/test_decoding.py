@@ -7,13 +7,15 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta
 
-from tokaido_env.decoding import Count, Name, Share, Source, Struct
+from tokaido_env.decoding import UNICODE, Count, Name, PlacedError, Share, Source, Struct, one_of
 
 
 class Inner(Struct, frozen=True):
     name: Name
     number: Annotated[int, Meta(ge=1, le=5)]
     share: Share | None = None
+    kind: Annotated[str, one_of(("a", "b b"))] = "a"
+    text: Annotated[str, Meta(pattern=UNICODE)] = ""
 
     def __post_init__(self) -> None:
         if self.name == "no":
@@ -25,7 +27,7 @@ class Outer(Struct, frozen=True):
     counts: dict[str, Count] | None = None
 
 
-GOOD = {"name": "x", "number": 5, "share": 1}
+GOOD = {"name": "x", "number": 5, "share": 1, "kind": "a", "text": ""}
 
 
 class FileError(ValueError):
@@ -43,11 +45,18 @@ def test_decode__round_trips() -> None:
     ("data", "message"),
     [
         (None, "f.json: expected an object, got None"),
-        ({}, "f.json: expected the key parts, got {}"),
+        ({}, "f.json: parts: expected a value, got none"),
         ({"parts": "ab"}, "f.json: parts: expected a list, got 'ab'"),
         ({"parts": [GOOD, 7]}, "f.json: parts[1]: expected an object, got 7"),
-        ({"parts": [{**GOOD, "more": 1}]}, "f.json: parts[0]: expected no key more, got {"),
-        ({"parts": [], "\x1b[2J`": 1}, r"f.json: expected no key \x1b[2J`, got {'parts': [], "),
+        ({"parts": [{**GOOD, "more": 1}]}, "f.json: parts[0].more: expected no such key"),
+        ({"parts": [], "\x1b[2J`": 1}, r"f.json: \x1b[2J`: expected no such key"),
+        ({"parts": [], "x - at `$.y": 1}, "expected no such key"),
+        ({"parts": [{**GOOD, "kind": "c"}]}, "parts[0].kind: expected one of a, b b, got 'c'"),
+        ({"parts": [{**GOOD, "kind": "a\n"}]}, "parts[0].kind: expected one of a, b b, got 'a"),
+        (
+            {"parts": [{**GOOD, "text": "\ud800"}]},
+            r"text: expected a text of valid Unicode, got '\ud",
+        ),
         ({"parts": [{**GOOD, "name": 3}]}, "f.json: parts[0].name: expected a text, got 3"),
         ({"parts": [{**GOOD, "name": "no"}]}, "f.json: parts[0]: name: expected another than no"),
         ({"parts": [{**GOOD, "name": "n" * 1001}]}, "name: expected a text of length <= 1000, "),
@@ -57,7 +66,10 @@ def test_decode__round_trips() -> None:
         ({"parts": [{**GOOD, "share": "1"}]}, "share: expected a number or null, got '1'"),
         ({"parts": [{**GOOD, "share": float("nan")}]}, "share: expected a number >= 0.0, got nan"),
         ({"parts": [{**GOOD, "share": 10**400}]}, "share: expected another value, got 1000"),
-        ({"parts": [], "counts": {"a": -1}}, "f.json: counts[...]: expected an integer >= 0"),
+        (
+            {"parts": [], "counts": {"a": -1}},
+            "f.json: counts[...]: expected an integer >= 0, got {'a': -1}",
+        ),
     ],
 )
 def test_decode__names_place_expectation_and_value(data: Any, message: str) -> None:
@@ -66,6 +78,13 @@ def test_decode__names_place_expectation_and_value(data: Any, message: str) -> N
     assert message in str(caught.value)
     assert len(str(caught.value)) <= 500
     assert str(caught.value).isprintable()
+
+
+def test_placed_error__has_the_place() -> None:
+    source = Source("", {"parts": [{**GOOD, "number": 0}]}, PlacedError)
+    with pytest.raises(PlacedError, match=r"^parts\[0\]\.number: expected an in") as caught:
+        source.decode(Outer)
+    assert caught.value.key == "parts[0].number"
 
 
 def test_source__refuses_unreadable_files(tmp_path: Path) -> None:

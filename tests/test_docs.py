@@ -4,7 +4,6 @@
 """
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -111,50 +110,6 @@ def test_api_index__names_all_public_objects() -> None:
     assert set(tokaido_env.__all__) <= set(re.findall(r"`(\w+)`", text))
 
 
-def test_comparison__quotes_rows_of_the_table_of_speeds() -> None:
-    speeds = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8").splitlines()
-    page = (DOCS / "benchmarks" / "comparison.md").read_text(encoding="utf-8")
-    rows = [line.rstrip(" |") for line in page.partition("## Speeds")[2].splitlines()]
-    quoted = [row for row in rows if row.endswith("decisions/s")]
-    assert len(quoted) >= 9
-    for row in quoted:
-        assert sum(line.startswith(f"{row} |") for line in speeds) == 1, row
-
-
-def test_measured_figures__stand_on_one_page() -> None:
-    """Other pages link to it; tables of the ladder and of speeds have tests of their own."""
-    copies = {"ladder.md", "models.md", "comparison.md"}
-    found: Counter[str] = Counter()
-    for page in READ:
-        text = prose_of(page)
-        if page.name in copies or page == ROOT / "README.md":
-            text = re.sub(r"^\| .*\|$", "", text, flags=re.M)
-        found.update(set(re.findall(MEASURED, text)))
-    assert len(found) > 60
-    assert [figure for figure, pages in found.items() if pages > 1] == []
-
-
-def test_models__quotes_the_table_of_speeds() -> None:
-    speeds = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    models = (DOCS / "benchmarks" / "models.md").read_text(encoding="utf-8")
-    for measured, quoted in {
-        "`champion`, one forward pass": "`champion`",
-        "`champion:sims=400`": "`champion:sims=400`",
-        "`mcts:sims=4000`, evaluated leaves": "`mcts:sims=4000`",
-    }.items():
-        speed = speeds.partition(f"| {measured} | 1 | ")[2].partition(" |")[0]
-        row = models.partition(f"| {quoted} |")[2].partition("\n")[0]
-        quoted_speeds = re.findall(r"\| ([0-9.,]+(?: M)?) \w+/s", row)
-        assert quoted_speeds == [rounded(speed)], quoted
-
-
-def rounded(speed: str) -> str:
-    """Return a speed with two digits: 2.5 M or 36,000."""
-    if speed.endswith(" M"):
-        return f"{float(speed[:-2]):.1f} M"
-    return f"{round(float(speed.replace(',', '')), -3):,.0f}"
-
-
 def test_counts__are_those_of_the_code() -> None:
     sizes = [
         sum(tensor.size for tensor in Policy.load(path).tensors.values())
@@ -195,12 +150,6 @@ def test_hashes__are_those_of_the_files() -> None:
     }
     assert len(quoted) == 4
     assert quoted == known
-
-
-def test_train__quotes_the_duration_of_the_readme() -> None:
-    train = (DOCS / "how-to" / "train.md").read_text(encoding="utf-8")
-    (duration,) = re.findall(r"minutes: ([0-9]:[0-9]{2}) with", train)
-    assert f"make train  # {duration} minutes" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_gymnasium_id__names_the_module_everywhere() -> None:

@@ -1,38 +1,46 @@
-"""A few fuzz cases of every kind; `make fuzz N=…` runs more."""
+"""A few cases of the fuzzer for every format; `make fuzz N=…` runs more."""
 
+import os
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
 import pytest
-from fuzz import KINDS, cases_of, rng_of
+from formats import FORMATS
+from fuzz import Fuzzer, limit_values
 
 from tokaido_env.core.jit import INTERPRETED
+from tokaido_env.record import Forfeit
 
-FEW = 20
+FEW = 40
 MANY = 300
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_fuzz__takes_or_refuses_damaged_input(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", FORMATS)
+def test_fuzz__takes_or_refuses_damaged_files(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # restored after the test
-    cases = cases_of(kind, tmp_path)
-    cases.check_valid()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number in range(FEW):
-            cases.case(rng_of(kind, 0, number))
+        fuzzer = Fuzzer(name, tmp_path)
+        refused = [bool(fuzzer.case(number)) for number in range(FEW)]
+    assert sum(refused) > FEW // 5
+
+
+def test_limit_values__are_from_the_types() -> None:
+    assert limit_values([Forfeit])[:4] == [-1, 0, 1, 2]
+    assert {"crash", "memory"} <= {*limit_values([Forfeit])}
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(INTERPRETED, reason="its processes compile the kernels")
-@pytest.mark.parametrize("kind", KINDS)
-def test_fuzz__stays_within_bounds_time_and_memory(kind: str) -> None:
-    """In new processes, half of them with bounds checks."""
-    command = [sys.executable, str(Path(__file__).with_name("fuzz.py")), str(MANY), "--only", kind]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+@pytest.mark.skipif(INTERPRETED, reason="its process compiles the kernels")
+def test_fuzz__stays_within_bounds_time_and_memory() -> None:
+    command = [sys.executable, str(Path(__file__).with_name("fuzz.py")), str(MANY)]
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=1800, check=False, env=environment
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
-    assert int(done.stdout.split()[-7].replace(",", "")) == MANY
+    assert done.stdout.count(f"{MANY} cases") == len(FORMATS)

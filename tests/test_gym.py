@@ -454,15 +454,3 @@ def test_reset__refuses_wrong_seeds() -> None:
     for seeds, message in refused:
         with pytest.raises(ValueError, match=message):
             envs.reset(seed=seeds)
-
-
-def test_step__refuses_wrong_actions() -> None:
-    env, envs = TokaidoDuoEnv("random"), TokaidoDuoVectorEnv(2, "random")
-    env.reset(seed=0)
-    envs.reset(seed=0)
-    for action in (0.0, np.float32(0.0), True, "pilgrim", None, [1, 2], [], [[1], [2, 3]]):
-        with pytest.raises(ValueError, match=r"^(action|moves): expected"):
-            env.step(action)
-    for actions in ([0.0, 0.0], [0], 0, [[0, 0]], None):
-        with pytest.raises(ValueError, match=r"expected integers of shape \(2,\)"):
-            envs.step(actions)

@@ -1,5 +1,6 @@
 """Tests of `tokaido_env.position`: round trips in every phase, and each error."""
 
+import contextlib
 import json
 import pickle
 import random
@@ -28,6 +29,7 @@ from tokaido_env import Board, Game
 from tokaido_env.batch import Batch
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.state import Phase
+from tokaido_env.core.state_validation import EASEL
 from tokaido_env.position import PositionError
 
 # Valid positions at phases other than MOVE
@@ -118,7 +120,7 @@ def test_from_dict__inverts_to_dict_on_another_board(tmp_path: Path) -> None:
     game = random_walk(3, 60, path)
     assert game.to_dict()["board"] == "other"
     assert Game.from_dict(game.to_dict(), board=path, chance="explicit") == game
-    with pytest.raises(PositionError, match="board: expected 'shikoku', got other"):
+    with pytest.raises(PositionError, match="board: expected 'shikoku', got 'other'"):
         Game.from_dict(game.to_dict(), board="shikoku")
 
 
@@ -136,187 +138,157 @@ def test_from_dict__keeps_the_phase(name: str) -> None:
 
 MISTAKES = [
     # lost or extra pieces
-    (AT_MOVE, "bag.kimono", 4, "bag.kimono: expected so many that bag and players hold 5, got 4"),
-    (AT_MOVE, "bag.fan", 9, "bag.fan: expected a whole number from 0 to 8"),
-    (AT_MOVE, "players.1.wares.doll", 1, "bag.doll: expected so many that bag and players hold 7"),
-    (AT_MOVE, "players.0.gifted", 2, "players[0].gifted: expected 1"),
+    (AT_MOVE, "bag.kimono", 4, "bag.kimono"),
+    (AT_MOVE, "bag.fan", 9, "bag.fan"),
+    (AT_MOVE, "players.1.wares.doll", 1, "bag.doll"),
+    (AT_MOVE, "players.0.gifted", 2, "players[0].gifted"),
     (AT_MOVE, "players.0.easel", ["moon"] * 4, "players[0].gifted"),
-    (AT_MOVE, "players.0.easel", ["moon"] * 11, "players[0].easel: expected 10 paintings at most"),
-    (AT_MOVE, "players.0.hidden.bamboo", 3, "players[0].hidden.bamboo: expected a whole number"),
-    (AT_MOVE, "players.0.easel", ["bamboo"], "players[0].hidden.bamboo: expected 2 at most"),
-    (AT_MOVE, "boutiques.C3", ["kimono", 4], "boutiques: expected 2 × ('kimono', 4) at most"),
+    (AT_MOVE, "players.0.easel", ["moon"] * 11, "players[0].easel"),
+    (AT_MOVE, "players.0.hidden.bamboo", 3, "players[0].hidden.bamboo"),
+    (AT_MOVE, "players.0.easel", ["bamboo"], "players[0].hidden.bamboo"),
+    (AT_MOVE, "boutiques.C3", ["kimono", 4], "boutiques"),
     # beyond a limit
-    (AT_MOVE, "players.0.coins", 10, "players[0].coins: expected less than 10"),
-    (AT_MOVE, "players.1.temple", 0, "players[1].temple: expected a whole number from 1 to 9"),
-    (AT_MOVE, "players.1.garden", 7, "players[1].garden: expected a whole number from 1 to 6"),
-    (AT_MOVE, "players.1.gold", 7, "players[1].gold: expected a whole number from 0 to 6"),
+    (AT_MOVE, "players.0.coins", 10, "players[0].coins"),
+    (AT_MOVE, "players.1.temple", 0, "players[1].temple"),
+    (AT_MOVE, "players.1.garden", 7, "players[1].garden"),
+    (AT_MOVE, "players.1.gold", 7, "players[1].gold"),
     # places
-    (
-        AT_MOVE,
-        "players.0.pilgrim",
-        14,
-        "players[1].pilgrim: expected no two characters",
-    ),
-    (
-        AT_MOVE,
-        "players.1.merchant",
-        "C1",
-        "players[1].merchant: expected no two characters",
-    ),
-    (AT_MOVE, "players.0.pilgrim", 28, "players[0].pilgrim: expected a whole number from 0 to 27"),
-    (AT_MOVE, "players.0.merchant", "C9", "players[0].merchant: expected one of C1"),
-    (AT_MOVE, "players.0.artist", "M1", "players[0].artist: expected one of A1"),
+    (AT_MOVE, "players.0.pilgrim", 14, "players[1].pilgrim"),
+    (AT_MOVE, "players.1.merchant", "C1", "players[1].merchant"),
+    (AT_MOVE, "players.0.pilgrim", 28, "players[0].pilgrim"),
+    (AT_MOVE, "players.0.merchant", "C9", "players[0].merchant"),
+    (AT_MOVE, "players.0.artist", "M1", "players[0].artist"),
     # the turn
-    (AT_MOVE, "phase", "DINNER", "phase: expected one of SETUP"),
-    (AT_MOVE, "phase", "ROLL", "dice_left: expected no dice at ROLL"),
-    (AT_MOVE, "player", 1, "player: expected 0 (the picker) at MOVE"),
-    (AT_MOVE, "player", None, "player: expected 0 (the picker) at MOVE, got None"),
-    (AT_MOVE, "player", False, "player: expected a whole number from 0 to 1"),
-    (AT_MOVE, "lead", 1, "player: expected 1 (the picker) at MOVE"),
-    (AT_MOVE, "lead", None, "lead: expected a whole number from 0 to 1"),
-    (AT_MOVE, "round", 0, "dice: expected null before the first roll"),
-    (AT_MOVE, "round", 201, "round: expected a whole number from 0 to 200"),
-    (AT_MOVE, "dice", None, "dice: expected null before the first roll, and only then"),
-    (AT_MOVE, "dice.pilgrim", 0, "dice.pilgrim: expected a whole number from 1 to 6"),
-    (AT_MOVE, "dice.artist", DROP, "dice: expected the key 'artist'"),
-    (AT_MOVE, "dice_left", [], "dice_left: expected 1 to 3 dice at MOVE, got []"),
-    (AT_MOVE, "dice_left", ["monk"], "dice_left: expected one of pilgrim, merchant, artist"),
+    (AT_MOVE, "phase", "DINNER", "phase"),
+    (AT_MOVE, "phase", "ROLL", "dice_left"),
+    (AT_MOVE, "player", 1, "player"),
+    (AT_MOVE, "player", None, "player"),
+    (AT_MOVE, "player", False, "player"),
+    (AT_MOVE, "hot_spring", -1, "hot_spring"),
+    (AT_MOVE, "waves.artist.owner", -1, "waves.artist.owner"),
+    (AT_DRAW, "player", -1, "player"),
+    (AT_MOVE, "lead", 2, "lead"),
+    (AT_MOVE, "lead", 1, "player"),
+    (AT_MOVE, "lead", None, "lead"),
+    (AT_MOVE, "round", 0, "dice"),
+    (AT_MOVE, "round", 201, "round"),
+    (AT_MOVE, "dice", None, "dice"),
+    (AT_MOVE, "dice.pilgrim", 0, "dice.pilgrim"),
+    (AT_MOVE, "dice.artist", DROP, "dice.artist"),
+    (AT_MOVE, "dice_left", [], "dice_left"),
+    (AT_MOVE, "dice_left", ["monk"], "dice_left[0]"),
     (AT_MOVE, "dice_left", ["artist"] * 2, "dice_left"),
-    (AT_MOVE, "dice_left", ["artist"] * 10**6, "dice_left: expected 3 dice at most, got 1000000"),
-    (AT_MOVE, "die", "pilgrim", "die: expected null at MOVE"),
-    (AT_MOVE, "origin", "A1", "origin: expected null except"),
-    (AT_MOVE, "pending", 1, "pending: expected 0 at MOVE"),
-    (AT_REPEAT, "dice_left", ["pilgrim"], "dice_left: expected all dice but the selected one"),
-    (AT_REPEAT, "die", None, "die: expected one at REPEAT"),
-    (AT_MOVE | {"dice": None}, "round", 0, "round: expected 1 or more at MOVE"),
-    (AT_START | {"dice": AT_MOVE["dice"]}, "round", 1, "round: expected 0 at SETUP"),
-    (AT_GIFT, "origin", "A8", "origin: expected an area as far from A8 as the artist's die says"),
-    (AT_GIFT, "origin", None, "origin: expected an area at EFFECT"),
-    (AT_SALE, "origin", "A1", "origin: expected null except"),
-    (AT_DRAW, "player", 1, "player: expected null at DRAW"),
-    (AT_DRAW, "players.1.merchant", "C2", "players[1].merchant: expected a mountain town"),
-    (AT_DRAW, "pending", 6, "pending: expected 1 to 3 at DRAW"),
-    (AT_DRAW, "die", "pilgrim", "die: expected merchant at DRAW"),
-    (AT_REVEAL, "pending", 11, "pending: expected a whole number from 0 to 10"),
-    (AT_REVEAL | {"players": AT_MOVE["players"]}, "pending", 9, "pending: expected 1 to 8"),
-    (AT_REVEAL, "die", "merchant", "die: expected artist at REVEAL"),
-    (AT_ROLL, "round", 200, "round: expected less than 200 at ROLL"),
+    (AT_MOVE, "dice_left", ["pilgrim"] * 2, "dice_left"),
+    (AT_MOVE, "dice_left", ["artist"] * 10**6, "dice_left"),
+    (AT_MOVE, "die", "pilgrim", "die"),
+    (AT_MOVE, "origin", "A1", "origin"),
+    (AT_MOVE, "pending", 1, "pending"),
+    (AT_REPEAT, "dice_left", ["pilgrim"], "dice_left"),
+    (AT_REPEAT, "die", None, "die"),
+    (AT_MOVE | {"dice": None}, "round", 0, "round"),
+    (AT_START | {"dice": AT_MOVE["dice"]}, "round", 1, "round"),
+    (AT_GIFT, "origin", "A8", "origin"),
+    (AT_GIFT, "origin", None, "origin"),
+    (AT_SALE, "origin", "A1", "origin"),
+    (AT_DRAW, "player", 1, "player"),
+    (AT_DRAW, "players.1.merchant", "C2", "players[1].merchant"),
+    (AT_DRAW, "pending", 6, "pending"),
+    (AT_DRAW, "die", "pilgrim", "die"),
+    (AT_REVEAL, "pending", 11, "pending"),
+    (AT_REVEAL | {"players": AT_MOVE["players"]}, "pending", 9, "pending"),
+    (AT_REVEAL, "die", "merchant", "die"),
+    (AT_ROLL, "round", 200, "round"),
     # phases without a choice
-    (AT_GIFT, "players.0.easel.0", "bamboo", "players[0]"),
-    (AT_SALE, "players.0.merchant", "C1", "players[0].merchant: expected no two characters"),
-    (
-        AT_SALE,
-        "players.0.merchant",
-        "C2",
-        "phase: expected something to choose besides pass",
-    ),
-    (AT_REPEAT, "hot_spring", 1, "hot_spring: expected 0 at REPEAT, got 1"),
-    (AT_RETURN, "player", 1, "player: expected the picker after a draw"),
-    (AT_FORCED_RETURN, "player", 0, "player: expected the picker after a draw"),
-    (AT_RETURN | {"die": "artist"}, "dice_left", [], "player: expected the picker after a draw"),
-    (AT_RETURN, "waves.merchant", {"side": "robust", "owner": 0}, "expected more than 6"),
+    (AT_GIFT, "players.0.easel.0", "bamboo", "players[0].hidden.bamboo"),
+    (AT_SALE, "players.0.merchant", "C1", "players[0].merchant"),
+    (AT_SALE, "players.0.merchant", "C2", "phase"),
+    (AT_REPEAT, "hot_spring", 1, "hot_spring"),
+    (AT_RETURN, "player", 1, "player"),
+    (AT_FORCED_RETURN, "player", 0, "player"),
+    (AT_RETURN | {"die": "artist"}, "dice_left", [], "player"),
+    (AT_RETURN, "waves.merchant", {"side": "robust", "owner": 0}, "players[0].wares"),
     # tokens
-    (AT_MOVE, "boutiques.C1", None, "boutiques.C1: expected a token"),
-    (AT_MOVE, "boutiques.C1", ["kimono", 3], "boutiques.C1: expected one of ('kimono', 4)"),
-    (AT_MOVE, "boutiques.C1", ["kimono", 4.0], "boutiques.C1: expected one of ('kimono', 4)"),
-    (AT_MOVE, "boutiques.C8", ["fan", 2, 2], "boutiques.C8: expected one of ('kimono', 4)"),
-    (AT_MOVE, "boutiques.C1", "kimono/4", "boutiques.C1: expected a list"),
-    (AT_MOVE, "boutiques.C8", DROP, "boutiques: expected the key 'C8'"),
-    (AT_MOVE, "waves.artist.side", None, "phase: expected SETUP until all"),
-    (AT_MOVE, "waves.pilgrim.side", None, "waves.pilgrim.side: expected a side"),
-    (AT_MOVE, "waves.artist.side", "hasty", "waves.artist.side: expected one of proficient"),
-    (AT_MOVE, "waves.artist.owner", "me", "waves.artist.owner: expected a whole number"),
-    (AT_MOVE, "waves.artist", None, "waves.artist: expected an object"),
-    (AT_START, "boutiques.C2", ["fan", 2], "boutiques.C1: expected a token"),
-    (AT_START, "round", 1, "dice: expected null before the first roll"),
-    (AT_MOVE | {"phase": "SETUP"}, "dice_left", [], "phase: expected no more SETUP"),
+    (AT_MOVE, "boutiques.C1", None, "boutiques.C1"),
+    (AT_MOVE, "boutiques.C1", ["kimono", 3], "boutiques.C1"),
+    (AT_MOVE, "boutiques.C1", ["kimono", 4.0], "boutiques.C1[1]"),
+    (AT_MOVE, "boutiques.C8", ["fan", 2, 2], "boutiques.C8"),
+    (AT_MOVE, "boutiques.C1", "kimono/4", "boutiques.C1"),
+    (AT_MOVE, "boutiques.C8", DROP, "boutiques.C8"),
+    (AT_MOVE, "waves.artist.side", None, "phase"),
+    (AT_MOVE, "waves.pilgrim.side", None, "waves.pilgrim.side"),
+    (AT_MOVE, "waves.artist.side", "hasty", "waves.artist.side"),
+    (AT_MOVE, "waves.artist.owner", "me", "waves.artist.owner"),
+    (AT_MOVE, "waves.artist", None, "waves.artist"),
+    (AT_START, "boutiques.C2", ["fan", 2], "boutiques.C1"),
+    (AT_START, "round", 1, "dice"),
+    (AT_MOVE | {"phase": "SETUP"}, "dice_left", [], "phase"),
     # the end
-    (AT_MOVE, "end_triggered", True, "end_triggered: expected False"),
-    (AT_MOVE, "players.0.temple", 9, "end_triggered: expected True"),
-    (AT_MOVE, "end_triggered", 0, "end_triggered: expected true or false"),
-    (AT_MOVE, "end", "triggers", "end: expected None at MOVE"),
-    (AT_END, "end", None, "end: expected triggers at OVER"),
-    (AT_END, "end", "cap", "end: expected triggers at OVER"),
-    (AT_END, "phase", "ROLL", "end: expected None at ROLL"),
-    (AT_END | {"end": None}, "phase", "ROLL", "phase: expected OVER once a round ended triggered"),
-    (AT_CAP, "round", 5, "round: expected 200 at the cap"),
-    (AT_CAP, "end", "triggers", "end: expected cap at OVER"),
+    (AT_MOVE, "end_triggered", True, "end_triggered"),
+    (AT_MOVE, "players.0.temple", 9, "end_triggered"),
+    (AT_MOVE, "end_triggered", 0, "end_triggered"),
+    (AT_MOVE, "end", "triggers", "end"),
+    (AT_END, "end", None, "end"),
+    (AT_END, "end", "cap", "end"),
+    (AT_END, "phase", "ROLL", "end"),
+    (AT_END | {"end": None}, "phase", "ROLL", "phase"),
+    (AT_CAP, "round", 5, "round"),
+    (AT_CAP, "end", "triggers", "end"),
     # not a position
-    (AT_MOVE, "weather", "rain", "the position: expected only the keys board"),
-    (AT_MOVE, "lead", DROP, "the position: expected the key 'lead'"),
-    (AT_MOVE, "board", DROP, "the position: expected an object with the key 'board'"),
-    (AT_MOVE, "players", AT_MOVE["players"][:1], "players: expected 2 of them"),
-    (AT_MOVE, "players", {}, "players: expected a list"),
-    (AT_MOVE, "players.1", None, "players[1]: expected an object"),
-    (AT_MOVE, "players.1.hat", "red", "players[1]: expected only the keys"),
-    (AT_MOVE, "players.1.coins", 1.0, "players[1].coins: expected a whole number"),
-    (AT_MOVE, "players.1.easel", ["sun"], "players[1].easel: expected one of moon"),
+    (AT_MOVE, "weather", "rain", "weather"),
+    (AT_MOVE, "lead", DROP, "lead"),
+    (AT_MOVE, "board", DROP, "board"),
+    (AT_MOVE, "players", AT_MOVE["players"][:1], "players"),
+    (AT_MOVE, "players", {}, "players"),
+    (AT_MOVE, "players.1", None, "players[1]"),
+    (AT_MOVE, "players.1.hat", "red", "players[1].hat"),
+    (AT_MOVE, "players.1.coins", 1.0, "players[1].coins"),
+    (AT_MOVE, "players.1.easel", ["sun"], "players[1].easel[0]"),
 ]
 
 
-@pytest.mark.parametrize(("right", "key", "value", "wanted"), MISTAKES)
-def test_from_dict__names_the_wrong_key(right: Position, key: str, value: Any, wanted: str) -> None:
+@pytest.mark.parametrize(("right", "key", "value", "place"), MISTAKES)
+def test_from_dict__names_the_wrong_key(right: Position, key: str, value: Any, place: str) -> None:
     with pytest.raises(PositionError) as error:
         Game.from_dict(changed(right, key, value))
-    assert wanted in str(error.value)
-    places = {re.sub(r"\.(\d+)", r"[\1]", place) for place in keys_of(right)}
-    assert error.value.key in places | {"weather", "players[1].hat", "players[1].wares.silk"}
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "place"),
-    [
-        ("players.1.coins", 1.0, "players[1].coins"),
-        ("players.1.easel", ["sun"], "players[1].easel"),
-        ("players.0.wares.fan", 1, "bag.fan"),
-        ("players.0.hidden.moon", DROP, "players[0].hidden.moon"),
-        ("players.1.hat\n", "red", "players[1].hat\\n"),
-        ("x" * 9999, 1, "x" * 99 + "…"),
-        ("boutiques.C8", ["fan", 3], "boutiques.C8"),
-        ("waves.artist.side", None, "phase"),
-        ("waves.artist", None, "waves.artist"),
-        ("player", None, "player"),
-        ("die", "merchant", "die"),
-        ("phase", "DRAW", "die"),
-        ("board", DROP, "board"),
-    ],
-)
-def test_error__has_the_wrong_key(key: str, value: Any, place: str) -> None:
-    with pytest.raises(PositionError) as error:
-        Game.from_dict(changed(AT_MOVE, key, value))
     assert error.value.key == place
+    assert re.match(rf"({re.escape(place)}|the position): expected ", str(error.value))
     copied = pickle.loads(pickle.dumps(error.value))
     assert (str(copied), copied.key) == (str(error.value), place)
     with pytest.raises(PositionError) as error:
-        Batch(1).reset(0, [changed(AT_MOVE, key, value)])
+        Batch(1).reset(0, [changed(right, key, value)])
     assert error.value.key == place
+
+
+def test_mistakes__reach_each_reason() -> None:
+    """Only the paintings beyond an easel's size are nothing that a position can say."""
+    found = set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "tokaido_env.position.fault_error", lambda board, row, fault: found.add(fault >> 8)
+        )
+        for right, key, value, _ in MISTAKES:
+            with contextlib.suppress(PositionError, TypeError):
+                Game.from_dict(changed(right, key, value))
+    assert found == set(range(1, 25)) - {EASEL}
 
 
 @pytest.mark.parametrize(
     ("key", "value", "wanted"),
     [
-        ("board", np.array(["a", "b"]), "board: expected 'shikoku', got"),
-        ("round", np.float64(1), "round: expected a whole number from 0 to 200, got 1.0$"),
-        (
-            "die",
-            StrSubclass("artist"),
-            "die: expected one of pilgrim, .*, got artist of type StrSubclass$",
-        ),
-        ("dice_left", np.array("artist"), "dice_left: expected a list, got artist$"),
-        ("waves", [], "waves: expected an object, got \\[\\]$"),
+        ("round", np.float64(1), "round: expected an integer, got 1.0"),
+        ("die", StrSubclass("artist"), "die: expected .*, got artist of type StrSubclass"),
+        ("lead", HostileInt(1), "lead: expected an integer, got HostileInt .* of type HostileInt"),
+        ("dice_left", np.array("artist"), "dice_left: expected a list, got 'artist'"),
+        ("dice_left", {"artist"}, "dice_left: expected a list, got .* of type set"),
+        ("waves", [], r"waves: expected an object, got \[\]"),
+        ("x" * 9999, 1, "x" * 99 + "…: expected no such key"),
+        ("hat\n", "red", r"hat\\n: expected no such key"),
     ],
+    ids=range(8),
 )
-def test_from_dict__refuses_values_that_json_lacks(key: str, value: Any, wanted: str) -> None:
-    with pytest.raises(PositionError, match=f"^{wanted}"):
+def test_from_dict__refuses_other_values(key: str, value: Any, wanted: str) -> None:
+    with pytest.raises(PositionError, match=f"^{wanted}$"):
         Game.from_dict(AT_MOVE | {key: value}, board="shikoku")
-
-
-def test_from_dict__refuses_values_without_a_repr() -> None:
-    with pytest.raises(
-        PositionError,
-        match=r"^round: expected a whole number .*, got HostileInt .* of type HostileInt",
-    ):
-        Game.from_dict(AT_MOVE | {"round": HostileInt(1)})
 
 
 FANS = {"wares": {"fan": 6}}
@@ -325,49 +297,41 @@ ROBUST = {"merchant": ("robust", 1)}
 
 
 @pytest.mark.parametrize(
-    ("wrong", "wanted"),
+    ("wrong", "seat"),
     [
-        (
-            position(theirs=FANS),
-            "players[1].wares: expected 5 at most, got {",
-        ),
-        (
-            position(theirs={"wares": {"fan": 7}}, waves=ROBUST),
-            "players[1].wares: expected 6 at most",
-        ),
-        (
-            position(phase="DRAW", die="merchant", left=[], pending=3, theirs=FANS),
-            "players[1].wares: expected 5 at most",
-        ),
-        (
-            position(phase="DRAW", die="merchant", left=[], pending=3, mine={"wares": {"fan": 7}}),
-            "players[0].wares: expected 5 at most",
-        ),
+        (position(theirs=FANS), 1),
+        (position(theirs={"wares": {"fan": 7}}, waves=ROBUST), 1),
+        (position(phase="DRAW", die="merchant", left=[], pending=3, theirs=FANS), 1),
+        (position(phase="DRAW", die="merchant", left=[], pending=3, mine={"wares": {"fan": 7}}), 0),
         (
             position(phase="DISCARD", die="merchant", left=[], mine=FANS, theirs={"wares": DOLLS}),
-            "players[1].wares: expected 5 at most",
+            1,
+        ),
+        (
+            position(
+                phase="DISCARD",
+                die="pilgrim",
+                left=["merchant", "artist"],
+                mine={"pilgrim": 4},
+                theirs={"wares": {"fan": 7}},
+                waves={"merchant": ("robust", 0)},
+                player=1,
+            ),
+            1,
         ),
     ],
 )
-def test_from_dict__limits_wares_by_phase(wrong: Position, wanted: str) -> None:
+def test_from_dict__limits_wares_by_phase(wrong: Position, seat: int) -> None:
     """Only a player who draws or returns wares may exceed the capacity, up to 11."""
     with pytest.raises(PositionError) as error:
         Game.from_dict(wrong)
-    assert wanted in str(error.value)
+    assert error.value.key == f"players[{seat}].wares"
 
 
 @pytest.mark.parametrize("given", [None, [], "shikoku", 7])
 def test_from_dict__refuses_non_objects(given: Any) -> None:
     with pytest.raises(PositionError, match="the position: expected an object"):
         Game.from_dict(given)
-
-
-def keys_of(table: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the keys of all values in a position, including list items."""
-    for key, value in table.items() if isinstance(table, dict) else enumerate(table):
-        yield f"{prefix}{key}"
-        if isinstance(value, dict | list):
-            yield from keys_of(value, f"{prefix}{key}.")
 
 
 def reads(given: Position) -> Position | None:

@@ -29,7 +29,6 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.distribution.torch.torch_distribution import TorchCategorical
 from ray.rllib.core.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
-from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from tokaido_env import Game, env
@@ -91,19 +90,6 @@ def module_of(kind: Any, cls: Any, model_config: Any = None) -> Any:
 
 
 # The environment
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        *({}, {"observation": "entities"}, {"observation": "afterstates"}),
-        {"board": "family:train/50", "see_board": True},
-    ],
-)
-@pytest.mark.parametrize("cls", [TokaidoMultiAgentEnv, LearnerEnv])
-def test_env__passes_rllibs_check(cls: Any, options: dict[str, Any]) -> None:
-    if cls is TokaidoMultiAgentEnv or not options:
-        check_multiagent_environments(cls(options))
 
 
 @pytest.mark.parametrize(

@@ -105,20 +105,12 @@ def checked_seats(
 
 def checked_moves(moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     """Return moves as int64 (n,), or raise `ValueError`."""
-    array = as_array("moves", moves)
-    if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"moves: expected integers of shape ({n},), one for each game, "
-            f"got {describe_array(array)}"
-        )
-    return _as_int64(array)
+    return _integers("moves", moves, (n,), ", one for each game")
 
 
-def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.signedinteger[Any]]:
-    """Return the bots of k games as integers (k, 2), or raise `ValueError`."""
-    array = as_array("bots", bots)
-    if array.shape != (k, 2) or array.dtype.kind not in "iu":
-        raise ValueError(f"bots: expected integers of shape ({k}, 2), got {describe_array(array)}")
+def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
+    """Return the bots of k games as int64 (k, 2), or raise `ValueError`."""
+    array = _integers("bots", bots, (k, 2))
     if not np.isin(array, (NO_BOT, *BOTS.values())).all():
         raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {repr_short(bots)}")
     if (array != NO_BOT).all(axis=-1).any():
@@ -321,10 +313,15 @@ def check_episode_info(
         raise ValueError(f"snapshot: legal[{j}]: {got}")
 
 
-def _integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def _integers(
+    name: str, values: npt.ArrayLike, shape: tuple[int, ...] | None = None, note: str = ""
+) -> npt.NDArray[np.int64]:
+    """Return integers of a shape (default: any number of them) as kernels take them."""
     array = as_array(name, values)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(f"{name}: expected integers of shape (k,), got {describe_array(array)}")
+    has_shape = array.ndim == 1 if shape is None else array.shape == shape
+    if not has_shape or array.dtype.kind not in "iu":
+        expected = f"integers of shape {shape or '(k,)'}{note}"
+        raise ValueError(f"{name}: expected {expected}, got {describe_array(array)}")
     return _as_int64(array)
 
 

@@ -31,7 +31,8 @@ such an error too. `files.parse_json` and `read_toml` limit size, depth and digi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -48,12 +49,16 @@ Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
 """A score or a rating. NaN and infinity are refused."""
 
+UNICODE = r"\A[^\ud800-\udfff]*\Z"
+"""Pattern of a text without a lone surrogate, which UTF-8 cannot encode."""
+
 T = TypeVar("T")
 
 _MAX_MESSAGE = 300  # characters
 
 _PATH_PARTS = re.compile(r"\.(\w+)|\[(\d+)\]")
 _EXPECTED = re.compile(r"Expected `([^`]+)`(.*?)(?:, got .*)?", re.DOTALL)
+_ONE_OF = re.compile(r"'\^\((.*)\)\\\\Z'")  # as `one_of` makes it
 _TYPE_NAMES = {
     **{"int": "an integer", "float": "a number", "str": "a text", "bool": "true or false"},
     **{"array": "a list", "object": "an object"},
@@ -69,11 +74,28 @@ class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return data
 
 
+class PlacedError(ValueError):
+    """An error about a value; `Source` sets its key.
+
+    Attributes:
+        key: the place of the value, such as `matches[0].a`; "" without a single place.
+    """
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def one_of(names: Iterable[str]) -> Meta:
+    """Return the constraint of a text that is one of some names of letters, digits and spaces."""
+    return Meta(pattern=rf"^({'|'.join(names)})\Z")
+
+
 class Source:
     """Data read from a file, and the name of the file for errors.
 
     Args:
-        name: name of the file or of a part of it; every error starts with it.
+        name: name of the file or of a part of it; every error starts with it. It may be empty.
         data: plain values as `files.parse_json` and `read_toml` return them.
         error: class of the errors.
     """
@@ -123,44 +145,55 @@ class Source:
         try:
             return msgspec.convert(self.data, kind)
         except msgspec.ValidationError as error:
-            raise self.error(f"{self.name}: {_message(str(error), self.data)}") from None
+            raise self.failure(*_place_and_text(str(error), self.data)) from None
         except UnicodeEncodeError as error:  # a lone surrogate
-            raise self.error(
-                f"{self.name}: expected text, got {repr_short(error.object)}"
-            ) from None
+            raise self.failure("", f"expected text, got {repr_short(error.object)}") from None
 
     def expect(self, right: object, place: str, wanted: str, got: object, remedy: str = "") -> None:
         """Raise an error about a place in the file unless a condition holds."""
         if not right:
-            text = f"{self.name}: {place}: expected {wanted}, got {repr_short(got)}"
-            raise self.error(f"{text}: {remedy}" if remedy else text)
+            text = f"expected {wanted}, got {repr_short(got)}"
+            raise self.failure(place, f"{text}: {remedy}" if remedy else text)
+
+    def failure(self, place: str, text: str) -> Exception:
+        """Return the error about a place in the file, or about the whole file."""
+        place = escape_text(place)
+        error = self.error(": ".join(part for part in (self.name, place, text) if part))
+        if isinstance(error, PlacedError):
+            error.key = place.partition("[...]")[0]
+        return error
 
 
-def _message(message: str, data: Any) -> str:
-    """Return a `msgspec` error in this package's words, with the value that it is about."""
-    what, _, path = message.rpartition(" - at ")
-    what, path = (what, path.strip("`")) if path.startswith("`") else (message, "$")
-    place = path.rpartition("$")[2].lstrip(".")
-    is_exact = "..." not in path and "`" not in path
-    got = f", got {repr_short(_value_at(data, path))}" if is_exact else ""
+def _place_and_text(message: str, data: Any) -> tuple[str, str]:
+    """Return the place of a `msgspec` error, and its text in this package's words."""
+    what, _, path = message.rpartition(" - at ") if message.endswith("`") else (message, "", "")
+    if "$" not in path:
+        what, path = message, "$"
+    path = path.strip("`").rpartition("`")[2]
+    place = path.partition("$")[2].lstrip(".")
+    got = f", got {repr_short(_value_at(data, path))}"
     expected = _EXPECTED.fullmatch(what)
     if expected is not None:
         kinds = " or ".join(_TYPE_NAMES.get(one, one) for one in expected[1].split(" | "))
-        text = f"expected {kinds}{expected[2]}{got}"
-    elif what.startswith("Object missing required field"):
-        text = f"expected the key {what.split('`')[1]}{got}"
-    elif what.startswith("Object contains unknown field"):
-        text = f"expected no key {escape_text(what.partition('`')[2][:-1])}{got}"
+        limits, _, pattern = expected[2].partition(" matching regex ")
+        names = _ONE_OF.fullmatch(pattern)
+        limits = " of valid Unicode" if pattern else limits
+        wanted = kinds + limits if names is None else "one of " + names[1].replace("|", ", ")
+        text = f"expected {wanted}{got}"
+    elif what.startswith(("Object missing required field", "Object contains unknown field")):
+        name = what.partition("`")[2][:-1]
+        place = f"{place}.{name}" if place else name
+        text = "expected a value, got none" if "missing" in what[:14] else "expected no such key"
     elif what.startswith(("Invalid enum value", "Number out of range")):
         text = f"expected another value{got}"
     else:
         text = what
-    text = escape_text(text, _MAX_MESSAGE)
-    return f"{place}: {text}" if place else text
+    return place, escape_text(text, _MAX_MESSAGE)
 
 
 def _value_at(data: Any, path: str) -> Any:
-    """Return the value at a path such as `$.matches[0].a`."""
-    for key, index in _PATH_PARTS.findall(path):
-        data = data[key] if key else data[int(index)]
+    """Return the value at a path such as `$.matches[0].a`, up to an entry `[...]`."""
+    for key, index in _PATH_PARTS.findall(path.partition("[...]")[0]):
+        with suppress(LookupError, TypeError):  # the path of an unknown key may be anything
+            data = data[key] if key else data[int(index)]
     return data

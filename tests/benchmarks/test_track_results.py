@@ -71,7 +71,7 @@ def other_seeds(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (row_of(more=1), r"rows\[0\]: expected no key more"),
+        (row_of(more=1), r"rows\[0\]\.more: expected no such key"),
         (row_of(hash="0" * 16), r"rows\[0\].hash: expected aa542f77b09804c3, got '0.*: measure"),
         (row_of(4), "seeds: expected 5 of T100-2M, got 4"),
         (row_of(6), "seeds: expected 5 of T100-2M, got 6"),

@@ -97,17 +97,17 @@ MISTAKES = [
     ("ring.stations", ["C2", *RING[1:3], "C1", *RING[4:]], "in this order"),
     ("ring.stations", ["temple", *RING], "C1 first"),
     ("ring.stations", [*RING, "shrine"], "temple, garden, hot spring, seashore"),
-    ("ring.stations", TOO_SMALL, "12 to 40 stations, got 11"),
-    ("ring.stations", TOO_LARGE, "12 to 40 stations, got 41"),
-    ("ring.stations", "C1", "12 to 40 stations"),
+    ("ring.stations", TOO_SMALL, "a list of length >= 12"),
+    ("ring.stations", TOO_LARGE, "a list of length <= 40"),
+    ("ring.stations", "C1", "a list, got 'C1'"),
     # mountain towns
-    ("mountains.numbers", {"M1": 3, "M2": 2, "M3": 4}, "the 4 mountain towns M1 to M4"),
-    ("mountains.numbers", NUMBERS | {"M5": 3}, "the 4 mountain towns M1 to M4"),
-    ("mountains.numbers.M2", 5, "from 2 to 4"),
+    ("mountains.numbers", {"M1": 3, "M2": 2, "M3": 4}, "a value, got none"),
+    ("mountains.numbers", NUMBERS | {"M5": 3}, "no such key"),
+    ("mountains.numbers.M2", 5, "an integer <= 4"),
     # routes
-    ("routes.pairs", with_routes("M4-C9", instead="M4-C5"), "a route between C1 to C8 and M1"),
-    ("routes.pairs", with_routes("M4", instead="M4-C5"), "two different towns in each route"),
-    ("routes.pairs", with_routes("M4-M4"), "two different towns in each route"),
+    ("routes.pairs", with_routes("M4-C9", instead="M4-C5"), "one of C1, C2"),
+    ("routes.pairs", with_routes("M4", instead="M4-C5"), "a list of length 2"),
+    ("routes.pairs", with_routes("M4-M4"), "two different towns"),
     ("routes.pairs", with_routes("M1-M2", instead="M3-M4"), "no route to C4, C5, M4"),
     ("routes.pairs", with_routes("M1-M3"), "11 routes, a tree on 12 towns, got 12"),
     ("routes.pairs", with_routes("M3-C2", "M2-C3", instead="M2-C2 M3-C3"), "routes cross"),
@@ -115,39 +115,39 @@ MISTAKES = [
     (
         "routes.pairs",
         with_routes("M3-C5", "M3-C4", instead="M4-C5 M4-C4"),
-        "two or more at each mountain town, got 1 at M4",
+        "two or more at each mountain town, got '1 at M4'",
     ),
     ("routes.pairs", [], "every town reachable from C1"),
-    ("routes.pairs", 11, "a list of pairs"),
+    ("routes.pairs", 11, "a list, got 11"),
     # dice
-    ("dice.pilgrim.faces", [1, 2, 2, 3, 3], "6 faces, got 5"),
-    ("dice.merchant.faces", [1, 2, 2, 3, 3, 7], "from 1 to 6, got 7"),
-    ("dice.merchant.faces", [True, 2, 2, 3, 3, 3], "from 1 to 6"),
+    ("dice.pilgrim.faces", [1, 2, 2, 3, 3], "a list of length >= 6"),
+    ("dice.merchant.faces", [1, 2, 2, 3, 3, 7], "an integer <= 6, got 7"),
+    ("dice.merchant.faces", [True, 2, 2, 3, 3, 3], "an integer, got True"),
     # areas
     ("areas.icons.A3", "sun", "one of moon, waterfall, mountain, bamboo"),
-    ("areas.icons", shikoku_data()["areas"]["icons"] | {"A9": "moon"}, "the 8 areas A1 to A8"),
+    ("areas.icons", shikoku_data()["areas"]["icons"] | {"A9": "moon"}, "no such key"),
     # starts
-    ("starts.player_0.pilgrim", "M1", "a coastal town or a ring index from 0 to 27"),
+    ("starts.player_0.pilgrim", "M1", "one of C1, C2"),
     ("starts.player_0.pilgrim", 28, "a coastal town or a ring index from 0 to 27, got 28"),
-    ("starts.player_1.pilgrim", -1, "a coastal town or a ring index from 0 to 27, got -1"),
-    ("starts.player_1.merchant", "C9", "a town, C1 to C8 or M1 to M4"),
-    ("starts.player_1.artist", "C1", "an area, A1 to A8"),
+    ("starts.player_1.pilgrim", -1, "an integer >= 0, got -1"),
+    ("starts.player_1.merchant", "C9", "M3, M4, got 'C9'"),
+    ("starts.player_1.artist", "C1", "one of A1, A2"),
     # tokens
-    ("boutiques.tokens", TOKENS[1:], "8 tokens, got 7"),
+    ("boutiques.tokens", TOKENS[1:], "a list of length >= 8"),
     ("boutiques.tokens", [["silk", 3], *TOKENS[1:]], "kimono, pottery, doll, fan"),
-    ("boutiques.tokens", [["fan", 5], *TOKENS[1:]], "from 2 to 4, got 5"),
-    ("boutiques.tokens", [["fan"], *TOKENS[1:]], "[ware, price]"),
+    ("boutiques.tokens", [["fan", 5], *TOKENS[1:]], "an integer <= 4, got 5"),
+    ("boutiques.tokens", [["fan"], *TOKENS[1:]], "a list of length 2"),
     # points
-    ("commerce.points", [0, 5, 11, 18, 26, 35], "7 numbers, got 6"),
+    ("commerce.points", [0, 5, 11, 18, 26, 35], "a list of length >= 7"),
     ("garden.numbers", [1, 2, 3, 4, 5, 4], "a list that never decreases"),
-    ("garden.numbers", [1, 2, 3, 4, 5, 256], "from 0 to 255, got 256"),
-    ("garden.numbers", {"1": 1}, "6 numbers"),
+    ("garden.numbers", [1, 2, 3, 4, 5, 256], "an integer <= 255, got 256"),
+    ("garden.numbers", {"1": 1}, "a list, got"),
     # the rest
-    ("format", 3, "from 1 to 2, got 3"),
-    ("format", True, "from 1 to 2, got True"),
-    ("name", "", "text of 1 to 1000 characters"),
-    ("name", 7, "text of 1 to 1000 characters"),
-    ("max_rounds", 401, "from 1 to 400, got 401"),
+    ("format", 3, "an integer <= 2, got 3"),
+    ("format", 1, "an integer >= 2, got 1"),
+    ("name", "", "a text of length >= 1"),
+    ("name", 7, "a text, got 7"),
+    ("max_rounds", 401, "an integer <= 400, got 401"),
     ("ring.provenance", "grandmother", "one of rulebook, public source"),
 ]
 
@@ -159,41 +159,30 @@ def test_reader__names_file_key_and_expected_value_of_a_mistake(
     path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, value))
     with pytest.raises(BoardError) as error:
         Board.load(path)
-    message = str(error.value)
-    assert re.fullmatch(rf"{re.escape(key)}(\.\w+)*", error.value.key)
-    assert re.match(rf"{re.escape(f'{path}: {key}')}(\.\d+)?(:| price:) expected ", message)
+    message, place = str(error.value), error.value.key
+    assert re.fullmatch(rf"{re.escape(key)}(\.\w+)*", place)
+    assert message.startswith(f"{path}: {place}: expected ")
     assert wanted in message
     assert "\n" not in message
 
 
 @pytest.mark.parametrize("key", ["colour", "ring.colour", "dice.colour", "starts.colour"])
-def test_reader__names_an_unknown_key(tmp_path: Path, key: str) -> None:
-    path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, 1))
-    with pytest.raises(BoardError, match=r"mine\.toml: .*expected only the keys .*, got colour$"):
-        Board.load(path)
+def test_reader__names_an_unknown_key(key: str) -> None:
+    with pytest.raises(BoardError, match=f"^the board: {key}: expected no such key$"):
+        Board.from_dict(changed(shikoku_data(), key, 1))
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        *["format", "name", "max_rounds", "dice", "ring", "routes", "mountains", "areas"],
-        *["starts", "boutiques", "commerce", "culture", "temple", "garden"],
-        *["dice.artist", "dice.artist.faces", "ring.stations", "ring.provenance"],
-        *["starts.player_1", "starts.player_1.artist", "areas.icons", "commerce.points"],
-    ],
-)
-def test_reader__names_a_missing_key(tmp_path: Path, key: str) -> None:
-    path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, DROP))
-    missing = key.rpartition(".")[2]
-    with pytest.raises(BoardError, match=rf"mine\.toml: .*expected the key '{missing}'"):
-        Board.load(path)
+@pytest.mark.parametrize("key", ["format", "dice.artist.faces", "ring.provenance", "temple"])
+def test_reader__names_a_missing_key(key: str) -> None:
+    with pytest.raises(BoardError, match=f"^the board: {key}: expected a value, got none$"):
+        Board.from_dict(changed(shikoku_data(), key, DROP))
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-def test_reader__refuses_two_characters_on_one_station(tmp_path: Path, seat: int) -> None:
+def test_reader__refuses_two_characters_on_one_station(seat: int) -> None:
     data = changed(shikoku_data(), f"starts.player_{seat}.merchant", "C5")
-    with pytest.raises(BoardError, match="starts: expected no two characters on one station"):
-        Board.load(write_board(tmp_path / "mine.toml", data))
+    with pytest.raises(BoardError, match=r"player_1.*: expected no two characters on one station"):
+        Board.from_dict(data)
 
 
 def test_load__refuses_a_file_that_is_not_toml(tmp_path: Path) -> None:
@@ -225,7 +214,7 @@ def test_load__refuses_impossible_file_names(name: str) -> None:
 def test_load__escapes_a_hostile_file_name_in_errors(tmp_path: Path) -> None:
     path = write_board(tmp_path / "\x1b[31m\n.toml", changed(shikoku_data(), "format", 3))
     with pytest.raises(
-        BoardError, match=r"x1b\[31m\\n\.toml: format: expected .* 1 to 2, got 3$"
+        BoardError, match=r"x1b\[31m\\n\.toml: format: expected .* <= 2, got 3$"
     ) as error:
         Board.load(path)
     assert str(error.value).isprintable()

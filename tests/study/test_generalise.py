@@ -280,7 +280,7 @@ def changed(place: str, value: Any) -> Callable[[Any], Any]:
     ("change", "message"),
     [
         (lambda data: [data], r"version: expected 2, got \[.*: measure again"),
-        (lambda data: data | {"more": 1}, "expected no key more"),
+        (lambda data: data | {"more": 1}, "more: expected no such key"),
         (changed("version", 1), "version: expected 2, got 1: measure again"),
         (changed("trained_on", "family:abc"), "'family:abc': expected family:NUMBER"),
         (changed("gap", None), "gap: expected null where train is, and only there"),

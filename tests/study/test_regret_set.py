@@ -157,7 +157,7 @@ def test_load__checks_contents_with_a_matching_hash(path: Path) -> None:
     actions[0] = 48
     boards = SET.card["boards"]
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"states": states}, r"game 3: merchant: expected 0 to 11"),
+        ({"states": states}, r"game 3: players\[0\]\.merchant: expected 0 to 11"),
         ({"actions": actions}, "position 0: expected all legal actions"),
         ({"card": SET.card | {"boards": [boards[0], ["family:1", "1"]]}}, "make the set again"),
         ({"card": SET.card | {"boards": [boards[0], ["../b.toml", "1"]]}}, "board"),

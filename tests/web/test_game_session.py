@@ -209,7 +209,9 @@ def test_set_position__continues_and_can_be_undone() -> None:
     assert session.record().start == other
     assert Session.from_record(session.record(), session.names).game == session.game
     with pytest.raises(PositionError, match="coins"):
-        session.set_position({**other, "players": [{**other["players"][0], "coins": 99}, {}]})
+        session.set_position(
+            {**other, "players": [{**other["players"][0], "coins": 99}, other["players"][1]]}
+        )
     assert session.record().start == other
     while session.game.start_position is not None:
         assert session.undo()

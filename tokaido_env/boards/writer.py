@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tokaido_env.boards.procedural import is_family
-from tokaido_env.boards.reader import UNKNOWN, single_values
-from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text
+from tokaido_env.boards.reader import FORMAT, UNKNOWN, single_values
+from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, plain_data
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.files import MAX_DEPTH
 
@@ -58,17 +58,6 @@ def values_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def plain_data(value: Any) -> Any:
-    """Return a value of tuples, mappings, strings and integers in JSON types."""
-    if isinstance(value, Mapping):
-        return {str(key): plain_data(item) for key, item in value.items()}
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, Sequence):
-        return [plain_data(item) for item in value]
-    return int(value)
-
-
 def _start(fields: Mapping[str, Any], start: tuple[int, str, str]) -> tuple[int | str, str, str]:
     """Return a start with the pilgrim's coastal town by name: its index depends on the stations."""
     pilgrim, merchant, artist = start
@@ -91,17 +80,14 @@ def board_data(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a board file with the fields of a `Board`, in JSON types."""
     dice: dict[str, Any] = {}
     data: dict[str, Any] = {
-        "format": 1,
+        "format": FORMAT,
         "name": str(fields["name"]),
         "max_rounds": int(fields["max_rounds"]),
         "dice": dice,
     }
     for entry, table in tables_of(fields).items():
-        labels = _labels(entry, table, fields)
-        if "provenance_of" in labels:
-            data["format"] = 2  # format 1 does not allow the key
         die = entry.removeprefix("dice.")
-        (data if die == entry else dice)[die] = table | labels
+        (data if die == entry else dice)[die] = table | _labels(entry, table, fields)
     return data
 
 

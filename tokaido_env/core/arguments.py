@@ -86,10 +86,23 @@ def as_integer(value: object) -> int | None:
         return None
 
 
+class Foreign:
+    """A value of a type that JSON lacks, which no reader takes for another: only to be shown."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"{str_short(self.value)} of type {type(self.value).__name__}"
+
+
+_PLAIN = (str, int, float, bool, type(None), dict, list, tuple)
+
+
 def plain_data(value: Any, levels: int = 8) -> Any:
     """Return nested data with NumPy's numbers and arrays as Python's, and tuples as lists.
 
-    Data more than `levels` deep stays as it is.
+    Data more than `levels` deep stays as it is. A value of another type becomes a `Foreign`.
     """
     if value is None or type(value) in (str, int, float, bool):  # the usual cases, quickly
         return value
@@ -99,7 +112,7 @@ def plain_data(value: Any, levels: int = 8) -> Any:
         return {plain_data(key, 0): plain_data(one, levels - 1) for key, one in value.items()}
     if levels and isinstance(value, list | tuple):
         return [plain_data(item, levels - 1) for item in value]
-    return value
+    return value if type(value) in _PLAIN else Foreign(value)
 
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:

@@ -64,16 +64,11 @@ Rows = npt.NDArray[np.void]
 
 NOT_FOUND = -1  # the index of a game, if no game is at fault
 
-# Reasons of faults. A fault is `reason << 8 | seat << 4 | number`: the seat at fault, else 0, and a
-# number for the message. 0 is no fault.
-OUT_OF_LIMITS, EASEL_BEYOND_SIZE, WARES_SUM, BOUTIQUES, PAINTINGS_SUM = range(1, 6)
-PAINTINGS_OF_ICON, COINS_FOR_GOLD, TWO_PILGRIMS, MERCHANT_STATION, BOUTIQUE_SKIPPED = range(6, 11)
-LEFT_TO_DRAW, ALL_DRAWN, DICE_ROLLED, ROUND_BEGUN, ROUND_AT_SETUP = range(11, 16)
-DIE_IN_HAND, NO_DIE_IN_HAND, DIE_TAKEN, DICE_LEFT, NO_DICE_LEFT, DIE_OF_PHASE = range(16, 22)
-ORIGIN, NO_ORIGIN, ORIGIN_REACH, MERCHANT_AT_DRAW, PENDING, NO_PENDING = range(22, 28)
-PICKER, PLAYER_NOT_NONE, PLAYER_AT_DISCARD, WARES_TO_RETURN, WARES_HELD = range(28, 33)
-TRIGGERED, END, OVER_WHEN_TRIGGERED, ROUND_AT_ROLL, ROUND_AT_CAP = range(33, 38)
-HOT_SPRING_AT_REPEAT, CHOICE, SIDE_SKIPPED = range(38, 41)
+# Reasons of faults, in the order of the checks. A fault is `reason << 8 | seat << 4 | item`: the
+# seat at fault, and the index of the item, such as a ware; else 0. 0 is no fault.
+OUT_OF_LIMITS, EASEL, BAG, BOUTIQUES, GIFTED, HIDDEN, COINS, STATION = range(1, 9)
+DRAW_ORDER, SET_UP, ROLLED, DIE, DICE_LEFT, ORIGIN, TOWN_AT_DRAW, PENDING = range(9, 17)
+PLAYER, WARES, TRIGGERED, END, ENDED, ROUND, HOT_SPRING, CHOICE = range(17, 25)
 
 _COASTS = 8
 _SETUP_STEPS = 11
@@ -167,14 +162,15 @@ def _fault(board: Row, s: Row) -> int:
         or _fault_of_pending(board, s)
         or _fault_of_mover(s)
         or _fault_of_wares_held(board, s)
-        or _fault_of_end(board, s)
+        or _fault_of_end(s)
+        or _fault_of_round(board, s)
         or _fault_of_choice(board, s)
     )
 
 
 @kernel
-def _fault_code(reason: int, seat: int, number: int) -> int:
-    return int64(reason) << 8 | int64(seat) << 4 | int64(number)
+def _fault_code(reason: int, seat: int = 0, item: int = 0) -> int:
+    return int64(reason) << 8 | int64(seat) << 4 | int64(item)
 
 
 @kernel
@@ -188,10 +184,10 @@ def _out_of_limits(board: Row, s: Row, numbers: Any) -> int:
     for seat in range(2):
         valid &= int(s["pilgrim"][seat]) < int(board["ring_size"])
     if not valid:
-        return _fault_code(OUT_OF_LIMITS, 0, 0)
+        return _fault_code(OUT_OF_LIMITS)
     for seat in range(2):
         if int(s["easel"][seat]) >> 2 * int(s["easel_size"][seat]) != 0:
-            return _fault_code(EASEL_BEYOND_SIZE, seat, 0)
+            return _fault_code(EASEL, seat)
     return 0
 
 
@@ -201,10 +197,10 @@ def _fault_of_pieces(board: Row, s: Row) -> int:
     for ware in range(4):
         wares = int(s["wares"][0, ware]) + int(s["wares"][1, ware])
         if int(s["bag"][ware]) + wares != WARE_COUNTS[ware]:
-            return _fault_code(WARES_SUM, 0, ware)
+            return _fault_code(BAG, 0, ware)
     for kind in range(int(board["kinds"])):
         if boutiques_left(board, s, kind) < 0:
-            return _fault_code(BOUTIQUES, 0, kind)
+            return _fault_code(BOUTIQUES)
     return 0
 
 
@@ -212,17 +208,16 @@ def _fault_of_pieces(board: Row, s: Row) -> int:
 def _fault_of_player(s: Row, seat: Seat) -> int:
     """A player has ten paintings (R1.7), and below ten coins until the sixth slab (R4.5)."""
     size = int(s["easel_size"][seat])
-    given = PAINTINGS - size - paintings_hidden(s, seat)
-    if int(s["gifted"][seat]) != given:
-        return _fault_code(PAINTINGS_SUM, seat, max(given, 0))
+    if size + paintings_hidden(s, seat) + int(s["gifted"][seat]) != PAINTINGS:
+        return _fault_code(GIFTED, seat)
     for icon in range(4):
         count = int(s["hidden"][seat, icon])
         for place in range(size):
             count += int64(int(s["easel"][seat]) >> 2 * place & 3 == icon)
         if count > PAINTING_COUNTS[seat][icon]:
-            return _fault_code(PAINTINGS_OF_ICON, seat, icon)
+            return _fault_code(HIDDEN, seat, icon)
     if int(s["coins"][seat]) >= GOLD_PRICE and int(s["gold"][seat]) != LAST_SLAB:
-        return _fault_code(COINS_FOR_GOLD, seat, 0)
+        return _fault_code(COINS, seat)
     return 0
 
 
@@ -230,14 +225,14 @@ def _fault_of_player(s: Row, seat: Seat) -> int:
 def _fault_of_places(board: Row, s: Row) -> int:
     """A station holds at most one character (R4.1, R5.1)."""
     if int(s["pilgrim"][0]) == int(s["pilgrim"][1]):
-        return _fault_code(TWO_PILGRIMS, 0, 0)
+        return _fault_code(STATION, 1, PILGRIM)
     for seat in range(2):
         town = int(s["merchant"][seat])
         if town < _COASTS:
             station = int(board["coast_station"][town])
             taken = station in (int(s["pilgrim"][0]), int(s["pilgrim"][1]))
             if taken or town == int(s["merchant"][1 - seat]):
-                return _fault_code(MERCHANT_STATION, seat, 0)
+                return _fault_code(STATION, seat, MERCHANT)
     return 0
 
 
@@ -251,19 +246,11 @@ def _fault_of_setup(s: Row) -> int:
     for character in range(3):
         drawn += int64(int(s["wave_side"][character]) != UNSET)
         rolled += int64(int(s["dice"][character]) > 0)
-    phase, first = int(s["phase"]), int(s["round"]) == 0
-    step = setup_step(s)
-    if drawn != step:
-        if step < _COASTS:
-            return _fault_code(BOUTIQUE_SKIPPED, 0, step)
-        return _fault_code(SIDE_SKIPPED, 0, step - _COASTS)
-    if (phase == SETUP) != (drawn < _SETUP_STEPS):
-        return _fault_code(ALL_DRAWN if phase == SETUP else LEFT_TO_DRAW, 0, 0)
-    if rolled != (0 if first else 3):
-        return _fault_code(DICE_ROLLED, 0, 0)
-    if phase != ROLL and (phase == SETUP) != first:
-        return _fault_code(ROUND_AT_SETUP if phase == SETUP else ROUND_BEGUN, 0, 0)
-    return 0
+    if drawn != setup_step(s):
+        return _fault_code(DRAW_ORDER, 0, setup_step(s))
+    if (int(s["phase"]) == SETUP) != (drawn < _SETUP_STEPS):
+        return _fault_code(SET_UP)
+    return 0 if rolled == (0 if int(s["round"]) == 0 else 3) else _fault_code(ROLLED)
 
 
 @kernel
@@ -272,14 +259,12 @@ def _fault_of_dice(s: Row) -> int:
     phase, die, left = int(s["phase"]), int(s["die"]), picks_left(s)
     in_hand = phase in (EFFECT, DRAW, REVEAL, DISCARD, REPEAT)
     if (die != UNSET) != in_hand:
-        return _fault_code(DIE_IN_HAND if in_hand else NO_DIE_IN_HAND, 0, 0)
-    if in_hand and int(s["dice_left"]) >> die & 1:
-        return _fault_code(DIE_TAKEN, 0, 0)
-    if not in_hand and (left > 0) != (phase == MOVE):
-        return _fault_code(DICE_LEFT if phase == MOVE else NO_DICE_LEFT, 0, 0)
+        return _fault_code(DIE)
     if (phase == DRAW and die != MERCHANT) or (phase == REVEAL and die != ARTIST):
-        return _fault_code(DIE_OF_PHASE, 0, MERCHANT if phase == DRAW else ARTIST)
-    return 0
+        return _fault_code(DIE)
+    if in_hand:
+        return _fault_code(DICE_LEFT) if int(s["dice_left"]) >> die & 1 else 0
+    return 0 if (left > 0) == (phase == MOVE) else _fault_code(DICE_LEFT)
 
 
 @kernel
@@ -287,14 +272,10 @@ def _fault_of_origin(board: Row, s: Row) -> int:
     """During an effect, the artist's origin is as far from its area as its die says."""
     origin = int(s["origin"])
     needed = int(s["die"]) == ARTIST and int(s["phase"]) in (EFFECT, REVEAL)
-    if (origin != UNSET) != needed:
-        return _fault_code(ORIGIN if needed else NO_ORIGIN, 0, 0)
-    if needed:
-        reach = int64(board["area_reach"][int(s["dice"][ARTIST]), origin])
-        area = int(s["artist"][picker(s)])
-        if not reach >> area & 1:
-            return _fault_code(ORIGIN_REACH, 0, area)
-    return 0
+    if not needed or origin == UNSET:
+        return 0 if not needed and origin == UNSET else _fault_code(ORIGIN)
+    reach = int64(board["area_reach"][int(s["dice"][ARTIST]), origin])
+    return 0 if reach >> int(s["artist"][picker(s)]) & 1 else _fault_code(ORIGIN)
 
 
 @kernel
@@ -304,12 +285,12 @@ def _fault_of_pending(board: Row, s: Row) -> int:
     if phase == DRAW:
         most = min(_most_draws(board, s, seat), wares_in_bag(s))
         if most < 1:
-            return _fault_code(MERCHANT_AT_DRAW, seat, 0)
+            return _fault_code(TOWN_AT_DRAW, seat)
     elif phase == REVEAL:
         most = paintings_hidden(s, seat)
     else:
-        return 0 if pending == 0 else _fault_code(NO_PENDING, 0, 0)
-    return 0 if 1 <= pending <= most else _fault_code(PENDING, 0, most)
+        return 0 if pending == 0 else _fault_code(PENDING)
+    return 0 if 1 <= pending <= most else _fault_code(PENDING)
 
 
 @kernel
@@ -326,14 +307,13 @@ def _fault_of_mover(s: Row) -> int:
     """The picker decides; at DISCARD the other player may (R7.4)."""
     phase, player = int(s["phase"]), int(s["player"])
     if phase == DISCARD:
-        die = MERCHANT if player == picker(s) else PILGRIM
-        if player == NO_PLAYER or int(s["die"]) != die:
-            return _fault_code(PLAYER_AT_DISCARD, 0, 0)
-        most = capacity(s, player)
-        return 0 if wares_held(s, player) > most else _fault_code(WARES_TO_RETURN, player, most)
-    if phase in (MOVE, EFFECT, REPEAT):
-        return 0 if player == picker(s) else _fault_code(PICKER, picker(s), 0)
-    return 0 if player == NO_PLAYER else _fault_code(PLAYER_NOT_NONE, 0, 0)
+        valid = player != NO_PLAYER
+        valid &= int(s["die"]) == (MERCHANT if player == picker(s) else PILGRIM)
+    elif phase in (MOVE, EFFECT, REPEAT):
+        valid = player == picker(s)
+    else:
+        valid = player == NO_PLAYER
+    return 0 if valid else _fault_code(PLAYER)
 
 
 @kernel
@@ -341,36 +321,46 @@ def _fault_of_wares_held(board: Row, s: Row) -> int:
     """Only a seat that draws or returns wares holds more than its capacity (R4.3, R7.3)."""
     phase, seat = int(s["phase"]), picker(s)
     for player in range(2):
-        most = capacity(s, player)
-        if phase == DISCARD and player == int(s["player"]) and player != seat:
+        held, most = wares_held(s, player), capacity(s, player)
+        returns = phase == DISCARD and player == int(s["player"])
+        valid = held > most or not returns
+        if returns and player != seat:
             most = CAPACITY + 1  # robust is lost (R7.4)
         elif phase in (DRAW, DISCARD) and player == seat:
             most += _most_draws(board, s, seat) - int(s["pending"])
-        if wares_held(s, player) > most:
-            return _fault_code(WARES_HELD, player, most)
+        if not valid or held > most:
+            return _fault_code(WARES, player)
     return 0
 
 
 @kernel
-def _fault_of_end(board: Row, s: Row) -> int:
-    """The end matches pegs, slabs, paintings and rounds (R9.1, R10.1)."""
+def _fault_of_end(s: Row) -> int:
+    """The end matches pegs, slabs and paintings (R9.1)."""
     triggered = False
     for seat in range(2):
         triggered |= int(s["temple"][seat]) == LAST_TEMPLE or int(s["garden"][seat]) == LAST_GARDEN
         triggered |= int(s["gold"][seat]) == LAST_SLAB or int(s["gifted"][seat]) == PAINTINGS
     if (int(s["end_triggered"]) != 0) != triggered:
-        return _fault_code(TRIGGERED, 0, int64(triggered))
+        return _fault_code(TRIGGERED)
     phase, end = int(s["phase"]), NOT_ENDED
     if phase == OVER:
         end = END_TRIGGERS if triggered else END_CAP
     if int(s["end"]) != end:
-        return _fault_code(END, 0, end)
-    last = int(s["round"]) == int(board["max_rounds"])
-    if phase == ROLL and triggered:
-        return _fault_code(OVER_WHEN_TRIGGERED, 0, 0)
-    if phase == ROLL and last:
-        return _fault_code(ROUND_AT_ROLL, 0, 0)
-    return _fault_code(ROUND_AT_CAP, 0, 0) if end == END_CAP and not last else 0
+        return _fault_code(END)
+    return _fault_code(ENDED) if phase == ROLL and triggered else 0
+
+
+@kernel
+def _fault_of_round(board: Row, s: Row) -> int:
+    """The round is 0 before the first roll, and the last one at the cap (R10.1)."""
+    phase, number, last = int(s["phase"]), int(s["round"]), int(board["max_rounds"])
+    if phase == SETUP:
+        valid = number == 0
+    elif phase == ROLL:
+        valid = number < last
+    else:
+        valid = number == last or (number > 0 and int(s["end"]) != END_CAP)
+    return 0 if valid else _fault_code(ROUND)
 
 
 @kernel
@@ -378,8 +368,8 @@ def _fault_of_choice(board: Row, s: Row) -> int:
     """At EFFECT and REPEAT there is an action other than `pass` (R6.2, R8.1)."""
     phase = int(s["phase"])
     if phase == REPEAT and int(s["hot_spring"]) != picker(s):
-        return _fault_code(HOT_SPRING_AT_REPEAT, picker(s), 0)
+        return _fault_code(HOT_SPRING)
     if phase != EFFECT and phase != REPEAT:
         return 0
     only_pass = legal(board, s) == np.uint64(1) << np.uint64(PASS)
-    return _fault_code(CHOICE, 0, 0) if only_pass else 0
+    return _fault_code(CHOICE) if only_pass else 0
