@@ -3,7 +3,7 @@
 import contextlib
 import ctypes
 import os
-import socket
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -122,17 +122,13 @@ class Eats(Dice):
 
 
 class Talks(Dice):
-    """Writes invalid data to the sockets of its process."""
-
-    def __init__(self, how: str) -> None:
-        self.words = {"nested": b"[" * 100_000 + b"\n", "list": b"[1]\n"}.get(how, b"x" * 65_536)
-        self.times = 1 if self.words.endswith(b"\n") else 1_000
+    """Writes an answer of its own to the pipes of its process."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
-        for fd in Path("/proc/self/fd").iterdir():
-            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(fd.name))) as pipe:
-                for _ in range(self.times):
-                    pipe.sendall(self.words)
+        for fd in range(3, 64):
+            with contextlib.suppress(OSError):
+                if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                    os.write(fd, b'{"answer": ["pass"]}\n')
         time.sleep(60)
         return super().choose(game, rng)
 
