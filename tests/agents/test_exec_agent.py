@@ -144,7 +144,7 @@ def test_choose__plays_with_more_than_1024_open_files() -> None:
 def test_choose__reports_a_second_answer_that_comes_later() -> None:
     program = player(bot("twice, later"))
     choose(program, 1)
-    select.select([program._process._output], [], [], 30.0)
+    select.select([program.process._output], [], [], 30.0)
     with pytest.raises(ProcessFailure, match=ONE_LINE):
         choose(program, 0)
 
@@ -259,7 +259,7 @@ def test_copy__starts_a_program_of_its_own() -> None:
     choose(program, 0)
     for other in (copy.deepcopy(program), pickle.loads(pickle.dumps(program))):
         assert choose(other, 0) == choose(program, 0)
-        assert other._process._process.pid != program._process._process.pid
+        assert other.process._process.pid != program.process._process.pid
 
 
 JAVASCRIPT = """

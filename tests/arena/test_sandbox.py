@@ -81,7 +81,7 @@ def test_make_sandboxed__makes_agents_of_this_package_without_a_process() -> Non
         ("DiesAtOnce", "exit", "its process ended with status 3"),
         ("Eats", "memory", "it needs more than 256 MiB"),
         ("Interrupts,at=9", "crash", "KeyboardInterrupt: "),
-        ("Talks", "illegal", "expected a list of actions, one per game, got ['pass']"),
+        ("Talks", "illegal", "expected a list of 1 integers, got ['pass']"),
     ],
 )
 def test_failure__forfeits_the_game_with_its_reason(agent: str, reason: str, detail: str) -> None:
@@ -214,8 +214,7 @@ def test_sandboxed_agent__starts_again_after_close_or_kill() -> None:
         first = play()
         agent.close()
         second = play()
-        assert agent._player._process is not None
-        agent._player._process._process.kill()
+        agent._player.process._process.kill()
         third = play()
     assert (second.games == first.games).all()
     assert (third.games == first.games).all()

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.line_process import PROTOCOL, LineProcess
+from tokaido_env.agents.line_process import LineProcess
 from tokaido_env.agents.python_agent import PerGameAdapter
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import MAX_SEED, repr_short
@@ -63,6 +63,7 @@ class ProgramPlayer:
     Attributes:
         seconds: the limit of a decision; None: no limit.
         memory: MiB, for each process of the program; None: no limit.
+        process: of the program.
     """
 
     seconds: float | None = None
@@ -70,39 +71,26 @@ class ProgramPlayer:
 
     def __init__(self, spec: str, words: list[str]) -> None:
         self._spec, self._words = spec, words
-        self._process: LineProcess | None = None
+        self.process = LineProcess(spec, words)
 
     def __reduce__(self) -> tuple[type[ProgramPlayer], tuple[str, list[str]]]:
         return ProgramPlayer, (self._spec, self._words)
 
-    def start(self) -> LineProcess:
-        """Start the program if it does not run; return its process.
+    def start(self) -> None:
+        """Start the program if it does not run.
 
         Raises:
             ProcessFailure: if it cannot be started or speaks another protocol.
         """
-        if self._process is not None and self._process.runs:
-            return self._process
-        self._boards: set[str] = set()  # their hashes
-        self._process = process = LineProcess(self._spec, self._words)
-        if self.memory is not None:
-            process.limit_memory(self.memory)
-        hello = {"type": "hello", "protocols": [PROTOCOL], "rules": RULES_VERSION}
-        example = {"protocol": PROTOCOL}
-        answer = process.ask([hello | {"seconds": self.seconds}], START_SECONDS, example)
-        if answer["protocol"] != PROTOCOL:
-            text = f"expected protocol {PROTOCOL}, got {repr_short(answer['protocol'], 60)}"
-            raise process.failure("illegal", text)
-        return process
-
-    def close(self) -> None:
-        """End the program; the next decision starts it again."""
-        if self._process is not None:
-            self._process.end()
+        if self.process.start():
+            self.process.limit_memory(self.memory)
+            self._boards: set[str] = set()  # their hashes
+            facts = {"rules": RULES_VERSION, "seconds": self.seconds}
+            self.process.greet(facts, START_SECONDS)
 
     def choose(self, game: Game, rng: np.random.Generator) -> int:
         """Return the id of the program's action."""
-        process = self.start()
+        self.start()
         board, legal, messages = game.board, game.legal_labels(), []
         if board.hash not in self._boards:
             self._boards.add(board.hash)
@@ -110,8 +98,8 @@ class ProgramPlayer:
         decide: dict[str, Any] = {"type": "decide", "board_hash": board.hash, "legal": legal}
         decide |= {"seed": int(rng.integers(MAX_SEED + 1)), "seconds": self.seconds}
         messages.append(decide | {"position": game.to_dict()})
-        label = process.ask(messages, self.seconds, {"action": "pass"})["action"]
+        label = self.process.ask(messages, self.seconds, {"action": "pass"})["action"]
         if label not in legal:
             text = f"illegal action {repr_short(label, 40)}: legal are {', '.join(legal)}"
-            raise process.failure("illegal", text)
+            raise self.process.failure("illegal", text)
         return IDS[label]

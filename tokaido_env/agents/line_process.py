@@ -50,13 +50,8 @@ class LineProcess:
     Args:
         spec: of the agent, for messages.
         words: the program and its arguments.
-        environment: its variables; None: those of this process.
         max_answer: bytes.
         quotes_errors: whether failures quote its standard error; else it is that of this process.
-
-    Raises:
-        ProcessFailure: if the program cannot be started.
-        AgentError: if the system allows no more processes or files.
     """
 
     def __init__(
@@ -64,49 +59,80 @@ class LineProcess:
         spec: str,
         words: Sequence[str],
         *,
-        environment: Mapping[str, str] | None = None,
         max_answer: int = MAX_ANSWER,
         quotes_errors: bool = True,
     ) -> None:
-        self._spec, self._max_answer = spec, max_answer
-        self._printed = b""  # the end of standard error
-        self._has_answered = False
-        errors = subprocess.PIPE if quotes_errors else None
-        lifeline, other_end = os.pipe()  # closed by the system if this process is killed
+        self._spec, self._words = spec, words
+        self._max_answer, self._quotes_errors = max_answer, quotes_errors
+        self._finalizer: Finalize | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and not ended; it may have exited."""
+        return self._finalizer is not None and self._finalizer.still_active()
+
+    def start(self) -> bool:
+        """Start the process; return False if it runs already.
+
+        Raises:
+            ProcessFailure: if the program cannot be started.
+            AgentError: if the system allows no more processes or files.
+        """
+        if self.runs:
+            return False
         try:
-            self._process = subprocess.Popen(
-                *(words, 0, None, subprocess.PIPE, subprocess.PIPE, errors),
-                env=environment,
-                start_new_session=True,
-                pass_fds=[lifeline],
-            )
-            _kill_group_on_close(lifeline, self._process.pid)
+            process, lifeline = self._open()
         except OSError as error:
-            os.close(other_end)
             raise self._start_error(error) from None
-        finally:
-            os.close(lifeline)
         # At exit, too; not in a fork of this process.
-        self._finalizer = Finalize(self, _end, (self._process, other_end), exitpriority=1)
-        files = self._process.stdin, self._process.stdout, self._process.stderr
+        self._finalizer = Finalize(self, _end, (process, lifeline), exitpriority=1)
+        self._process, self._printed, self._has_answered = process, b"", False
+        files = process.stdin, process.stdout, process.stderr
         self._input, self._output, self._errors = (file.fileno() if file else -1 for file in files)
         self._readable = [file for file in (self._output, self._errors) if file >= 0]
         for number in (self._input, *self._readable):
             os.set_blocking(number, False)
+        return True
 
-    @property
-    def runs(self) -> bool:
-        """Whether it was not ended; it may have exited."""
-        return self._finalizer.still_active()
+    def _open(self) -> tuple[subprocess.Popen[bytes], int]:
+        """Start the process; return it and this end of a pipe whose closing kills its group."""
+        errors = subprocess.PIPE if self._quotes_errors else None
+        other_end, lifeline = os.pipe()
+        try:
+            process = subprocess.Popen(
+                *(self._words, 0, None, subprocess.PIPE, subprocess.PIPE, errors),
+                start_new_session=True,
+                pass_fds=[other_end],
+            )
+            _kill_group_on_close(other_end, process.pid)
+        except OSError:
+            os.close(lifeline)
+            raise
+        finally:
+            os.close(other_end)
+        return process, lifeline
 
-    def limit_memory(self, mebibytes: int) -> None:
+    def greet(self, message: Mapping[str, Any], seconds: float) -> None:
+        """Agree on the protocol.
+
+        Raises:
+            ProcessFailure: if the process speaks another one.
+        """
+        hello = {"type": "hello", "protocols": [PROTOCOL], **message}
+        found = self.ask([hello], seconds, {"protocol": PROTOCOL})["protocol"]
+        if found != PROTOCOL:
+            text = f"expected protocol {PROTOCOL}, got {repr_short(found, 60)}"
+            raise self.failure("illegal", text)
+
+    def limit_memory(self, mebibytes: int | None) -> None:
         """Limit the memory that the process may take in addition to its present one; Linux only."""
         status = Path(f"/proc/{self._process.pid}/status")
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        if mebibytes is None or not status.is_file():
+            return
+        with contextlib.suppress(OSError):  # it has exited
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-            if "VmData" in lines:  # it has not exited
-                limit = (int(lines["VmData"].split()[0]) << 10) + (mebibytes << 20)
-                _limit_data(self._process.pid, limit)
+            used = int(lines.get("VmData", "0").split()[0]) << 10
+            _limit_data(self._process.pid, used + (mebibytes << 20))
 
     def ask(
         self, messages: Sequence[Mapping[str, Any]], seconds: float | None, example: dict[str, Any]
@@ -145,12 +171,12 @@ class LineProcess:
     def failure(self, reason: str, detail: str) -> ProcessFailure:
         """End the process; return its failure, for the caller to raise."""
         printed = self.end()
-        detail = str_short(detail, _MAX_CAUSE) if self._errors >= 0 else detail
+        detail = str_short(detail, _MAX_CAUSE) if self._quotes_errors else detail
         return ProcessFailure(self._spec, reason, detail + (f"; stderr: {printed}" * bool(printed)))
 
     def end(self) -> str:
         """End the process and all that it started; return the end of its standard error."""
-        if not self.runs:
+        if self._finalizer is None or not self.runs:
             return ""
         for _ in range(4):  # no more: it may still write
             self._read_errors()
@@ -242,8 +268,8 @@ def _limit_data(process: int, size: int) -> None:
     import resource  # not on every system
 
     _, hard_limit = resource.prlimit(process, resource.RLIMIT_DATA)
-    if hard_limit == resource.RLIM_INFINITY or size < hard_limit:
-        resource.prlimit(process, resource.RLIMIT_DATA, (size, hard_limit))
+    size = size if hard_limit == resource.RLIM_INFINITY else min(size, hard_limit)
+    resource.prlimit(process, resource.RLIMIT_DATA, (size, hard_limit))
 
 
 def _kill_group_on_close(lifeline: int, group: int) -> None:

@@ -22,7 +22,6 @@ import numba
 import numpy as np
 
 from tokaido_env.agent import (
-    ActArguments,
     Actions,
     Agent,
     AgentError,
@@ -32,10 +31,11 @@ from tokaido_env.agent import (
     States,
 )
 from tokaido_env.agents.exec_agent import ProgramPlayer
-from tokaido_env.agents.line_process import PROTOCOL, LineProcess, ProcessFailure
+from tokaido_env.agents.line_process import LineProcess, ProcessFailure
 from tokaido_env.agents.registry import make, runs_user_code
 from tokaido_env.arena.sandbox_process import ARRAYS, encode_array
 from tokaido_env.boards.board import Board
+from tokaido_env.core.arguments import repr_short
 
 CAN_FORK = os.name == "posix"
 
@@ -45,8 +45,14 @@ _MAX_MEMORY = 1 << 24  # MiB
 _START_SECONDS = 120.0  # to make the agent
 _MAX_ANSWER = 1 << 22  # bytes
 # The import path comes from this process: the current folder may have a json.py.
-_MAIN = "import sys; sys.path[:] = sys.argv[1:]; from {} import main; main()"
-_COMMAND = "-P", "-u", "-c", _MAIN.format("tokaido_env.arena.sandbox_process")
+_MAIN = """
+import os, sys
+os.environ.setdefault("OMP_NUM_THREADS", sys.argv[1])
+sys.path[:] = sys.argv[2:]
+from tokaido_env.arena.sandbox_process import main
+main()
+"""
+_COMMAND = "-P", "-u", "-c", _MAIN
 
 
 class Limits(NamedTuple):
@@ -98,15 +104,19 @@ class SandboxedAgent(Agent):
     """
 
     def __init__(self, spec: str, limits: Limits) -> None:
-        self.spec = spec
-        self.limits = limits
-        self._boards: list[Board] = []
-        self._agent: Agent | None = None
+        self.spec, self.limits = spec, limits
         self._player: ProgramPlayer | _PythonProcess
+        if spec.startswith("exec:"):
+            agent: Any = make(spec)
+            self._player = agent.wrapped
+        else:
+            agent = self._player = _PythonProcess(spec)
+        self._player.seconds, self._player.memory = limits
+        self._agent: Agent = agent
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy without the process: each copy starts its own."""
-        return type(self), (self.spec, self.limits), {"_boards": self._boards}
+        return type(self), (self.spec, self.limits)
 
     def __enter__(self) -> SandboxedAgent:
         return self
@@ -129,15 +139,12 @@ class SandboxedAgent(Agent):
 
     def close(self) -> None:
         """End the process; the next decision starts another."""
-        if self._agent is not None:
-            self._player.close()
+        self._player.process.end()
 
     def prepare(self, boards: Sequence[Board]) -> None:
         """Prepare for games on these boards."""
-        self._boards = list(boards)
-        if self._agent is not None:
-            with contextlib.suppress(ProcessFailure):  # the next decision starts it again
-                self._agent.prepare(self._boards)
+        with contextlib.suppress(ProcessFailure):  # the next decision starts it again
+            self._agent.prepare(boards)
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`.
@@ -160,51 +167,28 @@ class SandboxedAgent(Agent):
             AgentError: if the system allows no more processes.
         """
         try:
-            agent = self._start()
+            self._start()
         except ProcessFailure as failure:
             return [failure] * len(states)
         if self.batched:
             with contextlib.suppress(ProcessFailure):  # asked about each game, it may fail in one
-                return [*agent.act(boards, states, legal, keys).tolist()]
+                return [*self._agent.act(boards, states, legal, keys).tolist()]
+        arrays = states, legal, keys
         return [
-            _decide_one(
-                agent,
-                (
-                    boards[i % len(boards)][None],
-                    states[i : i + 1],
-                    legal[i : i + 1],
-                    keys[i : i + 1],
-                ),
-            )
+            self._decide_one(boards[i % len(boards)][None], *(one[i : i + 1] for one in arrays))
             for i in range(len(states))
         ]
 
-    def _start(self) -> Agent:
-        """Return the agent, whose process runs."""
-        if self._agent is None:
-            self._make()
-        assert self._agent is not None
+    def _decide_one(self, *arguments: Any) -> int | ProcessFailure:
+        try:
+            return int(self._agent.act(*arguments)[0])
+        except ProcessFailure as failure:
+            return failure
+
+    def _start(self) -> None:
         self._player.start()
         for name in ("cost", "games_at_once", "batched"):
             setattr(self, name, getattr(self._agent, name))
-        return self._agent
-
-    def _make(self) -> None:
-        if self.spec.startswith("exec:"):
-            agent: Any = make(self.spec)
-            agent.wrapped.seconds, agent.wrapped.memory = self.limits
-            self._player = agent.wrapped
-        else:
-            agent = self._player = _PythonProcess(self.spec, self.limits)
-        agent.prepare(self._boards)
-        self._agent = agent
-
-
-def _decide_one(agent: Agent, arguments: ActArguments) -> int | ProcessFailure:
-    try:
-        return int(agent.act(*arguments)[0])
-    except ProcessFailure as failure:
-        return failure
 
 
 class _PythonProcess(Agent):
@@ -212,76 +196,69 @@ class _PythonProcess(Agent):
 
     Args:
         spec: of the agent.
-        limits: of the process.
+
+    Attributes:
+        seconds, memory, process: as those of `ProgramPlayer`.
     """
 
-    def __init__(self, spec: str, limits: Limits) -> None:
-        self.spec, self.limits = spec, limits
-        self._boards: list[dict[str, Any]] = []
-        self._process: LineProcess | None = None
+    seconds: float | None = None
+    memory: int | None = None
 
-    def start(self) -> LineProcess:
-        """Start the process and make the agent, if it does not run; return it."""
-        if self._process is not None and self._process.runs:
-            return self._process
-        self._process = process = LineProcess(
-            self.spec,
-            [sys.executable, *_COMMAND, *sys.path],
-            environment={"OMP_NUM_THREADS": str(numba.get_num_threads())} | dict(os.environ),
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
+        self._boards: list[dict[str, Any]] = []
+        self.process = LineProcess(
+            spec,
+            [sys.executable, *_COMMAND, str(numba.get_num_threads()), *sys.path],
             max_answer=_MAX_ANSWER,
             quotes_errors=False,
         )
-        hello = {"type": "hello", "protocols": [PROTOCOL]}
-        process.ask([hello], _START_SECONDS, {"protocol": PROTOCOL})
-        process.limit_memory(self.limits.memory)
-        facts = self._ask(process, {"type": "make", "spec": self.spec}, _START_SECONDS)
-        if not _is_integers(facts, 3):
-            raise process.failure("illegal", f"expected its attributes, got {facts!r:.60}")
-        self.cost, self.games_at_once, self.batched = facts[0], facts[1], bool(facts[2])
-        self._prepare(process)
-        return process
 
-    def close(self) -> None:
-        """End the process; the next decision starts another."""
-        if self._process is not None:
-            self._process.end()
+    def start(self) -> None:
+        """Start the process and make the agent, if it does not run."""
+        if not self.process.start():
+            return
+        self.process.greet({}, _START_SECONDS)
+        self.process.limit_memory(self.memory)
+        facts = self._integers({"type": "make", "spec": self.spec}, 3, _START_SECONDS)
+        self.cost, self.games_at_once, self.batched = facts[0], facts[1], bool(facts[2])
+        self._prepare()
 
     def prepare(self, boards: Sequence[Board]) -> None:
-        """Prepare for games on these boards."""
+        """Store the boards; the process gets them now if it runs, else at its start."""
         self._boards = [board.to_dict() for board in boards]
-        if self._process is not None and self._process.runs:
-            self._prepare(self._process)
+        if self.process.runs:
+            self._prepare()
 
-    def _prepare(self, process: LineProcess) -> None:
+    def _prepare(self) -> None:
         if self._boards:
-            self._ask(process, {"type": "prepare", "boards": self._boards}, _START_SECONDS)
+            self._ask({"type": "prepare", "boards": self._boards}, _START_SECONDS)
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
-        process, arrays = self.start(), (boards, states, legal, keys)
-        question = dict(zip(ARRAYS, map(encode_array, arrays), strict=True))
-        seconds = self.limits.seconds
-        limit = None if seconds is None else seconds * len(states)
-        moves = self._ask(process, {"type": "act"} | question, limit)
-        if not _is_integers(moves, len(states)):
-            text = f"expected a list of actions, one per game, got {moves!r:.60}"
-            raise process.failure("illegal", text)
-        return np.array(moves, np.int64)
+        self.start()
+        arrays = map(encode_array, (boards, states, legal, keys))
+        question = {"type": "act", **dict(zip(ARRAYS, arrays, strict=True))}
+        seconds = None if self.seconds is None else self.seconds * len(states)
+        return np.array(self._integers(question, len(states), seconds), np.int64)
 
-    def _ask(self, process: LineProcess, question: dict[str, Any], seconds: float | None) -> Any:
+    def _integers(self, question: dict[str, Any], length: int, seconds: float | None) -> list[int]:
+        """Return an answer that is a list of integers."""
+        answer = self._ask(question, seconds)
+        is_list = isinstance(answer, list) and len(answer) == length
+        if not is_list or not all(type(one) is int and abs(one) < 1 << 62 for one in answer):
+            text = f"expected a list of {length} integers, got {repr_short(answer, 60)}"
+            raise self.process.failure("illegal", text)
+        return list(answer)
+
+    def _ask(self, question: dict[str, Any], seconds: float | None) -> Any:
         """Return the answer to a question, or raise the agent's failure."""
-        answer = process.ask([question], seconds, {"answer": []})
+        answer = self.process.ask([question], seconds, {"answer": []})
         reason, detail = str(answer.get("reason")), str(answer.get("detail"))
         if reason == "memory":  # nothing frees it
-            raise process.failure(reason, f"it needs more than {self.limits.memory} MiB")
+            raise self.process.failure(reason, f"it needs more than {self.memory} MiB")
         if "reason" not in answer:
             return answer["answer"]
         if question["type"] == "act":
             raise ProcessFailure(self.spec, reason, detail)
-        raise process.failure(reason, detail)
-
-
-def _is_integers(answer: Any, length: int) -> bool:
-    """Return whether an answer is a list of small integers of this length."""
-    is_list = isinstance(answer, list) and len(answer) == length
-    return is_list and all(type(one) is int and abs(one) < 1 << 62 for one in answer)
+        raise self.process.failure(reason, detail)
