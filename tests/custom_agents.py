@@ -103,14 +103,6 @@ class DiesAtOnce(Dice):
         os._exit(3)
 
 
-class Sleeps(Dice):
-    """Sleeps for an hour in seat 1 from round 2 on."""
-
-    def choose(self, game: Game, rng: np.random.Generator) -> str:
-        time.sleep(3600 * (game.player == 1 and game.rounds >= 2))
-        return super().choose(game, rng)
-
-
 class Eats(Dice):
     """Allocates memory without end in seat 1 from round 2 on."""
 

@@ -98,11 +98,6 @@ def test_failure__forfeits_the_game_with_its_reason(agent: str, reason: str, det
         assert not games["forfeit"][[0, 2]].any()
 
 
-def test_failure__of_a_slow_decision_forfeits_the_game() -> None:
-    _, forfeits = sandboxed_match("Sleeps", limits=Limits(seconds=1.0), games=2)
-    assert forfeits == {1: Forfeit(1, "time", "no answer in 1 s")}
-
-
 def test_failure__of_a_batched_agent_forfeits_only_the_games_in_which_it_fails() -> None:
     """The agent fails in round 4: games that have not come to it continue."""
     match, forfeits = sandboxed_match("FailsAtOnce", games=6)
@@ -177,31 +172,33 @@ def test_check_limits__refuses_limits_out_of_range(
 # Processes
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends an agent that holds the GIL")
-@pytest.mark.parametrize("kill_parent", [False, True])
-def test_processes__of_an_agent_end_with_its_process_or_the_parent(
-    tmp_path: Path, kill_parent: bool
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_failure__of_a_slow_decision_forfeits_the_game_and_ends_its_processes(
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "processes"
-    if kill_parent:
-        script = f"""
+    _, forfeits = sandboxed_match(f"Holds,path={path}", limits=Limits(seconds=1.0), games=2)
+    assert {(one.reason, one.detail) for one in forfeits.values()} == {("time", "no answer in 1 s")}
+    wait_for_end(path.read_text().split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends an agent that holds the GIL")
+def test_processes__of_an_agent_end_with_the_parent(tmp_path: Path) -> None:
+    path = tmp_path / "processes"
+    script = f"""
 from tokaido_env.agents import make
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.arena.tournament import play_match
-if __name__ == "__main__":
-    holds = SandboxedAgent("python:custom_agents:Holds,path={path}", Limits())
-    play_match(holds, make("random"), 2, 0)
+holds = SandboxedAgent("python:custom_agents:Holds,path={path}", Limits())
+play_match(holds, make("random"), 2, 0)
 """
-        (tmp_path / "script.py").write_text(script)
-        paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-        command = [sys.executable, str(tmp_path / "script.py")]
-        with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}) as parent:
-            while not path.exists():
-                assert parent.poll() is None
-                time.sleep(0.05)
-            parent.kill()
-    else:
-        sandboxed_match(f"Holds,path={path}", limits=Limits(seconds=1.0), games=2)
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}) as parent:
+        while not path.exists():
+            assert parent.poll() is None
+            time.sleep(0.05)
+        parent.kill()
     wait_for_end(path.read_text().split())
 
 

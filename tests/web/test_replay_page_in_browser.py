@@ -179,29 +179,6 @@ def test_keys__show_their_positions(opened: Browser, games: list[dict[str, Any]]
     check(opened, games[0], 1)
 
 
-def test_keys__work_from_every_control_but_fields(
-    opened: Browser, games: list[dict[str, Any]]
-) -> None:
-    opened.find_element("css selector", ".continue summary").click()
-    move = 0
-    for name in ("slider", "first", "play", "last", "theme", "copy", "download"):
-        opened.execute_script("document.querySelector('.' + arguments[0]).focus()", name)
-        press(opened, Keys.ARROW_RIGHT)
-        move += 1
-        check(opened, games[0], move)
-    for name in ("games", "speed"):
-        opened.find_element("class name", name).send_keys(Keys.ARROW_LEFT)
-        check(opened, games[0], move)
-    opened.find_element("css selector", ".continue summary").send_keys(Keys.SPACE)
-    assert opened.find_element("class name", "play").accessible_name == "Play"
-    opened.execute_script("document.activeElement.blur()")
-    space = {"key": " ", "code": "Space", "text": " ", "windowsVirtualKeyCode": 32}
-    for repeat in range(4):  # held: it pauses or plays once
-        down = {**space, "type": "keyDown", "autoRepeat": repeat > 0}
-        opened.execute_cdp_cmd("Input.dispatchKeyEvent", down)
-    assert opened.find_element("class name", "play").accessible_name == "Pause"
-
-
 def test_continue_from_here__is_a_command_for_the_shown_move(
     opened: Browser,
     records: list[Record],

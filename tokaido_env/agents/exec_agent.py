@@ -28,6 +28,7 @@ from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import expand_home
 from tokaido_env.game import Game
 
+PROTOCOL = 1
 START_SECONDS = 30.0  # for the answer to `hello`
 
 
@@ -85,8 +86,12 @@ class ProgramPlayer:
         if self.process.start():
             self.process.limit_memory(self.memory)
             self._boards: set[str] = set()  # their hashes
-            facts = {"rules": RULES_VERSION, "seconds": self.seconds}
-            self.process.greet(facts, START_SECONDS)
+            hello = {"type": "hello", "protocols": [PROTOCOL], "rules": RULES_VERSION}
+            hello |= {"seconds": self.seconds}
+            found = self.process.ask([hello], START_SECONDS, {"protocol": PROTOCOL})["protocol"]
+            if found != PROTOCOL:
+                text = f"expected protocol {PROTOCOL}, got {repr_short(found, 60)}"
+                raise self.process.failure("illegal", text)
 
     def choose(self, game: Game, rng: np.random.Generator) -> int:
         """Return the id of the program's action."""

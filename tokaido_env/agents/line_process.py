@@ -23,7 +23,6 @@ from typing import Any
 from tokaido_env.agent import AgentError
 from tokaido_env.core.arguments import repr_short, str_short
 
-PROTOCOL = 1
 MAX_ANSWER = 1 << 16  # bytes
 _EXIT_SECONDS = 2.0  # for a process that has closed its output
 _MAX_CAUSE, _MAX_ERRORS = 170, 115  # characters: together below `record.MAX_DETAIL_CHARS`
@@ -112,27 +111,20 @@ class LineProcess:
             os.close(other_end)
         return process, lifeline
 
-    def greet(self, message: Mapping[str, Any], seconds: float) -> None:
-        """Agree on the protocol.
-
-        Raises:
-            ProcessFailure: if the process speaks another one.
-        """
-        hello = {"type": "hello", "protocols": [PROTOCOL], **message}
-        found = self.ask([hello], seconds, {"protocol": PROTOCOL})["protocol"]
-        if found != PROTOCOL:
-            text = f"expected protocol {PROTOCOL}, got {repr_short(found, 60)}"
-            raise self.failure("illegal", text)
-
     def limit_memory(self, mebibytes: int | None) -> None:
         """Limit the memory that the process may take in addition to its present one; Linux only."""
         status = Path(f"/proc/{self._process.pid}/status")
         if mebibytes is None or not status.is_file():
             return
+        import resource  # not on every system
+
         with contextlib.suppress(OSError):  # it has exited
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-            used = int(lines.get("VmData", "0").split()[0]) << 10
-            _limit_data(self._process.pid, used + (mebibytes << 20))
+            limit = (int(lines.get("VmData", "0").split()[0]) << 10) + (mebibytes << 20)
+            _, hard_limit = resource.prlimit(self._process.pid, resource.RLIMIT_DATA)
+            if hard_limit != resource.RLIM_INFINITY:
+                limit = min(limit, hard_limit)
+            resource.prlimit(self._process.pid, resource.RLIMIT_DATA, (limit, hard_limit))
 
     def ask(
         self, messages: Sequence[Mapping[str, Any]], seconds: float | None, example: dict[str, Any]
@@ -262,14 +254,6 @@ def _read(file: int) -> bytes:
     if not received:
         raise EOFError
     return received
-
-
-def _limit_data(process: int, size: int) -> None:
-    import resource  # not on every system
-
-    _, hard_limit = resource.prlimit(process, resource.RLIMIT_DATA)
-    size = size if hard_limit == resource.RLIM_INFINITY else min(size, hard_limit)
-    resource.prlimit(process, resource.RLIMIT_DATA, (size, hard_limit))
 
 
 def _kill_group_on_close(lifeline: int, group: int) -> None:

@@ -33,7 +33,7 @@ from tokaido_env.agent import (
 from tokaido_env.agents.exec_agent import ProgramPlayer
 from tokaido_env.agents.line_process import LineProcess, ProcessFailure
 from tokaido_env.agents.registry import make, runs_user_code
-from tokaido_env.arena.sandbox_process import ARRAYS, encode_array
+from tokaido_env.arena.sandbox_process import ARRAYS, HELLO, encode_array
 from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import repr_short
 
@@ -218,7 +218,7 @@ class _PythonProcess(Agent):
         """Start the process and make the agent, if it does not run."""
         if not self.process.start():
             return
-        self.process.greet({}, _START_SECONDS)
+        self.process.ask([{"type": "hello"}], _START_SECONDS, HELLO)  # it has imported all
         self.process.limit_memory(self.memory)
         facts = self._integers({"type": "make", "spec": self.spec}, 3, _START_SECONDS)
         self.cost, self.games_at_once, self.batched = facts[0], facts[1], bool(facts[2])

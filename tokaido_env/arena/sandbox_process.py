@@ -1,7 +1,7 @@
 """Main function of a sandbox process: makes one `python:` agent and answers lines of JSON for it.
 
     to this process                                          its answer
-    {"type": "hello", …}                                     {"protocol": 1}
+    {"type": "hello"}                                        {"protocol": "python"}
     {"type": "make", "spec": "python:…"}                     {"answer": [0, 2, 0]}
     {"type": "prepare", "boards": [{…}, …]}                  {"answer": null}
     {"type": "act", "boards": "…", "states": "…", …}         {"answer": [3, …]}
@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.line_process import PROTOCOL
 from tokaido_env.agents.python_agent import InvalidChoice
 from tokaido_env.agents.registry import make
 from tokaido_env.batch_validation import checked_moves
@@ -32,6 +31,7 @@ from tokaido_env.core.arguments import format_error, str_short
 from tokaido_env.core.state import BOARD, STATE
 from tokaido_env.record import MAX_DETAIL_CHARS
 
+HELLO = {"protocol": "python"}
 ARRAYS: dict[str, np.dtype[Any]] = {
     "boards": BOARD,
     "states": STATE,
@@ -79,7 +79,7 @@ class _Sandbox:
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to a question, or the reason and detail of the agent's failure."""
         if question["type"] == "hello":
-            return {"protocol": PROTOCOL}
+            return HELLO
         try:
             return {"answer": getattr(self, question.pop("type"))(**question)}
         except MemoryError:
