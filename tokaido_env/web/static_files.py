@@ -40,11 +40,18 @@ def _script_of(*names: str) -> str:
 
 
 def page_style() -> str:
-    """Return the style sheet of a page."""
-    return f"{_PAGE}\n{css_text()}"
+    """Return the style sheet of a page; older browsers have no scopes."""
+    return f"{_PAGE}\n{_drawings()}{_rules().replace(':scope', '.tokaido-app')}"
 
 
 def css_text() -> str:
     """Return the style sheet of the frames of games, scoped to their element."""
-    rules = static_text("page.css") + static_text("play.css")
-    return f"{style('light')}{style('dark')}@scope (.tokaido-app) {{\n{rules}}}\n"
+    return f"{_drawings()}@scope (.tokaido-app) {{\n{_rules()}}}\n"
+
+
+def _drawings() -> str:
+    return style("light") + style("dark")
+
+
+def _rules() -> str:
+    return static_text("page.css") + static_text("play.css")
