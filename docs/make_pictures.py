@@ -178,7 +178,7 @@ def at_dice(browser: Browser) -> None:
     """Enter the outcomes of the set-up, up to the first roll."""
     for number in range(12, 23):
         find(browser, ".choices button").click()
-        find(browser, f".log li:nth-child({number - 11})")
+        find(browser, f".log li:nth-child({number - 10})")
     find(browser, ".dice button").click()
 
 

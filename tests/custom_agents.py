@@ -3,7 +3,7 @@
 import contextlib
 import ctypes
 import os
-import socket
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -103,14 +103,6 @@ class DiesAtOnce(Dice):
         os._exit(3)
 
 
-class Sleeps(Dice):
-    """Sleeps for an hour in seat 1 from round 2 on."""
-
-    def choose(self, game: Game, rng: np.random.Generator) -> str:
-        time.sleep(3600 * (game.player == 1 and game.rounds >= 2))
-        return super().choose(game, rng)
-
-
 class Eats(Dice):
     """Allocates memory without end in seat 1 from round 2 on."""
 
@@ -122,17 +114,13 @@ class Eats(Dice):
 
 
 class Talks(Dice):
-    """Writes invalid data to the sockets of its process."""
-
-    def __init__(self, how: str) -> None:
-        self.words = {"nested": b"[" * 100_000 + b"\n", "list": b"[1]\n"}.get(how, b"x" * 65_536)
-        self.times = 1 if self.words.endswith(b"\n") else 1_000
+    """Writes an answer of its own to the pipes of its process."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
-        for fd in Path("/proc/self/fd").iterdir():
-            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(fd.name))) as pipe:
-                for _ in range(self.times):
-                    pipe.sendall(self.words)
+        for fd in range(3, 64):
+            with contextlib.suppress(OSError):
+                if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                    os.write(fd, b'{"answer": ["pass"]}\n')
         time.sleep(60)
         return super().choose(game, rng)
 

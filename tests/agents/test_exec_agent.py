@@ -1,11 +1,15 @@
 """Programs as agents: they play, fail with a reason, end with their processes, and are refused."""
 
 import copy
+import errno
+import importlib
 import json
+import os
 import pickle
 import select
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,11 +21,12 @@ from processes import ROOT, wait_for_end
 from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import exec_agent, make
-from tokaido_env.agents.exec_agent import ProgramFailure
+from tokaido_env.agents.line_process import ProcessFailure
 from tokaido_env.agents.registry import check_spec_in_file, parse_named_agent
 from tokaido_env.arena.executors import SerialExecutor, open_executor
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.sandbox import Limits, make_sandboxed
+from tokaido_env.arena.sandbox import Limits, SandboxedAgent, make_sandboxed
 from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.boards.board import Board
 
@@ -80,8 +85,8 @@ SUCH = 'expected a line such as {"action": "pass"}, got '
 @pytest.mark.parametrize(
     ("how", "reason", "detail"),
     [
-        ("exits", "exit", "its program ended with status 3"),
-        ("closes", "exit", "its program closed its input or output"),
+        ("exits", "exit", "its process ended with status 3"),
+        ("closes", "exit", "its process closed its input or output"),
         ("hangs", "time", "no answer in 0.5 s"),
         ("floods stderr", "time", "no answer in 0.5 s"),
         ("no line end", "time", 'no answer in 0.5 s, only \'{"action": '),
@@ -97,7 +102,6 @@ SUCH = 'expected a line such as {"action": "pass"}, got '
         ("unknown", "illegal", "illegal action 'merchant:C9': legal are "),
         ("id", "illegal", "illegal action 24: legal are "),
         ("list", "illegal", "illegal action ['pass']: legal are "),
-        ("blank", "illegal", ONE_LINE),
         ("twice", "illegal", ONE_LINE),
     ],
 )
@@ -105,7 +109,7 @@ def test_choose__reports_the_cause_and_standard_error(how: str, reason: str, det
     program = player(bot(how))
     choose(program, 0)
     program.seconds = 0.5 if reason == "time" else 30.0
-    with pytest.raises(ProgramFailure) as failure:
+    with pytest.raises(ProcessFailure) as failure:
         choose(program, 1)
     assert failure.value.reason == reason
     assert failure.value.detail.startswith(detail)
@@ -117,11 +121,31 @@ def test_choose__reports_the_cause_and_standard_error(how: str, reason: str, det
     assert choose(program, 0) in game_of(0).legal_actions()  # started again
 
 
+def test_choose__ignores_empty_lines() -> None:
+    program = player(bot("blank"))
+    assert choose(program, 1) in game_of(1).legal_actions()
+
+
+@LINUX
+def test_choose__plays_with_more_than_1024_open_files() -> None:
+    """`select.select` refuses their numbers."""
+    resource = importlib.import_module("resource")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        assert choose(player(bot("plays")), 0) in game_of(0).legal_actions()
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 def test_choose__reports_a_second_answer_that_comes_later() -> None:
     program = player(bot("twice, later"))
     choose(program, 1)
-    select.select([program._output], [], [], 30.0)
-    with pytest.raises(ProgramFailure, match=ONE_LINE):
+    select.select([program.process._output], [], [], 30.0)
+    with pytest.raises(ProcessFailure, match=ONE_LINE):
         choose(program, 0)
 
 
@@ -129,11 +153,11 @@ def test_start__needs_an_answer_of_this_protocol(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(exec_agent, "START_SECONDS", 0.5)
     for spec, message in (
         (bot("mute"), "no answer in 0.5 s: a program has to flush its output after each line"),
-        (bot("newer"), 'expected protocol 1, got \'{"protocol": 2'),
+        (bot("newer"), "expected protocol 1, got 2"),
         ("exec:cat", 'expected a line such as {"protocol": 1}, got \'{"type": "hello"'),
-        ("exec:true", "its program ended with status 0"),
+        ("exec:true", "its process ended with status 0"),
     ):
-        with pytest.raises(ProgramFailure) as failure:
+        with pytest.raises(ProcessFailure) as failure:
             choose(player(spec), 0)
         assert message in str(failure.value)
     with pytest.raises(AgentError, match=r"newer.* cannot be made: expected protocol 1"):
@@ -145,7 +169,7 @@ def test_start__needs_an_answer_of_this_protocol(monkeypatch: pytest.MonkeyPatch
     [
         ("hangs", "time", "no answer in 2 s; stderr: first | about to: hangs"),
         ("illegal", "illegal", "illegal action 'discard:fan': legal are "),
-        pytest.param("eats", "exit", "its program ended with status 1; stderr: ", marks=LINUX),
+        pytest.param("eats", "exit", "its process ended with status 1; stderr: ", marks=LINUX),
     ],
 )
 def test_sandbox__forfeits_only_the_games_in_which_a_program_fails(
@@ -161,18 +185,28 @@ def test_sandbox__forfeits_only_the_games_in_which_a_program_fails(
 
 
 @LINUX
-@pytest.mark.parametrize("is_sandboxed", [False, True])
-def test_failure__ends_all_processes_of_a_program(
-    short: Path, tmp_path: Path, is_sandboxed: bool
-) -> None:
+def test_failure__ends_all_processes_of_a_program(tmp_path: Path) -> None:
     path = tmp_path / "processes"
-    if is_sandboxed:
-        sandboxed_match(bot("forks", path), short)
-    else:
-        with pytest.raises(ProgramFailure, match=r"no answer in 0\.5 s"):
-            choose(player(bot("forks", path), 0.5), 1)
+    with pytest.raises(ProcessFailure, match=r"no answer in 0\.5 s"):
+        choose(player(bot("forks", path), 0.5), 1)
     assert len(path.read_text().split()) == 2
     wait_for_end(path.read_text().split())
+
+
+def test_start__without_more_processes_is_an_error_of_the_run(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit of the system is no fault of an agent: it forfeits nothing."""
+    match_state = MatchState("A", "random", 4, 1, Board.load(short))
+    agents = SandboxedAgent(bot("plays"), SHORT), make("random")
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with pytest.raises(AgentFailed, match=r"no more processes, memory or open files \(ulimit -a\)"):
+        play_remaining(match_state, *agents, executor=SerialExecutor())
+    assert not match_state.forfeits
 
 
 # Games
@@ -219,7 +253,7 @@ def test_copy__starts_a_program_of_its_own() -> None:
     choose(program, 0)
     for other in (copy.deepcopy(program), pickle.loads(pickle.dumps(program))):
         assert choose(other, 0) == choose(program, 0)
-        assert other._process.pid != program._process.pid
+        assert other.process._process.pid != program.process._process.pid
 
 
 JAVASCRIPT = """
@@ -293,7 +327,7 @@ def test_make__refuses_what_is_no_program(spec: str, message: str) -> None:
 def test_start__names_a_file_that_the_system_cannot_run(tmp_path: Path) -> None:
     (tmp_path / "bot").write_bytes(b"\0")
     (tmp_path / "bot").chmod(0o755)
-    with pytest.raises(AgentError, match="cannot start it: Exec format error"):
+    with pytest.raises(AgentError, match="cannot start its process: Exec format error"):
         choose(player(f"exec:{tmp_path}/bot"), 0)
 
 

@@ -148,7 +148,7 @@ def test_make__passes_parameters_as_literals_or_text() -> None:
         ("python", "expected python:MODULE:CLASS"),
         (
             "python:custom_agents",
-            "expected python:MODULE:CLASS, for example python:my_bots:Careful or python:bots",
+            "expected python:MODULE:CLASS, for example python:my_bots:Careful, python:bots",
         ),
         ("python:custom_agents.py", "expected python:MODULE:CLASS"),
         ("python:no_bots.py:Dice", "no_bots.py: no such file"),
@@ -237,6 +237,23 @@ def test_make__loads_a_file_by_its_path(tmp_path: Path, monkeypatch: pytest.Monk
         assert file_of(f"python:{quoted}").samefile(location)
     assert file_of("python:~/x.py:Bot") == tmp_path / "home" / "x.py"
     assert {name: sys.modules[name] for name in modules} == modules
+
+
+@pytest.mark.parametrize("location", ['"{}:Bot"', '"{}":Bot', 'class="{}:Bot"'])
+def test_make__takes_values_with_commas_in_double_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    path = "sweep/lr=0.1,seed=2/my_bot.py"
+    write_bot(tmp_path / path)
+    with (tmp_path / path).open("a", encoding="utf-8") as file:
+        file.write("    def __init__(self, file='', depth=0):\n        self.given = file, depth\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    agent: Any = make(f'python:{location.format(path)},file="a,b=c.pt",depth=3')
+    assert agent.wrapped.given == ("a,b=c.pt", 3)
+    assert make(agent.spec).spec == agent.spec == f'python:"{path}:Bot",file="a,b=c.pt",depth=3'
+    with pytest.raises(AgentError, match=r'with a comma python:"a,b\.py:Careful"'):
+        make(f"python:{path}:Bot")
 
 
 def test_make__reports_a_failed_import_of_a_file_each_time(

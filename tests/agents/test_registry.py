@@ -122,7 +122,8 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
         ("policy:x,1", "agent 'policy:x,1': cannot read '1': expected policy:PATH"),
         (
             "policy:a,b",
-            "cannot read 'b': expected policy:PATH[,temperature=T][,endings=network], a PATH",
+            "cannot read 'b': expected policy:PATH[,temperature=T][,endings=network]; put a value "
+            'with a comma in double quotes, such as policy:"a,b"',
         ),
         ("policy:x,path=y", "agent 'policy:x,path=y': path: expected once, got it twice"),
         *((spec, "expected policy:PATH") for spec in ("policy", "policy:", "policy:temperature=1")),

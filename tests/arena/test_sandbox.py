@@ -15,6 +15,7 @@ from processes import ROOT, wait_for_end
 
 from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
+from tokaido_env.agents.line_process import ProcessFailure
 from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.game_runner import Forfeits
 from tokaido_env.arena.match import Match
@@ -22,7 +23,6 @@ from tokaido_env.arena.records import RecordFile, merge_records, read_records
 from tokaido_env.arena.sandbox import (
     Limits,
     SandboxedAgent,
-    SandboxFailure,
     check_limits,
     make_sandboxed,
 )
@@ -81,9 +81,7 @@ def test_make_sandboxed__makes_agents_of_this_package_without_a_process() -> Non
         ("DiesAtOnce", "exit", "its process ended with status 3"),
         ("Eats", "memory", "it needs more than 256 MiB"),
         ("Interrupts,at=9", "crash", "KeyboardInterrupt: "),
-        ("Talks,how=nested", "exit", "its process sent no valid answer"),
-        ("Talks,how=list", "exit", "its process sent no valid answer"),
-        ("Talks,how=flood", "exit", "its process sent no valid answer"),
+        ("Talks", "illegal", "expected a list of 1 integers, got ['pass']"),
     ],
 )
 def test_failure__forfeits_the_game_with_its_reason(agent: str, reason: str, detail: str) -> None:
@@ -98,11 +96,6 @@ def test_failure__forfeits_the_game_with_its_reason(agent: str, reason: str, det
     if agent.startswith("Fails") or agent == "Eats":  # in one seat only
         assert sorted(forfeits) == [1, 3]
         assert not games["forfeit"][[0, 2]].any()
-
-
-def test_failure__of_a_slow_decision_forfeits_the_game() -> None:
-    _, forfeits = sandboxed_match("Sleeps", limits=Limits(seconds=1.0), games=2)
-    assert forfeits == {1: Forfeit(1, "time", "it took more than 1 s")}
 
 
 def test_failure__of_a_batched_agent_forfeits_only_the_games_in_which_it_fails() -> None:
@@ -157,8 +150,8 @@ def test_act__raises_the_failure_that_decide_returns() -> None:
     batch.reset(0)
     games = batch.boards, batch.states, batch.legal, batch.keys(np.arange(2))
     with SandboxedAgent("python:custom_agents:DiesAtOnce", LIMITS) as agent:
-        assert [type(one) for one in agent.decide(*games)] == [SandboxFailure, SandboxFailure]
-        with pytest.raises(SandboxFailure, match="exit: its process ended with status 3"):
+        assert [type(one) for one in agent.decide(*games)] == [ProcessFailure, ProcessFailure]
+        with pytest.raises(ProcessFailure, match="its process ended with status 3"):
             agent.act(*games)
 
 
@@ -179,31 +172,33 @@ def test_check_limits__refuses_limits_out_of_range(
 # Processes
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends an agent that holds the GIL")
-@pytest.mark.parametrize("kill_parent", [False, True])
-def test_processes__of_an_agent_end_with_its_process_or_the_parent(
-    tmp_path: Path, kill_parent: bool
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_failure__of_a_slow_decision_forfeits_the_game_and_ends_its_processes(
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "processes"
-    if kill_parent:
-        script = f"""
+    _, forfeits = sandboxed_match(f"Holds,path={path}", limits=Limits(seconds=1.0), games=2)
+    assert {(one.reason, one.detail) for one in forfeits.values()} == {("time", "no answer in 1 s")}
+    wait_for_end(path.read_text().split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends an agent that holds the GIL")
+def test_processes__of_an_agent_end_with_the_parent(tmp_path: Path) -> None:
+    path = tmp_path / "processes"
+    script = f"""
 from tokaido_env.agents import make
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.arena.tournament import play_match
-if __name__ == "__main__":
-    holds = SandboxedAgent("python:custom_agents:Holds,path={path}", Limits())
-    play_match(holds, make("random"), 2, 0)
+holds = SandboxedAgent("python:custom_agents:Holds,path={path}", Limits())
+play_match(holds, make("random"), 2, 0)
 """
-        (tmp_path / "script.py").write_text(script)
-        paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-        command = [sys.executable, str(tmp_path / "script.py")]
-        with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}) as parent:
-            while not path.exists():
-                assert parent.poll() is None
-                time.sleep(0.05)
-            parent.kill()
-    else:
-        sandboxed_match(f"Holds,path={path}", limits=Limits(seconds=1.0), games=2)
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}) as parent:
+        while not path.exists():
+            assert parent.poll() is None
+            time.sleep(0.05)
+        parent.kill()
     wait_for_end(path.read_text().split())
 
 
@@ -216,8 +211,7 @@ def test_sandboxed_agent__starts_again_after_close_or_kill() -> None:
         first = play()
         agent.close()
         second = play()
-        assert agent._process is not None
-        agent._process._process.kill()
+        agent._player.process._process.kill()
         third = play()
     assert (second.games == first.games).all()
     assert (third.games == first.games).all()
@@ -310,26 +304,34 @@ def test_read_records__refuses_an_unfinished_game(forfeited: Path, tmp_path: Pat
         read_records(path, [new_match()])
 
 
-MAIN = """
+SCRIPT = """
+import multiprocessing
 from tokaido_env.__main__ import main
 
-if __name__ == "__main__":
-    main(["evaluate", "python:json.py:Bot", "random", "--games", "2", "--executor", "processes:1"])
+def evaluate(*options):
+    main(["evaluate", "python:json.py:Bot", "random", "--games", "2", *options])
+
+evaluate("--executor", "serial")
+process = multiprocessing.get_context("fork").Process(target=evaluate, daemon=True)
+process.start()
+process.join()
 """
 
 
-def test_processes__import_no_module_of_the_current_folder(tmp_path: Path) -> None:
-    """Neither workers nor the fork server take json.py and pickle.py there for Python's."""
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+def test_sandboxed_agent__plays_in_any_process(tmp_path: Path) -> None:
+    """In a daemonic one, and for a script on standard input without a guard of its main code.
+
+    No process imports a module of the current folder.
+    """
     bot = "import os\nassert 'PYTHONSAFEPATH' not in os.environ\nclass Bot:\n"
     bot += "    def choose(self, game, rng):\n        return game.legal_actions()[0]\n"
     for name in ("json", "pickle", "socket", "numpy"):
         (tmp_path / f"{name}.py").write_text(bot, encoding="utf-8")
-    (tmp_path / "scripts").mkdir()
-    script = tmp_path / "scripts" / "main.py"
-    script.write_text(MAIN, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, script],
+        [sys.executable, "-P", "-"],
         cwd=tmp_path,
+        input=SCRIPT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -337,5 +339,5 @@ def test_processes__import_no_module_of_the_current_folder(tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    assert "2 games per pair of agents" in done.stdout
+    assert done.stdout.count("2 games per pair of agents") == 2
     assert "forfeit" not in done.stdout

@@ -81,7 +81,7 @@ def test_report__links_name_their_games(tournament: Path) -> None:
         page = (tournament / file).read_text(encoding="utf-8")
         packed = re.findall(r'"application/gzip">(.*?)<', page)[int(number) - 1]
         film = json.loads(gzip.decompress(base64.b64decode(packed)))
-        (first, second), (*_, points, others) = film["names"], film["cells"][-1]
+        (first, second), (points, others) = film["names"], map(sum, film["points"][-1])
         assert text.startswith(f"{first} {points} – {second} {others}, ")
         games.add(text)
     recorded = {

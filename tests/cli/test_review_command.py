@@ -71,22 +71,18 @@ def test_review_page__links_the_worst_moves() -> None:
     assert HOSTILE not in page
     (film,) = re.findall(r'<script type="application/json">(.*?)</script>', page)
     film = json.loads(film)
-    links = re.findall(r'href="([^"]+)">Move (\d+)</a> ([^<]*)</li>', film["review"])
+    links = re.findall(r'href="([^"]+)">Move (\d+)</a> ([^<]*)</li>', film["review"]["html"])
     assert [int(number) - 1 for _, number, _ in links] == worst_of(found)
     assert len(links) > 5
     for target, number, words in links:
         assert unescape(target) == f"#game=1&move={number}"
-        assert unescape(words) == film["moves"][int(number) - 1][2]
-        assert words.endswith(remark_of(found, int(number) - 1))
-    assert "<img" not in film["review"]
-    judged = film["cells"][-1][-2:]
-    assert judged == {0: ["100%", "0%"], 1: ["0%", "100%"]}[record.winner or 0]
-    assert (
-        json.loads(replay_page([record]).split('application/json">')[1].split("</script>")[0])[
-            "review"
-        ]
-        == ""
-    )
+        remark = film["review"]["remarks"][str(int(number) - 1)]
+        assert unescape(words) == film["log"][int(number) - 1][2] + remark
+        assert remark == remark_of(found, int(number) - 1)
+    assert "<img" not in film["review"]["html"]
+    assert film["wins"][-1] == {0: 1.0, 1: 0.0}[record.winner or 0]
+    plain = replay_page([record]).split('application/json">')[1].split("</script>")[0]
+    assert json.loads(plain)["review"] is None
 
 
 def test_review_page__reports_a_game_without_mistakes() -> None:

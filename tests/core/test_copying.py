@@ -183,6 +183,6 @@ def test_copies__of_a_live_game_are_refused(kind: str) -> None:
 @pytest.mark.parametrize("kind", COPIES)
 def test_copies__of_a_sandboxed_agent_start_their_own_process(kind: str) -> None:
     agent = SandboxedAgent("python:custom_agents:First", Limits())
-    agent._process = object()  # type: ignore[assignment]
     other = COPIES[kind](agent)
-    assert (other.spec, other.limits, other._process) == (agent.spec, agent.limits, None)
+    assert (other.spec, other.limits) == (agent.spec, agent.limits)
+    assert other._player.process is not agent._player.process

@@ -18,6 +18,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.arena.ladder import LADDER, Ladder
 from tokaido_env.core.bitmask import actions_of
+from tokaido_env.core.serialization import POINTS
 from tokaido_env.render.scene import scene_of
 from tokaido_env.render.svg import panels_of
 from tokaido_env.study.review import review
@@ -105,16 +106,14 @@ def test_live_game__plays_a_game_and_saves_every_move(live_game: LiveGame, tmp_p
     assert record.load(tmp_path / "game.jsonl") == [game]
     assert (game.seed, game.players, game.end) == (7, (HUMAN, "greedy"), "triggers")
     assert len(snapshot["log"]) == len(game.events)
-    assert snapshot["points"] == list(game.scores)
+    last = [[one[key] for key in POINTS] for one in game.scores]
+    assert snapshot["points"][-1] == last
     json.dumps(snapshot)
 
 
 def test_snapshot__shows_the_position(live_game: LiveGame) -> None:
     snapshot, game = live_game.snapshot(), Game(seed=7)
-    panels = panels_of(live_game.session.scenes[-1])
-    for name, parts in panels.items():
-        groups = (f'<g data-part="{part}">{markup}</g>' for part, markup in parts.items())
-        assert snapshot["panels"][name] == "".join(groups)
+    assert snapshot["panels"] == panels_of(live_game.session.scenes[-1])
     assert [choice["label"] for choice in snapshot["choices"]] == game.legal_labels()
     assert len(snapshot["log"]) == len(game.events())
     assert [snapshot["player"], snapshot["board"]] == [0, "shikoku"]
@@ -297,15 +296,15 @@ def test_set_board__plays_on_a_corrected_board(start: StartGame, tmp_path: Path)
     assert record.replay(saved[1], file).board.hash == board.hash
 
 
-def test_picture__shows_the_position_before_an_event(live_game: LiveGame) -> None:
+def test_frame__shows_the_position_after_events(live_game: LiveGame) -> None:
     until_turn(live_game)
     play(live_game)
     snapshot = until_turn(live_game)
     played = record.replay(record.read_line(live_game.query("record", {})))
-    for event in (0, 12, len(snapshot["log"])):
-        panels = live_game.query("picture", {"event": event})["panels"]
-        scene = scene_of(played.board, played.states[event : event + 1], names=snapshot["names"])
-        assert all(part in panels["supply"] for part in panels_of(scene)["supply"].values())
+    for at in (0, 12, len(snapshot["log"])):
+        panels = live_game.query("frame", {"at": at})["panels"]
+        scene = scene_of(played.board, played.states[at : at + 1], names=snapshot["names"])
+        assert panels["supply"] == panels_of(scene)["supply"]
 
 
 def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
@@ -316,10 +315,10 @@ def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
         snapshot = until_turn(live_game)
     snapshot = live_game.command("review", {})
     assert (snapshot["requested"], snapshot["task_agent"]) == ("review", "champion")
-    found = reviewed(live_game)["review"]
-    champion = make("champion")
+    snapshot = reviewed(live_game)
+    found, champion = snapshot["review"], make("champion")
     expected = review(live_game.session.game.trajectory(), champion, champion)
-    assert found["win_probabilities"] == pytest.approx(expected.values.tolist(), abs=1e-4)
+    assert snapshot["wins"] == pytest.approx(expected.values.tolist(), abs=1e-4)
     cells = "".join(f"<td>{one['choices']}</td>" for one in expected.totals())
     assert f'<th scope="row">choices</th>{cells}' in found["html"]
     marked = [row for row in expected.choices().tolist() if expected.mark(row)]
@@ -341,7 +340,7 @@ def test_review__waits_for_an_agent_that_decides(start: StartGame) -> None:
     agent.allowed.set()
     snapshot = reviewed(live_game)
     assert snapshot["waits_for"] == "human"
-    assert len(snapshot["review"]["win_probabilities"]) == len(snapshot["log"]) + 1
+    assert len(snapshot["wins"]) == len(snapshot["log"]) + 1
 
 
 def test_review__pauses_two_agents(start: StartGame) -> None:

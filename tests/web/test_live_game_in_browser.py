@@ -136,7 +136,7 @@ def act_and_wait(browser: Browser, served: Served, act: Any) -> None:
     until(
         browser,
         lambda b: (
-            len(b.find_elements(By.CSS_SELECTOR, ".log li")) == len(snapshot["log"])
+            len(b.find_elements(By.CSS_SELECTOR, ".log li")) == len(snapshot["log"]) + 1
             and len(b.find_elements(By.CSS_SELECTOR, ".choices [data-label]"))
             == (0 if snapshot["enters_roll"] else len(snapshot["choices"]))
         ),
@@ -165,6 +165,16 @@ def test_board__plays_a_clicked_destination(opened: Browser, served: Served) -> 
     click = ActionChains(opened).move_to_element(places[at]).click()
     act_and_wait(opened, served, click.perform)
     assert labels[at] in served.live_game.session.game.events()
+
+
+def test_page__without_its_token_names_the_remedy(browser: Browser, served: Served) -> None:
+    address, _, token = served.page.partition("#")
+    browser.get("about:blank")
+    for wrong in (address, f"{address}#other"):
+        browser.get(wrong)
+        until(browser, lambda b: "open the address that tokaido play printed" in b.page_source)
+    browser.execute_script("location.hash = arguments[0]", token)  # pasted into the same tab
+    wait_for(browser, ".choices button")
 
 
 def test_keys__undo_and_get_advice(opened: Browser, served: Served) -> None:
@@ -236,7 +246,7 @@ LATE_ANSWERS = """
 const send = window.fetch;
 let wait = 800;
 window.fetch = async (path, options) => {
-  const delay = path.startsWith("query/picture") ? (wait -= 60) : 0;
+  const delay = path.startsWith("query/frame") ? (wait -= 60) : 0;
   const answer = await send(path, options);
   await new Promise((resolve) => setTimeout(resolve, delay));
   return answer;
@@ -250,7 +260,7 @@ def test_history__steps_once_for_each_press_and_click(opened: Browser, served: S
     now, last = opened.execute_script(PICTURE), len(served.live_game.session.log)
     opened.execute_script(LATE_ANSWERS)
     press(opened, *[Keys.ARROW_LEFT] * 8)
-    until(opened, lambda b: f"Event {last - 7} of {last}" in text(b, "status"))
+    until(opened, lambda b: f"move {last - 8} of {last}" == text(b, "position"))
     eighth = opened.execute_script(PICTURE)
     time.sleep(0.5)  # late answers are dropped
     assert opened.execute_script(PICTURE) == eighth != now
@@ -258,9 +268,9 @@ def test_history__steps_once_for_each_press_and_click(opened: Browser, served: S
     time.sleep(0.5)
     assert opened.execute_script(PICTURE) == eighth
     opened.execute_script("for (let i = 0; i < 3; i += 1) document.querySelector('.next').click()")
-    until(opened, lambda b: f"Event {last - 4} of {last}" in text(b, "status"))
+    until(opened, lambda b: f"move {last - 5} of {last}" == text(b, "position"))
     hold(opened, "ArrowLeft", repeats=4)
-    until(opened, lambda b: f"Event {last - 8} of {last}" in text(b, "status"))
+    until(opened, lambda b: f"move {last - 9} of {last}" == text(b, "position"))
     press(opened, *[Keys.ARROW_RIGHT] * 9)
     until(opened, lambda b: opened.execute_script(PICTURE) == now)
     time.sleep(0.5)
@@ -364,7 +374,7 @@ def test_continue_from_here__starts_from_an_earlier_position(
     )
     position = session.scenes[decision].position
     opened.find_elements(By.CSS_SELECTOR, ".log button")[decision].click()
-    until(opened, lambda b: f"Event {decision + 1} of" in text(b, "status"))
+    until(opened, lambda b: f"move {decision} of" in text(b, "position"))
     act_and_wait(opened, served, lambda: click(opened, "continue-here"))
     assert session.game.start_position == position
     assert not opened.find_element(By.CLASS_NAME, "history").is_displayed()
@@ -466,7 +476,7 @@ def test_move_log_and_review__show_earlier_positions(opened: Browser, served: Se
     for _ in range(6):
         play_first(opened, served)
     now = opened.execute_script(PICTURE)
-    last = len(opened.find_elements(By.CSS_SELECTOR, ".log li"))
+    last = len(opened.find_elements(By.CSS_SELECTOR, ".log li")) - 1
     click(opened, "review-game")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
     assert "champion" in text(opened, "review")
@@ -476,15 +486,15 @@ def test_move_log_and_review__show_earlier_positions(opened: Browser, served: Se
     for link in worst[:1]:
         row = int(link.text.removeprefix("Move ")) - 1
         link.click()
-        until(opened, lambda b, row=row: f"Event {row + 1} of {last}" in text(b, "status"))
+        until(opened, lambda b, row=row: f"move {row + 1} of {last}" == text(b, "position"))
         assert remarks[str(row)] in text(opened, "status")
         press(opened, Keys.ESCAPE)
     ActionChains(opened).send_keys(Keys.ARROW_LEFT).perform()
-    until(opened, lambda b: f"Event {last} of {last}" in text(b, "status"))
+    until(opened, lambda b: f"move {last - 1} of {last}" == text(b, "position"))
     assert opened.execute_script(PICTURE) != now
     assert not opened.find_elements(By.CSS_SELECTOR, ".choices button")
     opened.find_elements(By.CSS_SELECTOR, ".log button")[0].click()
-    until(opened, lambda b: f"Event 1 of {last}" in text(b, "status"))
+    until(opened, lambda b: f"move 0 of {last}" == text(b, "position"))
     ActionChains(opened).send_keys(Keys.ESCAPE).perform()
     until(opened, lambda b: b.execute_script(PICTURE) == now)
     assert opened.find_elements(By.CSS_SELECTOR, ".choices button")
@@ -776,7 +786,7 @@ def test_coach__asks_in_every_tab_and_after_a_reload(opened: Browser, served: Se
         act_and_wait(opened, served, lambda: opened.execute_script(CLICK_LAST))
         until(opened, lambda b: not game.snapshot()["thinking"])
         length = len(game.session.log)
-        until(opened, lambda b, n=length: len(b.find_elements(By.CSS_SELECTOR, ".log li")) == n)
+        until(opened, lambda b, n=length: len(b.find_elements(By.CSS_SELECTOR, ".log li")) == n + 1)
     first = opened.current_window_handle
     opened.refresh()
     label = game.snapshot()["objection"]["label"]
@@ -811,13 +821,13 @@ def end_game(browser: Browser, served: Served) -> Any:
 def test_end__shows_why_and_gives_exercises(opened: Browser, served: Served) -> None:
     found = end_game(opened, served)
     assert "human resigns" in text(opened, "status")
-    points = served.live_game.snapshot()["points"]
-    cells = [one.text for one in opened.find_elements(By.CSS_SELECTOR, ".choices td")][1:]
-    assert cells == [str(one[key]) for key in points[0] for one in points]
+    scores = served.live_game.session.game.scores()
+    cells = [one.text for one in opened.find_elements(By.CSS_SELECTOR, ".choices tbody td")]
+    assert cells[:8] == [str(one[key]) for key in scores[0] for one in scores]
     last = len(served.live_game.session.log)
     event = served.live_game.snapshot()["review"]["moments"][0]["event"]
     opened.find_element(By.CSS_SELECTOR, ".moments button").click()
-    until(opened, lambda b: f"Event {event + 1} of {last}" in text(b, "status"))
+    until(opened, lambda b: f"move {event + 1} of {last}" == text(b, "position"))
     press(opened, Keys.ESCAPE, "e")
     for solves in (True, False):
         title = until(opened, lambda b: re.match(r"Exercise (\d) of \d: choose", text(b, "status")))

@@ -1,6 +1,7 @@
 """Tests of replay pages in a browser: the screen shows the data of the page."""
 
 import itertools
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,21 +22,21 @@ from selenium.webdriver.common.keys import Keys
 
 # Collects the content of the page in one call.
 PAGE_CONTENT = """
-const text = (id) => document.getElementById(id).textContent;
+const text = (name) => document.querySelector(`.${name}`).textContent;
 const panels = {};
 for (const svg of document.querySelectorAll("[data-panel]"))
   panels[svg.dataset.panel] = [...svg.querySelectorAll("text, title")].map((e) => e.textContent);
 return {
   panels,
-  sentence: text("sentence"),
+  sentence: text("status"),
   position: text("position"),
-  slider: document.getElementById("slider").value,
-  round: document.getElementById("round").value,
+  slider: document.querySelector(".slider").value,
+  round: document.querySelector(".round").value,
   cells: [...document.querySelectorAll("tbody td")].map((e) => e.textContent),
   current: [...document.querySelectorAll("[aria-current]")].map((e) => e.textContent),
   markers: [...document.querySelectorAll(".marker")].map((e) => parseFloat(e.style.left)),
   names: [...document.querySelectorAll("thead th")].map((e) => e.textContent),
-  moves: [...document.querySelectorAll("#moves li")].map((e) => e.textContent),
+  moves: [...document.querySelectorAll(".log li")].map((e) => e.textContent),
   images: document.querySelectorAll("img").length,
   title: document.title,
   hash: location.hash,
@@ -70,7 +71,7 @@ def opened(browser: Browser, page: Path) -> Iterator[Browser]:
 
 def wait_for_game(browser: Browser) -> None:
     """Wait until the page's script has run: a busy driver can return before the end of the file."""
-    until(browser, lambda b: b.find_elements("css selector", "#moves li"))
+    until(browser, lambda b: b.find_elements("css selector", ".log li"))
 
 
 def page_content(browser: Browser) -> dict[str, Any]:
@@ -86,24 +87,29 @@ def texts_of(markup: str) -> list[str]:
 
 def check(browser: Browser, data: dict[str, Any], move: int) -> None:
     """Check that the page shows the data of a move, which test_replay_page.py tests."""
-    content, last = page_content(browser), len(data["moves"])
+    content, last = page_content(browser), len(data["log"])
     for panel, parts in data["panels"].items():
         expected = []
         for _, changes in parts:
             newest = [i for at, i in zip(changes[::2], changes[1::2], strict=True) if at <= move]
             expected += texts_of(data["markup"][newest[-1]]) if newest else []
         assert content["panels"][panel] == expected
-    sentence = data["moves"][move - 1][2] if move else "Start"
+    sentence = data["log"][move - 1][2] if move else "Start"
     assert content["sentence"] == sentence
     assert content["current"] == [sentence]
     assert content["position"] == f"move {move} of {last}"
     assert int(content["slider"]) == move
     assert int(content["round"]) == max(first for _, first in data["rounds"] if first <= move)
-    assert content["cells"] == [str(cell) for cell in data["cells"][move]]
+    points, win = data["points"][move], data["wins"][move]
+    rows = [*zip(*points, strict=True), [sum(one) for one in points]]
+    wins = (
+        ["–"] * 2 if win is None else [f"{one:.0%}".replace("%", "\xa0%") for one in (win, 1 - win)]
+    )
+    assert content["cells"] == [*(str(cell) for row in rows for cell in row), *wins]
     assert content["markers"] == [pytest.approx(100 * move / last, abs=0.01)] * 2
     assert content["title"] == f"{data['title']}, Tokaido Duo"
     assert content["names"] == data["names"]
-    assert content["moves"] == ["Start", *(text for _, _, text in data["moves"])]
+    assert content["moves"] == ["Start", *(text for _, _, text in data["log"])]
     assert content["images"] == 0  # a hostile name stays text
 
 
@@ -122,14 +128,14 @@ def choose(browser: Browser, select: str, index: int) -> None:
 
 def put(browser: Browser, name: str, property_name: str, value: int, event: str) -> None:
     browser.execute_script(
-        "const [name, property, value, event] = arguments, s = document.getElementById(name);"
+        "const [name, property, value, event] = arguments, s = document.querySelector('.' + name);"
         "s[property] = value; s.dispatchEvent(new Event(event, {bubbles: true}));",
         *(name, property_name, value, event),
     )
 
 
 def click(browser: Browser, name: str) -> None:
-    browser.find_element("id", name).click()
+    browser.find_element("class name", name).click()
 
 
 def screen(browser: Browser, width: int, height: int) -> None:
@@ -150,8 +156,8 @@ def test_controls__show_their_positions(opened: Browser, games: list[dict[str, A
     for name, move in (("last", 60), ("previous", 59), ("first", 0), ("next", 1)):
         click(opened, name)
         check(opened, games[0], move)
-    opened.find_element("css selector", "#continue summary").click()
-    for control in opened.find_elements("css selector", "button:not(#moves *), select, input"):
+    opened.find_element("css selector", ".continue summary").click()
+    for control in opened.find_elements("css selector", "button:not(.log *), select, input"):
         assert control.accessible_name
 
 
@@ -169,31 +175,8 @@ def test_keys__show_their_positions(opened: Browser, games: list[dict[str, Any]]
     press(opened, Keys.HOME, Keys.ARROW_LEFT)
     check(opened, games[0], 0)
     # On the slider too, where the browser also handles them.
-    opened.find_element("id", "slider").send_keys(Keys.ARROW_RIGHT)
+    opened.find_element("class name", "slider").send_keys(Keys.ARROW_RIGHT)
     check(opened, games[0], 1)
-
-
-def test_keys__work_from_every_control_but_fields(
-    opened: Browser, games: list[dict[str, Any]]
-) -> None:
-    opened.find_element("css selector", "#continue summary").click()
-    move = 0
-    for name in ("slider", "first", "play", "last", "theme", "copy", "download"):
-        opened.execute_script("document.getElementById(arguments[0]).focus()", name)
-        press(opened, Keys.ARROW_RIGHT)
-        move += 1
-        check(opened, games[0], move)
-    for name in ("game", "speed"):
-        opened.find_element("id", name).send_keys(Keys.ARROW_LEFT)
-        check(opened, games[0], move)
-    opened.find_element("css selector", "#continue summary").send_keys(Keys.SPACE)
-    assert opened.find_element("id", "play").accessible_name == "Play"
-    opened.execute_script("document.activeElement.blur()")
-    space = {"key": " ", "code": "Space", "text": " ", "windowsVirtualKeyCode": 32}
-    for repeat in range(4):  # held: it pauses or plays once
-        down = {**space, "type": "keyDown", "autoRepeat": repeat > 0}
-        opened.execute_cdp_cmd("Input.dispatchKeyEvent", down)
-    assert opened.find_element("id", "play").accessible_name == "Pause"
 
 
 def test_continue_from_here__is_a_command_for_the_shown_move(
@@ -208,22 +191,22 @@ def test_continue_from_here__is_a_command_for_the_shown_move(
 
     monkeypatch.setattr("builtins.input", no_input)
     monkeypatch.chdir(tmp_path)
-    opened.find_element("css selector", "#continue summary").click()
+    opened.find_element("css selector", ".continue summary").click()
     for game, move in ((0, 37), (1, 60), (1, 0)):
-        choose(opened, "game", game)
+        choose(opened, "games", game)
         set_slider(opened, move)
-        link = opened.find_element("id", "download")
+        link = opened.find_element("class name", "download")
         name, line = link.get_attribute("download"), link.get_attribute("href").partition(",")[2]
         Path(name).write_text(unquote(line), encoding="utf-8")
         assert load(name) == [records[game]]
-        command = opened.find_element("id", "command").text
+        command = opened.find_element("class name", "command").text
         saved = f"{game}-{move}.jsonl"
         asked = [*shlex.split(command)[1:], "--terminal", "--opponent", "greedy", "--save", saved]
         assert main(asked) == 0, capsys.readouterr().err
         (kept,) = load(saved)
         assert kept.start == replay(records[game]).position(move)
-    opened.find_element("id", "copy").click()
-    assert opened.find_element("id", "copy").text == "Copied"
+    opened.find_element("class name", "copy").click()
+    assert opened.find_element("class name", "copy").text == "Copied"
     opened.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
     pasted = opened.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
     assert pasted == command
@@ -232,16 +215,36 @@ def test_continue_from_here__is_a_command_for_the_shown_move(
 def test_move_list_and_graph__show_the_clicked_position(
     opened: Browser, games: list[dict[str, Any]]
 ) -> None:
-    opened.find_elements("css selector", "#moves button")[20].click()
+    opened.find_elements("css selector", ".log button")[20].click()
     check(opened, games[0], 20)
     press(opened, Keys.ARROW_RIGHT)
     check(opened, games[0], 21)
     focused = opened.switch_to.active_element
-    assert focused.text == games[0]["moves"][20][2]  # the focus follows
-    tabbed = "return document.querySelectorAll('#moves [tabindex=\"0\"]').length"
+    assert focused.text == games[0]["log"][20][2]  # the focus follows
+    tabbed = "return document.querySelectorAll('.log [tabindex=\"0\"]').length"
     assert opened.execute_script(tabbed) == 1
     opened.find_element("css selector", ".plot").click()  # in its middle
     check(opened, games[0], 30)
+    totals = [[sum(one) for one in seats] for seats in games[0]["points"]]
+    top = max(10, *itertools.chain(*totals))
+    for seat in (0, 1):
+        line = opened.find_element("css selector", f".graph .way{seat}").get_attribute("d")
+        for height, total in zip(heights_of(line, 60), totals, strict=True):
+            assert abs(height * top - total[seat]) < 0.1
+
+
+def heights_of(path: str, moves: int) -> list[float]:
+    """Return the height of a step line at each move, 0 to 1."""
+    start, *steps = re.findall(r"[MHV]([\d.]+) ?([\d.]*)", path)
+    known, level = {}, float(start[1])
+    turns = [float(number) for number, _ in steps[:-1]]
+    for across, down in zip(turns[::2], turns[1::2], strict=True):
+        known[round(across * moves / 1000)] = down
+    heights = []
+    for move in range(moves + 1):
+        level = known.get(move, level)
+        heights.append(1 - level / 1000)
+    return heights
 
 
 def test_animations__run_for_the_next_move_only(
@@ -249,13 +252,14 @@ def test_animations__run_for_the_next_move_only(
 ) -> None:
     animated = "return document.getAnimations().length"
     data = games[0]
-    assert len(data["motions"]) == len(data["moves"])
-    moved = next(at for at, found in enumerate(data["motions"]) if found and found[0][0] == "pawn")
+    motions = data["motions"]["events"]
+    assert len(motions) == len(data["log"])
+    moved = next(at for at, found in enumerate(motions) if found and found[0][0] == "pawn")
     set_slider(opened, moved)
     assert opened.execute_script(animated) == 0
-    next_move = "document.getElementById('next').click();"
-    assert opened.execute_script(next_move + animated) == len(data["motions"][moved])
-    previous = "document.getElementById('previous').click();"
+    next_move = "document.querySelector('.next').click();"
+    assert opened.execute_script(next_move + animated) == len(motions[moved])
+    previous = "document.querySelector('.previous').click();"
     assert opened.execute_script(previous + animated) == 0
     check(opened, data, moved)
 
@@ -266,7 +270,7 @@ def test_playback__plays_to_the_end_and_pauses(
     choose(opened, "speed", 4)
     press(opened, Keys.SPACE)
     until(opened, lambda b: int(page_content(b)["slider"]) >= 2)
-    play = opened.find_element("id", "play")
+    play = opened.find_element("class name", "play")
     assert play.accessible_name == "Pause"
     press(opened, Keys.SPACE)
     assert play.accessible_name == "Play"
@@ -304,15 +308,15 @@ def test_address__shows_and_follows_the_position(
 
 
 def test_game_list__shows_the_chosen_game(opened: Browser, games: list[dict[str, Any]]) -> None:
-    options = opened.find_elements("css selector", "#game option")
+    options = opened.find_elements("css selector", ".games option")
     labels = [f"{n}. {data['choice']}" for n, data in enumerate(games, start=1)]
     assert [option.get_attribute("textContent") for option in options] == labels
     set_slider(opened, 40)
-    choose(opened, "game", 1)
+    choose(opened, "games", 1)
     check(opened, games[1], 0)
     set_slider(opened, 90)
     check(opened, games[1], 90)
-    choose(opened, "game", 0)
+    choose(opened, "games", 0)
     check(opened, games[0], 0)
 
 
@@ -322,7 +326,7 @@ def test_phone__stacks_panels_without_sideways_scrolling(opened: Browser) -> Non
         opened.refresh()
         wait_for_game(opened)
         for game in (0, 1):
-            choose(opened, "game", game)
+            choose(opened, "games", game)
             set_slider(opened, 50)
             width = "return [document.documentElement.scrollWidth, innerWidth]"
             assert opened.execute_script(width) == [390, 390]
@@ -334,7 +338,7 @@ def test_phone__stacks_panels_without_sideways_scrolling(opened: Browser) -> Non
         assert all((left, width) == (0, 390) for left, width, _, _ in boxes)
         assert all(a[3] <= b[2] for a, b in itertools.pairwise(boxes))
         # The controls stay visible.
-        bottom = "return document.querySelector('.controls').getBoundingClientRect().bottom"
+        bottom = "return document.querySelector('.playback').getBoundingClientRect().bottom"
         assert opened.execute_script(bottom) == 844
         opened.execute_script("scrollTo(0, 1e6)")
         assert opened.execute_script(bottom) <= 844
@@ -346,7 +350,7 @@ def test_theme__follows_the_system_and_the_button(opened: Browser) -> None:
     def tones() -> set[str]:
         found: set[str] = set(
             opened.execute_script(
-                "return [document.documentElement.dataset.theme,"
+                "return [document.getElementById('game').dataset.theme,"
                 "...[...document.querySelectorAll('svg.tokaido')].map((e) =>"
                 "['light', 'dark'].filter((t) => e.classList.contains('tokaido-' + t)).join())]"
             )
@@ -357,15 +361,15 @@ def test_theme__follows_the_system_and_the_button(opened: Browser) -> None:
     try:
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         until(opened, lambda b: tones() == {"dark"})
-        ground = "return getComputedStyle(document.documentElement).backgroundColor"
+        ground = "return getComputedStyle(document.getElementById('game')).backgroundColor"
         dark = opened.execute_script(ground)
-        assert opened.find_element("id", "theme").text == "Use light theme"
+        assert opened.find_element("class name", "theme").text == "Use light theme"
         click(opened, "theme")
         assert tones() == {"light"}
         assert opened.execute_script(ground) != dark
-        choose(opened, "game", 1)  # its graph is new
+        choose(opened, "games", 1)  # its graph is new
         assert tones() == {"light"}
-        assert opened.find_element("id", "theme").text == "Use dark theme"
+        assert opened.find_element("class name", "theme").text == "Use dark theme"
     finally:
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 

@@ -112,7 +112,7 @@ def test_host_and_origin__must_be_those_of_the_server(client: TestClient, path: 
         ("/command/play", "[]", 400, "expected an object of arguments"),
         ("/command/play", '{"move": ', 400, "line 1"),
         ("/command/play", '{"move": "merchant:X"}', 400, "legal are"),
-        ("/query/picture", '{"event": 1e9}', 400, "event: expected a number from 0 to"),
+        ("/query/frame", '{"at": 1e9}', 400, "at: expected a number from 0 to"),
         ("/command/load_record", '{"record": "\\ud800"}', 400, ""),
         ("/command/play", "[" * 100_000, 400, ""),
         ("/command/play", "x" * (MAX_BODY_BYTES + 1), 413, "expected at most"),

@@ -63,7 +63,7 @@ def test_widget__plays_a_game_by_messages(widget: LiveGameWidget, answer: Any) -
     [
         ({"id": 1, "kind": "command", "name": "sing", "arguments": {}}, "name: expected"),
         ({"id": 1, "kind": "command", "name": 3, "arguments": {}}, "expected a name and an object"),
-        ({"id": 1, "kind": "query", "name": "picture"}, "expected a name and an object"),
+        ({"id": 1, "kind": "query", "name": "frame"}, "expected a name and an object"),
     ],
 )
 def test_widget__refuses_invalid_messages(answer: Any, message: Any, error: str) -> None:

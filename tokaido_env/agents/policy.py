@@ -281,8 +281,8 @@ class PolicyAgent(Agent):
 
 
 def quote_path(path: str) -> str:
-    """Return a path for a spec, in double quotes where the spec would otherwise be ambiguous."""
-    options = "path", "temperature", "sims", "dice", "chance", "c_puct", "choice", "endings"
+    """Return a value for a spec, in double quotes where the spec would otherwise be ambiguous."""
+    options = "path", "class", "victim", "temperature", "sims", "c_puct", "endings"
     names = '"', *(f"{option}=" for option in options)
     ambiguous = "," in path or path.startswith(names)
     return json.dumps(path, ensure_ascii=False) if ambiguous else path

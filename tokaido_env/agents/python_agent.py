@@ -109,13 +109,13 @@ def make_python_agent(**parameters: str) -> Agent:
     """
     location = parameters.pop("class")
     spec = f"python:{quote_path(location)}" + "".join(
-        f",{name}={text}" for name, text in parameters.items()
+        f",{name}={quote_path(text)}" for name, text in parameters.items()
     )
     module_name, _, class_name = location.rpartition(":")
     if not module_name or not class_name.isidentifier():
         raise AgentError(
-            f"agent {spec!r}: expected python:MODULE:CLASS, for example python:my_bots:Careful or "
-            "python:bots/my_bots.py:Careful"
+            f"agent {spec!r}: expected python:MODULE:CLASS, for example python:my_bots:Careful, "
+            'python:bots/my_bots.py:Careful, or with a comma python:"a,b.py:Careful"'
         )
     cls = _agent_class(spec, _import(spec, module_name), class_name)
     try:

@@ -217,9 +217,11 @@ KINDS = {
 
 
 COMMAND = "command"  # a parameter that is all of its spec
-# Parameters that may hold commas, and then stand in double quotes.
+# Parameters that a spec may give without their name, although they hold equals signs.
 PATH, VICTIM, CLASS = "path", "victim", "class"
-_IN_QUOTES = re.compile(r'(?:(?:path|victim|class)=)?("(?:[^"\\]|\\.)*")(?=,|$)')
+# A value with a comma stands in double quotes: a name, a text in quotes, the rest up to a comma.
+_PART = re.compile(r'(?:([^,="]*)=)?("(?:[^"\\]|\\.)*")?([^,]*),')
+_QUOTES = 'put a value with a comma in double quotes, such as {}:"a,b"'
 
 
 def make(spec: str) -> Agent:
@@ -361,8 +363,11 @@ def _replace(spec: str, name: str, value: str) -> str:
     """Return a spec with another path or victim."""
     kind_name, _, text = spec.partition(":")
     kind = KINDS[kind_name]
-    parts = {part.partition("=")[0]: part for part in _split(kind, text)}
-    others = [part for key, part in parts.items() if key in kind.parameters and key != name]
+    others = [
+        f"{key}={quote_path(other)}"
+        for key, other in _split(kind, text)
+        if key in kind.parameters and key != name
+    ]
     return f"{kind_name}:" + ",".join([quote_path(value), *others])
 
 
@@ -388,17 +393,13 @@ def _parse_parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     where = f"agent {repr_short(spec)}"
     free = _free_text(kind)
-    quotes = f", a {free.upper()} with a comma in double quotes" if free else ""
-    for i, part in enumerate(_split(kind, text)):
-        name, equals, value = part.partition("=")
-        # A path or a victim without its name may contain equals signs.
-        if i == 0 and kind.parameters and (not equals or (free and name not in kind.parameters)):
-            name, value, equals = next(iter(kind.parameters)), part, "="
+    quotes = f"; {_QUOTES.format(spec.partition(':')[0])}" if free else ""
+    for name, value in _named(kind, text):
         if name in parameters:
             raise AgentError(f"{where}: {escape_text(name)}: expected once, got it twice")
-        is_valid_name = equals and name.isidentifier()
+        is_valid_name = name.isidentifier()
         if name not in kind.parameters and not (kind.is_user_code and is_valid_name):
-            problem = f"cannot read {repr_short(part)}: "
+            problem = f"cannot read {repr_short(f'{name}={value}' if name else value)}: "
             if is_valid_name:
                 problem = f"unknown parameter {repr_short(name)}: "
                 if kind.parameters:
@@ -415,20 +416,29 @@ def _parse_parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
     return parameters
 
 
-def _split(kind: AgentKind, text: str) -> list[str]:
-    """Split the parameters of a spec at commas outside quotes, and remove the quotes."""
+def _named(kind: AgentKind, text: str) -> list[tuple[str, str]]:
+    """Return the names and values of a spec; the first parameter may come without its name."""
+    pairs = _split(kind, text)
+    if pairs and kind.parameters:
+        name, value = pairs[0]
+        if name is None or (_free_text(kind) and name not in kind.parameters):
+            pairs[0] = next(iter(kind.parameters)), value if name is None else f"{name}={value}"
+    return [(name or "", value) for name, value in pairs]
+
+
+def _split(kind: AgentKind, text: str) -> list[tuple[str | None, str]]:
+    """Split the parameters of a spec at commas outside quotes; None: without a name."""
     if COMMAND in kind.parameters:
-        return [f"{COMMAND}={text}"]
-    free = _free_text(kind)
-    quoted = _IN_QUOTES.match(text) if free else None
-    if quoted is None:
-        return text.split(",") if text else []
+        return [(COMMAND, text)]
+    parts = _PART.finditer(f"{text}," if text else "")
+    return [(part[1], _unquoted(part[2] or "") + part[3]) for part in parts]
+
+
+def _unquoted(quoted: str) -> str:
     try:
-        value = str(json.loads(quoted[1]))
+        return str(json.loads(quoted)) if quoted else ""
     except ValueError:  # an escape that JSON does not know
-        value = quoted[1][1:-1]
-    rest = text[quoted.end() + 1 :]
-    return [f"{free}={value}", *(rest.split(",") if rest else [])]
+        return quoted[1:-1]
 
 
 def _free_text(kind: AgentKind) -> str:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import ActArguments, Agent
+from tokaido_env.agent import ActArguments, Agent, AgentError
+from tokaido_env.agents.line_process import ProcessFailure
 from tokaido_env.arena.match import store_ends
-from tokaido_env.arena.sandbox import SandboxedAgent, SandboxFailure
+from tokaido_env.arena.sandbox import SandboxedAgent
 from tokaido_env.arena.variance_reduction import store_luck
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board import Board
@@ -256,13 +257,16 @@ def _moves_or_forfeits(
     agent: SandboxedAgent, batch: Batch, games: Numbers, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
     """Return the actions of an agent that forfeits the games in which it fails, as `_moves`."""
-    decided = agent.decide(*_act_arguments(batch, games))
-    numbers = [-1 if isinstance(one, SandboxFailure) else one for one in decided]
+    try:
+        decided = agent.decide(*_act_arguments(batch, games))
+    except AgentError as error:  # of the system, not of the agent
+        raise AgentFailed(str(error)) from error
+    numbers = [-1 if isinstance(one, ProcessFailure) else one for one in decided]
     moves, wrong = _check_moves(batch, games, numbers)
     for i in np.flatnonzero(wrong).tolist():
         game, failure = int(games[i]), decided[i]
-        if not isinstance(failure, SandboxFailure):
-            failure = SandboxFailure("illegal", _illegal(batch, game, failure))
+        if not isinstance(failure, ProcessFailure):
+            failure = ProcessFailure(agent.spec, "illegal", _illegal(batch, game, failure))
         seat, detail = (
             int(batch.states["player"][game]),
             str_short(failure.detail, MAX_DETAIL_CHARS),

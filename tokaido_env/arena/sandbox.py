@@ -3,35 +3,25 @@
     with SandboxedAgent("python:my_bots:Careful", Limits(seconds=1.0)) as agent: ...
 
 An error, the end of the process, a decision that takes too long and too much memory are a
-`SandboxFailure` of the agent. Its next decision starts the process again if it has ended.
+`ProcessFailure` of the agent. Its next decision starts the process again if it has ended.
 
-Processes are forked from the fork server of `multiprocessing`, which has loaded all that a decision
-needs. Questions are pickles and answers lines of JSON, so that no answer executes code in this
-process. All processes that an agent has started end with its own, which ends with this one.
+The process of a `python:` agent is a new Python; that of an `exec:` agent is its program. Both
+answer lines of JSON, so that no answer executes code in this process. All processes that an agent
+has started end with its own, which ends with this one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import multiprocessing
 import os
-import pickle
-import signal
-import socket
-import time
-from collections.abc import Iterator, Sequence
-from multiprocessing import resource_tracker
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
-from multiprocessing.util import Finalize
+import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from tokaido_env.agent import (
-    ActArguments,
     Actions,
     Agent,
     AgentError,
@@ -40,22 +30,29 @@ from tokaido_env.agent import (
     Legal,
     States,
 )
+from tokaido_env.agents.exec_agent import ProgramPlayer
+from tokaido_env.agents.line_process import LineProcess, ProcessFailure
 from tokaido_env.agents.registry import make, runs_user_code
-from tokaido_env.arena.sandbox_process import serve
+from tokaido_env.arena.sandbox_process import ARRAYS, HELLO, encode_array
 from tokaido_env.boards.board import Board
+from tokaido_env.core.arguments import repr_short
 
-CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()
+CAN_FORK = os.name == "posix"
 
 DEFAULT_MEMORY = 2048  # MiB
 _MAX_SECONDS = 86_400
 _MAX_MEMORY = 1 << 24  # MiB
 _START_SECONDS = 120.0  # to make the agent
-_GRACE_SECONDS = 5.0  # for a program: the process that asks it keeps the time
-_EXIT_SECONDS = 2.0  # for a process that has closed its connection
 _MAX_ANSWER = 1 << 22  # bytes
-_PRELOAD = "tokaido_env.arena.sandbox_preload"
-_FACTS = [int, int, bool, bool]  # types of what `start` returns
-_BAD_ANSWER = "its process sent no valid answer"
+# The import path comes from this process: the current folder may have a json.py.
+_MAIN = """
+import os, sys
+os.environ.setdefault("OMP_NUM_THREADS", sys.argv[1])
+sys.path[:] = sys.argv[2:]
+from tokaido_env.arena.sandbox_process import main
+main()
+"""
+_COMMAND = "-P", "-u", "-c", _MAIN
 
 
 class Limits(NamedTuple):
@@ -95,21 +92,7 @@ def make_sandboxed(spec: str, limits: Limits) -> Agent:
         )
     agent = SandboxedAgent(spec, limits)
     agent.start()
-    agent.close()  # until it plays, perhaps in another process
     return agent
-
-
-class SandboxFailure(RuntimeError):  # noqa: N818  the failure of an agent, not of this package
-    """An agent did not decide.
-
-    Args:
-        reason: one of `record.REASONS`.
-        detail: a description in one line.
-    """
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail = reason, detail
 
 
 class SandboxedAgent(Agent):
@@ -121,15 +104,19 @@ class SandboxedAgent(Agent):
     """
 
     def __init__(self, spec: str, limits: Limits) -> None:
-        self.spec = spec
-        self.limits = limits
-        self._boards: list[Board] = []
-        self._process: _Process | None = None
-        self._is_program = False
+        self.spec, self.limits = spec, limits
+        self._player: ProgramPlayer | _PythonProcess
+        if spec.startswith("exec:"):
+            agent: Any = make(spec)
+            self._player = agent.wrapped
+        else:
+            agent = self._player = _PythonProcess(spec)
+        self._player.seconds, self._player.memory = limits
+        self._agent: Agent = agent
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy without the process: each copy starts its own."""
-        return type(self), (self.spec, self.limits), {"_boards": self._boards}
+        return type(self), (self.spec, self.limits)
 
     def __enter__(self) -> SandboxedAgent:
         return self
@@ -145,222 +132,133 @@ class SandboxedAgent(Agent):
         """
         try:
             self._start()
-        except SandboxFailure as failure:
+        except ProcessFailure as failure:
             if failure.reason == "crash":
                 raise AgentError(failure.detail) from None  # which names the agent
             raise AgentError(f"agent {self.spec!r}: cannot be made: {failure.detail}") from None
 
     def close(self) -> None:
         """End the process; the next decision starts another."""
-        if self._process is not None:
-            self._process.end()
-            self._process = None
+        self._player.process.end()
 
     def prepare(self, boards: Sequence[Board]) -> None:
         """Prepare for games on these boards."""
-        self._boards = list(boards)
-        if self._process is not None:
-            try:
-                self._ask("prepare", self._boards, _START_SECONDS)
-            except SandboxFailure:  # the next decision starts the process again
-                self.close()
+        with contextlib.suppress(ProcessFailure):  # the next decision starts it again
+            self._agent.prepare(boards)
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`.
 
         Raises:
-            SandboxFailure: of the first game without a decision.
+            ProcessFailure: of the first game without a decision.
         """
         decided = self.decide(boards, states, legal, keys)
         for move in decided:
-            if isinstance(move, SandboxFailure):
+            if isinstance(move, ProcessFailure):
                 raise move
         return np.array(decided, np.int64)
 
     def decide(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
-    ) -> list[int | SandboxFailure]:
-        """Return an action or a failure for each game."""
+    ) -> list[int | ProcessFailure]:
+        """Return an action or a failure for each game.
+
+        Raises:
+            AgentError: if the system allows no more processes.
+        """
         try:
-            if self._process is None:
-                self._start()
-        except SandboxFailure as failure:
+            self._start()
+        except ProcessFailure as failure:
             return [failure] * len(states)
         if self.batched:
-            with contextlib.suppress(SandboxFailure):  # asked about each game, it may fail in one
-                return [*self._moves((boards, states, legal, keys))]
+            with contextlib.suppress(ProcessFailure):  # asked about each game, it may fail in one
+                return [*self._agent.act(boards, states, legal, keys).tolist()]
+        arrays = states, legal, keys
         return [
-            self._move(
-                (
-                    boards[i % len(boards)][None],
-                    states[i : i + 1],
-                    legal[i : i + 1],
-                    keys[i : i + 1],
-                )
-            )
+            self._decide_one(boards[i % len(boards)][None], *(one[i : i + 1] for one in arrays))
             for i in range(len(states))
         ]
 
-    def _move(self, arguments: ActArguments) -> int | SandboxFailure:
+    def _decide_one(self, *arguments: Any) -> int | ProcessFailure:
         try:
-            return self._moves(arguments)[0]
-        except SandboxFailure as failure:
+            return int(self._agent.act(*arguments)[0])
+        except ProcessFailure as failure:
             return failure
 
-    def _moves(self, arguments: ActArguments) -> list[int]:
-        """Return the actions in some games, asked about at once."""
-        if self._process is None:
-            self._start()
-        games, seconds = len(arguments[1]), self.limits.seconds
-        grace = _GRACE_SECONDS if self._is_program else 0.0
-        moves = self._ask("act", arguments, None if seconds is None else seconds * games + grace)
-        valid = isinstance(moves, list) and len(moves) == games
-        if not valid or not all(type(move) is int for move in moves):
-            raise self._failure("exit", _BAD_ANSWER)
-        return list(moves)
-
     def _start(self) -> None:
-        self._process = _Process()
-        threads = {"OMP_NUM_THREADS": str(numba.get_num_threads())}
-        arguments = self.spec, *self.limits, threads | dict(os.environ)
-        try:
-            facts = self._ask("start", arguments, _START_SECONDS)
-            if not isinstance(facts, list) or [*map(type, facts)] != _FACTS:
-                raise self._failure("exit", _BAD_ANSWER)
-            self.cost, self.games_at_once, self.batched, self._is_program = facts
-            if self._boards:
-                self._ask("prepare", self._boards, _START_SECONDS)
-        except SandboxFailure:  # the process has no agent
-            self.close()
-            raise
+        self._player.start()
+        for name in ("cost", "games_at_once", "batched"):
+            setattr(self, name, getattr(self._agent, name))
 
-    def _ask(self, method: str, arguments: Any, seconds: float | None) -> Any:
-        """Call a method of the agent in its process; return its answer, or raise a failure."""
-        assert self._process is not None
-        try:
-            answer = self._process.ask((method, arguments), seconds)
-        except TimeoutError:
-            raise self._failure("time", f"it took more than {seconds:g} s") from None
-        except OSError:
-            status = self._process.end(_EXIT_SECONDS)
-            raise self._failure("exit", f"its process ended with status {status}") from None
-        except (ValueError, RecursionError):
-            raise self._failure("exit", _BAD_ANSWER) from None
-        except BaseException:  # else the next question would get this answer
-            self.close()
-            raise
-        if "answer" in answer:
+
+class _PythonProcess(Agent):
+    """A `python:` agent in a new Python: see `sandbox_process`. Its methods raise `ProcessFailure`.
+
+    Args:
+        spec: of the agent.
+
+    Attributes:
+        seconds, memory, process: as those of `ProgramPlayer`.
+    """
+
+    seconds: float | None = None
+    memory: int | None = None
+
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
+        self._boards: list[dict[str, Any]] = []
+        self.process = LineProcess(
+            spec,
+            [sys.executable, *_COMMAND, str(numba.get_num_threads()), *sys.path],
+            max_answer=_MAX_ANSWER,
+            quotes_errors=False,
+        )
+
+    def start(self) -> None:
+        """Start the process and make the agent, if it does not run."""
+        if not self.process.start():
+            return
+        self.process.ask([{"type": "hello"}], _START_SECONDS, HELLO)  # it has imported all
+        self.process.limit_memory(self.memory)
+        facts = self._integers({"type": "make", "spec": self.spec}, 3, _START_SECONDS)
+        self.cost, self.games_at_once, self.batched = facts[0], facts[1], bool(facts[2])
+        self._prepare()
+
+    def prepare(self, boards: Sequence[Board]) -> None:
+        """Store the boards; the process gets them now if it runs, else at its start."""
+        self._boards = [board.to_dict() for board in boards]
+        if self.process.runs:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        if self._boards:
+            self._ask({"type": "prepare", "boards": self._boards}, _START_SECONDS)
+
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
+        """Return actions, as `Agent.act`."""
+        self.start()
+        arrays = map(encode_array, (boards, states, legal, keys))
+        question = {"type": "act", **dict(zip(ARRAYS, arrays, strict=True))}
+        seconds = None if self.seconds is None else self.seconds * len(states)
+        return np.array(self._integers(question, len(states), seconds), np.int64)
+
+    def _integers(self, question: dict[str, Any], length: int, seconds: float | None) -> list[int]:
+        """Return an answer that is a list of integers."""
+        answer = self._ask(question, seconds)
+        is_list = isinstance(answer, list) and len(answer) == length
+        if not is_list or not all(type(one) is int and abs(one) < 1 << 62 for one in answer):
+            text = f"expected a list of {length} integers, got {repr_short(answer, 60)}"
+            raise self.process.failure("illegal", text)
+        return list(answer)
+
+    def _ask(self, question: dict[str, Any], seconds: float | None) -> Any:
+        """Return the answer to a question, or raise the agent's failure."""
+        answer = self.process.ask([question], seconds, {"answer": []})
+        reason, detail = str(answer.get("reason")), str(answer.get("detail"))
+        if reason == "memory":  # nothing frees it
+            raise self.process.failure(reason, f"it needs more than {self.memory} MiB")
+        if "reason" not in answer:
             return answer["answer"]
-        failure = SandboxFailure(str(answer.get("reason")), str(answer.get("detail")))
-        if failure.reason == "memory" or self._is_program:  # nothing frees the memory; it has ended
-            self.close()
-        raise failure
-
-    def _failure(self, reason: str, detail: str) -> SandboxFailure:
-        self.close()
-        return SandboxFailure(reason, detail)
-
-
-_SAFE_PATH = "PYTHONSAFEPATH", "at start"
-
-
-def end_safe_path() -> None:
-    """Let further processes of this one import as usual, unless the user set otherwise."""
-    name, value = _SAFE_PATH
-    if os.environ.get(name) == value:
-        del os.environ[name]
-
-
-@contextlib.contextmanager
-def process_start() -> Iterator[None]:
-    """Block Ctrl-C while processes start, which inherit the block; deliver it later.
-
-    They import nothing from the current folder, which may have a json.py. They get the import path
-    of this process later, and end this setting by `end_safe_path`.
-    """
-    os.environ.setdefault(*_SAFE_PATH)
-    can_block = hasattr(signal, "pthread_sigmask")  # not on Windows
-    if can_block:
-        resource_tracker.ensure_running()  # which else unblocks SIGINT when it starts in the block
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        end_safe_path()
-        if can_block:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-class _Process:
-    """A process that answers questions: see `sandbox_process.serve`.
-
-    Raises:
-        OSError: if the system allows no more processes.
-    """
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([_PRELOAD])
-        self._socket, child_socket = socket.socketpair()
-        child_lifeline, self._lifeline = context.Pipe(duplex=False)
-        with child_socket, child_lifeline:
-            arguments = child_socket, child_lifeline
-            self._process: BaseProcess = context.Process(target=serve, args=arguments, daemon=True)
-            with process_start():  # the fork server, too, starts with the first of them
-                self._process.start()
-        # At exit before `multiprocessing` waits for its processes; not in a fork of this process.
-        self._finalizer = Finalize(self, _end, (self._process, self._socket, 0.0), exitpriority=1)
-
-    def ask(self, question: Any, seconds: float | None) -> dict[str, Any]:
-        """Send a question and wait for the answer.
-
-        Raises:
-            TimeoutError: if no answer came in time.
-            OSError: if the process has ended.
-            ValueError, RecursionError: if the answer is not a JSON object of limited size.
-        """
-        until = None if seconds is None else time.monotonic() + seconds
-        self._socket.settimeout(seconds)
-        self._socket.sendall(pickle.dumps(question))
-        line = b""
-        while not line.endswith(b"\n"):
-            left = None if until is None else max(until - time.monotonic(), 0.0)
-            ready = wait([self._socket, self._process.sentinel], left)
-            if not ready:
-                raise TimeoutError
-            received = self._socket.recv(1 << 16) if self._socket in ready else b""
-            if not received:
-                raise ConnectionError
-            line += received
-            if len(line) > _MAX_ANSWER:
-                raise ValueError("an answer without end")
-        answer = json.loads(line)
-        if not isinstance(answer, dict):
-            raise ValueError("expected an object")
-        return answer
-
-    def end(self, patience: float = 0.0) -> int | None:
-        """End the process and all processes that it has started.
-
-        Args:
-            patience: seconds to wait for it to exit.
-
-        Returns:
-            Its exit status, None if it has been ended before.
-        """
-        if not self._finalizer.still_active():
-            return None
-        self._finalizer.cancel()
-        return _end(self._process, self._socket, patience)
-
-
-def _end(process: BaseProcess, connection: socket.socket, patience: float) -> int | None:
-    assert process.pid is not None
-    process.join(patience)
-    status = process.exitcode
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()  # it may not have made its process group yet
-    process.join()
-    connection.close()
-    return status
+        if question["type"] == "act":
+            raise ProcessFailure(self.spec, reason, detail)
+        raise self.process.failure(reason, detail)

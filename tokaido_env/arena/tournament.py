@@ -6,6 +6,7 @@ an agent. The seeds are derived in a domain of their own: no agent has trained o
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
@@ -255,7 +256,8 @@ def executor_for(
     """Give the chosen executor, or a temporary one that suits two agents."""
     if executor is not None:
         return nullcontext(executor)
-    return SerialExecutor() if a.batched and b.batched else ProcessExecutor()
+    is_daemon = multiprocessing.current_process().daemon  # which may not start processes
+    return SerialExecutor() if is_daemon or (a.batched and b.batched) else ProcessExecutor()
 
 
 def _play_batches(a: Agent, b: Agent, batches: Sequence[GameBatchSpec]) -> Iterator[FinishedGames]:

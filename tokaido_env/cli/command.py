@@ -230,9 +230,14 @@ def _one_line(error: Exception) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         text = f"{short_path(error.filename)}: {error.strerror}"
+    return " ".join(as_given(text).splitlines())
+
+
+def as_given(text: str) -> str:
+    """Return a text with the pipes that the options name, instead of their temporary files."""
     for given, path in (_inputs | _outputs).items():
         text = text.replace(str(path), given)
-    return " ".join(text.splitlines())
+    return text
 
 
 def reports_errors(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tokaido_env.cli.command import CommandParser, reports_errors
+from tokaido_env.cli.command import CommandParser, as_given, reports_errors
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
@@ -126,7 +126,7 @@ def _write_page(games: Games, options: argparse.Namespace) -> int:
     out = Path(options.html)
     page = replay_page(games.values(), options.board, agent=options.agent)
     write_text(out, page)
-    print(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB")
+    print(as_given(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB"))
     return 0
 
 

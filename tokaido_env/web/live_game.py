@@ -22,18 +22,19 @@ from tokaido_env.core.arguments import Chance, check_choice, repr_short, str_sho
 from tokaido_env.core.copying import NotCopied
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay, save
-from tokaido_env.render.scene import Scene, status_text
+from tokaido_env.render.scene import Scene
 from tokaido_env.render.svg import panels_of
 from tokaido_env.study.review import Review, review
 from tokaido_env.web import view_json
 from tokaido_env.web.board_form import board_changes, board_form, corrected_board
 from tokaido_env.web.exercises import exercises_of
+from tokaido_env.web.frames import frame_of, game_of
 from tokaido_env.web.game_session import HUMAN, Advice, Session
 from tokaido_env.web.opponents import opponents
 from tokaido_env.web.position_form import JsonDict, form_data, position_form, position_from_form
 from tokaido_env.web.previews import previews_of
-from tokaido_env.web.review_section import review_json
 
+_ANIMATED = 16  # newest events of a snapshot with their motions
 _PACE = 0.5  # seconds between decisions when two agents play each other
 _CHANCE_JUDGE = "champion"  # judges chance in a review
 
@@ -141,9 +142,9 @@ class LiveGame(NotCopied):
         """Return information about the game as JSON types, without changing it.
 
         Args:
-            name: "record" (a line of a record file), "picture" (`event`: the position before that
-                event, drawn and as the form's data), "exercise" (its `board`, `board_hash` and
-                `position`: drawn, with its actions), "map" (of a `board`), "position_form" and
+            name: "record" (a line of a record file), "frame" (`at`: the position after as many
+                events, as a frame and as the form's data), "exercise" (its `board`, `board_hash`
+                and `position`: a frame with its actions), "map" (of a `board`), "position_form" and
                 "board_form" (fields and data), "check_board" (`data` and `compared`: the corrected
                 board and its changes).
             arguments: JSON types; not trusted.
@@ -160,23 +161,20 @@ class LiveGame(NotCopied):
     def _query_record(self, arguments: Arguments) -> str:
         return self.session.record().to_json() + "\n"
 
-    def _query_picture(self, arguments: Arguments) -> JsonDict:
-        event, last = arguments.get("event"), len(self.session.log)
-        if type(event) is not int or not 0 <= event <= last:
-            raise ValueError(f"event: expected a number from 0 to {last}, got {repr_short(event)}")
-        scene = self.session.scenes[event]
-        return view_json.picture(scene, status_text(scene)) | {
-            "position": form_data(scene.position)
-        }
+    def _query_frame(self, arguments: Arguments) -> JsonDict:
+        at, last = arguments.get("at"), len(self.session.log)
+        if type(at) is not int or not 0 <= at <= last:
+            raise ValueError(f"at: expected a number from 0 to {last}, got {repr_short(at)}")
+        scene = self.session.scenes[at]
+        return frame_of(scene) | {"position": form_data(scene.position)}
 
     def _query_exercise(self, arguments: Arguments) -> JsonDict:
         board = self._board_named(arguments.get("board"))
         game = Game.from_dict(position_from_form(arguments.get("position")), board=board)
         if game.board.hash != arguments.get("board_hash"):
             raise ValueError(f"board: {game.board.name!r} has changed since this exercise")
-        scene = game.scene()
         previews = {"choices": previews_of(game.board, game.states), "player": game.player}
-        return view_json.picture(scene, status_text(scene)) | previews
+        return frame_of(game.scene()) | previews
 
     def _query_map(self, arguments: Arguments) -> str:
         game = Game(self._board_named(arguments.get("board")), chance="explicit")
@@ -431,46 +429,49 @@ class LiveGame(NotCopied):
 
     def _new_snapshot(self) -> JsonDict:
         session, game, scene = self.session, self.session.game, self.session.scenes[-1]
-        sentences = [entry.sentence for entry in session.log]
         thinking = self._has_task()
         agent = self._task_agent() if thinking else ""
-        found = self._review
-        return view_json.picture(scene, view_json.status_of(session)) | {
-            "version": self.version,
-            "waits_for": session.waits_for,
-            "player": game.player,
-            "names": list(scene.names),
-            "seats": list(session.names),
-            "seed": game.seed,
-            "board": game.board.name,
-            "chance": game.chance,
-            "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
-            "choices": view_json.choices(session),
-            "probabilities": view_json.probabilities(scene),
-            "motions": view_json.motions(session),
-            "log": [[entry.round, entry.seat, entry.sentence] for entry in session.log],
-            "winner": game.winner() if session.resigned is None else 1 - session.resigned,
-            "points": [dict(points) for points in game.scores()],
-            "advice": None if self._advice is None else view_json.advice_json(self._advice),
-            "review": found and review_json(found, scene.names, sentences, session.humans),
-            "exercises": self._exercises,
-            "coach": self._coach,
-            "objection": self._objection,
-            "advisor": self._advisor,
-            "requested": self._requested,
-            "thinking": thinking,
-            "task": self._task(),
-            "task_agent": agent,
-            "compiling": thinking and agent not in self._compiled,
-            "agents_running": self._agents_running,
-            "plays_forced": self._plays_forced,
-            "error": self._agent_error or self._save_error,
-            "can_undo": session.can_undo,
-            "can_review": session.decisions > 0,
-            "is_chosen": self._is_chosen,
-            "opponents": self._opponents,
-            "boards": list(dict.fromkeys([*built_in_boards(), *self._boards])),
-        }
+        shown = game_of(
+            *(session.scenes, session.log),
+            review=self._review,
+            players=session.humans,
+            animated=_ANIMATED,
+        )
+        return (
+            frame_of(scene, view_json.status_of(session))
+            | shown
+            | {
+                "version": self.version,
+                "waits_for": session.waits_for,
+                "player": game.player,
+                "seats": list(session.names),
+                "seed": game.seed,
+                "board": game.board.name,
+                "chance": game.chance,
+                "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
+                "choices": view_json.choices(session),
+                "probabilities": view_json.probabilities(scene),
+                "winner": game.winner() if session.resigned is None else 1 - session.resigned,
+                "advice": None if self._advice is None else view_json.advice_json(self._advice),
+                "exercises": self._exercises,
+                "coach": self._coach,
+                "objection": self._objection,
+                "advisor": self._advisor,
+                "requested": self._requested,
+                "thinking": thinking,
+                "task": self._task(),
+                "task_agent": agent,
+                "compiling": thinking and agent not in self._compiled,
+                "agents_running": self._agents_running,
+                "plays_forced": self._plays_forced,
+                "error": self._agent_error or self._save_error,
+                "can_undo": session.can_undo,
+                "can_review": session.decisions > 0,
+                "is_chosen": self._is_chosen,
+                "opponents": self._opponents,
+                "boards": list(dict.fromkeys([*built_in_boards(), *self._boards])),
+            }
+        )
 
 
 _COMMANDS: dict[str, Callable[[LiveGame, Arguments], None]] = {
@@ -483,7 +484,7 @@ _COMMANDS: dict[str, Callable[[LiveGame, Arguments], None]] = {
 _QUERIES: dict[str, Callable[[LiveGame, Arguments], Any]] = {
     name: getattr(LiveGame, f"_query_{name}")
     for name in (
-        *("record", "picture", "exercise", "map"),
+        *("record", "frame", "exercise", "map"),
         *("position_form", "board_form", "check_board"),
     )
 }

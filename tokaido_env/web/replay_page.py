@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,15 +29,13 @@ from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
-from tokaido_env.render.motions import motions_of
 from tokaido_env.render.narration import display_names, log_entries
-from tokaido_env.render.scene import Scene, scenes_of, status_text
-from tokaido_env.render.style import style
-from tokaido_env.render.svg import PANELS, panels_of
+from tokaido_env.render.scene import scenes_of, status_text
+from tokaido_env.render.svg import panels_of
 from tokaido_env.trajectory import Trajectory
+from tokaido_env.web.frames import game_of
 from tokaido_env.web.position_form import JsonDict
-from tokaido_env.web.review_section import remark_of, section_of
-from tokaido_env.web.static_files import script_of, static_text
+from tokaido_env.web.static_files import page_script, page_style, static_text
 
 if TYPE_CHECKING:
     from tokaido_env.study.review import Review
@@ -49,8 +46,6 @@ MAX_GAMES = 100  # up to 0.9 MB each
 _FRAME_HEIGHT, _NARROW = "900px", "900px"
 _WIDE = "66.8cqw - 50px, min(66.8cqw - 18px, 640px)"  # the second: a sentence takes two lines
 _FITTING = f"min({_FRAME_HEIGHT}, max({_WIDE}, ({_NARROW} - 100cqw) * 999))"
-
-_ROWS = ("pilgrim: faith", "merchant: commerce", "artist: culture", "total")
 
 
 def replay_page(
@@ -83,19 +78,17 @@ def replay_page(
     each = [None] * len(games) if reviews is None else reviews
     numbered = enumerate(zip(games, each, strict=True), start=1)
     data = [_game_data(number, record, board, judge, one) for number, (record, one) in numbered]
-    script = '"use strict";\n' + script_of("motion.js", "page.js")
-    sheet = style("light") + style("dark") + static_text("page.css")
+    script = page_script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(static_text("page.html")).substitute(
         title=escape(data[0]["title"]),
         digest=digest,
-        style=sheet,
+        style=page_style(),
         script=script,
         choices="".join(
             f"<option>{number}. {escape(game['choice'])}</option>"
             for number, game in enumerate(data, start=1)
         ),
-        **{name: _panel(name) for name in PANELS},
         games="\n".join(map(_packed if packed else _unpacked, data)),
     )
 
@@ -158,20 +151,14 @@ def check_number_of_games(games: int) -> None:
 def _game_data(
     number: int, record: Record, board: Boards | None, agent: Agent | None, review: Review | None
 ) -> JsonDict:
-    """Return the data of a game for the page's script.
+    """Return a game, as `frames.game_of`, with the panels of all its frames.
 
-    Keys:
+    Further keys:
         title, choice: names of the game, for the page and for the list of games.
         record: its line in a record file.
-        names: of the players.
         markup: the distinct markups of all parts.
-        panels: by panel a list of [part, changes]; changes are pairs of a move and the index of
-            the markup from that move on, in one flat list.
-        moves: [round, seat or null, sentence] of the event before each position but the first.
-        motions: of the same events.
-        rounds: pairs of a round and its first position.
-        rows, cells: row names of the table of points, and its cells for each position.
-        graph, review: markup.
+        panels: by panel a list of [part, changes]; changes are pairs of a frame and the index of
+            the markup from that frame on, in one flat list.
     """
     played, names = replay(record, board), display_names(record.players)
     probabilities, values = (None, None) if agent is None else _judgements(played, agent)
@@ -179,32 +166,18 @@ def _game_data(
         values = (2 * review.values - 1).tolist()
     game = played.board, played.states, played.events
     scenes = list(scenes_of(*game, names=names, probabilities=probabilities, values=values))
-    judged = scenes[-1].value is not None
     log = log_entries(scenes, played.labels())
-    sentences = [entry.sentence for entry in log]
-    if review is not None:
-        sentences = [text + remark_of(review, row) for row, text in enumerate(sentences)]
     result = "unfinished" if record.end is None else status_text(scenes[-1])
     if record.forfeit is not None:
         result = record.forfeit.describe(names)
-        sentences[-1:] = [f"{text} · {result}" for text in sentences[-1:]]
+        log[-1:] = [one._replace(sentence=f"{one.sentence} · {result}") for one in log[-1:]]
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
-    return {
+    return game_of(scenes, log, review=review, number=number) | {
         "title": f"{names[0]} against {names[1]}",
         "choice": f"{names[0]} against {names[1]}: {result}, {record.rounds} rounds",
         "record": record.to_json(),
-        "names": names,
         "markup": markup,
         "panels": panels,
-        "moves": [
-            [entry.round, entry.seat, text] for entry, text in zip(log, sentences, strict=True)
-        ],
-        "motions": list(map(motions_of, scenes, scenes[1:])),
-        "rounds": _rounds(scenes),
-        "rows": [*_ROWS, *["win estimate"] * judged],
-        "cells": [_cells(scene, judged) for scene in scenes],
-        "graph": _graph(scenes),
-        "review": "" if review is None else section_of(review, names, sentences, number),
     }
 
 
@@ -250,85 +223,6 @@ def _deduplicated(
             if changes:
                 panels[panel].append((part, changes))
     return list(indices), panels
-
-
-def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
-    first: dict[int, int] = {}
-    for move, scene in enumerate(scenes):
-        first.setdefault(scene.position["round"], move)
-    return list(first.items())
-
-
-def _cells(scene: Scene, judged: bool) -> list[int | str]:
-    """Return both players' points row by row and, if judged, their win estimates."""
-    first, second = scene.points
-    cells: list[int | str] = []
-    for name in first:
-        cells += [first[name], second[name]]
-    cells += [sum(first.values()), sum(second.values())]
-    if judged:
-        value = scene.value
-        cells += ["–" if value is None else f"{_win_estimate(value, seat):.0%}" for seat in (0, 1)]
-    return cells
-
-
-def _win_estimate(value: float, seat: int) -> float:
-    """Return a player's win probability, ties counted half, for player_0's expected result."""
-    return (1 + (-value if seat else value)) / 2
-
-
-# The graph: its text is HTML, because the drawing is stretched to the page's width
-
-
-def _graph(scenes: Sequence[Scene]) -> str:
-    totals = [[sum(points.values()) for points in scene.points] for scene in scenes]
-    top = max(10, *map(max, totals))
-    step = next(step for step in (2, 5, 10, 20, 50, 100) if top <= 5 * step)
-    lines = [_line([total[seat] / top for total in totals], seat) for seat in (0, 1)]
-    marks = [(str(points), points / top) for points in range(0, top + 1, step)]
-    names, (first, second) = scenes[0].names, totals[-1]
-    label = f"points over the game, at the end {names[0]} {first}, {names[1]} {second}"
-    caption = f"points: {names[0]} solid, {names[1]} dashed"
-    plots = _plot(caption, label, lines, marks)
-    if scenes[-1].value is not None:
-        estimates = [_win_estimate(scene.value or 0, 0) for scene in scenes]  # 50 % if unknown
-        label = f"win estimate of {names[0]} over the game, at the end {estimates[-1]:.0%}"
-        marks = [("0 %", 0.0), ("50 %", 0.5), ("100 %", 1.0)]
-        plots += _plot(f"win estimate of {names[0]}", label, [_line(estimates, 0)], marks)
-    return plots
-
-
-def _plot(name: str, label: str, lines: Sequence[str], marks: Sequence[tuple[str, float]]) -> str:
-    rules = "".join(f'<path d="M0 {1000 - 1000 * at:g}H1000" class="rule"/>' for _, at in marks)
-    labels = "".join(f'<span style="bottom:{at:.1%}">{mark}</span>' for mark, at in marks)
-    return (
-        f'<figure><figcaption>{escape(name)}</figcaption><div class="marks">{labels}</div>'
-        f'<div class="plot"><svg viewBox="0 0 1000 1000" preserveAspectRatio="none" '
-        f'role="img" aria-label="{escape(label)}" class="tokaido">{rules}{"".join(lines)}</svg>'
-        f'<div class="marker"></div></div></figure>'
-    )
-
-
-def _line(heights: Sequence[float], seat: int) -> str:
-    """Return heights from 0 to 1 as a step line, with a rim that shows light lines on white."""
-    last = max(1, len(heights) - 1)
-    path = f"M0 {1000 - 1000 * heights[0]:.0f}"
-    for move, (old, new) in enumerate(itertools.pairwise(heights), start=1):
-        if new != old:
-            path += f"H{1000 * move / last:.1f}V{1000 - 1000 * new:.0f}"
-    path += "H1000"
-    return f'<path d="{path}" class="rim"/><path d="{path}" class="way{seat}"/>'
-
-
-# The page
-
-
-def _panel(name: str) -> str:
-    _, _, width, height = PANELS[name]
-    return (
-        f'<svg data-panel="{name}" viewBox="0 0 {width} {height}" class="tokaido" '
-        f'preserveAspectRatio="xMinYMin slice" role="graphics-document document"></svg>'
-    )
 
 
 def _unpacked(game: JsonDict) -> str:

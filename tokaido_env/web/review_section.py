@@ -87,16 +87,18 @@ def section_of(review: Review, names: Sequence[str], sentences: Sequence[str], n
 
 
 def review_json(
-    review: Review, names: Sequence[str], sentences: Sequence[str], players: Collection[int]
+    review: Review,
+    names: Sequence[str],
+    sentences: Sequence[str],
+    players: Collection[int],
+    number: int,
 ) -> dict[str, Any]:
     """Return a review as JSON types; arguments as for `section_of` and `moments_of`."""
     remarks = {row: remark_of(review, row) for row in _marked(review)}
     remarked = [text + remarks.get(row, "") for row, text in enumerate(sentences)]
     return {
-        "html": section_of(review, names, remarked, 1),
-        "names": list(names),
+        "html": section_of(review, names, remarked, number),
         "remarks": {str(row): remark for row, remark in remarks.items()},
-        "win_probabilities": [round(float(value), 4) for value in review.values],
         "moments": moments_of(review, names, sentences, players),
     }
 

@@ -28,16 +28,15 @@ from starlette.routing import Route
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.files import parse_json
 from tokaido_env.web.live_game import Arguments, LiveGame
-from tokaido_env.web.static_files import css_text, module_text, static_text
+from tokaido_env.web.static_files import module_text, page_style, static_text
 
 LOOPBACK = "127.0.0.1"
 MAX_BODY_BYTES = 1 << 20  # of a request
 
-_BODY = "body, #connection { margin: 0; } body:has([data-theme=dark]) { background: #12161c; }"
 _TIMEOUT = 20.0  # seconds for which a request waits for a new snapshot
 _STATIC: dict[str, Callable[[], Response]] = {  # need no token
     "/": lambda: Response(static_text("play.html"), media_type="text/html"),
-    "/play.css": lambda: Response(f"{_BODY}\n{css_text()}", media_type="text/css"),
+    "/play.css": lambda: Response(page_style(), media_type="text/css"),
     "/play.js": lambda: Response(static_text("play.js"), media_type="text/javascript"),
     "/live_game.js": lambda: Response(module_text(), media_type="text/javascript"),
 }

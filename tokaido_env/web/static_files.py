@@ -1,4 +1,4 @@
-"""Static files of the pages and the widget: one JavaScript module and one style sheet."""
+"""Static files of the pages and the widget: their scripts and one style sheet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tokaido_env.render.icons import GLYPHS
 from tokaido_env.render.style import style
 
 # Each imports earlier ones.
-_MODULES = ("motion.js", "form.js", "editors.js", "start.js", "exercises.js", "live_game.js")
+_FRAMES = ("dom.js", "motion.js", "frames.js")
+_LIVE = ("form.js", "editors.js", "start.js", "exercises.js", "live_game.js")
+_PAGE = "body, #connection { margin: 0; } body:has([data-theme=dark]) { background: #12161c; }"
 
 
 def static_text(name: str) -> str:
@@ -21,10 +23,15 @@ def static_text(name: str) -> str:
 
 def module_text() -> str:
     """Return the ES module of a live game in one piece, as notebooks need it."""
-    return script_of(*_MODULES)
+    return _script_of(*_FRAMES, *_LIVE)
 
 
-def script_of(*names: str) -> str:
+def page_script() -> str:
+    """Return the script of a page of recorded games."""
+    return _script_of(*_FRAMES, "recorded.js")
+
+
+def _script_of(*names: str) -> str:
     """Return modules in one piece, after the icons as markup by name."""
     glyphs = {name: glyph_at(glyph, 24) for name, glyph in GLYPHS.items()}
     text = "\n".join(map(static_text, names))
@@ -32,7 +39,19 @@ def script_of(*names: str) -> str:
     return f"const GLYPHS = {json.dumps(glyphs)};\n{text}"
 
 
+def page_style() -> str:
+    """Return the style sheet of a page; older browsers have no scopes."""
+    return f"{_PAGE}\n{_drawings()}{_rules().replace(':scope', '.tokaido-app')}"
+
+
 def css_text() -> str:
-    """Return the style sheet of live games, scoped to their element."""
-    rules = static_text("page.css") + static_text("play.css")
-    return f"{style('light')}{style('dark')}@scope (.tokaido-app) {{\n{rules}}}\n"
+    """Return the style sheet of the frames of games, scoped to their element."""
+    return f"{_drawings()}@scope (.tokaido-app) {{\n{_rules()}}}\n"
+
+
+def _drawings() -> str:
+    return style("light") + style("dark")
+
+
+def _rules() -> str:
+    return static_text("page.css") + static_text("play.css")

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from tokaido_env.core.constants import CHARACTERS
-from tokaido_env.render.motions import motions_of
 from tokaido_env.render.scene import Scene
-from tokaido_env.render.svg import panels_of
 from tokaido_env.web.game_session import Advice, Session
 from tokaido_env.web.position_form import JsonDict
 from tokaido_env.web.previews import previews_of
 
-_ANIMATED = 16  # newest events of a snapshot with their motions
 _MAX_OUTCOMES = 24  # listed chance outcomes, the likeliest first
 _ASKS = {"MOVE": "take a die and move", "EFFECT": "choose an effect", "DISCARD": "return a ware"}
 _ASKS["REPEAT"] = "move again, or keep the hot spring token"
-
-
-def picture(scene: Scene, status: str) -> JsonDict:
-    """Return the panels of a scene, with a group for each part."""
-    panels = {
-        panel: "".join(f'<g data-part="{name}">{part}</g>' for name, part in parts.items())
-        for panel, parts in panels_of(scene).items()
-    }
-    return {"panels": panels, "status": status}
-
-
-def motions(session: Session) -> JsonDict:
-    """Return the motions of the newest events, and the number of the first of them."""
-    first = max(0, len(session.log) - _ANIMATED)
-    scenes = session.scenes[first:]
-    return {"first": first, "events": list(map(motions_of, scenes, scenes[1:]))}
 
 
 def choices(session: Session) -> list[JsonDict]:

@@ -6,7 +6,8 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait as wait_for
 from multiprocessing.process import BaseProcess
 
@@ -14,7 +15,6 @@ import numba
 
 from tokaido_env.arena.executors.base import AgentCache, Message, RemoteExecutor, Task, run_task
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.sandbox import end_safe_path, process_start
 
 
 def cpus() -> int:
@@ -32,9 +32,16 @@ class ProcessExecutor(RemoteExecutor):
 
     Args:
         workers: number of processes; None: one for each processor.
+
+    Raises:
+        ValueError: in a daemonic process of `multiprocessing`.
     """
 
     def __init__(self, workers: int | None = None) -> None:
+        if multiprocessing.current_process().daemon:
+            raise ValueError(
+                "executor: a daemonic process may not start processes: expected serial"
+            )
         self._workers = cpus() if workers is None else workers
         self._processes: dict[Connection, BaseProcess] = {}  # by their pipes
         self._idle: list[Connection] = []
@@ -58,7 +65,7 @@ class ProcessExecutor(RemoteExecutor):
         context = multiprocessing.get_context("spawn")
         pipe, child_pipe = context.Pipe()
         process = context.Process(target=_work, args=(child_pipe,), daemon=True)
-        with process_start():
+        with _process_start():
             process.start()
         self._processes[pipe] = process
         child_pipe.close()
@@ -98,6 +105,36 @@ class ProcessExecutor(RemoteExecutor):
         return process.exitcode
 
 
+_SAFE_PATH = "PYTHONSAFEPATH", "at start"
+
+
+def _end_safe_path() -> None:
+    """Let further processes of this one import as usual, unless the user set otherwise."""
+    name, value = _SAFE_PATH
+    if os.environ.get(name) == value:
+        del os.environ[name]
+
+
+@contextmanager
+def _process_start() -> Iterator[None]:
+    """Block Ctrl-C while a process starts, which inherits the block; deliver it later.
+
+    It imports nothing from the current folder, which may have a json.py. It gets the import path
+    of this process later, and ends this setting by `_end_safe_path`.
+    """
+    os.environ.setdefault(*_SAFE_PATH)
+    can_block = hasattr(signal, "pthread_sigmask")  # not on Windows
+    if can_block:
+        resource_tracker.ensure_running()  # which else unblocks SIGINT when it starts in the block
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        _end_safe_path()
+        if can_block:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _cause(status: int | None) -> str:
     """Return the probable cause of an exit status: a negative one is a signal."""
     if status is not None and status < 0:
@@ -107,9 +144,9 @@ def _cause(status: int | None) -> str:
 
 def _work(pipe: Connection) -> None:
     """Run tasks until the pipe closes: the main function of a worker process."""
-    end_safe_path()
+    _end_safe_path()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
-    multiprocessing.current_process().daemon = False  # a daemon may not start sandbox processes
+    multiprocessing.current_process().daemon = False  # an agent may start processes
     numba.set_num_threads(1)
     agents = AgentCache()
     with suppress(EOFError, OSError):  # the parent process has ended

@@ -1,6 +1,7 @@
 // Dialogs to edit the position and to correct the board; `position_form.py` and `board_form.py`
 // define their forms.
-import { button, element, formOf, rowOf, svgOf } from "./form.js";
+import { button, element, rowOf, svgOf } from "./dom.js";
+import { formOf } from "./form.js";
 
 export function openDialog(game, title, parts, name = "editor") {
   const dialog = game.find(name);

@@ -1,42 +1,24 @@
 // The end of a game: its result, graph and moments; and exercises from one's own games.
-import { button, element, holding, rowOf, svgOf } from "./form.js";
+import { button, element, holding, percent, rowOf } from "./dom.js";
 import { storage } from "./start.js";
 
 const MOST = 100; // stored exercises
 
-export const percent = (probability, digits = 0) => `${(100 * probability).toFixed(digits)}\u00a0%`;
-
-export function graphOf({ win_probabilities: wins, names }, show) {
-  const caption = `win probability of ${names[0]}, ${percent(wins.at(-1))} at the end`;
-  const points = wins.map((win, event) => `${(1000 * event) / (wins.length - 1)},${100 - 100 * win}`);
-  const svg = svgOf(
-    { viewBox: "0 0 1000 100", preserveAspectRatio: "none", role: "img", "aria-label": caption },
-    `<path d="M0 50H1000"/><polyline points="${points.join(" ")}"/>`,
-  );
-  svg.addEventListener("click", (event) => {
-    const { left, width } = svg.getBoundingClientRect();
-    show(Math.round(((event.clientX - left) / width) * (wins.length - 1)));
-  });
-  return holding(element("figure", "", { class: "wins" }), [element("figcaption", caption), svg]);
-}
-
 export function resultOf(game) {
-  const { names, points, review, seats, opponents, winner, requested } = game.snapshot;
+  const { review, seats, opponents, winner, requested } = game.snapshot;
   const human = game.human();
   const level = opponents.find(({ spec }) => spec === seats[1 - human])?.level;
   const beaten = human !== null && winner === human && level;
   if (beaten && level > storage.read("beaten", 0)) game.store("beaten", level);
-  const line = (title, texts, kind, scope) => holding(element("tr"), [title ? element("th", title, { scope: "row" }) : element("td"), ...texts.map((text) => element(kind, text, scope))]);
-  const lines = Object.keys(points[0]).map((key) => line(key, points.map((one) => one[key]), "td"));
-  const table = holding(element("table"), [holding(element("tbody"), [line("", names, "th", { scope: "col" }), ...lines])]);
+  const table = holding(element("table", "", { class: "score" }), game.scoreRows(game.end));
   const buttons = { Review: "review-game", Exercises: "exercises", Download: "save", ...(beaten && { "Next level": "new-game" }) };
   const row = rowOf(
     button("Rematch", () => game.replace("new_game", { chance: game.snapshot.chance }), { class: "rematch" }),
     ...Object.entries(buttons).map(([text, name]) => button(text, () => game.find(name).click(), { class: `to-${name}` })),
   );
   if (!review) return [table, row, element("p", requested === "review" ? "The win probabilities and moments follow …" : "")];
-  const moments = review.moments.map(({ title, event, text }) => holding(element("li"), [button(title, () => game.showEvent(event)), ` ${text}`]));
-  return [table, row, graphOf(review, (event) => game.showEvent(event)), holding(element("ol", "", { class: "moments" }), moments)];
+  const moments = review.moments.map(({ title, event, text }) => holding(element("li"), [button(title, () => game.step(event + 1)), ` ${text}`]));
+  return [table, row, ...game.graphs(), holding(element("ol", "", { class: "moments" }), moments)];
 }
 
 const keyOf = ({ board_hash: board, position }) => `${board} ${JSON.stringify(position)}`;

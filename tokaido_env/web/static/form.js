@@ -1,41 +1,6 @@
 // Forms of grouped fields that edit plain data; `position_form.py` defines the kinds of fields.
 
-export const element = (name, text = "", attributes = {}) => {
-  const made = document.createElement(name);
-  made.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
-};
-
-export function holding(made, parts) {
-  made.append(...parts);
-  return made;
-}
-export const rowOf = (...buttons) => holding(element("div", "", { class: "row" }), buttons);
-
-// A button ignores clicks while its action runs, so that none is done twice.
-export function button(text, action, attributes = {}) {
-  const made = element("button", text, { type: "button", ...attributes });
-  let isBusy = false;
-  made.addEventListener("click", async () => {
-    if (isBusy) return;
-    isBusy = true;
-    await action();
-    isBusy = false;
-  });
-  return made;
-}
-
-export const svgOf = (attributes, markup) => {
-  const made = element("div");
-  made.innerHTML = `<svg>${markup}</svg>`;
-  for (const [key, value] of Object.entries(attributes)) made.firstChild.setAttribute(key, value);
-  return made.firstChild;
-};
-
-// Whether the browser uses a key on an element, so that it must not be a shortcut there.
-export const usesKey = (target, key) =>
-  target.matches("select, input:not([type=checkbox], [type=file])") || (key === " " && target.matches("button, summary, input"));
+import { button, element, svgOf } from "./dom.js";
 
 const path = (key) => key.split(/[.[\]]+/).filter((part) => part !== "");
 const valueAt = (data, key) => path(key).reduce((inner, part) => inner?.[part], data);

@@ -3,9 +3,10 @@
 // The model is that of anywidget: `get("snapshot")`, `on("change:snapshot")`, `send`, and answers
 // as "msg:custom". The local page provides one that uses HTTP.
 import { confirmed, correctBoard, editPosition } from "./editors.js";
-import { answerOf, graphOf, keepExercises, percent, resultOf, showExercises } from "./exercises.js";
-import { button, element, svgOf, usesKey } from "./form.js";
-import { Motions, prefersMotion } from "./motion.js";
+import { button, element, percent, svgOf } from "./dom.js";
+import { answerOf, keepExercises, resultOf, showExercises } from "./exercises.js";
+import { BOARD, Frames, MOVES, PLAYBACK } from "./frames.js";
+import { prefersMotion } from "./motion.js";
 import { showKeys, showStart, storage } from "./start.js";
 
 const SLOW = 2000; // milliseconds after which the page explains that an agent compiles
@@ -14,22 +15,15 @@ const FOR_THIS_POSITION = ["play", "resign", ...REPLACING_GAME]; // dropped afte
 // After a click on one of these the next position can have another button in its place.
 const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new .done, .continue-here, .rematch";
 
-const panel = (name, width, height) =>
-  `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido" role="graphics-document document"></svg>`;
-
 const LAYOUT = `
 <header><h1>Tokaido Duo</h1><p class="players"></p><button class="keys" type="button" title="?" aria-label="Keys">?</button><button class="theme" type="button"></button></header>
 <p class="error" role="alert"></p>
 <main>
-<section class="board" aria-label="Board">
-${panel("heading", 1000, 50)}
-<div>${panel("island", 640, 470)}${panel("supply", 640, 124)}</div>
-<div>${panel("player_0", 350, 304)}${panel("player_1", 350, 304)}</div>
-</section>
+${BOARD}
 <section class="points turn" aria-label="Turn" tabindex="-1">
 <p class="status" aria-live="polite"></p>
 <p class="news" aria-live="polite"></p>
-<div class="history row" hidden><button class="previous" type="button">Show previous</button><button class="next" type="button">Show next</button><button class="current" type="button">Return to game</button><button class="continue-here" type="button">Continue from here</button></div>
+<div class="history" hidden>${PLAYBACK}<div class="row"><button class="current" type="button">Return to game</button><button class="continue-here" type="button">Continue from here</button></div></div>
 <div class="exercise row" hidden><button class="another" type="button">Next exercise</button><button class="leave" type="button">Return to game</button></div>
 <div class="dice"></div>
 <div class="choices"></div>
@@ -48,31 +42,25 @@ ${panel("heading", 1000, 50)}
 <button class="edit-position" type="button">Edit position</button><button class="correct-board" type="button">Correct the board</button>
 </div></fieldset>
 </section>
-<section class="moves" aria-label="Move log"><ol class="log"></ol></section>
-<section class="review" aria-label="Review"></section>
+${MOVES}
 <div class="preview" hidden></div>
 </main>
 <dialog class="editor"></dialog>
 <dialog class="start" aria-label="New game"></dialog>
 <dialog class="question" role="alertdialog"></dialog>`;
 
-class LiveGame {
+class LiveGame extends Frames {
   constructor(model, el) {
+    super(el, LAYOUT);
     this.model = model;
-    this.el = el;
     this.snapshot = { version: 0 };
     this.pending = new Map(); // messages without an answer, by id
     this.viewId = Math.random().toString(36).slice(2); // several views can share a model
     this.messages = 0;
     this.commands = Promise.resolve(); // the last command
-    this.event = null; // show the position before this event; null: the current position
-    Object.assign(this, { exercise: null, drawn: {}, shown: [] }); // what is shown
-    el.classList.add("tokaido-app");
+    Object.assign(this, { at: null, exercise: null, shown: [] }); // what is shown
     el.setAttribute("data-lm-suppress-shortcuts", "true"); // disables JupyterLab's keys here
-    el.innerHTML = LAYOUT;
-    const animate = this.find("animate");
-    animate.checked = storage.read("animate", prefersMotion());
-    this.motions = new Motions(this.find("turn").parentElement, () => animate.checked);
+    this.find("animate").checked = storage.read("animate", prefersMotion());
     this.addListeners();
     this.modelListeners = {
       "msg:custom": (message) => this.receive(message),
@@ -83,12 +71,13 @@ class LiveGame {
   }
 
   remove() {
-    clearTimeout(this.timer);
+    super.remove();
+    clearTimeout(this.taskTimer);
     for (const [event, listener] of Object.entries(this.modelListeners)) this.model.off(event, listener);
   }
 
-  find(name) {
-    return this.el.querySelector(`.${name}`);
+  animates() {
+    return this.find("animate").checked;
   }
 
   // Messages
@@ -171,11 +160,12 @@ class LiveGame {
     const before = this.snapshot;
     this.snapshot = snapshot;
     this.find("players").textContent = `${snapshot.names.join(" against ")} · ${snapshot.board}`;
-    this.updateLog();
-    if (!this.exercise) this.showEvent(this.event ?? snapshot.log.length);
+    this.setGame(snapshot);
+    if (snapshot.review) this.find("review").append(...this.graphs());
+    if (this.at === null) this.find("log").parentElement.scrollTop = this.find("log").scrollHeight;
+    if (!this.exercise) this.goTo(this.at ?? this.end);
     this.animate(before.log ?? snapshot.log);
     this.updateControls();
-    this.updateReview();
     if (snapshot.error) this.showError("");
     if (!snapshot.is_chosen && before.is_chosen !== false) showStart(this);
     else if (snapshot.is_chosen && !before.is_chosen) this.find("start").close();
@@ -188,12 +178,12 @@ class LiveGame {
   animate(before) {
     const { log, motions } = this.snapshot;
     const continues = before.length <= log.length && before.at(-1)?.[2] === log[before.length - 1]?.[2];
-    if (!continues || this.event !== null || this.exercise) this.motions.clear();
+    if (!continues || this.at !== null || this.exercise) this.motions.clear();
     else this.motions.add(motions.events.slice(Math.max(0, before.length - motions.first)));
   }
 
   showCurrent() {
-    this.event = this.exercise = null;
+    this.at = this.exercise = null;
     this.find("history").hidden = this.find("exercise").hidden = true;
     this.showPicture(this.snapshot);
     this.updateChoices();
@@ -201,16 +191,13 @@ class LiveGame {
     this.updateProbabilities();
     this.find("advice").textContent = this.adviceText();
     this.find("news").textContent = this.newsText();
-    this.markLog();
+    this.mark();
   }
 
-  showPicture({ panels, status }) {
-    for (const [name, markup] of Object.entries(panels)) {
-      if (markup !== this.drawn[name]) this.el.querySelector(`[data-panel="${name}"]`).innerHTML = markup;
-    }
-    this.drawn = panels;
+  showPicture(frame) {
+    this.draw(frame);
     this.markDestinations();
-    this.find("status").textContent = status;
+    this.find("status").textContent = frame.status;
     this.showTask();
   }
 
@@ -235,39 +222,43 @@ class LiveGame {
   showTask() {
     const { thinking, task_agent: agent, task, compiling, version, status } = this.snapshot;
     this.find("turn").setAttribute("aria-busy", Boolean(thinking));
-    clearTimeout(this.timer);
-    if (!thinking || this.event !== null || this.exercise) return;
+    clearTimeout(this.taskTimer);
+    if (!thinking || this.at !== null || this.exercise) return;
     const activity = { advise: "is preparing advice", review: "is reviewing the game", coach: "is checking your move" }[task] ?? "is thinking";
     this.find("status").textContent = `${task ? status : ""} ${agent} ${activity} …`.trim();
     if (!compiling) return;
-    this.timer = setTimeout(() => {
-      if (this.snapshot.version !== version || this.event !== null) return;
+    this.taskTimer = setTimeout(() => {
+      if (this.snapshot.version !== version || this.at !== null) return;
       this.find("status").textContent += " (compiling for the first time; this can take a minute)";
     }, SLOW);
   }
 
-  async showEvent(event) {
-    const { log, version } = this.snapshot;
-    if (event < 0) return;
-    if (event >= log.length) {
+  // Show the frame after a number of events; after all, the game goes on.
+  async goTo(at) {
+    const { version } = this.snapshot;
+    if (at < 0) return;
+    if (at >= this.end) {
+      this.pause();
       this.showCurrent();
       return;
     }
     this.clearTurn();
-    this.event = event; // before the answer, so that the next key steps from here
+    this.at = at; // before the answer, so that the next key steps from here
     this.find("history").hidden = false;
-    this.markLog();
+    this.select(at);
     await this.attempt(async () => {
-      const picture = await this.query("picture", { event });
-      if (this.event !== event || this.snapshot.version !== version) return; // a late answer
-      this.showPicture(picture);
-      this.find("status").textContent = `Event ${event + 1} of ${log.length}: ${log[event][2]}${this.remark(event)}`;
+      const frame = await this.query("frame", { at });
+      if (this.at !== at || this.snapshot.version !== version) return; // a late answer
+      this.draw(frame);
+      this.markDestinations();
+      this.mark();
+      this.find("status").textContent = this.sentence(at);
     });
   }
 
   clearTurn() {
     this.motions.clear();
-    Object.assign(this, { event: null, exercise: null, listed: "" });
+    Object.assign(this, { at: null, exercise: null, listed: "" });
     for (const name of ["history", "exercise", "preview"]) this.find(name).hidden = true;
     for (const name of ["choices", "dice", "advice", "news"]) this.replaceList(name);
   }
@@ -284,14 +275,6 @@ class LiveGame {
       this.find("status").textContent = text;
       this.replaceList("choices", [list]);
     });
-  }
-
-  // Replace the content of a list; if the focus was in it, move it to the panel of the turn.
-  replaceList(name, items = []) {
-    const list = this.find(name);
-    const hadFocus = list.contains(document.activeElement);
-    list.replaceChildren(...items);
-    if (hadFocus) this.find("turn").focus({ preventScroll: true });
   }
 
   updateControls() {
@@ -404,34 +387,6 @@ class LiveGame {
     this.find("probabilities").lastElementChild.replaceChildren(...lines);
   }
 
-  updateLog() {
-    const list = this.find("log");
-    let previous = null;
-    const items = this.snapshot.log.map(([round, seat, sentence], event) => {
-      const item = element("li");
-      item.append(button(sentence + this.remark(event), () => this.showEvent(event), { tabindex: -1 }));
-      if (seat !== null) item.dataset.seat = seat;
-      if (round !== previous) item.dataset.round = round ? `round ${round}` : "set-up";
-      previous = round;
-      return item;
-    });
-    this.replaceList("log", items);
-    this.markLog();
-    if (this.event === null) list.parentElement.scrollTop = list.parentElement.scrollHeight;
-  }
-
-  markLog() {
-    const list = this.find("log");
-    for (const one of list.querySelectorAll("[aria-current]")) one.removeAttribute("aria-current");
-    const item = this.event === null ? null : list.children[this.event];
-    item?.firstChild.setAttribute("aria-current", "true");
-    item?.scrollIntoView({ block: "nearest" });
-  }
-
-  remark(event) {
-    return this.snapshot.review?.remarks[event] ?? "";
-  }
-
   // Make the picture's marks of legal destinations clickable; their titles list the actions.
   markDestinations() {
     for (const title of this.el.querySelectorAll('[data-panel="island"] title')) {
@@ -464,21 +419,6 @@ class LiveGame {
     return [`${advisor}${wins}`, ...advice.moves.map(({ label, text }) => this.nameOf(label) + text.slice(label.length))].join("\n");
   }
 
-  updateReview() {
-    const { review } = this.snapshot;
-    const section = this.find("review");
-    section.innerHTML = review?.html ?? "";
-    if (review) section.append(graphOf(review, (event) => this.showEvent(event)));
-    for (const link of section.querySelectorAll("a")) {
-      const move = Number(new URLSearchParams(link.hash.slice(1)).get("move"));
-      link.href = location.href;
-      link.addEventListener("click", (event) => {
-        event.preventDefault();
-        this.showEvent(move - 1);
-      });
-    }
-  }
-
   // Input
 
   addListeners() {
@@ -494,19 +434,16 @@ class LiveGame {
       "edit-position": () => editPosition(this),
       "correct-board": () => correctBoard(this),
       save: async () => this.download("game.jsonl", await this.query("record")),
-      previous: () => this.showEvent(this.event - 1),
-      next: () => this.showEvent(this.event + 1),
-      current: () => this.showCurrent(),
+      current: () => this.step(this.end),
       leave: () => this.showCurrent(),
       "continue-here": async () => {
-        const { position } = await this.query("picture", { event: this.event });
+        const { position } = await this.query("frame", { at: this.at });
         await this.command("set_position", () => ({ position }));
       },
       keys: () => showKeys(this),
       "new-game": () => showStart(this),
       exercises: () => showExercises(this),
       another: () => showExercises(this),
-      theme: () => this.setTheme(this.el.dataset.theme !== "dark"),
     };
     for (const [name, action] of Object.entries(actions)) {
       this.find(name).addEventListener("click", () => this.attempt(action));
@@ -525,8 +462,6 @@ class LiveGame {
     this.el.querySelector('[data-panel="island"]').addEventListener("click", (event) => this.choosePlace(labelsAt(event)));
     this.find("load").addEventListener("change", (event) => this.attempt(() => this.load(event.target)));
     this.el.addEventListener("click", (event) => this.ignoreRepeatedClick(event), true);
-    this.el.addEventListener("keydown", (event) => this.pressKey(event));
-    this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
   }
 
   ignoreRepeatedClick(event) {
@@ -554,38 +489,13 @@ class LiveGame {
     input.value = "";
   }
 
-  pressKey(event) {
-    const { key, repeat, target } = event;
-    if (repeat && key === "Enter") event.preventDefault(); // a held key presses a button once
-    if (event.ctrlKey || event.metaKey || event.altKey || usesKey(target, key)) return;
-    const action = this.el.querySelector("dialog[open]") ? null : this.shortcut(key);
-    if (!action) return;
-    if (!repeat || key.startsWith("Arrow")) action();
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  // Return the action of a key, if it has one now.
   shortcut(key) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
-    if (step) return () => this.showEvent((this.event ?? this.snapshot.log.length) + step);
-    if (key === "Escape" && (this.event !== null || this.exercise)) return () => this.showCurrent();
+    if (key === "Escape" && (this.at !== null || this.exercise)) return () => this.step(this.end);
     const name = { u: "undo", a: "advise", r: "review-game", e: "exercises", n: "new-game", "?": "keys", " ": "run-agents" }[key];
     const choice = /^[1-9]$/.test(key) ? this.find("choices").querySelectorAll("[data-label]")[key - 1] : null;
     const button = name ? this.find(name) : choice;
-    return button && !button.disabled ? () => button.click() : null;
-  }
-
-  // Light and dark theme
-
-  themeClass() {
-    return `tokaido tokaido-${this.el.dataset.theme}`;
-  }
-
-  setTheme(isDark) {
-    this.el.dataset.theme = isDark ? "dark" : "light";
-    this.find("theme").textContent = isDark ? "Use light theme" : "Use dark theme";
-    for (const svg of this.el.querySelectorAll("svg.tokaido")) svg.setAttribute("class", this.themeClass());
+    if (button) return button.disabled ? null : () => button.click();
+    return super.shortcut(key);
   }
 }
 

@@ -1,6 +1,6 @@
 // Animations of events; `render/motions.py` describes the motions. The picture already shows the
 // position after the events, so nothing depends on an animation, and it can be cut at any time.
-const DURATION = 250; // milliseconds of an event
+export const DURATION = 250; // milliseconds of an event
 
 export const prefersMotion = () => !matchMedia("(prefers-reduced-motion: reduce)").matches;
 

@@ -1,6 +1,7 @@
 // The local play page: a model for live_game.js that uses HTTP requests.
 import liveGame from "./live_game.js";
 
+const NO_TOKEN = "This address lacks the token of the running program: open the address that tokaido play printed.";
 const token = location.hash.slice(1);
 const listeners = { "change:snapshot": [], "msg:custom": [] };
 let snapshot = null;
@@ -10,7 +11,7 @@ async function request(path, body) {
   if (body !== undefined) Object.assign(options, { method: "POST", body: JSON.stringify(body) });
   const response = await fetch(path, options);
   const answer = await response.json();
-  if (!response.ok) throw Object.assign(new Error(answer.error), { key: answer.key });
+  if (!response.ok) throw Object.assign(new Error(answer.error), { key: answer.key, status: response.status });
   return answer;
 }
 
@@ -37,19 +38,15 @@ async function watch() {
       connection.textContent = "";
       emit("change:snapshot");
     } catch (error) {
+      if (error.status === 403) return void (connection.textContent = NO_TOKEN);
       connection.textContent = `Connection lost (${error.message}). Your game is safe; retrying…`;
       await new Promise((resolve) => setTimeout(resolve, 2000));
     }
   }
 }
 
-const el = document.getElementById("game");
-liveGame.render({ model, el });
-// Keys work everywhere on the page.
-addEventListener("keydown", (event) => {
-  if (event.target !== document.body) return;
-  const { key, repeat, ctrlKey, metaKey, altKey } = event;
-  const copy = new KeyboardEvent("keydown", { key, repeat, ctrlKey, metaKey, altKey, cancelable: true });
-  if (!el.dispatchEvent(copy)) event.preventDefault();
-});
-watch();
+addEventListener("hashchange", () => location.reload()); // another token
+if (token) {
+  liveGame.render({ model, el: document.getElementById("game") });
+  watch();
+} else document.getElementById("connection").textContent = NO_TOKEN;

@@ -1,6 +1,6 @@
 // The storage of the browser, the keys, and the dialog that starts a game.
 import { openDialog } from "./editors.js";
-import { button, element, holding, rowOf, svgOf } from "./form.js";
+import { button, element, holding, rowOf, svgOf } from "./dom.js";
 
 const memory = {}; // if the browser stores nothing
 
@@ -26,7 +26,7 @@ export const storage = {
 
 const KEYS = {
   "1 to 9": "make that choice", u: "undo", n: "new game", a: "get advice", r: "review the game", e: "exercises",
-  space: "pause or resume agents", "← →": "show an earlier position", Escape: "return to the game, or close a dialog",
+  space: "pause or resume agents", "← → Home End": "show an earlier position", Escape: "return to the game, or close a dialog",
   "Tab, Enter": "go to a control and use it; a choice with the focus shows its gain on the map", "?": "this list",
 };
 

@@ -1,0 +1,79 @@
+"""Games as frames, the JSON types that `static/frames.js` shows, live, recorded or annotated.
+
+A frame is a position: `panels`, by panel and part the markup of its picture, and `status`, a text.
+Frame i comes after i events. A game has, apart from its frames:
+
+    names     of the players
+    log       [round, seat or null, sentence] for each event
+    motions   `first`, and from that event on the `events`' motions: see `render.motions`
+    rounds    [round, its first frame]
+    points    for each frame the points of both players by track
+    wins      for each frame player_0's win probability, ties counted half, or null; null if unknown
+    review    null, or `html`, `remarks` by event, and `moments`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from tokaido_env.core.serialization import POINTS
+from tokaido_env.render.motions import motions_of
+from tokaido_env.render.narration import LogEntry
+from tokaido_env.render.scene import Scene, status_text
+from tokaido_env.render.svg import panels_of
+from tokaido_env.study.review import Review
+from tokaido_env.web.position_form import JsonDict
+from tokaido_env.web.review_section import review_json
+
+
+def frame_of(scene: Scene, status: str | None = None) -> JsonDict:
+    """Return a frame; by default its status is what happens next, or how the game ended."""
+    return {"panels": panels_of(scene), "status": status_text(scene) if status is None else status}
+
+
+def game_of(
+    scenes: Sequence[Scene],
+    log: Sequence[LogEntry],
+    *,
+    review: Review | None = None,
+    players: Collection[int] = (0, 1),
+    number: int = 1,
+    animated: int | None = None,
+) -> JsonDict:
+    """Return a game without its frames.
+
+    Args:
+        scenes: of all positions.
+        log: of the events between them.
+        review: of the game.
+        players: the seats whose decisions can be moments of the review.
+        number: of the game on its page.
+        animated: the number of newest events with their motions; None: all.
+    """
+    names, sentences = scenes[0].names, [entry.sentence for entry in log]
+    first = 0 if animated is None else max(0, len(log) - animated)
+    motions = list(map(motions_of, scenes[first:], scenes[first + 1 :]))
+    wins = None if scenes[-1].value is None else [_win(scene.value) for scene in scenes]
+    if review is not None:
+        wins = [round(float(value), 4) for value in review.values]
+    return {
+        "names": list(names),
+        "log": [[entry.round, entry.seat, entry.sentence] for entry in log],
+        "motions": {"first": first, "events": motions},
+        "rounds": _rounds(scenes),
+        "points": [[[of[key] for key in POINTS] for of in scene.points] for scene in scenes],
+        "wins": wins,
+        "review": review and review_json(review, names, sentences, players, number),
+    }
+
+
+def _win(value: float | None) -> float | None:
+    """Return player_0's win probability, ties counted half, for its expected result."""
+    return None if value is None else round((1 + value) / 2, 4)
+
+
+def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
+    first: dict[int, int] = {}
+    for at, scene in enumerate(scenes):
+        first.setdefault(scene.position["round"], at)
+    return list(first.items())
