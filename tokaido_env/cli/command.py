@@ -44,6 +44,10 @@ _KINDS = {int: "an integer", float: "a number", bool: "no value, or true or fals
 T = TypeVar("T")
 
 
+class UsageError(Exception):
+    """Wrong arguments, which the types of the options allow; the status is 2."""
+
+
 def program(command: str = "") -> str:
     """Return the words that call a command the way this process was started.
 
@@ -128,10 +132,12 @@ class Command:
             found = self.app(arguments)(
                 arguments, exit_on_error=False, print_error=False, result_action="return_value"
             )
-        except CycloptsError as error:
-            note(self._reworded(error))
+            return 0 if found is None else self.run(found)  # None: it printed its help
+        except (CycloptsError, UsageError) as error:
+            remedy = f"{program(self.name)} --help lists all arguments"
+            problem = self._reworded(error) if isinstance(error, CycloptsError) else str(error)
+            note(problem if isinstance(error, CoercionError) else f"{problem}: {remedy}")
             return USAGE
-        return 0 if found is None else self.run(found)  # None: it printed its help
 
     def app(self, arguments: Sequence[str] = ()) -> App:
         """Return the parser of the command, which returns its options."""
@@ -152,25 +158,24 @@ class Command:
         return app
 
     def _reworded(self, error: CycloptsError) -> str:
-        """Return an error of the parser as `NAME: expected X, got Y`, with the remedy."""
-        remedy = f"{program(self.name)} --help lists all arguments"
+        """Return an error of the parser as `NAME: expected X, got Y`."""
         name = error.argument.name if error.argument else ""
-        if isinstance(error, UnknownOptionError):
-            name = (error.token.keyword or error.token.value).partition("=")[0]
-            known = [one for argument in error.argument_collection for one in argument.names]
-            better = self.remedy_of(name)
-            return f"{better or unknown_name('option', name, known)}; {remedy}"
-        if isinstance(error, UnusedCliTokensError):
-            return f"unexpected argument {repr_short((error.unused_tokens or [''])[0])}: {remedy}"
-        if isinstance(error, MissingArgumentError):
-            return f"{name}: expected a value, got none: {remedy}"
-        if isinstance(error, ValidationError):
-            return f"{error.exception_message}: {remedy}"
-        if isinstance(error, RepeatArgumentError):
-            return f"{error.token.keyword}: expected once, got it again: {remedy}"
-        if isinstance(error, CoercionError) and error.token is not None:
-            return f"{name}: {_expected(error)}"
-        return f"{' '.join(str(error).split())}: {remedy}"
+        match error:
+            case UnknownOptionError():
+                name = (error.token.keyword or error.token.value).partition("=")[0]
+                known = [one for argument in error.argument_collection for one in argument.names]
+                return self.remedy_of(name) or unknown_name("option", name, known)
+            case UnusedCliTokensError():
+                return f"unexpected argument {repr_short((error.unused_tokens or [''])[0])}"
+            case MissingArgumentError():
+                return f"{name}: expected a value, got none"
+            case ValidationError():
+                return error.exception_message
+            case RepeatArgumentError():
+                return f"{error.token.keyword}: expected once, got it again"
+            case CoercionError():
+                return f"{name}: {_expected(error)}"
+        return " ".join(str(error).split())
 
 
 def command(name: str, *errors: type[Exception], **more: Any) -> Callable[[Any], Command]:
@@ -196,7 +201,7 @@ def _expected(error: CoercionError) -> str:
 
 
 def _default_text(value: object) -> str | None:
-    if not value and not isinstance(value, int | float) or value is False:
+    if (not value and not isinstance(value, int | float)) or value is False:
         return "off" if value is False else None
     return f"{value:,}" if isinstance(value, int) else str(value)
 

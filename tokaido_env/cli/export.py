@@ -13,6 +13,8 @@ from tokaido_env.files import expand_home
 
 @options
 class Export(Recorded):
+    """Options of `tokaido export`."""
+
     out: Annotated[str, text_option(expand_home, "OUT")] = field(kw_only=False)
     """dataset to write: .parquet, or minari:NAME-v0"""
     rows: Literal["decisions", "games"] = "decisions"

@@ -30,6 +30,8 @@ _NOTICE_AFTER = 3.0  # seconds
 
 @options
 class Play:
+    """Options of `tokaido play`."""
+
     terminal: bool = False
     """play in this terminal instead of a browser"""
     port: int | None = None

@@ -27,16 +27,18 @@ _MOST_NAMES = 10  # in an error
 
 @options
 class Replay(Recorded):
+    """Options of `tokaido replay`."""
+
     game: Annotated[int | None, Parameter(group=CHOICE)] = None
     """replay only the game on this line, from 1 [default: all]"""
-    games: Annotated[str | None, Parameter(metavar="A-B", group=CHOICE)] = None
+    games: Annotated[str | None, Parameter("--lines", metavar="A-B", group=CHOICE)] = None
     """replay only the games on these lines [default: all]"""
     lost_by: Annotated[str | None, Parameter(metavar="NAME")] = None
     """replay only the games that this player lost [default: all]"""
     quiet: bool = False
     """print only the results"""
-    agent: AgentSpec | None = None
-    """agent that estimates the positions of the page"""
+    agent: Annotated[AgentSpec | None, Parameter("--value-agent")] = None
+    """agent that values the positions of the page"""
     summary: Annotated[bool, Parameter(group=INSTEAD)] = False
     """print rounds, triggers and mean scores by seat of all games"""
     gif: Annotated[File | None, Parameter(group=INSTEAD)] = None
@@ -52,11 +54,11 @@ def main(options: Replay) -> int:
     Examples:
         tokaido replay games.jsonl --game 4
         tokaido replay games.jsonl --summary
-        tokaido replay games.jsonl --html games.html --agent champion
+        tokaido replay games.jsonl --html games.html --value-agent champion
     """
     check_outputs(options.html, options.gif, read=[options.file, options.board])
     if options.agent is not None and options.html is None:
-        raise RecordError("--agent: expected together with --html")
+        raise RecordError("--value-agent: expected together with --html")
     games = _chosen(load(options.file, options.board), options)
     if options.gif is not None:
         return _animate(games, options)
@@ -92,7 +94,7 @@ def _range(text: str, count: int) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text)
     first, last = map(int, found.groups()) if found else (0, 0)
     if not 1 <= first <= last <= count:
-        raise RecordError(f"--games: expected A-B, lines from 1 to {count}, got {repr_short(text)}")
+        raise RecordError(f"--lines: expected A-B, lines from 1 to {count}, got {repr_short(text)}")
     return first, last
 
 
@@ -120,7 +122,7 @@ def _write_page(games: Games, options: Replay) -> int:
     if len(games) > MAX_GAMES:
         raise RecordError(
             f"--html: expected up to {MAX_GAMES} games, got {len(games)}: choose some with "
-            "--games A-B or --lost-by NAME"
+            "--lines A-B or --lost-by NAME"
         )
     out = Path(options.html)
     page = replay_page(games.values(), options.board, agent=options.agent)

@@ -47,6 +47,8 @@ OnReview = Callable[[int, Record, Review], None]
 
 @options
 class Reviewing(Recorded):
+    """Options of `tokaido review`."""
+
     game: int | None = None
     """review only the game on this line, from 1 [default: all]"""
     judge: AgentSpec = "champion:sims=400"

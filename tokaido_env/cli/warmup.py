@@ -166,6 +166,8 @@ GROUPS = {
 
 @options
 class Warmup:
+    """Options of `tokaido warmup`."""
+
     groups: Annotated[
         tuple[str, ...], Parameter(help=f"groups of kernels: {', '.join(GROUPS)} [default: all]")
     ] = field(default=(), kw_only=False)
