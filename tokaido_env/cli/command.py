@@ -98,7 +98,8 @@ class Command:
         errors: that the user can cause, besides wrong values, files and missing packages.
         interrupted: the text to print after Ctrl-C.
         kind_of: returns the class of the options by the arguments; None: the type of `run`.
-        remedy_of: returns a better remedy for an unknown option, "" for none.
+        explain: returns a better error for an unknown option, from it and the known options; ""
+            for none.
     """
 
     name: str
@@ -106,7 +107,7 @@ class Command:
     errors: tuple[type[Exception], ...] = ()
     interrupted: str = "interrupted"
     kind_of: Callable[[Sequence[str]], type] | None = None
-    remedy_of: Callable[[str], str] = lambda _: ""
+    explain: Callable[[str, list[str]], str] = lambda *_: ""
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
         """Run the command; return the exit status: 1 after an error, 130 after Ctrl-C."""
@@ -121,7 +122,12 @@ class Command:
                 return INTERRUPTED
             except Exception as error:
                 library = type(error).__module__.partition(".")[0]
-                known = (ValueError, OSError, ModuleNotFoundError, *self.errors)
+                known: tuple[type[Exception], ...] = (
+                    ValueError,
+                    OSError,
+                    ModuleNotFoundError,
+                    *self.errors,
+                )
                 if not isinstance(error, known) and library not in _LIBRARIES:
                     raise
                 note(_one_line(error))
@@ -136,7 +142,7 @@ class Command:
         except (CycloptsError, UsageError) as error:
             remedy = f"{program(self.name)} --help lists all arguments"
             problem = self._reworded(error) if isinstance(error, CycloptsError) else str(error)
-            note(problem if isinstance(error, CoercionError) else f"{problem}: {remedy}")
+            note(problem if isinstance(error, CoercionError) else f"{problem}; {remedy}")
             return USAGE
 
     def app(self, arguments: Sequence[str] = ()) -> App:
@@ -164,7 +170,7 @@ class Command:
             case UnknownOptionError():
                 name = (error.token.keyword or error.token.value).partition("=")[0]
                 known = [one for argument in error.argument_collection for one in argument.names]
-                return self.remedy_of(name) or unknown_name("option", name, known)
+                return self.explain(name, known) or unknown_name("option", name, known)
             case UnusedCliTokensError():
                 return f"unexpected argument {repr_short((error.unused_tokens or [''])[0])}"
             case MissingArgumentError():
@@ -203,6 +209,8 @@ def _expected(error: CoercionError) -> str:
 def _default_text(value: object) -> str | None:
     if (not value and not isinstance(value, int | float)) or value is False:
         return "off" if value is False else None
+    if isinstance(value, tuple):
+        return " ".join(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -279,7 +279,7 @@ def _print_results(rated: _Rated, options: Evaluate, board: BoardPool, title: st
         _print_matches(results, options, title)
         return
     if options.until_decided:
-        print(tables.verdicts(results, options.error))
+        print(tables.verdicts(results, options.error or ERROR))
     print(f"{len(results)} matches: --all-matches prints them, --report and --json contain them")
 
 
@@ -297,7 +297,7 @@ def _print_matches(results: list[MatchResult], options: Evaluate, title: str) ->
         tables.print_table(tables.luck_table(matches))
     if options.until_decided:
         for result in results:
-            print(tables.verdict(result, options.error))
+            print(tables.verdict(result, options.error or ERROR))
 
 
 def _write_pictures(

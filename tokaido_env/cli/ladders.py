@@ -135,7 +135,7 @@ def rate(options: Rate) -> int:
     """
     board = BoardPool.load(options.board)
     options.ladder = options.ladder or ladder_for(board)
-    read = [options.ladder, options.board, policy_path_of(options.agent)]
+    read: list[str | Path | None] = [options.ladder, options.board, policy_path_of(options.agent)]
     check_run(options, options.json, resolved_records(options), read=read)
     spec = make(options.agent).spec
     allowed = [spec, options.agent, *options.allow_agents]
@@ -171,7 +171,7 @@ def _place(agent: str, ladder: Ladder, options: Rate) -> placement.LadderRating:
         rated = placement.rate_on_ladder(
             *(agent, ladder), play=play, seed=seed, opponents=options.opponents, include_slow=slow
         )
-    if records is None:
+    if records is None or path is None:
         return rated
     records.sort()
     met = [match.b for match in rated.matches]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -106,6 +105,7 @@ def _animate(games: Games, options: Replay) -> int:
     from tokaido_env.render.narration import display_names
     from tokaido_env.render.raster import frames_of, write_gif
 
+    assert options.gif is not None
     if len(games) != 1:
         raise RecordError(f"--gif: expected one game, got {len(games)}: choose it with --game")
     ((number, record),) = games.items()
@@ -124,7 +124,8 @@ def _write_page(games: Games, options: Replay) -> int:
             f"--html: expected up to {MAX_GAMES} games, got {len(games)}: choose some with "
             "--lines A-B or --lost-by NAME"
         )
-    out = Path(options.html)
+    out = options.html
+    assert out is not None
     page = replay_page(games.values(), options.board, agent=options.agent)
     write_text(out, page)
     print(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB")

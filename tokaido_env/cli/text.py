@@ -110,7 +110,7 @@ class Asking:
     """more keys of each request, as JSON, such as {"temperature": 0}"""
     timeout: Annotated[float, Parameter(metavar="SECONDS", group=MODEL)] = 120.0
     """seconds to wait for the server"""
-    legal: Annotated[Literal["unlisted", "listed"], Parameter(group=MODEL)] = TextFormat().legal
+    legal: Annotated[Literal["unlisted", "listed"], Parameter(group=MODEL)] = "unlisted"
     """whether prompts list the legal actions, which makes the game easier"""
     retries: Annotated[int, Parameter(group=MODEL)] = TextFormat().retries
     """further tries after an answer without a legal action"""
