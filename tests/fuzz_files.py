@@ -145,7 +145,7 @@ class Results(Cases):
         table, other = self.folder / "table.md", self.folder / "other.json"
         table.unlink(missing_ok=True)
         other.write_bytes(mutants.json_bytes(data))
-        words = ("evaluate", "generalise", "--compare", other, self.path, "--markdown", table)
+        words = ("generalise", "--compare", other, self.path, "--markdown", table)
         wrong = run_command(command, words)
         assert table.exists() == (not wrong)
         return wrong
@@ -285,9 +285,9 @@ class Submissions(Cases):
     def set_up(self) -> None:
         self.ladder, self.records = self.folder / "ladder.json", self.folder / "games.jsonl"
         ladder = ("--ladder", self.ladder, "--games", "12")
-        run_command(command, ("evaluate", "ladder", "random", "heuristic", *ladder))
+        run_command(command, ("ladder", "random", "heuristic", *ladder))
         files = ("--json", self.path, "--records", self.records)
-        run_command(command, ("evaluate", "rate", "greedy", *ladder, *files))
+        run_command(command, ("rate", "greedy", *ladder, *files))
         self.games = self.records.read_bytes()
         self.valid = json.loads(self.path.read_bytes())
 

@@ -101,7 +101,7 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
     [
         (
             "gredy",
-            "unknown agent 'gredy': the nearest is 'greedy'; tokaido evaluate --list",
+            "unknown agent 'gredy': the nearest is 'greedy'; tokaido agents",
         ),
         ("", "unknown agent '': expected one of random, greedy"),
         ("Greedy", "unknown agent 'Greedy': the nearest is 'greedy'"),

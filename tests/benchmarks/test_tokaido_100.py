@@ -27,7 +27,7 @@ def test_tokaido_100__trains_learners_before_measuring(capsys: Output) -> None:
     )
     place = lines.index(trained[4])
     assert lines[place + 1].startswith(
-        f"tokaido evaluate generalise policy:{RUNS}/train-10-seed-1 "
+        f"tokaido generalise policy:{RUNS}/train-10-seed-1 "
     )
     specs = [line.split()[3] for line in measured]
     assert specs[:4] == ["greedy", "heuristic", "mcts:sims=100", "mcts:sims=4000"]

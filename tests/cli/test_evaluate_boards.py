@@ -1,4 +1,4 @@
-"""Tests of `tokaido evaluate generalise`, and of matches on board pools."""
+"""Tests of `tokaido generalise`, and of matches on board pools."""
 
 import json
 import shutil
@@ -148,7 +148,7 @@ def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys:
 
 
 def test_generalise__refuses_records_of_another_folder(tmp_path: Path, capsys: Output) -> None:
-    command = ["evaluate", "generalise", "greedy", "--json", "r.json", "--records"]
+    command = ["generalise", "greedy", "--json", "r.json", "--records"]
     check_refused(capsys, [*command, str(tmp_path / "r")], "--records: expected a file in the fol")
 
 
@@ -268,7 +268,7 @@ def test_generalise__refuses_wrong_options_in_one_line(
     capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: Any, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    check_refused(capsys, ["evaluate", "generalise", *arguments], message)
+    check_refused(capsys, ["generalise", *arguments], message)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -276,7 +276,7 @@ def test_generalise__refuses_a_missing_agent(capsys: Output) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["generalise"])
     assert stopped.value.code == 2
-    assert "expected an agent, as: tokaido evaluate generalise greedy" in capsys.readouterr().err
+    assert "expected an agent, as: tokaido generalise greedy" in capsys.readouterr().err
 
 
 # Other commands on pools

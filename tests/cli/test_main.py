@@ -140,7 +140,7 @@ def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -
     ("arguments", "message"),
     [
         ("replay g --gmae 1", "replay: unknown option '--gmae': the nearest is '--game'; tokaido "),
-        ("evaluate generalise --comparee=x", "evaluate: unknown option '--comparee': the nearest "),
+        ("generalise --comparee=x", "evaluate: unknown option '--comparee': the nearest "),
         ("actions all", "actions: unexpected argument 'all': tokaido actions --help lists all"),
         ("replay", "replay: file: expected a value, got none: tokaido replay --help lists all"),
         ("evaluate --games x", "evaluate: --games: expected an integer, got 'x'\n"),
@@ -150,7 +150,7 @@ def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -
                 f"{command} --seed={seed}",
                 f"{command.split()[0]}: --seed: expected an integer from 0, got '{seed}'\n",
             )
-            for command in ("play", "review", "evaluate", "evaluate generalise")
+            for command in ("play", "review", "generalise")
             for seed in ("-1", "1.0")
         ),
         ("export a b --rows x", "export: --rows: expected one of 'decisions', 'games', got 'x'\n"),
@@ -254,7 +254,7 @@ PRINTING = {
     "--help": 0,
     "actions": 0,
     "features": 0,
-    "evaluate --list": 0,
+    "agents": 0,
     "evaluate greedy random --games 2": 0,
     "replay FILE --board BOARD": 0,
     "review FILE --board BOARD --judge champion --chance-samples 4": 0,
@@ -322,7 +322,7 @@ def test_game__prints_in_every_encoding(monkeypatch: pytest.MonkeyPatch, encodin
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGPIPE and /dev/full")
-@pytest.mark.parametrize("command", ["actions", "--help", "evaluate --list", f"replay {GOLDEN}"])
+@pytest.mark.parametrize("command", ["actions", "--help", "agents", f"replay {GOLDEN}"])
 def test_main__ends_quietly_at_a_closed_pipe_and_in_one_line_on_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, capfd: Output, command: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Tests of `tokaido evaluate regret`."""
+"""Tests of `tokaido regret`."""
 
 import json
 from dataclasses import replace
@@ -73,4 +73,4 @@ def test_regret__prints_and_writes_the_bias_of_values(
 def test_regret__refuses_wrong_files_in_one_line(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check_refused(capsys, ["evaluate", "regret", *words], message)
+    check_refused(capsys, ["regret", *words], message)

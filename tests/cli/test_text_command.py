@@ -244,7 +244,7 @@ def test_text__refuses_wrong_options_in_one_line(
 @pytest.mark.parametrize("url", ["", "localhost:80/v1", "ftp://a/v1", "http://", "http://[::1"])
 def test_text__refuses_other_addresses(capsys: Output, url: str) -> None:
     with pytest.raises(SystemExit):
-        main(["text", "play", "--model", "m", "--base-url", url])
+        main(["text-play", "--model", "m", "--base-url", url])
     error = "text: --base-url: expected an address with http or https, such as http://localhost:"
     assert capsys.readouterr().err.startswith(error)
 
@@ -254,7 +254,7 @@ def test_model__gets_prompt_key_and_settings(
 ) -> None:
     server.reply = reading()
     server.asked.clear()
-    play = ["text", "play", "--model", "m", "--games", "2", "--board", str(short)]
+    play = ["text-play", "--model", "m", "--games", "2", "--board", str(short)]
     play += ["--opponent", "random", "--request", '{"top_k": 3}']
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
@@ -302,9 +302,9 @@ def test_text__names_a_missing_server_key_and_package(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        assert main(["text", "play", "--model", "m", "--base-url", url]) == 1
+        assert main(["text-play", "--model", "m", "--base-url", url]) == 1
     assert "got Connection error. [Errno " in capsys.readouterr().err
-    play = ["text", "play", "--model", "m"]
+    play = ["text-play", "--model", "m"]
     check_refused(capsys, play, "OPENAI_API_KEY")
     monkeypatch.setitem(sys.modules, "openai", None)
     check_refused(capsys, play, "asking a language model needs openai: pip install '.[llm]'")

@@ -93,7 +93,6 @@ class Evaluate(Matches):
     memory: Annotated[int | None, Parameter(metavar="MIB", group=CUSTOM)] = None
     """maximum memory of a custom agent's process [default: 2048]"""
     names: list[str] = field(init=False, default_factory=list)
-    command: str = field(init=False, default_factory=command_line)
 
 
 @command("evaluate", AgentFailed)
@@ -319,7 +318,7 @@ def _write_pictures(
             *(matches, rated.ratings, options.report),
             title=f"{len(agents)} agents" if many else " – ".join(agents),
             note=_time_limit_note(options),
-            command=options.command,
+            command=command_line(),
             seed=None if options.from_records else options.seed,
             board=board.name,
             scale=None if anchor is None else tables.scale_of(anchor),

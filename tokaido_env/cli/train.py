@@ -112,6 +112,7 @@ def with_settings(kind: type[RunSettings]) -> type[Train]:
                     group=group,
                     help=one.metadata["help"],
                     show_default=_default_of(one.default),
+                    choices=one.metadata["allowed"].choices or None,
                 ),
             ],
             field(default=None),
@@ -164,16 +165,16 @@ def _owner_of(option: str, known: list[str]) -> str:
 def main(options: Train) -> int:
     """Train an agent by self-play.
 
-    `--method NAME --help` lists every setting of a method. Settings on the command line override
-    those of the file.
+    A run takes five minutes on two cores. It saves checkpoints: --resume continues it after Ctrl-C
+    or a kill, or extends it. Settings on the command line override those of the file. Use --help
+    after --method NAME to list every setting of a method.
 
     Examples:
-        tokaido train --run runs/first      begin a run; five minutes on two cores
-        tokaido train --resume runs/first                  continue a run after Ctrl-C or a kill
-        tokaido train --resume runs/first --updates 300    extend a run
-        tokaido train --run runs/second --config my.toml   take settings from a TOML file
-        tokaido train --run runs/third --method ppo        train with Stable-Baselines3
-        tokaido train --run runs/zero --method alphazero   train on search
+        tokaido train --run runs/first
+        tokaido train --resume runs/first --updates 300
+        tokaido train --run runs/second --config my.toml
+        tokaido train --run runs/third --method ppo
+        tokaido train --run runs/zero --method alphazero --executor processes
     """
     # Set before PyTorch is loaded: its idle threads must not spin, as the games need the cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
