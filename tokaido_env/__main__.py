@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -16,56 +16,37 @@ if TYPE_CHECKING:
     from tokaido_env.cli.command import Command
 
 
-class Entry(NamedTuple):
-    """Entry of the list of commands.
-
-    Attributes:
-        place: module of the package `cli`, and the name of the command in it.
-        summary: one line for the list.
-    """
-
-    place: str
-    summary: str
-
-
 GROUPS = {
     "Play and look": {
-        "play": Entry("play:main", "play against an agent, in a browser or the terminal"),
-        "replay": Entry(
-            "replay:main", "verify recorded games and print them, or write a page or a GIF"
-        ),
-        "review": Entry(
-            "review:main", "report the mistakes in recorded games and the effect of chance"
-        ),
-        "agents": Entry("listing:agents", "list the agents"),
-        "boards": Entry("listing:boards", "list the boards"),
+        "play": ("play:main", "play against an agent, in a browser or the terminal"),
+        "replay": ("replay:main", "verify and print recorded games, or write a page or a GIF"),
+        "review": ("review:main", "report mistakes in recorded games, and the effect of chance"),
+        "agents": ("listing:agents", "list the agents"),
+        "boards": ("listing:boards", "list the boards"),
     },
-    "Train": {"train": Entry("train:main", "train an agent by self-play")},
+    "Train": {"train": ("train:main", "train an agent by self-play")},
     "Measure": {
-        "evaluate": Entry("evaluate:main", "play matches between agents"),
-        "rate": Entry("ladders:rate", "rate an agent on a ladder"),
-        "generalise": Entry("generalise:main", "measure an agent on unseen boards"),
-        "exploit": Entry(
-            "exploit:main", "measure how far an opponent that knows an agent beats it"
-        ),
-        "regret": Entry("regret:main", "measure the loss of decisions in rolled-out positions"),
-        "ladder": Entry("ladders:ladder", "build a ladder"),
-        "verify": Entry("verify:main", "check a result of rate or generalise by its records"),
-        "text-play": Entry("text:play", "play games of a language model against an agent"),
-        "text-positions": Entry("text:positions", "measure the regret of a language model"),
+        "evaluate": ("evaluate:main", "play matches between agents"),
+        "rate": ("ladders:rate", "rate an agent on a ladder"),
+        "generalise": ("generalise:main", "measure an agent on unseen boards"),
+        "exploit": ("exploit:main", "measure how far an opponent can beat an agent"),
+        "regret": ("regret:main", "measure the loss of decisions in rolled-out positions"),
+        "ladder": ("ladders:ladder", "build a ladder"),
+        "verify": ("verify:main", "check a result of rate or generalise by its records"),
+        "text-play": ("text:play", "play games of a language model against an agent"),
+        "text-positions": ("text:positions", "measure the regret of a language model"),
     },
     "Data": {
-        "export": Entry("export:main", "write recorded games as a dataset"),
-        "features": Entry("features:main", "print the layout of the observation"),
-        "actions": Entry("actions:main", "print the actions and the outcomes of chance"),
+        "export": ("export:main", "write recorded games as a dataset"),
+        "features": ("features:main", "print the layout of the observation"),
+        "actions": ("actions:main", "print the actions and the outcomes of chance"),
     },
-    "Maintenance": {"warmup": Entry("warmup:main", "compile all kernels in advance")},
+    "Maintenance": {"warmup": ("warmup:main", "compile all kernels in advance")},
 }
-"""The commands, by group."""
+"""By group: the name of each command, its place in the package `cli`, and its summary."""
 
+COMMANDS = {name: place for group in GROUPS.values() for name, (place, _) in group.items()}
 COMPLETION = "--install-completion"
-
-COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,7 +104,7 @@ def _run(arguments: list[str]) -> int:
 
 def load(name: str) -> Command:
     """Return the command with a name; only now its module is loaded."""
-    module, attribute = COMMANDS[name].place.split(":")
+    module, attribute = COMMANDS[name].split(":")
     found: Command = getattr(importlib.import_module(f"tokaido_env.cli.{module}"), attribute)
     return found
 
@@ -147,13 +128,13 @@ def app(*, loaded: bool = False) -> App:
     made.register_install_completion_command(COMPLETION, help="install completion in your shell")
     for order, (title, entries) in enumerate(GROUPS.items()):
         group = Group(title, sort_key=order)
-        for name, entry in entries.items():
+        for name, (place, summary) in entries.items():
             if loaded:
                 command = load(name).app()
                 command.group = (group,)
                 made.command(command, name)
             else:
-                made.command(entry.place, name, group=group, help=entry.summary)
+                made.command(place, name, group=group, help=summary)
     return made
 
 

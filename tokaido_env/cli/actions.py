@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tokaido_env.cli.command import NoOptions, command
+from tokaido_env.cli import command as cli
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.constants import CHARACTERS, ICONS, SIDES, WARES
 
@@ -78,8 +78,8 @@ _OUTCOMES = (
 )
 
 
-@command("actions")
-def main(options: NoOptions) -> int:
+@cli.command("actions")
+def main(options: cli.NoOptions) -> int:
     """Print the tables of actions and of chance outcomes.
 
     A row has the id, the label and the meaning, with the number of its rule in

@@ -1,4 +1,4 @@
-"""Options that several commands share, the matches behind them, and their result files."""
+"""Checks of options that several commands share, their matches, and their result files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import Executor, check_executor, open_executor
@@ -19,22 +17,7 @@ from tokaido_env.arena.ratings import Rating
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, OnProgress
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import (
-    FILES,
-    INTERRUPTED,
-    AgentSpec,
-    Board,
-    ExecutorSpec,
-    File,
-    Folder,
-    Input,
-    Output,
-    Seed,
-    Several,
-    note,
-    options,
-    write_json,
-)
+from tokaido_env.cli.command import INTERRUPTED, note, write_json
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
@@ -43,44 +26,6 @@ from tokaido_env.report.progress import match_bar
 from tokaido_env.report.standings import Standing
 
 VERSION = 2  # of the results as JSON
-
-SeedOption = Annotated[Seed, Parameter(help="random seed, an integer from 0")]
-Json = Annotated[Output | None, Parameter(help="write the results to this file as JSON")]
-Markdown = Annotated[Output | None, Parameter(help="write the tables to this file as Markdown")]
-Plots = Annotated[Folder | None, Parameter(help="write figures to this folder", group=FILES)]
-Records = Annotated[
-    File | None,
-    Parameter(help="append every game to this record file, and resume from its games"),
-]
-LadderFile = Annotated[
-    Input | None, Parameter(help="ladder file [default: the ladder of the package for the board]")
-]
-Positions = Annotated[
-    Input,
-    Parameter(help="file of rolled-out positions", show_default="the regret set of the package"),
-]
-AllowedAgents = Annotated[
-    tuple[AgentSpec, ...],
-    Several,
-    Parameter(help="agents of the ladder that may run code, or load policies outside its folder"),
-]
-MatchExecutor = Annotated[
-    ExecutorSpec | None,
-    Parameter(show_default="serial; for agents that play one game at a time, processes"),
-]
-
-
-@options
-class Matches:
-    """Options of the commands that play matches."""
-
-    games: int = 1000
-    """number of games per pair of agents, even"""
-    seed: SeedOption = 0
-    board: Board = "shikoku"
-    """a built-in board, a board file or a pool of boards"""
-    executor: MatchExecutor = None
-    json: Json = None
 
 
 def chosen_executor(text: str | None) -> AbstractContextManager[Executor | None]:

@@ -314,6 +314,45 @@ class Recorded:
     """board file of the games [default: the built-in or procedural board that they name]"""
 
 
+SeedOption = Annotated[Seed, Parameter(help="random seed, an integer from 0")]
+Json = Annotated[Output | None, Parameter(help="write the results to this file as JSON")]
+Markdown = Annotated[Output | None, Parameter(help="write the tables to this file as Markdown")]
+Plots = Annotated[Folder | None, Parameter(help="write figures to this folder", group=FILES)]
+Records = Annotated[
+    File | None,
+    Parameter(help="append every game to this record file, and resume from its games"),
+]
+LadderFile = Annotated[
+    Input | None, Parameter(help="ladder file [default: the ladder of the package for the board]")
+]
+Positions = Annotated[
+    Input,
+    Parameter(help="file of rolled-out positions", show_default="the regret set of the package"),
+]
+AllowedAgents = Annotated[
+    tuple[AgentSpec, ...],
+    Several,
+    Parameter(help="agents of the ladder that may run code, or load policies outside its folder"),
+]
+MatchExecutor = Annotated[
+    ExecutorSpec | None,
+    Parameter(show_default="serial; for agents that play one game at a time, processes"),
+]
+
+
+@options
+class Matches:
+    """Options of the commands that play matches."""
+
+    games: int = 1000
+    """number of games per pair of agents, even"""
+    seed: SeedOption = 0
+    board: Board = "shikoku"
+    """a built-in board, a board file or a pool of boards"""
+    executor: MatchExecutor = None
+    json: Json = None
+
+
 def _is_pipe(text: str) -> bool:
     return text == "-" or file_kind(home_path(text)) == PIPE
 

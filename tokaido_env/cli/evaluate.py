@@ -20,28 +20,14 @@ from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_li
 from tokaido_env.arena.sequential_test import check_error_rate
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
-    Matches,
-    Plots,
-    Records,
     check_run,
     match_state_bar,
     play_matches,
     print_forfeits,
     print_stopped,
     save_results,
-)
-from tokaido_env.cli.command import (
-    FILES,
-    AgentSpec,
-    File,
-    Input,
-    Several,
-    UsageError,
-    command,
-    command_line,
-    note,
-    options,
 )
 from tokaido_env.cli.game_pages import check_replays, write_games
 from tokaido_env.core.arguments import escape_text
@@ -57,11 +43,11 @@ ERROR = 0.05  # error probability of --until-decided
 CUSTOM = Group("Custom agents (python:..., exec:...)", sort_key=2)
 
 
-@options
-class Evaluate(Matches):
+@cli.options
+class Evaluate(cli.Matches):
     """Options of `tokaido evaluate`."""
 
-    agents: list[AgentSpec] = field(default_factory=list, kw_only=False)
+    agents: list[cli.AgentSpec] = field(default_factory=list, kw_only=False)
     """agents to measure, as SPEC or NAME=SPEC; tokaido agents lists all"""
     all_matches: Annotated[bool, Parameter(help=f"print more than {MOST_MATCHES} matches too")] = (
         False
@@ -74,13 +60,13 @@ class Evaluate(Matches):
     """also report luck-adjusted scores, which have lower variance"""
     shard: Annotated[str | None, Parameter(metavar="I/N")] = None
     """play only part I of N of each match, for --from-records [default: all]"""
-    from_records: Annotated[list[Input], Several] = field(default_factory=list)
+    from_records: Annotated[list[cli.Input], cli.Several] = field(default_factory=list)
     """report the games of these record files, of shards or seeds, instead of playing"""
-    records: Records = None
-    plots: Plots = None
-    report: File | None = None
+    records: cli.Records = None
+    plots: cli.Plots = None
+    report: cli.File | None = None
     """write the results to this file as a page of HTML"""
-    replays: Annotated[int | None, Parameter(group=FILES)] = None
+    replays: Annotated[int | None, Parameter(group=cli.FILES)] = None
     """number of games of each match that --report links, as pages in a folder with its name and
     .games [default: 2]"""
     on_failure: Annotated[Literal["forfeit", "stop"], Parameter(group=CUSTOM)] = (
@@ -95,7 +81,7 @@ class Evaluate(Matches):
     names: list[str] = field(init=False, default_factory=list)
 
 
-@command("evaluate", AgentFailed)
+@cli.command("evaluate", AgentFailed)
 def main(options: Evaluate) -> int:
     """Measure agents against each other in paired games.
 
@@ -113,7 +99,7 @@ def main(options: Evaluate) -> int:
     if options.from_records:
         return _merge(options)
     if len(options.agents) < 2:
-        raise UsageError(f"AGENTS: expected two or more, got {len(options.agents)}")
+        raise cli.UsageError(f"AGENTS: expected two or more, got {len(options.agents)}")
     entrants = [parse_named_agent(text) for text in options.agents]
     check_names(entrants)
     options.names, options.agents = map(list, zip(*entrants, strict=True))
@@ -178,7 +164,7 @@ def _merge(options: Evaluate) -> int:
     found = merge_records(options.from_records, given, luck=options.luck_adjusted)
     whole = [state for state in found.match_states if len(state.to_match().games)]
     if found.unpaired:
-        note(
+        cli.note(
             f"left out {found.unpaired:,} of {found.games:,} games: the records lack "
             "their games with swapped seats"
         )
@@ -318,7 +304,7 @@ def _write_pictures(
             *(matches, rated.ratings, options.report),
             title=f"{len(agents)} agents" if many else " – ".join(agents),
             note=_time_limit_note(options),
-            command=command_line(),
+            command=cli.command_line(),
             seed=None if options.from_records else options.seed,
             board=board.name,
             scale=None if anchor is None else tables.scale_of(anchor),

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Annotated, Literal
 
-from tokaido_env.cli import dataset, minari_dataset
-from tokaido_env.cli.command import Recorded, command, options, text_option
+from tokaido_env.cli import command as cli, dataset, minari_dataset
 from tokaido_env.cli.minari_dataset import PREFIX
 from tokaido_env.files import expand_home
 
 
-@options
-class Export(Recorded):
+@cli.options
+class Export(cli.Recorded):
     """Options of `tokaido export`."""
 
-    out: Annotated[str, text_option(expand_home, "OUT")] = field(kw_only=False)
+    out: Annotated[str, cli.text_option(expand_home, "OUT")] = field(kw_only=False)
     """dataset to write: .parquet, or minari:NAME-v0"""
     rows: Literal["decisions", "games"] = "decisions"
     """content of a row; docs/reference/file-formats.md lists the columns"""
@@ -23,7 +22,7 @@ class Export(Recorded):
     """write observations as raw values"""
 
 
-@command("export")
+@cli.command("export")
 def main(options: Export) -> int:
     """Export recorded games as a dataset.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokaido_env.cli.command import NoOptions, command
+from tokaido_env.cli import command as cli
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import (
@@ -20,8 +20,8 @@ from tokaido_env.features.afterstate_observation import (
 )
 
 
-@command("features")
-def main(options: NoOptions) -> int:
+@cli.command("features")
+def main(options: cli.NoOptions) -> int:
     """Print the layouts of the observation, the board block, entities and afterstates.
 
     The last table has the entity of each action.

@@ -17,28 +17,15 @@ from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.verification import RecordsEntry
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
-    Json,
-    Markdown,
-    MatchExecutor,
-    Plots,
-    Records,
-    SeedOption,
     check_run,
     match_state_bar,
     play_matches,
     print_stopped,
     resolved_records,
 )
-from tokaido_env.cli.command import (
-    AgentSpec,
-    Input,
-    Several,
-    UsageError,
-    command,
-    options,
-    write_json,
-)
+from tokaido_env.cli.command import write_json
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import write_text
 from tokaido_env.report import generalisation as report
@@ -54,15 +41,15 @@ from tokaido_env.study.generalise import (
 COMPARE = Group("Comparison of results", sort_key=4)
 
 
-@options
+@cli.options
 class Generalise:
     """Options of `tokaido generalise`."""
 
-    agent: AgentSpec | None = field(default=None, kw_only=False)
+    agent: cli.AgentSpec | None = field(default=None, kw_only=False)
     """agent to measure; tokaido agents lists all"""
-    opponent: AgentSpec = OPPONENT
+    opponent: cli.AgentSpec = OPPONENT
     """agent to play against"""
-    opponents: Annotated[list[AgentSpec] | None, Several] = None
+    opponents: Annotated[list[cli.AgentSpec] | None, cli.Several] = None
     """also play these on the unseen boards; without AGENT, the others of five styles"""
     split: str = SPLIT
     """boards to play on: test, far, handmade (six boards), valid or train"""
@@ -74,14 +61,16 @@ class Generalise:
     """number of boards of train that the agent was trained on [default: unknown]"""
     no_gap: bool = False
     """play only on the unseen boards: half the games, and no gap"""
-    seed: SeedOption = 0
-    executor: MatchExecutor = None
-    json: Json = None
-    records: Records = None
-    plots: Plots = None
-    compare: Annotated[list[Input], Several, Parameter(group=COMPARE)] = field(default_factory=list)
+    seed: cli.SeedOption = 0
+    executor: cli.MatchExecutor = None
+    json: cli.Json = None
+    records: cli.Records = None
+    plots: cli.Plots = None
+    compare: Annotated[list[cli.Input], cli.Several, Parameter(group=COMPARE)] = field(
+        default_factory=list
+    )
     """compare these result files of --json instead of measuring an agent"""
-    markdown: Annotated[Markdown, Parameter(group=COMPARE)] = None
+    markdown: Annotated[cli.Markdown, Parameter(group=COMPARE)] = None
     runs: Annotated[int, Parameter(group=COMPARE)] = 1
     """number of training seeds of each method, files of one method in a row"""
 
@@ -91,7 +80,7 @@ class Generalise:
         return not self.no_gap
 
 
-@command("generalise", AgentFailed)
+@cli.command("generalise", AgentFailed)
 def main(options: Generalise) -> int:
     """Measure an agent on procedural boards that it has not trained on: Tokaido-100 by default.
 
@@ -110,7 +99,7 @@ def main(options: Generalise) -> int:
         _compare(options)
         return 0
     if options.agent is None:
-        raise UsageError("AGENT: expected an agent, or --compare with files, got none")
+        raise cli.UsageError("AGENT: expected an agent, or --compare with files, got none")
     return _measure(make(options.agent), [*map(make, opponents)], options)
 
 

@@ -29,19 +29,15 @@ from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
 from tokaido_env.arena.verification import RecordsEntry
 from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
-    AllowedAgents,
-    LadderFile,
-    Markdown,
-    Matches,
-    Records,
     check_run,
     chosen_executor,
     match_state_bar,
     print_resumed,
     resolved_records,
 )
-from tokaido_env.cli.command import AgentSpec, File, command, options, write_json
+from tokaido_env.cli.command import write_json
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.files import write_text
 from tokaido_env.report import tables
@@ -109,22 +105,22 @@ def _rate_baselines(ladder: Ladder) -> _Baselines | None:
     )
 
 
-@options
-class Rate(Matches):
+@cli.options
+class Rate(cli.Matches):
     """Options of `tokaido rate`."""
 
-    agent: AgentSpec = field(kw_only=False)
+    agent: cli.AgentSpec = field(kw_only=False)
     """agent to measure; tokaido agents lists all"""
     opponents: Annotated[int, Parameter("--opponent-count")] = placement.OPPONENTS
     """number of opponents to play against"""
     include_slow: bool = False
     """play against slow agents too"""
-    ladder: LadderFile = None
-    allow_agents: AllowedAgents = ()
-    records: Records = None
+    ladder: cli.LadderFile = None
+    allow_agents: cli.AllowedAgents = ()
+    records: cli.Records = None
 
 
-@command("rate", AgentFailed)
+@cli.command("rate", AgentFailed)
 def rate(options: Rate) -> int:
     """Rate an agent against the agents of a ladder.
 
@@ -185,22 +181,22 @@ def _place(agent: str, ladder: Ladder, options: Rate) -> placement.LadderRating:
     return replace(rated, records=RecordsEntry.of(path, games))
 
 
-@options
-class BuildLadder(Matches):
+@cli.options
+class BuildLadder(cli.Matches):
     """Options of `tokaido ladder`."""
 
-    agents: list[AgentSpec] = field(kw_only=False)
+    agents: list[cli.AgentSpec] = field(kw_only=False)
     """agents of the ladder, weakest first; tokaido agents lists all"""
-    ladder: Annotated[File, Parameter("--out")]
+    ladder: Annotated[cli.File, Parameter("--out")]
     """ladder file to write"""
     max_distance: int = 1000
     """play only agents up to this many places apart"""
-    anchor: AgentSpec | None = None
+    anchor: cli.AgentSpec | None = None
     """agent with the rating 0 [default: mcts:sims=400 or random]"""
-    markdown: Markdown = None
+    markdown: cli.Markdown = None
 
 
-@command("ladder", AgentFailed)
+@cli.command("ladder", AgentFailed)
 def ladder(options: BuildLadder) -> int:
     """Play the matches of a ladder, agents given weakest first, and write a ladder file.
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from tokaido_env.agents import describe
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.procedural import PREFIX, SPLITS
-from tokaido_env.cli.command import NoOptions, command
+from tokaido_env.cli import command as cli
 
 
-@command("agents")
-def agents(options: NoOptions) -> int:
+@cli.command("agents")
+def agents(options: cli.NoOptions) -> int:
     """List the agents, with the parameters of their specs."""
     for usage, meaning in describe():
         print(f"{usage}\n    {meaning}")
     return 0
 
 
-@command("boards")
-def boards(options: NoOptions) -> int:
+@cli.command("boards")
+def boards(options: cli.NoOptions) -> int:
     """List the built-in boards with their hashes, and the procedural boards.
 
     A board file of your own is a board too.

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.boards.board_pool import Boards, board_by_name
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.cli.command import AgentSpec, Board, File, Input, Seed, command, options
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.arguments import Chance, str_short
 from tokaido_env.core.optional_deps import extra_error
@@ -28,7 +28,7 @@ DEFAULT_PORT = 8629  # browsers store by port
 _NOTICE_AFTER = 3.0  # seconds
 
 
-@options
+@cli.options
 class Play:
     """Options of `tokaido play`."""
 
@@ -38,31 +38,31 @@ class Play:
     """port of the page; 0 takes a free one [default: 8629 if it is free]"""
     no_browser: bool = False
     """print the address of the page without opening a browser"""
-    opponent: AgentSpec | None = None
+    opponent: cli.AgentSpec | None = None
     """the opponent, an agent or human [default: champion]"""
-    player: AgentSpec | None = None
+    player: cli.AgentSpec | None = None
     """the player in your seat [default: human]"""
     seat: Literal[0, 1] | None = None
     """your seat [default: 0]"""
-    board: Board | None = None
+    board: cli.Board | None = None
     """a built-in board, a board file, family:NUMBER or a pool [default: shikoku]"""
-    seed: Seed | None = None
+    seed: cli.Seed | None = None
     """random seed, an integer from 0 [default: random]"""
     physical: bool = False
     """enter the rolls and draws of a physical game yourself"""
-    source: Annotated[Input | None, Parameter("--from")] = None
+    source: Annotated[cli.Input | None, Parameter("--from")] = None
     """start from the last game of this record file [default: from the set-up]"""
     at: int | None = None
     """start after this number of events of --from [default: after all]"""
-    save: File | None = None
+    save: cli.File | None = None
     """save games to this record file, and resume its last game"""
-    advice: AgentSpec = "champion:sims=400"
+    advice: cli.AgentSpec = "champion:sims=400"
     """agent that gives advice"""
     ask_forced: bool = False
     """in a terminal, ask for moves with a single legal action too"""
 
 
-@command("play")
+@cli.command("play")
 def main(options: Play) -> int:
     """Play against an agent or another person, or follow a physical game.
 

@@ -11,8 +11,9 @@ from cyclopts import Parameter
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.cli.cli_options import Json, Markdown, Positions, check_run, chosen_executor
-from tokaido_env.cli.command import AgentSpec, ExecutorSpec, command, options, write_json
+from tokaido_env.cli import command as cli
+from tokaido_env.cli.cli_options import check_run, chosen_executor
+from tokaido_env.cli.command import write_json
 from tokaido_env.files import write_text
 from tokaido_env.report import regret as report
 from tokaido_env.report.tables import markdown, print_table
@@ -25,21 +26,21 @@ VERSION = 1
 GROUPS = ("boards", "phase", "rounds")
 
 
-@options
+@cli.options
 class Regret:
     """Options of `tokaido regret`."""
 
-    agents: list[AgentSpec] = field(kw_only=False)
+    agents: list[cli.AgentSpec] = field(kw_only=False)
     """agents to measure; tokaido agents lists all"""
-    set: Positions = SHIPPED
+    set: cli.Positions = SHIPPED
     timed: bool = False
     """include core-seconds in the files, which then differ from run to run"""
-    executor: Annotated[ExecutorSpec | None, Parameter(show_default="serial")] = None
-    json: Json = None
-    markdown: Markdown = None
+    executor: Annotated[cli.ExecutorSpec | None, Parameter(show_default="serial")] = None
+    json: cli.Json = None
+    markdown: cli.Markdown = None
 
 
-@command("regret", AgentFailed)
+@cli.command("regret", AgentFailed)
 def main(options: Regret) -> int:
     """Measure the loss per decision of agents, in positions with rolled-out actions.
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 from cyclopts import Group, Parameter
 
-from tokaido_env.cli.command import AgentSpec, File, Output, Recorded, command, only_one, options
+from tokaido_env.cli import command as cli
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
@@ -18,14 +18,14 @@ from tokaido_env.record import Record, RecordError, load, replay
 Games = dict[int, Record]
 """Records by line number, from 1."""
 
-CHOICE = Group("Games", sort_key=2, validator=only_one)
-INSTEAD = Group("Instead of each game", sort_key=3, validator=only_one)
+CHOICE = Group("Games", sort_key=2, validator=cli.only_one)
+INSTEAD = Group("Instead of each game", sort_key=3, validator=cli.only_one)
 
 _MOST_NAMES = 10  # in an error
 
 
-@options
-class Replay(Recorded):
+@cli.options
+class Replay(cli.Recorded):
     """Options of `tokaido replay`."""
 
     game: Annotated[int | None, Parameter(group=CHOICE)] = None
@@ -36,17 +36,17 @@ class Replay(Recorded):
     """replay only the games that this player lost [default: all]"""
     quiet: bool = False
     """print only the results"""
-    agent: Annotated[AgentSpec | None, Parameter("--value-agent")] = None
+    agent: Annotated[cli.AgentSpec | None, Parameter("--value-agent")] = None
     """agent that values the positions of the page"""
     summary: Annotated[bool, Parameter(group=INSTEAD)] = False
     """print rounds, triggers and mean scores by seat of all games"""
-    gif: Annotated[File | None, Parameter(group=INSTEAD)] = None
+    gif: Annotated[cli.File | None, Parameter(group=INSTEAD)] = None
     """write one game as an animated GIF"""
-    html: Annotated[Output | None, Parameter(group=INSTEAD)] = None
+    html: Annotated[cli.Output | None, Parameter(group=INSTEAD)] = None
     """write a page to step through"""
 
 
-@command("replay")
+@cli.command("replay")
 def main(options: Replay) -> int:
     """Verify recorded games and print them move by move, or write them as a page or a GIF.
 

@@ -12,16 +12,7 @@ from tokaido_env.agents import make
 from tokaido_env.arena.executors import check_executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import (
-    AgentSpec,
-    ExecutorSpec,
-    File,
-    Output,
-    Recorded,
-    Seed,
-    command,
-    options,
-)
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
@@ -45,30 +36,30 @@ OnReview = Callable[[int, Record, Review], None]
 """Takes the line of a game, from 1, its record and its review."""
 
 
-@options
-class Reviewing(Recorded):
+@cli.options
+class Reviewing(cli.Recorded):
     """Options of `tokaido review`."""
 
     game: int | None = None
     """review only the game on this line, from 1 [default: all]"""
-    judge: AgentSpec = "champion:sims=400"
+    judge: cli.AgentSpec = "champion:sims=400"
     """agent that judges decisions"""
-    value_agent: AgentSpec = "champion"
+    value_agent: cli.AgentSpec = "champion"
     """agent that values positions before and after rolls and draws"""
     chance_samples: int = CHANCE_SAMPLES
     """number of sampled chance outcomes after each action"""
-    seed: Seed = 0
+    seed: cli.Seed = 0
     """random seed of these samples, an integer from 0"""
-    executor: ExecutorSpec = "serial"
-    json: Output | None = None
+    executor: cli.ExecutorSpec = "serial"
+    json: cli.Output | None = None
     """write the reviews to this file as JSON"""
-    data: File | None = None
+    data: cli.File | None = None
     """write a row per event to this .parquet file"""
-    html: Output | None = None
+    html: cli.Output | None = None
     """write a page to step through"""
 
 
-@command("review", AgentFailed)
+@cli.command("review", AgentFailed)
 def main(options: Reviewing) -> int:
     """Review recorded games: the loss of each decision, and the luck of each roll and draw.
 

@@ -23,26 +23,9 @@ from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.records import RecordFile, finished_game
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.cli_options import (
-    Json,
-    Positions,
-    Records,
-    SeedOption,
-    match_state_bar,
-    print_stop,
-    print_stopped,
-    save_results,
-)
-from tokaido_env.cli.command import (
-    AgentSpec,
-    Board,
-    File,
-    Several,
-    command,
-    options,
-    text_option,
-    write_json,
-)
+from tokaido_env.cli import command as cli
+from tokaido_env.cli.cli_options import match_state_bar, print_stop, print_stopped, save_results
+from tokaido_env.cli.command import write_json
 from tokaido_env.core.actions import IDS, NO_ACTION
 from tokaido_env.core.arguments import repr_short, str_short
 from tokaido_env.core.optional_deps import require_extra
@@ -95,16 +78,16 @@ def _request(text: str) -> dict[str, Any]:
 MODEL = Group("Language model", sort_key=2)
 
 
-@options
+@cli.options
 class Asking:
     """Options of the commands that ask a language model."""
 
-    base_url: Annotated[str | None, text_option(_address, "URL"), Parameter(group=MODEL)] = None
+    base_url: Annotated[str | None, cli.text_option(_address, "URL"), Parameter(group=MODEL)] = None
     """address of the server's interface, such as http://localhost:11434/v1 [default: the
     environment variable OPENAI_BASE_URL, else OpenAI's server]"""
     model: Annotated[str, Parameter(metavar="NAME", group=MODEL)]
     """name of the model on the server"""
-    request: Annotated[Any, text_option(_request, "JSON"), Parameter(group=MODEL)] = field(
+    request: Annotated[Any, cli.text_option(_request, "JSON"), Parameter(group=MODEL)] = field(
         default_factory=dict
     )
     """more keys of each request, as JSON, such as {"temperature": 0}"""
@@ -114,27 +97,27 @@ class Asking:
     """whether prompts list the legal actions, which makes the game easier"""
     retries: Annotated[int, Parameter(group=MODEL)] = TextFormat().retries
     """further tries after an answer without a legal action"""
-    seed: SeedOption = 0
-    json: Json = None
+    seed: cli.SeedOption = 0
+    json: cli.Json = None
 
 
-@options
+@cli.options
 class TextPlay(Asking):
     """Options of `tokaido text-play`."""
 
-    opponent: AgentSpec = "heuristic"
+    opponent: cli.AgentSpec = "heuristic"
     """agent to play against; tokaido agents lists all"""
     games: int = 20
     """number of games, even"""
     history: Annotated[int, Parameter(group=MODEL)] = TextFormat().history
     """number of last events in a prompt"""
-    board: Board = "shikoku"
+    board: cli.Board = "shikoku"
     """a built-in board or a board file"""
-    records: Records = None
+    records: cli.Records = None
     luck_adjusted: bool = field(init=False, default=True)
 
 
-@command("text-play", ModelError)
+@cli.command("text-play", ModelError)
 def play(options: TextPlay) -> int:
     """Play paired games of a language model against an agent.
 
@@ -208,23 +191,23 @@ def _save_games(
     save_results(options, state.pool, [state.a, state.b], results, [], None, None, extra)
 
 
-@options
+@cli.options
 class TextPositions(Asking):
     """Options of `tokaido text-positions`."""
 
     positions: int = 100
     """maximum number of positions to ask"""
-    compare: Annotated[tuple[AgentSpec, ...], Several, Parameter("--baselines")] = (
+    compare: Annotated[tuple[cli.AgentSpec, ...], cli.Several, Parameter("--baselines")] = (
         *("champion", "greedy"),
     )
     """agents to measure in the same positions"""
-    set: Positions = SHIPPED
-    answers: File | None = None
+    set: cli.Positions = SHIPPED
+    answers: cli.File | None = None
     """write the answers to this file as they come, and resume from it"""
     history: int = field(init=False, default=0)
 
 
-@command("text-positions", ModelError)
+@cli.command("text-positions", ModelError)
 def positions(options: TextPositions) -> int:
     """Ask a language model for its actions in positions of the regret set.
 

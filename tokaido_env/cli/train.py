@@ -15,17 +15,7 @@ from cyclopts import App, Group, Parameter
 
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.cli.command import (
-    ExecutorSpec,
-    Folder,
-    Input,
-    UsageError,
-    command,
-    only_one,
-    options,
-    program,
-    with_arguments,
-)
+from tokaido_env.cli import command as cli
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import (
@@ -63,21 +53,21 @@ def _check_minutes(_: type, value: float) -> None:
         raise ValueError(f"--checkpoint-minutes: expected a number from 0, got {value:g}")
 
 
-WHERE = Group("Where", sort_key=0, validator=only_one)
+WHERE = Group("Where", sort_key=0, validator=cli.only_one)
 
 
-@options
+@cli.options
 class Train:
     """Options of `tokaido train` for all methods."""
 
     method: Literal["td", "ppo", "alphazero"] | None = None
     """td: TD(lambda) on afterstates; ppo: Stable-Baselines3's PPO against an opponent pool;
     alphazero: self-play by search [default: of the run or file, else td]"""
-    run: Annotated[Folder | None, Parameter(group=WHERE)] = None
+    run: Annotated[cli.Folder | None, Parameter(group=WHERE)] = None
     """folder of a new run"""
-    resume: Annotated[Folder | None, Parameter(group=WHERE)] = None
+    resume: Annotated[cli.Folder | None, Parameter(group=WHERE)] = None
     """folder of a run to continue or extend"""
-    config: Input | None = None
+    config: cli.Input | None = None
     """settings file, in the format of a run's config.toml"""
     checkpoint_minutes: Annotated[float, Parameter(metavar="MINUTES", validator=_check_minutes)] = (
         CHECKPOINT_MINUTES
@@ -86,11 +76,11 @@ class Train:
     resume may change it"""
 
 
-@options
+@cli.options
 class TrainOnSearch(Train):
     """Options of a method that plays games by an executor."""
 
-    executor: ExecutorSpec = "serial"
+    executor: cli.ExecutorSpec = "serial"
 
 
 def _options_of(arguments: Sequence[str]) -> type[Train]:
@@ -121,7 +111,7 @@ def with_settings(kind: type[RunSettings]) -> type[Train]:
     ]
     base = TrainOnSearch if kind.METHOD == "alphazero" else Train
     made: type[Train] = make_dataclass(base.__name__, settings, bases=(base,), kw_only=True)
-    return with_arguments(made)
+    return cli.with_arguments(made)
 
 
 def _default_of(default: object) -> str:
@@ -155,7 +145,7 @@ def _owner_of(option: str, known: list[str]) -> str:
     return f"{option} is for {' and '.join(owners)}{more}"
 
 
-@command(
+@cli.command(
     "train",
     AgentFailed,
     interrupted="stopped at once; --resume continues from the last checkpoint",
@@ -185,7 +175,9 @@ def main(options: Train) -> int:
     require_extra("training needs", "train", *needs)  # before a folder is created
     folder = options.resume or options.run
     if folder is None:
-        raise UsageError("expected --run FOLDER to begin a run, or --resume FOLDER to continue one")
+        raise cli.UsageError(
+            "expected --run FOLDER to begin a run, or --resume FOLDER to continue one"
+        )
     if options.resume is not None:
         extend(options.resume, requested)
     else:
@@ -229,7 +221,7 @@ def _train(folder: Path, trusted: Sequence[str], options: Train) -> int:
 
         complete = run.train(folder, report, trusted, executor, options.checkpoint_minutes)
     if not complete:
-        again = f"{program('train')} --resume {quote(str(folder))}"
+        again = f"{cli.program('train')} --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")
         return 128 + stopped_by  # as shells report it: 130 after Ctrl-C, 143 after SIGTERM
     best = "the highest rating" if settings.rate_every else "the same: without ratings"

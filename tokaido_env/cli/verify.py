@@ -11,16 +11,7 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.placement import LadderRating, submitted_rating
 from tokaido_env.arena.verification import SHARE, Claim, Result, SubmissionError, verify
-from tokaido_env.cli.cli_options import AllowedAgents, LadderFile, SeedOption
-from tokaido_env.cli.command import (
-    AgentSpec,
-    Board,
-    command,
-    home_path,
-    note,
-    options,
-    text_option,
-)
+from tokaido_env.cli import command as cli
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.decoding import Source
 from tokaido_env.report.generalisation import generalisation_tables
@@ -28,24 +19,24 @@ from tokaido_env.report.tables import placement_tables, print_table
 from tokaido_env.study.generalise import submitted_test
 
 
-@options
+@cli.options
 class Verify:
     """Options of `tokaido verify`."""
 
-    file: Annotated[Path, text_option(home_path, "FILE")] = field(kw_only=False)
+    file: Annotated[Path, cli.text_option(cli.home_path, "FILE")] = field(kw_only=False)
     """file that rate or generalise --json wrote, with its records in the same folder"""
     share: float = SHARE
     """share of games in which decisions are repeated"""
-    seed: SeedOption = 0
-    agent: AgentSpec | None = None
+    seed: cli.SeedOption = 0
+    agent: cli.AgentSpec | None = None
     """repeat the decisions of this agent too [default: only of its opponents]"""
-    ladder: LadderFile = None
-    allow_agents: AllowedAgents = ()
-    board: Board | None = None
+    ladder: cli.LadderFile = None
+    allow_agents: cli.AllowedAgents = ()
+    board: cli.Board | None = None
     """board file of the ladder [default: a built-in board or boards of the family]"""
 
 
-@command("verify", AgentFailed)
+@cli.command("verify", AgentFailed)
 def main(options: Verify) -> int:
     """Verify a submission: replay its games, repeat decisions, and compute its numbers again.
 
@@ -59,7 +50,7 @@ def main(options: Verify) -> int:
         share=options.share,
         seed=options.seed,
         agent=None if options.agent is None else make(options.agent),
-        progress=lambda what: note(escape_text(what)),
+        progress=lambda what: cli.note(escape_text(what)),
     )
     _print_result(found.result)
     who = "opponents and agent" if options.agent is not None else "opponents"

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from numba.core import event
 
 from tokaido_env.batch import Batch
-from tokaido_env.cli.command import command, options
+from tokaido_env.cli import command as cli
 from tokaido_env.core.arguments import unknown_name
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.kernel_cache import COMPILE_NOTICE, KernelCache, cache_folder
@@ -164,7 +164,7 @@ GROUPS = {
 }
 
 
-@options
+@cli.options
 class Warmup:
     """Options of `tokaido warmup`."""
 
@@ -173,7 +173,7 @@ class Warmup:
     ] = field(default=(), kw_only=False)
 
 
-@command("warmup")
+@cli.command("warmup")
 def main(options: Warmup) -> int:
     """Compile kernels before their first use.
 
