@@ -28,7 +28,6 @@ from cyclopts.exceptions import (
     ValidationError,
 )
 
-from tokaido_env.arena.executors import EXECUTORS
 from tokaido_env.core.arguments import check_seed, repr_short, short_path, unknown_name
 from tokaido_env.files import PIPE, expand_home, file_kind, write_text
 
@@ -299,7 +298,10 @@ Board = Annotated[str, text_option(board_name, "BOARD")]
 Seed = Annotated[int, text_option(_seed, "SEED")]
 AgentSpec = Annotated[str, Parameter(metavar="AGENT")]
 ExecutorSpec = Annotated[
-    str, Parameter(metavar="EXECUTOR", help=f"where to run the work: {EXECUTORS}")
+    str,
+    Parameter(
+        metavar="EXECUTOR", help="where to run the work: serial, processes[:N] or ray[:ADDRESS]"
+    ),
 ]
 Several = Parameter(consume_multiple=True)
 
