@@ -540,9 +540,7 @@ LOADINGS: dict[str, Loading] = {
         *("l.json", no_file, "ladder random greedy --games 2 --out l.json"),
         *(LADDERS, ("l.json",)),
     ),
-    "verify, rate": Loading(
-        "mine.json", rating_file, "verify mine.json --ladder l.json", RATINGS
-    ),
+    "verify, rate": Loading("mine.json", rating_file, "verify mine.json --ladder l.json", RATINGS),
     "verify, generalise": Loading("mine.json", result_file, "verify mine.json", TESTED),
     "regret --set": Loading(
         *("set.npz", regret_file, "regret greedy --set set.npz --markdown o.md"),

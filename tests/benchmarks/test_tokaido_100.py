@@ -26,9 +26,7 @@ def test_tokaido_100__trains_learners_before_measuring(capsys: Output) -> None:
         "--seed 1 --value-games all"
     )
     place = lines.index(trained[4])
-    assert lines[place + 1].startswith(
-        f"tokaido generalise policy:{RUNS}/train-10-seed-1 "
-    )
+    assert lines[place + 1].startswith(f"tokaido generalise policy:{RUNS}/train-10-seed-1 ")
     specs = [line.split()[3] for line in measured]
     assert specs[:4] == ["greedy", "heuristic", "mcts:sims=100", "mcts:sims=4000"]
     assert specs[4:6] == ["champion", "generalist"]

@@ -14,12 +14,12 @@ from networks import random_policy
 from short_run import VALUES, error_line, options_of, resume
 from test_files import held_elsewhere
 
+from tokaido_env.__main__ import main
 from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.ladder import LadderError
 from tokaido_env.boards.board import BoardError
-from tokaido_env.cli.evaluate import main as evaluate
 from tokaido_env.cli.train import main as train
 from tokaido_env.learn.run_folder import (
     create_folder,
@@ -331,13 +331,13 @@ def test_lock__protects_records_ladders_and_runs_of_evaluate(
 ) -> None:
     records, ladder = str(tmp_path / "games.jsonl"), str(tmp_path / "ladder.json")
     commands: list[tuple[str, list[str]]] = [
-        (records, ["random", "greedy", "--games", "2", "--records", records]),
-        (ladder, ["ladder", "random", "greedy", "--games", "2", "--ladder", ladder]),
+        (records, ["evaluate", "random", "greedy", "--games", "2", "--records", records]),
+        (ladder, ["ladder", "random", "greedy", "--games", "2", "--out", ladder]),
         (str(run), ["exploit", "greedy", "--steps", "16384", "--run", str(run)]),
     ]
     for path, words in commands:
         with held_elsewhere(Path(path)):
-            assert evaluate(words) == 1
-        assert capsys.readouterr().err.startswith(f"evaluate: {path}: another command is")
-    assert evaluate(commands[0][1]) == evaluate(commands[1][1]) == 0
+            assert main(words) == 1
+        assert capsys.readouterr().err.startswith(f"{words[0]}: {path}: another command is")
+    assert main(commands[0][1]) == main(commands[1][1]) == 0
     assert not list(tmp_path.glob("*.lock"))

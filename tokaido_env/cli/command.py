@@ -16,13 +16,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from cyclopts import App, ArgumentCollection, CycloptsError, Group, Parameter
 from cyclopts.exceptions import (
     CoercionError,
     MissingArgumentError,
-    RepeatArgumentError,
     UnknownOptionError,
     UnusedCliTokensError,
     ValidationError,
@@ -38,6 +46,7 @@ USAGE = 2  # exit status of wrong arguments
 _LIBRARIES = ("gymnasium", "minari", "h5py", "pyarrow", "matplotlib", "PIL", "ray", "safetensors")
 """Libraries with errors of their own classes, which the user can cause."""
 
+_DASH = "\0-"  # stands for -, which cyclopts takes for an option
 _KINDS = {int: "an integer", float: "a number", bool: "no value, or true or false"}
 
 T = TypeVar("T")
@@ -134,8 +143,9 @@ class Command:
 
     def _run(self, arguments: Sequence[str]) -> int:
         try:
+            words = [_DASH if word == "-" else word for word in arguments]
             found = self.app(arguments)(
-                arguments, exit_on_error=False, print_error=False, result_action="return_value"
+                words, exit_on_error=False, print_error=False, result_action="return_value"
             )
             return 0 if found is None else self.run(found)  # None: it printed its help
         except (CycloptsError, UsageError) as error:
@@ -155,7 +165,9 @@ class Command:
             help=text,
             help_epilogue=f"Examples:\n\n{examples}" if examples else None,
             default_command=kind,
-            default_parameter=Parameter(negative=(), show_default=_default_text),
+            default_parameter=Parameter(
+                allow_repeating=True, negative=(), show_default=_default_text
+            ),
             group_parameters=Group("Options", sort_key=1),
             version_flags=(),
         )
@@ -167,20 +179,25 @@ class Command:
         name = error.argument.name if error.argument else ""
         match error:
             case UnknownOptionError():
-                name = (error.token.keyword or error.token.value).partition("=")[0]
-                known = [one for argument in error.argument_collection for one in argument.names]
-                return self.explain(name, known) or unknown_name("option", name, known)
+                return self._unknown(error, error.token.keyword or error.token.value)
             case UnusedCliTokensError():
                 return f"unexpected argument {repr_short((error.unused_tokens or [''])[0])}"
+            case MissingArgumentError(unused_tokens=[str(text), *_]) if text.startswith("--"):
+                return self._unknown(error, text)
             case MissingArgumentError():
                 return f"{name}: expected a value, got none"
             case ValidationError():
                 return error.exception_message
-            case RepeatArgumentError():
-                return f"{error.token.keyword}: expected once, got it again"
             case CoercionError():
                 return f"{name}: {_expected(error)}"
         return " ".join(str(error).split())
+
+    def _unknown(self, error: CycloptsError, option: str) -> str:
+        name = option.partition("=")[0]
+        assert error.app is not None
+        arguments = error.app.assemble_argument_collection()
+        known = [one for argument in arguments for one in argument.names]
+        return self.explain(name, known) or unknown_name("option", name, known)
 
 
 def command(name: str, *errors: type[Exception], **more: Any) -> Callable[[Any], Command]:
@@ -197,12 +214,14 @@ def only_one(arguments: ArgumentCollection) -> None:
 
 def _expected(error: CoercionError) -> str:
     """Return the expected and the given value of an argument with a wrong text."""
+    if error.msg:  # of a function of `text_option`
+        return str(error.msg)
     given = repr_short(error.token.value if error.token else "")
-    if choices := get_args(error.target_type):
-        return f"expected one of {', '.join(map(repr, choices))}, got {given}"
+    if get_origin(error.target_type) is Literal:
+        return f"expected one of {', '.join(map(repr, get_args(error.target_type)))}, got {given}"
     if error.target_type in _KINDS:
         return f"expected {_KINDS[error.target_type]}, got {given}"
-    return str(error.msg or error.__cause__)
+    return str(error.__cause__)
 
 
 def _default_text(value: object) -> str | None:
@@ -283,7 +302,9 @@ def _seed(text: str) -> int:
 
 def text_option(parse: Callable[[str], Any], metavar: str) -> Parameter:
     """Declare an option by the function that converts its text and refuses a wrong one."""
-    return Parameter(converter=lambda _, tokens: parse(tokens[0].value), metavar=metavar)
+    return Parameter(
+        converter=lambda _, tokens: parse(tokens[0].value.replace(_DASH, "-")), metavar=metavar
+    )
 
 
 FILES = Group("Files", sort_key=3)
