@@ -84,14 +84,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from tokaido_env.cli.command import USAGE, program
+    from tokaido_env.cli.command import USAGE, parse, program
     from tokaido_env.core.arguments import unknown_name
 
     name, *rest = arguments or [""]
     if name in COMMANDS:
         return load(name)(rest)
-    if name.startswith("-"):
-        app(loaded=name == COMPLETION)(arguments, result_action="return_value")
+    if name in ("-h", "--help", "--version", COMPLETION):
+        parse(app(loaded=name == COMPLETION), arguments)
         return 0
     if not name:
         with redirect_stdout(sys.stderr):

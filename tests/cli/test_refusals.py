@@ -177,7 +177,11 @@ def test_commands__refuse_wrong_arguments_in_one_line_and_write_nothing(
 
 @pytest.mark.parametrize(
     ("command", "remedy"),
-    [("evalute", "the nearest is 'evaluate'"), ("ex" * 300, "expected one of play, replay, ")],
+    [
+        ("--nowhere", "expected one of play"),
+        ("evalute", "the nearest is 'evaluate'"),
+        ("ex" * 300, "expected one of play, replay, "),
+    ],
 )
 def test_main__names_the_nearest_command(
     capsys: pytest.CaptureFixture[str], command: str, remedy: str

@@ -1,4 +1,4 @@
-"""Tests of `tokaido text-play` and `text-positions`: the package openai asks a stand-in for a server of language models."""
+"""Tests of `tokaido text-play` and `text-positions`, with a stand-in for a server of models."""
 
 import json
 import random
@@ -199,8 +199,8 @@ def test_positions__keeps_answers_and_resumes(
 
     server.reply = fails_later
     assert main([*ask, *files]) == 1
-    kept = f"text-positions: 7 of 19 positions are answered and saved in {answers}: the same command resumes"
-    assert capsys.readouterr().err.splitlines()[-1] == kept
+    kept = f"7 of 19 positions are answered and saved in {answers}: the same command resumes"
+    assert capsys.readouterr().err.splitlines()[-1] == f"text-positions: {kept}"
     server.reply = model
     server.asked.clear()
     assert main([*ask, *files]) == 0

@@ -90,6 +90,18 @@ def with_arguments(kind: type[T]) -> type[T]:
     return kind
 
 
+def parse(app: App, words: Sequence[str]) -> Any:
+    """Return the options of the words of a command; None if they ask for help, which it prints.
+
+    Raises:
+        CycloptsError: if the words are wrong.
+    """
+    try:
+        return app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except SystemExit:  # by rich, at a closed pipe
+        raise BrokenPipeError from None
+
+
 @options
 class NoOptions:
     """The options of a command without any."""
@@ -144,9 +156,7 @@ class Command:
     def _run(self, arguments: Sequence[str]) -> int:
         try:
             words = [_DASH if word == "-" else word for word in arguments]
-            found = self.app(arguments)(
-                words, exit_on_error=False, print_error=False, result_action="return_value"
-            )
+            found = parse(self.app(arguments), words)
             return 0 if found is None else self.run(found)  # None: it printed its help
         except (CycloptsError, UsageError) as error:
             remedy = f"{program(self.name)} --help lists all arguments"
