@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import mutants
+from cyclopts import CycloptsError
 from fuzz import Cases, allow_refusal, run_command
 from networks import random_policy
 from positions import shikoku_data, write_board
@@ -19,6 +20,7 @@ from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.arena.ladder import LADDER, LadderError
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli import train
+from tokaido_env.cli.command import parse
 from tokaido_env.core.arguments import SeedError
 from tokaido_env.learn.run_folder import create_folder, extend, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, RunSettings
@@ -132,7 +134,7 @@ class Configs(Cases):
         settings = kind(**values)
         assert kind(**asdict(settings)) == settings
         for name, value in asdict(settings).items():
-            assert kind.parse(name, str(value)) == value
+            assert typed(kind, name, str(value)) == value
 
     def _texts(self, rng: random.Random) -> bool:
         kind = type(rng.choice(ALL))
@@ -143,8 +145,8 @@ class Configs(Cases):
             text = mutants.mutated_text(rng, str(getattr(kind(), name)), 2).decode(
                 errors="surrogateescape"
             )
-        with allow_refusal(RunError, names=name) as messages:
-            value = kind.parse(name, text)
+        with allow_refusal(RunError, CycloptsError) as messages:
+            value = kind.checked(name, typed(kind, name, text))
             assert kind.checked(name, value) == value
             json.dumps(value, allow_nan=False)
         return not messages
@@ -196,6 +198,12 @@ class Configs(Cases):
         finally:
             shutil.rmtree(self.run, ignore_errors=True)
         return wrong
+
+
+def typed(kind: type[RunSettings], name: str, text: str) -> Any:
+    """Return the value of a setting that is written as an option."""
+    words = ["--method", kind.METHOD, f"--{name.replace('_', '-')}={text}"]
+    return getattr(parse(train.main.app(words), words), name)
 
 
 def check_names(messages: list[str], names: list[str]) -> None:

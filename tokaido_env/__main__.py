@@ -91,7 +91,14 @@ def _run(arguments: list[str]) -> int:
     if name in COMMANDS:
         return load(name)(rest)
     if name in ("-h", "--help", "--version", COMPLETION):
-        parse(app(loaded=name == COMPLETION), arguments)
+        from cyclopts import CycloptsError
+        from cyclopts.completion import ShellDetectionError
+
+        try:
+            parse(app(loaded=name == COMPLETION), arguments)
+        except (CycloptsError, ShellDetectionError) as error:
+            print(f"{program()}: {name}: {error}", file=sys.stderr)
+            return USAGE
         return 0
     if not name:
         with redirect_stdout(sys.stderr):

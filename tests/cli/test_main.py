@@ -21,11 +21,12 @@ from safetensors import SafetensorError
 from tokaido_env import FEATURES, Game, raw_env
 from tokaido_env.__main__ import COMMANDS, GROUPS, load, main
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import Command, NoOptions, command, program
+from tokaido_env.cli.command import Command, NoOptions, command, parse, program
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES
 from tokaido_env.features.afterstate_observation import AFTERSTATE_FEATURES, AFTERSTATE_INPUTS
+from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.record import save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,6 +168,14 @@ def test_options__have_one_kind_of_value_in_all_commands() -> None:
     }
     assert len(of_types) > 50
     assert {name for name, of in of_types.items() if len(of) > 1} == set()
+
+
+def test_train__takes_the_given_settings_with_their_types() -> None:
+    words = ["--method", "ppo", "--steps=12", "--entropy-coef", "0.5", "--start-from=", "--steps=9"]
+    found = parse(load("train").app(words), words)
+    given = {name: getattr(found, name) for name in PpoSettings.defaults()}
+    kept = {name: value for name, value in given.items() if value is not None}
+    assert kept == {"steps": 9, "entropy_coef": 0.5, "start_from": ""}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
