@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Characters that the console cannot show are replaced. A closed pipe, as of `tokaido … | head`,
     ends the command silently.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # by `__init__`
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:  # Ctrl-C may come while modules load
         from tokaido_env.cli.command import CLOSED_PIPE, program
         from tokaido_env.core.arguments import SIMILAR

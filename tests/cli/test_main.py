@@ -221,10 +221,19 @@ def test_command__prints_one_line_and_returns_the_status(capsys: Output) -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks this signal")
-def test_main__ends_by_ctrl_c_while_modules_load(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "status", "message"),
+    [
+        ("gymnasium", -signal.SIGINT, b""),  # 130 for a shell
+        ("cyclopts", 130, b"tokaido: interrupted\n"),
+    ],
+)
+def test_main__ends_by_ctrl_c_while_modules_load(
+    tmp_path: Path, module: str, status: int, message: bytes
+) -> None:
     """A module of the command waits for the signal."""
     waits = "import time, sys; print('loading', flush=True); time.sleep(60)"
-    (tmp_path / "cyclopts.py").write_text(waits, encoding="utf-8")
+    (tmp_path / f"{module}.py").write_text(waits, encoding="utf-8")
     running = subprocess.Popen(
         [sys.executable, "-m", "tokaido_env", "actions"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
@@ -236,7 +245,7 @@ def test_main__ends_by_ctrl_c_while_modules_load(tmp_path: Path) -> None:
     assert running.stdout.readline() == b"loading\n"
     running.send_signal(signal.SIGINT)
     _, error = running.communicate(timeout=60)
-    assert (running.returncode, error) == (130, b"tokaido: interrupted\n")
+    assert (running.returncode, error) == (status, message)
 
 
 # The program's name
