@@ -284,10 +284,9 @@ class Submissions(Cases):
 
     def set_up(self) -> None:
         self.ladder, self.records = self.folder / "ladder.json", self.folder / "games.jsonl"
-        ladder = ("--ladder", self.ladder, "--games", "12")
-        run_command(command, ("ladder", "random", "heuristic", *ladder))
-        files = ("--json", self.path, "--records", self.records)
-        run_command(command, ("rate", "greedy", *ladder, *files))
+        games, files = ("--games", "12"), ("--json", self.path, "--records", self.records)
+        run_command(command, ("ladder", "random", "heuristic", *games, "--out", self.ladder))
+        run_command(command, ("rate", "greedy", *games, "--ladder", self.ladder, *files))
         self.games = self.records.read_bytes()
         self.valid = json.loads(self.path.read_bytes())
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # Ctrl-C ends a command silently while it loads modules; then `__main__` restores Python's handler.
-_is_command = Path((sys.argv or [""])[0]).name in ("-m", "tokaido")
+_is_command = Path((sys.argv or [""])[0]).stem in ("-m", "tokaido")
 if _is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
