@@ -23,6 +23,8 @@ USAGE = (
     ("actions all", "unexpected argument 'all'; tokaido actions --help lists all arguments\n"),
     ("replay", "FILE: expected a value, got none; tokaido replay --help lists all arguments\n"),
     ("evaluate a b --games", "--games: expected a value, got none; tokaido evaluate --help"),
+    ("train --run", "--run: expected a value, got none; tokaido train --help"),
+    ("text-play --modle m", "unknown option '--modle': the nearest is '--model'; tokaido text-"),
     ("evaluate a b --games x", "--games: expected an integer, got 'x'\n"),
     ("evaluate a b --error x", "--error: expected a number, got 'x'\n"),
     ("evaluate greedy", "AGENTS: expected two or more, got 1; tokaido evaluate --help"),

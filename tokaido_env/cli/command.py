@@ -156,7 +156,7 @@ class Command:
     def _run(self, arguments: Sequence[str]) -> int:
         try:
             words = [_DASH if word == "-" else word for word in arguments]
-            found = parse(self.app(arguments), words)
+            found = parse(self.app(words), words)
             return 0 if found is None else self.run(found)  # None: it printed its help
         except (CycloptsError, UsageError) as error:
             remedy = f"{program(self.name)} --help lists all arguments"
@@ -186,14 +186,12 @@ class Command:
 
     def _reworded(self, error: CycloptsError) -> str:
         """Return an error of the parser as `NAME: expected X, got Y`."""
+        if unknown := self._unknown(error):
+            return unknown
         name = error.argument.name if error.argument else ""
         match error:
-            case UnknownOptionError():
-                return self._unknown(error, error.token.keyword or error.token.value)
             case UnusedCliTokensError():
                 return f"unexpected argument {repr_short((error.unused_tokens or [''])[0])}"
-            case MissingArgumentError(unused_tokens=[str(text), *_]) if text.startswith("--"):
-                return self._unknown(error, text)
             case MissingArgumentError():
                 return f"{name}: expected a value, got none"
             case ValidationError():
@@ -202,12 +200,20 @@ class Command:
                 return f"{name}: {_expected(error)}"
         return " ".join(str(error).split())
 
-    def _unknown(self, error: CycloptsError, option: str) -> str:
-        name = option.partition("=")[0]
-        assert error.app is not None
-        arguments = error.app.assemble_argument_collection()
+    def _unknown(self, error: CycloptsError) -> str:
+        """Return an error that names an unknown option, "" without one.
+
+        It comes before that of a missing argument, which may be due to a misspelled name.
+        """
+        words = error.unused_tokens or [] if isinstance(error, MissingArgumentError) else []
+        if isinstance(error, UnknownOptionError):
+            words = [error.token.keyword or error.token.value]
+        arguments = error.app.assemble_argument_collection() if error.app else ()
         known = [one for argument in arguments for one in argument.names]
-        return self.explain(name, known) or unknown_name("option", name, known)
+        for name in (word.partition("=")[0] for word in words if word.startswith("-")):
+            if name not in known:
+                return self.explain(name, known) or unknown_name("option", name, known)
+        return ""
 
 
 def command(name: str, *errors: type[Exception], **more: Any) -> Callable[[Any], Command]:
