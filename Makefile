@@ -42,7 +42,7 @@ train: setup
 	if [ -f $(RUN)/config.toml ]; then $(PY) -m tokaido_env train --resume $(RUN); \
 	else $(PY) -m tokaido_env train --run $(RUN); fi
 	$(PY) -m tokaido_env evaluate policy:$(RUN) random greedy --games 1000
-	$(PY) -m tokaido_env evaluate rate policy:$(RUN)
+	$(PY) -m tokaido_env rate policy:$(RUN)
 
 check: setup
 	.venv/bin/ruff check .

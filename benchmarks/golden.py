@@ -25,14 +25,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "dev" / "releasing.md"
 QUICK = "seconds"
 
-LADDER = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
+LADDER = """tokaido ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
   greedy:epsilon=0.2 greedy heuristic mcts:sims=100 mcts:sims=400 champion mcts:sims=4000
   mcts:sims=20000 champion:sims=400 --games 4000 --max-distance 3 --seed 0
-  --ladder tokaido_env/arena/ladder.json"""
-FAMILY = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
+  --out tokaido_env/arena/ladder.json"""
+FAMILY = """tokaido ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
   greedy:epsilon=0.2 greedy heuristic champion mcts:sims=100 mcts:sims=400 --games 2000
   --max-distance 3 --seed 0 --board family:valid
-  --ladder tokaido_env/arena/ladder-family.json"""
+  --out tokaido_env/arena/ladder-family.json"""
 
 
 class DerivedFiles(NamedTuple):

@@ -122,7 +122,7 @@ def ladder(words: str) -> Command:
 
     def command(folder: Path) -> Words:
         path = folder / "ladder.json"
-        return ["evaluate", "ladder", *words.split(), "--ladder", str(path)]
+        return ["ladder", *words.split(), "--out", str(path)]
 
     return command
 

@@ -162,7 +162,7 @@ def cells(methods: Sequence[str], budgets: Sequence[str]) -> Iterator[Cell]:
 def rate(run: Run) -> Words:
     """Return the command that rates a trained agent."""
     file = f"{run.path}.rating.json"
-    return ["-m", "tokaido_env", "evaluate", "rate", run.spec, "--json", file]
+    return ["-m", "tokaido_env", "rate", run.spec, "--json", file]
 
 
 def measure(run: Run) -> None:

@@ -5,27 +5,23 @@ python benchmarks/reference_pages.py
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from functools import partialmethod
 from pathlib import Path
-from unittest.mock import patch
 
+from cyclopts import App
 from pages import fill
 
-from tokaido_env.__main__ import COMMANDS, main as run_command
-from tokaido_env.cli import actions, evaluate, text
-from tokaido_env.cli.command import CommandParser
+from tokaido_env.__main__ import COMMANDS, load
+from tokaido_env.cli import actions
 from tokaido_env.cli.features import index_formula
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES, ENTITY_SHAPES
 from tokaido_env.core.observation import FEATURES, Feature, width
-from tokaido_env.learn.settings import METHODS
+from tokaido_env.learn.settings import METHODS, TdSettings
 
-SUBCOMMANDS = {"evaluate": evaluate.SUBCOMMANDS, "text": text.SUBCOMMANDS}
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
 
@@ -83,66 +79,34 @@ def _index_of(feature: Feature) -> str:
 
 
 def command_sections() -> str:
-    """Return a section for each command and subcommand with its options."""
+    """Return a section for each command; below train, the settings of the other methods."""
     sections = []
-    for command in COMMANDS:
-        parser, rows = parser_of(command), options_of(parser_of(command))
-        if command != "train":
-            sections.append(f"## `tokaido {command}`\n\n{_description(parser)}\n{_options(rows)}")
-            for name in SUBCOMMANDS.get(command, ()):
-                parser = parser_of(f"{command} {name}")
-                title = f"### `tokaido {command} {name}`\n\n{_description(parser)}\n"
-                sections.append(title + _options(options_of(parser)))
-            continue
-        methods = {name: options_of(parser_of(f"train --method {name}")) for name in METHODS}
-        shared = [row for row in rows if all(row in own for own in methods.values())]
-        sections.append(f"## `tokaido train`\n\n{_description(parser)}\n{_options(shared)}")
-        for name, own in methods.items():
-            only = _options([row for row in own if row not in shared])
-            sections.append(f"### `tokaido train --method {name}`\n\n{only}")
+    for name in COMMANDS:
+        sections.append(section(load(name).app()))
+        if name == "train":  # its section has the settings of td
+            sections += [settings_of(method) for method in METHODS if method != TdSettings.METHOD]
     return "\n".join(sections)
 
 
-def parser_of(command: str) -> CommandParser:
-    """Return the parser of which a command would print the help."""
-    parsers: list[CommandParser] = []
-    keep = partialmethod(parsers.append)
-    with patch.object(CommandParser, "print_help", keep), suppress(SystemExit):
-        run_command([*command.split(), "--help"])
-    return parsers[0]
+def settings_of(method: str) -> str:
+    """Return a section with the settings of a method."""
+    whole = section(load("train").app(["--method", method]))
+    _, _, settings = whole.partition(f"**Settings of `--method` {method}**:\n")
+    return f"### Settings of `{method}`\n{settings.partition('**Examples**')[0].rstrip()}\n"
 
 
-def options_of(parser: CommandParser) -> list[list[str]]:
-    """Return a row for each argument and option, except --help."""
-    formatter = parser._get_formatter()
-    rows = []
-    for action in parser._actions:
-        if isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS:
-            continue
-        names = ", ".join(action.option_strings)
-        metavar = action.dest.upper() if names else action.dest
-        values = "" if action.nargs == 0 else formatter._format_args(action, metavar)
-        rows.append([f"`{f'{names} {values}'.strip()}`", _prose(formatter._expand_help(action))])
-    return rows
-
-
-def _options(rows: Sequence[Sequence[str]]) -> str:
-    return _table(("argument", "meaning"), rows) if rows else "It has no options.\n"
-
-
-def _description(parser: CommandParser) -> str:
-    """Return the description as Markdown, with its commands as code."""
-    blocks = (parser.description or "").split("\n\n")
-    return "".join(
-        f"```\n{block}\n```\n\n" if block.startswith("tokaido ") else f"{_prose(block)}\n\n"
-        for block in blocks
-    ).removesuffix("\n")
+def section(parser: App) -> str:
+    """Return the help of a command as Markdown, with its examples as code."""
+    (called,) = parser.name
+    text = parser.generate_docs(heading_level=2).replace(f"{called} {called.split()[1]}", called)
+    text = re.sub(r"\n {2,}", " ", text)
+    examples = textwrap.dedent((parser.help_epilogue or "").removeprefix("Examples:\n\n"))
+    return _prose(text) + (f"\n**Examples**:\n\n```\n{examples}\n```\n" if examples else "")
 
 
 def _prose(text: str) -> str:
-    """Return text with its options as code and its signs escaped."""
-    text = re.sub(r"([*<|])", r"\\\1", text)
-    return re.sub(r"(?<![\w`-])(--\w[\w-]*)", r"`\1`", text)
+    """Return Markdown with its options as code, outside of code."""
+    return re.sub(r"(?<![\w`-])(--\w[\w-]*)(?![^`\n]*`:)", r"`\1`", text)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -4,7 +4,7 @@
     python benchmarks/regret_table.py --only champion   only agents with a word in their specs
     python benchmarks/regret_table.py --docs            also put tables and figure into the docs
 
-`tokaido evaluate regret` measures each agent in a process of one thread. Results for the same set
+`tokaido regret` measures each agent in a process of one thread. Results for the same set
 in the folder `--results` are used again.
 """
 
@@ -111,8 +111,8 @@ def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) ->
     known = read_json(path) if path.is_file() else None
     if known is None or known["set"]["hash"] != regret_set.hash:
         words = "regret", spec, "--timed", "--set", str(options.set), "--json", str(path)
-        print("tokaido evaluate", *words, flush=True)
-        command = [sys.executable, "-m", "tokaido_env", "evaluate", *words]
+        print("tokaido", *words, flush=True)
+        command = [sys.executable, "-m", "tokaido_env", *words]
         one_thread = os.environ | {"NUMBA_NUM_THREADS": "1"}
         if subprocess.run(
             command, env=one_thread, stdout=subprocess.DEVNULL, check=False

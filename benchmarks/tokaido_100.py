@@ -89,7 +89,7 @@ def measure(agent: Agent, results: Path, options: Sequence[str] = ()) -> Words:
     """Return the command that measures an agent."""
     files = "--json", str(results / f"{agent.name}.json")
     records = "--records", str(results / f"{agent.name}.jsonl")
-    return ["evaluate", "generalise", agent.spec, *options, *files, *records]
+    return ["generalise", agent.spec, *options, *files, *records]
 
 
 def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
@@ -97,7 +97,7 @@ def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
     files = [str(results / f"{name}.json") for name in names]
     plots = ["--plots", str(results / "plots")] if curve else []
     table = str(results / "table.md")
-    return ["evaluate", "generalise", "--compare", *files, "--markdown", table, *plots]
+    return ["generalise", "--compare", *files, "--markdown", table, *plots]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

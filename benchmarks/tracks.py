@@ -81,7 +81,7 @@ METHODS = {
 
 def measure(run: Run, options: Sequence[str] = ()) -> Words:
     """Return the command that measures a trained agent."""
-    words = ["-m", "tokaido_env", "evaluate", "generalise", run.spec, "--no-gap"]
+    words = ["-m", "tokaido_env", "generalise", run.spec, "--no-gap"]
     pairs = ["--pairs", str(track_results.PAIRS[track_results.LIMITED])]
     files = ["--json", f"{run.path}.json", "--records", f"{run.path}.jsonl"]
     return [*words, *pairs, *options, *files]

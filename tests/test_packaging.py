@@ -211,11 +211,12 @@ def test_wheel__has_the_console_command(environment: Path, required: Path, tmp_p
 
 
 def test_evaluate__runs_without_extras(installed: Path, required: Path, tmp_path: Path) -> None:
-    command = ("-m", "tokaido_env", "evaluate")
-    done = run((installed, required), tmp_path, *command, "random", "greedy", "--games", "100")
+    command = ("-m", "tokaido_env")
+    match = ("evaluate", "random", "greedy", "--games", "100")
+    done = run((installed, required), tmp_path, *command, *match)
     assert (done.returncode, done.stderr) == (0, "")
     assert "100 games per pair of agents, seats swapped, seed 0, board shikoku" in done.stdout
-    rate = ("rate", "greedy", "--games", "10", "--opponents", "2")
+    rate = ("rate", "greedy", "--games", "10", "--opponent-count", "2")
     done = run((installed, required), tmp_path, *command, *rate)
     assert (done.returncode, done.stderr) == (0, "")
     ladder = json.loads((installed / "tokaido_env/arena/ladder.json").read_text())
@@ -223,7 +224,7 @@ def test_evaluate__runs_without_extras(installed: Path, required: Path, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [("train", "--run", "run"), ("evaluate", "exploit", "greedy")])
+@pytest.mark.parametrize("command", [("train", "--run", "run"), ("exploit", "greedy")])
 def test_training__without_its_extra_names_the_missing_package(
     installed: Path, required: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:

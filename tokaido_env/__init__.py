@@ -11,11 +11,18 @@ are compiled on their first call and cached on disk.
 """
 
 import importlib
+import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
-import pettingzoo
+# Ctrl-C ends a command silently while it loads modules; then `__main__` restores Python's handler.
+_is_command = Path((sys.argv or [""])[0]).stem in ("-m", "tokaido")
+if _is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import gymnasium  # noqa: E402
+import pettingzoo  # noqa: E402
 
 if TYPE_CHECKING:
     from tokaido_env import agents

@@ -5,26 +5,49 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING
 
-from tokaido_env import __version__
-from tokaido_env.cli.command import CLOSED_PIPE, program
-from tokaido_env.core.arguments import SIMILAR, unknown_name
+if TYPE_CHECKING:
+    from cyclopts import App
 
-COMMANDS = {
-    "play": "play against an agent, in a browser or the terminal",
-    "review": "report the mistakes in recorded games and the effect of chance",
-    "replay": "verify recorded games and print them, or write a page or a GIF",
-    "export": "write recorded games as a dataset",
-    "features": "print the layout of the observation",
-    "actions": "print the actions and the outcomes of chance",
-    "train": "train an agent by self-play",
-    "evaluate": "measure agents: matches, rate, ladder, exploit, generalise",
-    "text": "measure a language model: play, positions",
-    "warmup": "compile all kernels in advance",
+    from tokaido_env.cli.command import Command
+
+
+GROUPS = {
+    "Play and look": {
+        "play": ("play:main", "play against an agent, in a browser or the terminal"),
+        "replay": ("replay:main", "verify and print recorded games, or write a page or a GIF"),
+        "review": ("review:main", "report mistakes in recorded games, and the effect of chance"),
+        "agents": ("listing:agents", "list the agents"),
+        "boards": ("listing:boards", "list the boards"),
+    },
+    "Train": {"train": ("train:main", "train an agent by self-play")},
+    "Measure": {
+        "evaluate": ("evaluate:main", "play matches between agents"),
+        "rate": ("ladders:rate", "rate an agent on a ladder"),
+        "generalise": ("generalise:main", "measure an agent on unseen boards"),
+        "exploit": ("exploit:main", "measure how far an opponent can beat an agent"),
+        "regret": ("regret:main", "measure the loss of decisions in rolled-out positions"),
+        "ladder": ("ladders:ladder", "build a ladder"),
+        "verify": ("verify:main", "check a result of rate or generalise by its records"),
+        "text-play": ("text:play", "play games of a language model against an agent"),
+        "text-positions": ("text:positions", "measure the regret of a language model"),
+    },
+    "Data": {
+        "export": ("export:main", "write recorded games as a dataset"),
+        "features": ("features:main", "print the layout of the observation"),
+        "actions": ("actions:main", "print the actions and the outcomes of chance"),
+    },
+    "Maintenance": {"warmup": ("warmup:main", "compile all kernels in advance")},
 }
-"""Summary of each command; `cli/COMMAND.py` has its `main`."""
+"""By group: the name of each command, its place in the package `cli`, and its summary."""
+
+COMMANDS = {name: place for group in GROUPS.values() for name, (place, _) in group.items()}
+COMPLETION = "--install-completion"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,15 +56,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Characters that the console cannot show are replaced. A closed pipe, as of `tokaido … | head`,
     ends the command silently.
     """
-    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, SIMILAR), (sys.stderr, SIMILAR)):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=errors)
-    try:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # by `__init__`
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:  # Ctrl-C may come while modules load
+        from tokaido_env.cli.command import CLOSED_PIPE, program
+        from tokaido_env.core.arguments import SIMILAR
+
+        for stream, errors in (
+            (sys.stdin, "replace"),
+            (sys.stdout, SIMILAR),
+            (sys.stderr, SIMILAR),
+        ):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors=errors)
         try:
-            return _run(arguments)
+            return _run(sys.argv[1:] if arguments is None else list(arguments))
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("tokaido: interrupted", file=sys.stderr)
+        return 130
     except OSError as error:  # of standard output; commands report those of files
         # Discard what cannot be printed, because Python would report it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -51,29 +86,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _run(arguments: Sequence[str] | None) -> int:
-    name, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
-    if name in ("", "-h", "--help"):
-        print(usage(), file=sys.stdout if name else sys.stderr)
-        return 0 if name else 2
-    if name == "--version":
-        print(f"tokaido_env {__version__}")
+def _run(arguments: list[str]) -> int:
+    from tokaido_env.cli.command import USAGE, parse, program
+    from tokaido_env.core.arguments import unknown_name
+
+    name, *rest = arguments or [""]
+    if name in COMMANDS:
+        return load(name)(rest)
+    if name in ("-h", "--help", "--version", COMPLETION):
+        from cyclopts import CycloptsError
+        from cyclopts.completion import ShellDetectionError
+
+        try:
+            parse(app(loaded=name == COMPLETION), arguments)
+        except (CycloptsError, ShellDetectionError) as error:
+            print(f"{program()}: {name}: {error}", file=sys.stderr)
+            return USAGE
         return 0
-    if name not in COMMANDS:
-        problem = unknown_name("command", name, COMMANDS)
-        print(f"{program()}: {problem}; {program()} --help lists all commands", file=sys.stderr)
-        return 2
-    module = importlib.import_module(f"tokaido_env.cli.{name}")
-    status: int = module.main(rest)
-    return status
+    if not name:
+        with redirect_stdout(sys.stderr):
+            app().help_print([])
+        return USAGE
+    problem = unknown_name("command", name, COMMANDS)
+    print(f"{program()}: {problem}; {program()} --help lists all commands", file=sys.stderr)
+    return USAGE
 
 
-def usage() -> str:
-    """Return the usage text: one line per command."""
-    lines = [f"  {name:<9} {summary}" for name, summary in COMMANDS.items()]
-    title = f"usage: {program()} COMMAND …\n\nTokaido Duo for research.\n"
-    more = f"Run {program()} COMMAND --help for its options, {program()} --version for the version."
-    return "\n".join([title, *lines, "", more])
+def load(name: str) -> Command:
+    """Return the command with a name; only now its module is loaded."""
+    module, attribute = COMMANDS[name].split(":")
+    found: Command = getattr(importlib.import_module(f"tokaido_env.cli.{module}"), attribute)
+    return found
+
+
+def app(*, loaded: bool = False) -> App:
+    """Return the parser of all commands, for help, version and shell completion.
+
+    Args:
+        loaded: whether to load the commands with their options; the help needs only the summaries.
+    """
+    from cyclopts import App, Group
+
+    from tokaido_env import __version__
+    from tokaido_env.cli.command import program
+
+    made = App(
+        "tokaido" if loaded else program(),
+        "Tokaido Duo for research.",
+        version=f"tokaido_env {__version__}",
+    )
+    made.register_install_completion_command(COMPLETION, help="install completion in your shell")
+    for order, (title, entries) in enumerate(GROUPS.items()):
+        group = Group(title, sort_key=order)
+        for name, (place, summary) in entries.items():
+            if loaded:
+                command = load(name).app()
+                command.group = (group,)
+                made.command(command, name)
+            else:
+                made.command(place, name, group=group, help=summary)
+    return made
 
 
 if __name__ == "__main__":

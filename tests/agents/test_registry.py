@@ -102,7 +102,7 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
     [
         (
             "gredy",
-            "unknown agent 'gredy': the nearest is 'greedy'; tokaido evaluate --list",
+            "unknown agent 'gredy': the nearest is 'greedy'; tokaido agents",
         ),
         ({}, "agent: expected a text such as 'greedy', got dict {}"),
         ("", "unknown agent '': expected one of random, greedy"),

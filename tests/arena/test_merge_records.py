@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tokaido_env import Game
+from tokaido_env.__main__ import main
 from tokaido_env.agents import make
 from tokaido_env.arena.records import merge_records, parse_shard, shard
 from tokaido_env.arena.tournament import MatchState, play_match
-from tokaido_env.cli.evaluate import main
 from tokaido_env.record import RecordError, save
 
 AGENTS = ("random", "greedy", "heuristic")
@@ -21,7 +21,17 @@ Output = pytest.CaptureFixture[str]
 def evaluate(folder: Path, name: str, *options: str) -> Path:
     """Run `evaluate`; return the record file."""
     records = folder / f"{name}.jsonl"
-    words = [*AGENTS, "--games", "20", "--seed", "5", "--records", str(records), *options]
+    words = [
+        "evaluate",
+        *AGENTS,
+        "--games",
+        "20",
+        "--seed",
+        "5",
+        "--records",
+        str(records),
+        *options,
+    ]
     assert main(words) == 0
     return records
 
@@ -35,7 +45,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def merged(folder: Path, *files: Path) -> dict[str, Any]:
     """Return the results that `evaluate --from-records` writes."""
     path = folder / "merged.json"
-    assert main(["--from-records", *map(str, files), "--json", str(path), "--seed", "5"]) == 0
+    assert (
+        main(["evaluate", "--from-records", *map(str, files), "--json", str(path), "--seed", "5"])
+        == 0
+    )
     results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return results
 
@@ -91,7 +104,7 @@ def test_merge__leaves_out_games_without_their_pair(
     assert [match["games"] for match in merged(tmp_path, part)["matches"]] == [6]
     assert "left out 1 of 7 games: the records lack" in capsys.readouterr().err
     part.write_bytes(lines[0])
-    assert main(["--from-records", str(part)]) == 1
+    assert main(["evaluate", "--from-records", str(part)]) == 1
     assert "expected pairs of games with swapped seats, got none" in capsys.readouterr().err
 
 
@@ -112,7 +125,7 @@ def test_merge__refuses_a_wrong_file_in_one_line(
 ) -> None:
     part = tmp_path / "part.jsonl"
     part.write_bytes(change(whole.read_bytes().splitlines(keepends=True)[0]))
-    assert main(["--from-records", str(part)]) == 1
+    assert main(["evaluate", "--from-records", str(part)]) == 1
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -140,25 +153,6 @@ def test_merge__refuses_a_game_that_does_not_begin_with_its_seed(tmp_path: Path)
     save([game.copy(seed=8).record(("a", "b"))], path)
     with pytest.raises(RecordError, match="line 1: expected a game of two agents, by its seed"):
         merge_records([path])
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["greedy", "--from-records", "x"], "--from-records: expected only files"),
-        (["--from-records", "nowhere"], "nowhere"),
-        (["greedy", "random", "--shard", "2"], "shard: expected I/N, as 2/8, got '2'"),
-        (["greedy", "random", "--shard", "0/2"], "shard: expected I/N with I from 1 to N"),
-        (["greedy", "random", "--shard", "3/2"], "shard: expected I/N with I from 1 to N"),
-        (["greedy", "random", "--games", "4", "--shard", "1/3"], "N at most 2 pairs"),
-        (["greedy", "random", "--shard", "1/2", "--until-decided"], "expected without --until-d"),
-    ],
-)
-def test_evaluate__refuses_wrong_shards_and_files(
-    words: list[str], message: str, capsys: Output
-) -> None:
-    assert main(words) == 1
-    assert message in capsys.readouterr().err
 
 
 def test_shard__parts_contain_every_pair_once() -> None:

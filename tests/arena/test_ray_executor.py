@@ -14,9 +14,9 @@ pytest.importorskip("ray", reason="pip install '.[ray]'")
 
 from cluster_of_nodes import NO_CLUSTER
 
+from tokaido_env.__main__ import main
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.executors.ray import ClusterError
-from tokaido_env.cli.evaluate import main
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_open_executor__reports_an_address_without_a_cluster_at_once(capsys: Any
             open_executor(f"ray:{address}"),
         ):
             pass
-        words = ["greedy", "random", "--games", "2", "--executor", f"ray:{address}"]
+        words = ["evaluate", "greedy", "random", "--games", "2", "--executor", f"ray:{address}"]
         assert main(words) == 1
     assert capsys.readouterr().err.startswith(f"evaluate: cluster '{address}': nothing answers")
 

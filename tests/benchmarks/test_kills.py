@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tokaido_env.cli.evaluate import main
+from tokaido_env.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -34,7 +34,7 @@ def test_kill__resumed_command_writes_the_same_bytes(
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
     parts.mkdir()
-    assert main(command(whole)[1:]) == 0
+    assert main(command(whole)) == 0
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
     monkeypatch.setenv("SECONDS_A_DECISION", "0.002")
     row, log = kills.Row("a command", (command,), 1.0), tmp_path / "log"

@@ -19,17 +19,15 @@ def test_tokaido_100__trains_learners_before_measuring(capsys: Output) -> None:
     assert tokaido_100.main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     trained = [line for line in lines if "tokaido train " in line]
-    measured = [line for line in lines if "tokaido evaluate " in line]
+    measured = [line for line in lines if "tokaido generalise " in line]
     assert (len(trained), len(measured)) == (12, 18)
     assert trained[4] == (
         f"tokaido train --run {RUNS}/train-10-seed-1 --board family:train/10 --steps 2000000 "
         "--seed 1 --value-games all"
     )
     place = lines.index(trained[4])
-    assert lines[place + 1].startswith(
-        f"tokaido evaluate generalise policy:{RUNS}/train-10-seed-1 "
-    )
-    specs = [line.split()[3] for line in measured]
+    assert lines[place + 1].startswith(f"tokaido generalise policy:{RUNS}/train-10-seed-1 ")
+    specs = [line.split()[2] for line in measured]
     assert specs[:4] == ["greedy", "heuristic", "mcts:sims=100", "mcts:sims=4000"]
     assert specs[4:6] == ["champion", "generalist"]
 

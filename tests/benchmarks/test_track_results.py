@@ -15,8 +15,8 @@ import pages  # noqa: E402  needs the path above
 import track_results  # noqa: E402
 import tracks  # noqa: E402
 
+from tokaido_env.__main__ import main  # noqa: E402
 from tokaido_env.arena.generalisation import ResultsError  # noqa: E402
-from tokaido_env.cli.evaluate import main as evaluate  # noqa: E402
 from tokaido_env.record import RecordError  # noqa: E402
 
 ABOUT: dict[str, Any] = {"method": "mine", "track": "T100-2M", "decisions": 5, "hours": 0.5}
@@ -119,7 +119,7 @@ def submissions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
             "2",
         ]
         command += ["--pairs", "1", "--no-gap", "--json", str(file)]
-        assert evaluate([*command, "--records", str(file.with_suffix(".jsonl"))]) == 0
+        assert main([*command, "--records", str(file.with_suffix(".jsonl"))]) == 0
     return files
 
 

@@ -1,8 +1,7 @@
-"""Tests of `tokaido evaluate`: results, records, resume, ladders and errors."""
+"""Tests of `tokaido evaluate`: results, records and resume."""
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusals import check_refused
 
-from tokaido_env.arena.ladder import LADDER
-from tokaido_env.cli.evaluate import main
+from tokaido_env.__main__ import main
 from tokaido_env.record import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +22,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def results(path: Path, *arguments: str) -> dict[str, Any]:
-    assert main([*arguments, "--json", str(path)]) == 0
+    assert main(["evaluate", *arguments, "--json", str(path)]) == 0
     written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return written
 
@@ -91,7 +88,7 @@ def test_evaluate__is_reproducible(tmp_path: Path) -> None:
 
 def test_evaluate__prints_many_matches_only_on_request(capsys: Output) -> None:
     agents = ["random", "greedy", *(f"greedy:epsilon=0.{i}" for i in range(1, 5))]
-    command = [*agents, "--games", "2"]
+    command = ["evaluate", *agents, "--games", "2"]
     assert main(command) == 0
     printed = capsys.readouterr().out
     assert all(agent in printed for agent in agents)
@@ -136,6 +133,7 @@ def test_evaluate__saves_the_games_before_a_stop(
 ) -> None:
     files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "g.jsonl")]
     command = [
+        "evaluate",
         "greedy",
         "random",
         f"python:custom_agents:{agent}",
@@ -161,7 +159,7 @@ def test_evaluate__saves_the_games_before_a_stop(
 def start(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a command in two processes; return it when the first game is recorded."""
     running = subprocess.Popen(
-        [sys.executable, str(ROOT / "evaluate.py"), *arguments],
+        [sys.executable, "-m", "tokaido_env", *arguments],
         env=os.environ | {"PYTHONPATH": SOURCES, "SECONDS_A_DECISION": "0.01"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -174,10 +172,10 @@ def start(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 SOURCES = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-LONG_MATCH = ["python:custom_agents:Dice", "greedy", "--games", "24"]
+LONG_MATCH = ["evaluate", "python:custom_agents:Dice", "greedy", "--games", "24"]
 GENERALISE = [
     "generalise",
-    *LONG_MATCH[:1],
+    LONG_MATCH[1],
     "--opponent",
     "greedy",
     "--boards",
@@ -255,68 +253,7 @@ def test_until_decided__stops_decided_matches(tmp_path: Path, capsys: Output) ->
     assert longer["matches"][0] == written["matches"][0]
 
 
-# Output and errors
-
-
-def test_list__prints_all_agents(capsys: Output) -> None:
-    assert main(["--list"]) == 0
-    printed = capsys.readouterr().out
-    policy = "policy:PATH[,temperature=T][,endings=network]"
-    for usage in ("random", "greedy[:epsilon=E]", "heuristic", policy):
-        assert f"{usage}\n    " in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("greedy", "nobody"), "unknown agent 'nobody': expected one of random, greedy"),
-        (("greedy", "policy:nowhere"), "nowhere: no such policy file"),
-        (("greedy", "random", "--games", "7"), "games: expected an even number from 2"),
-        (("greedy", "random", "--replays", "2"), "--replays: expected together with --report"),
-        (
-            ("greedy", "random", "--report", "r.html", "--replays", "101"),
-            "--replays: expected 0 to 100 games of a match, got 101",
-        ),
-        (("greedy", "random", "--board", "honshu"), "unknown board 'honshu'"),
-        (("greedy", "random", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
-        (("greedy", "random", "--records", "/nowhere/g"), "/nowhere/g: there is no folder"),
-        (("greedy", "random", "--report", "/nowhere/g"), "/nowhere/g: there is no folder"),
-        (("greedy", "random", "--plots", __file__), "expected a folder, got a file"),
-        (("greedy", "random", "--json", "x", "--records", "x"), "expected a different file"),
-        (
-            ("greedy", "random", "--executor", "processes:0"),
-            "executor: expected serial, processes[:N] or ",
-        ),
-        (("greedy", "random", "--error", "0.1"), "--error: expected together with --until-dec"),
-        (("greedy", "random", "--until-decided", "--error", "2"), "expected a rate from 1e-9 to"),
-        (("greedy", "python:no_bots:Bot"), "no module 'no_bots'"),
-        (("rate", "greedy", "--ladder", "no.json"), "no.json: no such ladder"),
-        (
-            ("rate", "greedy", "--json", "r", "--records", "x/r"),
-            "--records: expected a file in ",
-        ),
-        (("verify", "no.json"), "no.json: no such submission"),
-        (("rate", "greedy", "--json", str(LADDER)), f"{LADDER}: is read too: expected another"),
-        (("ladder", "greedy", "random", "--ladder", "/"), "/: expected a file or nothing"),
-        (("ladder", "greedy", "nobody", "--ladder", "l.json"), "unknown agent 'nobody'"),
-    ],
-)
-def test_evaluate__refuses_wrong_options_before_any_game(
-    capsys: Output, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
-) -> None:
-    monkeypatch.setattr("tokaido_env.arena.game_runner.Batch", None)
-    check_refused(capsys, ["evaluate", *arguments], message)
-
-
-def test_evaluate__refuses_a_single_agent(capsys: Output) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["greedy"])
-    assert stopped.value.code == 2
-    message = "expected two or more agents, as: tokaido evaluate greedy random"
-    assert message in capsys.readouterr().err
-
-
-# Ladders
+# Luck-adjusted scores
 
 
 def test_luck_adjusted__adds_adjusted_scores(tmp_path: Path, capsys: Output) -> None:
@@ -332,82 +269,15 @@ def test_luck_adjusted__adds_adjusted_scores(tmp_path: Path, capsys: Output) -> 
     assert adjusted[2] is None  # all games were won
 
 
-def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) -> None:
-    ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "10"]
-    assert main(["ladder", "greedy", "random", *ladder]) == 0
-    rate = ["rate", "python:custom_agents:HighestAtOnce", *ladder]
-    written = results(tmp_path / "r.json", *rate)
-    assert [rating["agent"] for rating in written["ratings"]] == [rate[1]]
-    assert {(match["a"], match["b"]) for match in written["matches"]} == {
-        (rate[1], "greedy"),
-        (rate[1], "random"),
-    }
-    printed = capsys.readouterr().out
-    assert rate[1] in printed
-    assert "above the next" in printed
-    assert "P(row above column)" in printed
-    assert "probit, random = 0" in printed
-    assert (written["link"], written["anchor"]) == ("probit", "random")
-    assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in printed
-
-
-def test_rate__resumes_to_the_same_bytes_and_is_verified(tmp_path: Path, capsys: Output) -> None:
-    ladder, records = ["--ladder", str(tmp_path / "ladder.json")], tmp_path / "r.jsonl"
-    assert main(["ladder", "greedy", "random", *ladder, "--games", "20"]) == 0
-    rate = ["rate", "heuristic", *ladder, "--games", "8", "--records", str(records)]
-    written = results(tmp_path / "r.json", *rate)
-    first = (tmp_path / "r.json").read_bytes(), records.read_bytes()
-    assert written["records"]["games"] == 16
-    lines = first[1].splitlines(keepends=True)
-    records.write_bytes(b"".join(lines[10:14]) + b"".join(lines[:5]))
-    results(tmp_path / "r.json", *rate)
-    assert first == ((tmp_path / "r.json").read_bytes(), records.read_bytes())
-    assert "9 recorded games" in capsys.readouterr().err
-    verify = ["verify", str(tmp_path / "r.json"), *ladder, "--share", "1"]
-    assert main([*verify, "--agent", "heuristic"]) == 0
-    printed = capsys.readouterr().out
-    assert "verified: 16 games replayed, " in printed
-    assert "probit, random = 0" in printed
-    assert main(verify[:2]) == 1  # on the ladder of the package
-    assert "name its ladder by --ladder" in capsys.readouterr().err
-    assert main([*rate, "--opponents", "1"]) == 1
-    assert "--records: expected games against greedy, got some ag" in capsys.readouterr().err
-
-
-def test_verify__takes_ladder_and_board_of_files(tmp_path: Path, capsys: Output) -> None:
-    shutil.copy(ROOT / "tokaido_env" / "boards" / "shikoku_art.toml", tmp_path / "mine.toml")
-    board = ["--board", str(tmp_path / "mine.toml"), "--ladder", str(tmp_path / "ladder.json")]
-    agent = "python:custom_agents:HighestAtOnce"
-    assert main(["ladder", agent, "random", *board, "--games", "20"]) == 0
-    files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "r.jsonl")]
-    allowed = [*board, "--allow-agents", agent]
-    assert main(["rate", "greedy", *allowed, "--games", "8", *files]) == 0
-    assert main(["verify", str(tmp_path / "r.json"), *allowed]) == 0
-    assert "verified: 16 games replayed" in capsys.readouterr().out
-    assert main(["verify", str(tmp_path / "r.json"), *board]) == 1
-    assert "a file may not name code to run" in capsys.readouterr().err
-
-
-def test_ladder__is_rated_again_with_another_anchor(tmp_path: Path, capsys: Output) -> None:
-    path, data_file, tables = (tmp_path / name for name in ("l.json", "data.json", "tables.md"))
-    agents = ["random", "greedy:epsilon=0.5", "greedy", "heuristic"]
-    command = ["ladder", *agents, "--ladder", str(path), "--games", "20"]
-    assert main(command) == 0
-    first = json.loads(path.read_text(encoding="utf-8"))
-    assert (first["version"], first["link"], first["anchor"]) == (2, "probit", "random")
-    capsys.readouterr()
-    files = ["--json", str(data_file), "--markdown", str(tables)]
-    assert main([*command, *files, "--anchor", "greedy"]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    again = json.loads(path.read_text(encoding="utf-8"))
-    assert (again["link"], again["anchor"]) == ("probit", "greedy")
-    assert again["matches"] == first["matches"]
-    data = json.loads(data_file.read_text(encoding="utf-8"))
-    assert (data["ladder"], data["fit"]) == (again["hash"], again["fit"])
-    assert {one["agent"] for one in data["rungs"]["agents"]} == set(agents) - {"heuristic"}
-    for text in (printed.out, tables.read_text(encoding="utf-8")):
-        assert "Epsilon baselines, a separate scale: probit, greedy = 0" in text
-        assert "degrees of freedom" in text
-    assert main([*command, "--anchor", "mcts"]) == 1
-    assert "--anchor: expected one of 'random'" in capsys.readouterr().err
+def test_evaluate__plays_on_a_board_pool(tmp_path: Path, capsys: Output) -> None:
+    board = ["--board", "family:test/3"]
+    records = ["--records", str(tmp_path / "g.jsonl"), "--json", str(tmp_path / "r.json")]
+    report = ["--report", str(tmp_path / "r.html"), "--luck-adjusted"]
+    assert main(["evaluate", "greedy", "random", "--games", "12", *board, *records, *report]) == 0
+    assert "board family:test/3" in capsys.readouterr().out
+    written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert written["board"] == "family:test/3"
+    assert "family:test/3" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    read = load(tmp_path / "g.jsonl")
+    assert {record.board for record in read} <= {f"family:{2000000 + i}" for i in range(3)}
+    assert len({record.board for record in read}) > 1

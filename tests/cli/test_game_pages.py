@@ -12,10 +12,10 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+from tokaido_env.__main__ import main
 from tokaido_env.agents import make
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.tournament import MatchState, play_remaining
-from tokaido_env.cli.evaluate import main
 from tokaido_env.cli.game_pages import choose_games, write_games
 from tokaido_env.record import load
 
@@ -59,7 +59,7 @@ def tournament(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with records and a report with special characters in its name."""
     folder = tmp_path_factory.mktemp("a report")
     files = ["--report", str(folder / "50% #1.html"), "--records", str(folder / "games.jsonl")]
-    assert main([*AGENTS, "--games", "6", "--seed", "2", *files]) == 0
+    assert main(["evaluate", *AGENTS, "--games", "6", "--seed", "2", *files]) == 0
     return folder
 
 
@@ -95,7 +95,7 @@ def test_report__links_name_their_games(tournament: Path) -> None:
 
 def test_replays__sets_the_number_of_linked_games(tournament: Path, tmp_path: Path) -> None:
     records = str(tournament / "games.jsonl")
-    command = ["--from-records", records, "--report"]
+    command = ["evaluate", "--from-records", records, "--report"]
     assert main([*command, str(tmp_path / "a.html"), "--replays", "1"]) == 0
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert len(Links(page).found) == len(list((tmp_path / "a-games").iterdir())) == 3
@@ -123,6 +123,9 @@ def test_report__refuses_a_file_in_place_of_the_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "r-games").write_text("mine", encoding="utf-8")
-    assert main(["greedy", "random", "--games", "2", "--report", str(tmp_path / "r.html")]) == 1
+    assert (
+        main(["evaluate", "greedy", "random", "--games", "2", "--report", str(tmp_path / "r.html")])
+        == 1
+    )
     assert "r-games: expected a folder, got a file" in capsys.readouterr().err
     assert (tmp_path / "r-games").read_text(encoding="utf-8") == "mine"

@@ -1,27 +1,32 @@
-"""Tests of `tokaido`: commands, help, errors, replay, features and actions."""
+"""Tests of `tokaido`: help, errors, streams, and commands that print tables."""
 
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
+import gymnasium
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cyclopts import ArgumentCollection
+from safetensors import SafetensorError
 
 from tokaido_env import FEATURES, Game, raw_env
-from tokaido_env.__main__ import COMMANDS, main
-from tokaido_env.cli.command import program, reports_errors
-from tokaido_env.cli.evaluate import SUBCOMMANDS
+from tokaido_env.__main__ import COMMANDS, GROUPS, load, main
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.cli.command import Command, NoOptions, command, parse, program
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES
 from tokaido_env.features.afterstate_observation import AFTERSTATE_FEATURES, AFTERSTATE_INPUTS
+from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.record import save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +76,20 @@ def test_features__prints_the_layouts(capsys: Output) -> None:
     assert last == "61 tokens: 1 globals, 40 stations, 12 towns, 8 areas"
 
 
+def test_agents_and_boards__list_all(capsys: Output) -> None:
+    assert main(["agents"]) == 0
+    printed = capsys.readouterr().out
+    policy = "policy:PATH[,temperature=T][,endings=network]"
+    for usage in ("random", "greedy[:epsilon=E]", "heuristic", policy):
+        assert f"{usage}\n    " in printed
+    assert main(["boards"]) == 0
+    names = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    for name in names - {"family:NUMBER", "family:SPLIT/COUNT"}:
+        assert len(BoardPool.load(f"{name}/2" if name.startswith("family") else name))
+    boards = (ROOT / "tokaido_env" / "boards").glob("*.toml")
+    assert {path.stem for path in boards} < names
+
+
 def test_actions__prints_every_action_and_outcome(capsys: Output) -> None:
     """Against `ACTIONS` and the outcomes of a game with explicit chance."""
     assert main(["actions"]) == 0
@@ -101,106 +120,132 @@ def written(label: str) -> str:
     return "roll:P/M/A" if label.startswith("roll:") else label
 
 
-def test_main__lists_all_commands(capsys: Output) -> None:
-    assert main(["--help"]) == 0
-    printed = capsys.readouterr().out
-    lines = {line.split()[0] for line in printed.splitlines() if line.startswith("  ")}
-    assert lines == COMMANDS.keys()
-    assert main([]) == 2
-    assert capsys.readouterr().err == printed
-
-
 def test_version__equals_the_project(capsys: Output) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tokaido_env {project['version']}\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(name for name in COMMANDS if name != "train"),
-        *(f"evaluate {name}" for name in SUBCOMMANDS),
-        *("text play", "text positions"),
-    ],
-)
-def test_help__ends_each_option_with_its_default(capsys: Output, command: str) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main([*command.split(), "--help"])
-    assert stopped.value.code == 0
-    help_text = capsys.readouterr().out
-    assert help_text.startswith(f"usage: tokaido {command} ")
-    for option in re.split(r"\n  (?=-)", help_text)[1:]:
-        words = " ".join(option.split())
-        if not words.startswith(("-h, --help", "--ladder FILE ladder file to write")):
-            assert re.search(r"\(default:\s[^()]+\)$", option.partition("\n\n")[0].rstrip()), option
+# Help
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("replay g --gmae 1", "replay: unknown option '--gmae': the nearest is '--game'; tokaido "),
-        ("evaluate generalise --comparee=x", "evaluate: unknown option '--comparee': the nearest "),
-        ("actions all", "actions: unexpected argument 'all': tokaido actions --help lists all"),
-        ("replay", "replay: file: expected a value, got none: tokaido replay --help lists all"),
-        ("evaluate --games x", "evaluate: --games: expected an integer, got 'x'\n"),
-        ("evaluate --error x", "evaluate: --error: expected a number, got 'x'\n"),
-        *(
-            (
-                f"{command} --seed={seed}",
-                f"{command.split()[0]}: --seed: expected an integer from 0, got '{seed}'\n",
-            )
-            for command in ("play", "review", "evaluate", "evaluate generalise")
-            for seed in ("-1", "1.0")
-        ),
-        ("export a b --rows x", "export: --rows: expected one of 'decisions', 'games', got 'x'\n"),
-    ],
-)
-def test_parser__refuses_wrong_arguments_in_one_line(
-    capsys: Output, arguments: str, message: str
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments.split())
-    assert stopped.value.code == 2
-    error = capsys.readouterr().err
-    assert error.startswith(message)
-    assert error.count("\n") == 1
+def test_main__lists_all_commands(capsys: Output) -> None:
+    assert main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    for group, entries in GROUPS.items():
+        panel = printed.partition(f"─ {group} ─")[2].partition("╰")[0]
+        listed = [line.split()[1] for line in panel.splitlines()[1:] if line.startswith("│ ")]
+        assert listed == sorted(entries)
+    assert main([]) == 2
+    assert capsys.readouterr().err == printed
 
 
-def test_evaluate__names_the_nearest_subcommand(capsys: Output) -> None:
-    assert main(["evaluate", "generalize", "champion"]) == 1
-    assert "unknown subcommand 'generalize': the nearest is 'gen" in capsys.readouterr().err
+def arguments(name: str) -> ArgumentCollection:
+    return load(name).app().assemble_argument_collection(parse_docstring=True)
 
 
-@pytest.mark.parametrize(
-    ("command", "remedy"),
-    [("evalute", "the nearest is 'evaluate'"), ("ex" * 300, "expected one of play, review, ")],
-)
-def test_main__names_the_nearest_command(capsys: Output, command: str, remedy: str) -> None:
-    assert main([command, "greedy"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"tokaido: unknown command '{command[:40]}")
-    assert remedy in error
-    assert error.count("\n") == 1
-    assert len(error) < 350
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help__describes_each_argument_and_gives_examples(capsys: Output, name: str) -> None:
+    assert main([name, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"Usage: tokaido {name}")
+    words = " ".join(re.sub("[│╭╮╰╯─]", " ", printed).split())
+    for argument in arguments(name):
+        assert argument.parameter.help
+        meaning = " ".join(argument.parameter.help.replace("`", "").split())
+        assert re.search(rf"{argument.name} (\S+ )?{re.escape(meaning)}", words)
+    assert (f" tokaido {name}" in printed.partition("\nExamples:")[2]) == bool(arguments(name))
 
 
-def test_reports_errors__prints_one_line_and_returns_the_status(capsys: Output) -> None:
-    reasons = (ValueError("a: expected b"), FileNotFoundError(2, "none"), LookupError("of its own"))
+def test_options__have_one_kind_of_value_in_all_commands() -> None:
+    kinds: dict[str, set[str]] = {}
+    for name in COMMANDS:
+        for one in arguments(name):
+            if one.name.startswith("--") and name != "train":  # settings are those of a file
+                kinds.setdefault(one.name, set()).add(f"{one.hint}".replace(" | None", ""))
+    of_types = {
+        name: {re.sub("<class '(.*)'>", r"\1", one) for one in of} for name, of in kinds.items()
+    }
+    assert len(of_types) > 50
+    assert {name for name, of in of_types.items() if len(of) > 1} == set()
 
-    @reports_errors("sing", LookupError)
-    def sing(arguments: Sequence[str] | None = None) -> int:
-        raise reasons[int((arguments or ["0"])[0])]
 
-    for number, message in enumerate(("a: expected b", "[Errno 2] none", "of its own")):
-        assert sing([str(number)]) == 1
+def test_train__takes_the_given_settings_with_their_types() -> None:
+    words = ["--method", "ppo", "--steps=12", "--entropy-coef", "0.5", "--start-from=", "--steps=9"]
+    found = parse(load("train").app(words), words)
+    given = {name: getattr(found, name) for name in PpoSettings.defaults()}
+    kept = {name: value for name, value in given.items() if value is not None}
+    assert kept == {"steps": 9, "entropy_coef": 0.5, "start_from": ""}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion__knows_commands_and_options(shell: str, tmp_path: Path) -> None:
+    file = tmp_path / "completion"
+    assert main(["--install-completion", "--shell", shell, "--output", str(file)]) == 0
+    script = file.read_text(encoding="utf-8")
+    assert all(name in script for name in COMMANDS)
+    assert "opponent-count" in script
+
+
+# Errors
+
+
+def failing(*reasons: BaseException, known: type[Exception] = LookupError) -> Command:
+    left = iter(reasons)
+
+    @command("sing", known)
+    def sing(options: NoOptions) -> int:
+        raise next(left)
+
+    return cast(Command, sing)
+
+
+def test_command__prints_one_line_and_returns_the_status(capsys: Output) -> None:
+    """Also errors of libraries; those of programming it raises."""
+    reasons = {
+        "a: expected b": ValueError("a: expected b"),
+        "[Errno 2] none": FileNotFoundError(2, "none"),
+        "x: None there": FileNotFoundError(2, "None there", "x"),
+        "of its own": LookupError("of its own"),
+        "no version": gymnasium.error.Error("no\nversion"),
+        "no header": SafetensorError("no header"),
+    }
+    sing = failing(*reasons.values(), KeyboardInterrupt(), TypeError("bug"))
+    for message in reasons:
+        assert sing([]) == 1
         assert capsys.readouterr().err == f"sing: {message}\n"
-
-    def stopped(arguments: Sequence[str] | None = None) -> int:
-        raise KeyboardInterrupt
-
-    assert reports_errors("sing")(stopped)([]) == 130
+    assert sing([]) == 130
     assert capsys.readouterr().err == "sing: interrupted\n"
+    with pytest.raises(TypeError, match="bug"):
+        sing([])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks this signal")
+@pytest.mark.parametrize(
+    ("module", "status", "message"),
+    [
+        ("gymnasium", -signal.SIGINT, b""),  # 130 for a shell
+        ("cyclopts", 130, b"tokaido: interrupted\n"),
+    ],
+)
+def test_main__ends_by_ctrl_c_while_modules_load(
+    tmp_path: Path, module: str, status: int, message: bytes
+) -> None:
+    """A module of the command waits for the signal."""
+    waits = "import time, sys; print('loading', flush=True); time.sleep(60)"
+    (tmp_path / f"{module}.py").write_text(waits, encoding="utf-8")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "tokaido_env", "actions"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == b"loading\n"
+    running.send_signal(signal.SIGINT)
+    _, error = running.communicate(timeout=60)
+    assert (running.returncode, error) == (status, message)
 
 
 # The program's name
@@ -238,13 +283,12 @@ def test_scripts__have_the_help_of_the_command(
     done = subprocess.run(
         [sys.executable, *call, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    printed = capsys.readouterr().out
+    assert main([command, "--help"]) == 0
     name = " ".join(["python", *call])
-    assert done.stdout.startswith(f"usage: {name} ")
-    assert done.stdout.count(name) > 4
-    assert done.stdout.replace(name, f"tokaido {command}").split() == printed.split()
+    assert done.stdout.startswith(f"Usage: {name} ")
+    own, printed = (" ".join(text.split()) for text in (done.stdout, capsys.readouterr().out))
+    assert own.count(name) > 4
+    assert own.replace(name, f"tokaido {command}") == printed
 
 
 # Streams
@@ -254,7 +298,8 @@ PRINTING = {
     "--help": 0,
     "actions": 0,
     "features": 0,
-    "evaluate --list": 0,
+    "agents": 0,
+    "boards": 0,
     "evaluate greedy random --games 2": 0,
     "replay FILE --board BOARD": 0,
     "review FILE --board BOARD --judge champion --chance-samples 4": 0,
@@ -322,7 +367,7 @@ def test_game__prints_in_every_encoding(monkeypatch: pytest.MonkeyPatch, encodin
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGPIPE and /dev/full")
-@pytest.mark.parametrize("command", ["actions", "--help", "evaluate --list", f"replay {GOLDEN}"])
+@pytest.mark.parametrize("command", ["actions", "--help", "agents", f"replay {GOLDEN}"])
 def test_main__ends_quietly_at_a_closed_pipe_and_in_one_line_on_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, capfd: Output, command: str
 ) -> None:

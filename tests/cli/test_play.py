@@ -295,20 +295,6 @@ def test_terminal__asks_for_forced_moves_on_request() -> None:
     assert not stopped.game.is_over
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (["--opponent", "nobody"], "unknown agent 'nobody'"),
-        (["--board", "atlantis"], "atlantis"),
-        (["--save", "no/such/folder.jsonl"], "there is no folder"),
-    ],
-)
-def test_play__refuses_wrong_options_in_one_line(
-    options: list[str], error: str, capsys: Output
-) -> None:
-    check_refused(capsys, ["play", "--terminal", *options], error)
-
-
 def test_play__runs_no_code_named_in_a_record(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "game.jsonl"
     asked = ["play", "--terminal", "--save", str(file)]

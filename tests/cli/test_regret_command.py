@@ -1,4 +1,4 @@
-"""Tests of `tokaido evaluate regret`."""
+"""Tests of `tokaido regret`."""
 
 import json
 from dataclasses import replace
@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusals import check_refused
 from regrets import drawn_sums, small_set, truth_of
 
-from tokaido_env.cli.evaluate import main
+from tokaido_env.__main__ import main
 from tokaido_env.study.regret_set import RegretSet
 
 
@@ -58,19 +57,3 @@ def test_regret__prints_and_writes_the_bias_of_values(
         assert low <= measured["all"]["bias"]["mean"] <= high
         assert measured["rounds"]["1–"]["bias"] == measured["all"]["bias"]
     assert capsys.readouterr().out.count("value bias") == len(agent["values"])
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["greedy", "--set", "missing.npz"],
-            "missing.npz: not a regret set in a .npz file: expected a file",
-        ),
-        (["greedy", "--json", "no/where.json"], "no/where.json"),
-    ],
-)
-def test_regret__refuses_wrong_files_in_one_line(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    check_refused(capsys, ["evaluate", "regret", *words], message)

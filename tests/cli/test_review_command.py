@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusals import check_refused
 
 from tokaido_env import Game, Record
 from tokaido_env.__main__ import main
@@ -99,29 +98,6 @@ def test_review_page__refuses_reviews_of_other_games() -> None:
         replay_page([record, record], reviews=[reviewed(record)])
     with pytest.raises(ValueError, match="and no agent"):
         replay_page([record], agent="greedy", reviews=[reviewed(record)])
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (["--game", "3"], "--game: expected 1 to 2, got 3"),
-        (["--judge", "greedy"], "agent: expected one that gives values, got 'greedy'"),
-        (["--chance-samples", "2"], "chance_samples: expected 4 or more, got 2"),
-        (["--json", "no/such/folder.json"], "there is no folder"),
-        (["--json", "games.jsonl"], "is read too"),
-        (["--data", "o.csv"], "o.csv: expected a name that ends in .parquet"),
-        (["--html", "o", "--json", "o"], "expected a different file for each output"),
-        (["--executor", "nobody"], "executor: expected serial, processes[:N] or ray[:ADDRESS]"),
-        (["--judge", "greedy", "--executor", "processes:1"], "got 'greedy': use champion"),
-    ],
-)
-def test_review__refuses_wrong_options_before_any_work(
-    games: Path, options: list[str], error: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(games.parent)
-    before = games.read_bytes()
-    check_refused(capsys, ["review", "games.jsonl", *options], error)
-    assert [path.read_bytes() for path in games.parent.iterdir()] == [before]
 
 
 def test_review__refuses_a_page_of_over_a_hundred_games(tmp_path: Path, capsys: Output) -> None:

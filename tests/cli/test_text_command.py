@@ -1,4 +1,4 @@
-"""Tests of `tokaido text`: the package openai asks a stand-in for a server of language models."""
+"""Tests of `tokaido text-play` and `text-positions`, with a stand-in for a server of models."""
 
 import json
 import random
@@ -59,7 +59,7 @@ def reading(slips: float = 0.0, broken: float = 0.0) -> Callable[[str], Reply]:
 
 
 def words(server: ChatServer, subcommand: str, *more: str) -> list[str]:
-    return ["text", subcommand, "--base-url", server.url, "--model", "stand-in", *more]
+    return [f"text-{subcommand}", "--base-url", server.url, "--model", "stand-in", *more]
 
 
 @pytest.mark.parametrize("games", [2, pytest.param(20, marks=pytest.mark.slow)])
@@ -109,10 +109,12 @@ def test_play__keeps_finished_games_and_resumes(
     server.reply = fails_later
     assert main(play) == 1
     first, second = capsys.readouterr().err.splitlines()[-2:]
-    error = f"text: {server.url}/: expected an answer of the model 'stand-in', got Error code: 402"
+    error = (
+        f"text-play: {server.url}/: expected an answer of the model 'stand-in', got Error code: 402"
+    )
     assert first.startswith(error)
     assert "out of credit" in first
-    found = re.fullmatch(r"text: ([1-3]) of 4 games are played and saved in .*resumes", second)
+    found = re.fullmatch(r"text-play: ([1-3]) of 4 games are played and saved in .*resumes", second)
     assert found is not None
     assert len(load(records, short)) == int(found[1])
     server.reply = model
@@ -140,8 +142,8 @@ def test_play__keeps_finished_games_after_an_interrupt(
     assert main(play) == INTERRUPTED
     printed = capsys.readouterr()
     first, second = printed.err.splitlines()[-2:]
-    assert first == "text: interrupted"
-    assert re.fullmatch(r"text: [1-3] of 4 games are played", second)
+    assert first == "text-play: interrupted"
+    assert re.fullmatch(r"text-play: [1-3] of 4 games are played", second)
     assert "Refused answers" in printed.out
 
 
@@ -166,7 +168,7 @@ def test_positions__reports_regret_next_to_agents(
     loaded = small_set()
     replace(loaded, sums=drawn_sums(loaded, truth_of(loaded, rng, 0.3), rng)).save(path)
     ask = words(server, "positions", "--json", str(results), "--set", str(path))
-    assert main([*ask, "--compare", "random", "--retries", "1", "--positions", "40"]) == 0
+    assert main([*ask, "--baselines", "random", "--retries", "1", "--positions", "40"]) == 0
     printed = capsys.readouterr().out
     assert "regret per choice" in printed
     data = json.loads(results.read_text(encoding="utf-8"))
@@ -186,7 +188,7 @@ def test_positions__keeps_answers_and_resumes(
 ) -> None:
     results, answers, path = (tmp_path / name for name in ("r.json", "a.json", "set.npz"))
     small_set().save(path)
-    ask = words(server, "positions", "--set", str(path), "--positions", "20", "--compare")
+    ask = words(server, "positions", "--set", str(path), "--positions", "20", "--baselines")
     files = ["--answers", str(answers), "--json", str(results)]
     model, asked = reading(), 0
 
@@ -197,8 +199,8 @@ def test_positions__keeps_answers_and_resumes(
 
     server.reply = fails_later
     assert main([*ask, *files]) == 1
-    kept = f"text: 7 of 19 positions are answered and saved in {answers}: the same command resumes"
-    assert capsys.readouterr().err.splitlines()[-1] == kept
+    kept = f"7 of 19 positions are answered and saved in {answers}: the same command resumes"
+    assert capsys.readouterr().err.splitlines()[-1] == f"text-positions: {kept}"
     server.reply = model
     server.asked.clear()
     assert main([*ask, *files]) == 0
@@ -223,38 +225,12 @@ def test_positions__keeps_answers_and_resumes(
     check_refused(capsys, [*ask, *files], f"{answers}: answers[3]: expected a legal action, got")
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--request", "{"], "--request: "),
-        (["--request", "[1]"], "--request: expected an object of JSON without model and messages"),
-        (["--request", '{"model": "x"}'], "--request: expected an object of JSON without model"),
-        (["--timeout", "0"], "--timeout: expected seconds above 0, got 0"),
-        (["--retries", "-1"], "retries: expected an integer from 0, got -1"),
-        (["--json", "no/where.json"], "no/where.json"),
-    ],
-)
-@pytest.mark.parametrize("subcommand", ["play", "positions"])
-def test_text__refuses_wrong_options_in_one_line(
-    server: ChatServer, capsys: Output, subcommand: str, more: list[str], message: str
-) -> None:
-    check_refused(capsys, words(server, subcommand, *more), message)
-
-
-@pytest.mark.parametrize("url", ["", "localhost:80/v1", "ftp://a/v1", "http://", "http://[::1"])
-def test_text__refuses_other_addresses(capsys: Output, url: str) -> None:
-    with pytest.raises(SystemExit):
-        main(["text", "play", "--model", "m", "--base-url", url])
-    error = "text: --base-url: expected an address with http or https, such as http://localhost:"
-    assert capsys.readouterr().err.startswith(error)
-
-
 def test_model__gets_prompt_key_and_settings(
     server: ChatServer, short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.reply = reading()
     server.asked.clear()
-    play = ["text", "play", "--model", "m", "--games", "2", "--board", str(short)]
+    play = ["text-play", "--model", "m", "--games", "2", "--board", str(short)]
     play += ["--opponent", "random", "--request", '{"top_k": 3}']
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
@@ -287,10 +263,10 @@ def test_text__names_the_errors_of_a_server(
     printed = capsys.readouterr()
     first, second = printed.err.splitlines()
     assert first.startswith(
-        f"text: {server.url}/: expected an answer of the model 'stand-in', got "
+        f"text-play: {server.url}/: expected an answer of the model 'stand-in', got "
     )
     assert error in first
-    assert second == "text: 0 of 20 games are played"
+    assert second == "text-play: 0 of 20 games are played"
     assert printed.out == ""
     assert len(server.asked) == (1 + text.RETRIES if reply == BUSY[0] else 1)
 
@@ -337,13 +313,9 @@ def test_text__names_a_missing_server_key_and_package(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        assert main(["text", "play", "--model", "m", "--base-url", url]) == 1
+        assert main(["text-play", "--model", "m", "--base-url", url]) == 1
     assert "got Connection error. [Errno " in capsys.readouterr().err
-    play = ["text", "play", "--model", "m"]
+    play = ["text-play", "--model", "m"]
     check_refused(capsys, play, "OPENAI_API_KEY")
     monkeypatch.setitem(sys.modules, "openai", None)
     check_refused(capsys, play, "asking a language model needs openai: pip install '.[llm]'")
-
-
-def test_text__names_the_nearest_subcommand(capsys: Output) -> None:
-    check_refused(capsys, ["text", "pla"], "unknown subcommand 'pla': the nearest is 'play'")

@@ -527,7 +527,7 @@ def test_train__refuses_folders_of_a_run_and_those_without_one(
     for folder in (tmp_path, tmp_path / "nowhere"):
         assert resume(folder) == 1
         assert f"{folder}: no run folder: expected a config.toml in it" in error_line(capsys)
-    assert main([]) == 1
+    assert main([]) == 2
     assert "expected --run FOLDER to begin a run, or --resume FOLDER to continue one" in error_line(
         capsys
     )

@@ -12,8 +12,7 @@ from networks import random_policy
 from positions import shikoku_data, write_board
 
 from tokaido_env import Game
-from tokaido_env.__main__ import main as command
-from tokaido_env.cli.evaluate import main as evaluate
+from tokaido_env.__main__ import main, main as command
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import read_json
 
@@ -90,6 +89,7 @@ def test_evaluate__escapes_foreign_text(
     if not rich:
         monkeypatch.setattr("tokaido_env.report.tables.find_spec", lambda name: None)
     words = [
+        "evaluate",
         "random",
         policy,
         "--games",
@@ -100,7 +100,7 @@ def test_evaluate__escapes_foreign_text(
         "--luck-adjusted",
     ]
     files = ["--json", "r.json", "--records", "g.jsonl", "--report", "r.html", "--plots", "plots"]
-    assert evaluate([*words, *files[: 8 if rich else 4]]) == 0
+    assert main([*words, *files[: 8 if rich else 4]]) == 0
     captured = capsys.readouterr()
     assert is_harmless(captured.out)
     assert is_harmless(captured.err)
@@ -115,9 +115,9 @@ def test_evaluate__escapes_foreign_text(
 def test_ladder__escapes_foreign_text(
     policy: str, board: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--games", "4", "--board", board, "--ladder", "l.json"]
-    assert evaluate(["ladder", "random", policy, *options]) == 0
-    assert evaluate(["rate", "greedy", *options]) == 0
+    options = ["--games", "4", "--board", board]
+    assert main(["ladder", "random", policy, *options, "--out", "l.json"]) == 0
+    assert main(["rate", "greedy", *options, "--ladder", "l.json"]) == 0
     captured = capsys.readouterr()
     assert is_harmless(captured.out)
     assert is_harmless(captured.err)

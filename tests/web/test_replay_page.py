@@ -272,7 +272,7 @@ def test_command__writes_a_page(tmp_path: Path, golden: list[Record], capsys: Ou
     assert main(["replay", str(GOLDEN), "--game", "5", "--html", "-"]) == 0
     assert capsys.readouterr().err == f"-: games 1, {size} MB\n"
     save([played(30).record()], tmp_path / "games.jsonl")
-    words = ["replay", str(tmp_path / "games.jsonl"), "--agent", "greedy", "--html", str(out)]
+    words = ["replay", str(tmp_path / "games.jsonl"), "--value-agent", "greedy", "--html", str(out)]
     assert main(words) == 0
     (game_data,) = games_of(out.read_text(encoding="utf-8"))
     assert "100%" in "".join(game_data["markup"])

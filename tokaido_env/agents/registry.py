@@ -385,7 +385,7 @@ def _parse(spec: str) -> tuple[AgentKind, dict[str, Any]]:
     kind_name, _, text = spec.partition(":")
     if kind_name not in KINDS:
         problem = unknown_name("agent", kind_name, KINDS)
-        raise AgentError(f"{problem}; tokaido evaluate --list describes all agents")
+        raise AgentError(f"{problem}; tokaido agents describes all agents")
     return KINDS[kind_name], _parse_parameters(spec, KINDS[kind_name], text)
 
 

@@ -1,14 +1,11 @@
-"""Print the tables of actions and of chance outcomes.
-
-A row has the id, the label and the meaning, with the number of its rule in docs/reference/rules.md.
-"""
+"""`tokaido actions`: print the tables of actions and of chance outcomes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tokaido_env.cli.command import CommandParser
+from tokaido_env.cli import command as cli
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.constants import CHARACTERS, ICONS, SIDES, WARES
 
@@ -81,9 +78,13 @@ _OUTCOMES = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
-    CommandParser("actions", __doc__).parse_args(arguments)
+@cli.command("actions")
+def main(options: cli.NoOptions) -> int:
+    """Print the tables of actions and of chance outcomes.
+
+    A row has the id, the label and the meaning, with the number of its rule in
+    docs/reference/rules.md.
+    """
     print("\n\n".join(tables()))
     return 0
 

@@ -1,9 +1,7 @@
-"""Options that several commands share, the matches behind them, and their result files."""
+"""Checks of options that several commands share, their matches, and their result files."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
+from tokaido_env.arena.executors import Executor, check_executor, open_executor
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import MatchResult, Monitor, play_series
 from tokaido_env.arena.rating_model import PROBIT
@@ -19,7 +17,7 @@ from tokaido_env.arena.ratings import Rating
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, OnProgress
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, write_json
+from tokaido_env.cli.command import INTERRUPTED, note, write_json
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
@@ -29,79 +27,6 @@ from tokaido_env.report.standings import Standing
 
 VERSION = 2  # of the results as JSON
 
-_MATCH_EXECUTOR = "serial; for agents that play one game at a time, processes"
-
-_SHARED: dict[str, dict[str, Any]] = {
-    "--seed": {"type": "seed", "default": 0, "help": "random seed, an integer from 0"},
-    "--board": {"type": "board", "default": "shikoku", "help": "a built-in board or a board file"},
-    "--json": {
-        "type": "output",
-        "metavar": "FILE",
-        "help": "write the results to this file as JSON (default: none)",
-    },
-    "--markdown": {
-        "type": "output",
-        "metavar": "FILE",
-        "help": "write the tables to this file as Markdown (default: none)",
-    },
-    "--plots": {
-        "type": "path",
-        "metavar": "DIR",
-        "help": "write figures to this folder (default: none)",
-    },
-    "--records": {
-        "type": "file",
-        "metavar": "FILE",
-        "help": "append every game to this record file, and resume from its games (default: none)",
-    },
-    "--ladder": {
-        "type": "input",
-        "metavar": "FILE",
-        "help": "ladder file (default: the ladder of the package for the board)",
-    },
-    "--allow-agents": {
-        "nargs": "+",
-        "default": [],
-        "metavar": "AGENT",
-        "help": "agents of the ladder that may run code, or load policies outside its folder",
-    },
-}
-
-
-def evaluate_parser(subcommand: str, run: Callable[..., int]) -> CommandParser:
-    """Return a parser of a subcommand of `evaluate`, described by the docstring of its function."""
-    return CommandParser(f"evaluate {subcommand}", run.__doc__)
-
-
-def add_agents(parser: argparse.ArgumentParser, name: str = "agent", **options: Any) -> None:
-    """Add a positional argument that takes agents."""
-    listed = f"agent to measure; {program('evaluate')} --list lists all"
-    parser.add_argument(name, metavar="AGENT", help=listed, **options)
-
-
-def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add options that mean the same in each command that has them."""
-    for name in names:
-        parser.add_argument(name, **_SHARED[name])
-
-
-def add_executor(parser: argparse.ArgumentParser, default: str = _MATCH_EXECUTOR) -> None:
-    """Add `--executor`, with the text of its default."""
-    parser.add_argument(
-        "--executor", help=f"where to run the work: {EXECUTORS} (default: {default})"
-    )
-
-
-def add_match_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the commands that play matches."""
-    help_games = "number of games per pair of agents, even"
-    parser.add_argument("--games", type=int, default=1000, help=help_games)
-    add_shared(parser, "--seed")
-    boards = "a built-in board, a board file or a pool of boards"
-    parser.add_argument("--board", type="board", default="shikoku", help=boards)
-    add_shared(parser, "--json")
-    add_executor(parser)
-
 
 def chosen_executor(text: str | None) -> AbstractContextManager[Executor | None]:
     """Return the executor of an option's text as a context manager; None for None."""
@@ -109,7 +34,7 @@ def chosen_executor(text: str | None) -> AbstractContextManager[Executor | None]
 
 
 def check_run(
-    options: argparse.Namespace,
+    options: Any,
     *outputs: Path | None,
     read: Sequence[str | Path | None] = (),
     folder: Path | None = None,
@@ -132,7 +57,7 @@ def check_run(
         require_extra("figures need", "plots", "matplotlib")
 
 
-def resolved_records(options: argparse.Namespace) -> Path | None:
+def resolved_records(options: Any) -> Path | None:
     """Return the record file, which is the one that a symbolic link names; the link stays.
 
     Raises:
@@ -148,7 +73,7 @@ def resolved_records(options: argparse.Namespace) -> Path | None:
 
 
 def save_results(
-    options: argparse.Namespace,
+    options: Any,
     board: BoardPool,
     agents: list[str],
     results: list[MatchResult],
@@ -195,7 +120,7 @@ def _adjusted(match: Match) -> dict[str, Any] | None:
 
 
 def match_state_bar(
-    state: MatchState, number: str, title: str = "", note: Callable[[], str] = str
+    state: MatchState, number: str, title: str = "", suffix: Callable[[], str] = str
 ) -> AbstractContextManager[OnProgress]:
     """Return the progress bar of a match.
 
@@ -203,10 +128,10 @@ def match_state_bar(
         state: of the match.
         number: stands before the title.
         title: "" for the two agents.
-        note: as for `match_bar`.
+        suffix: as `note` of `match_bar`.
     """
     title = f"{number} {title or f'{state.a} – {state.b}'}"
-    return match_bar(title, len(state), int(state.finished.sum()), note)
+    return match_bar(title, len(state), int(state.finished.sum()), suffix)
 
 
 def play_matches(
@@ -242,9 +167,9 @@ def play_matches(
 def print_resumed(records: RecordFile) -> None:
     """Print the number of games that a record file held, and those of others."""
     if records.dropped_bytes:
-        print("evaluate: dropped the last line of the records: it is incomplete", file=sys.stderr)
+        note("dropped the last line of the records: it is incomplete")
     if records.loaded:
-        print(f"evaluate: resumed from {records.loaded:,} recorded games", file=sys.stderr)
+        note(f"resumed from {records.loaded:,} recorded games")
 
 
 def print_forfeits(states: Sequence[MatchState]) -> None:
@@ -259,24 +184,21 @@ def print_forfeits(states: Sequence[MatchState]) -> None:
         why = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
         first = escape_text(forfeits[0].detail, MAX_DETAIL_CHARS)
         games = "1 game" if len(forfeits) == 1 else f"{len(forfeits):,} games"
-        print(f"evaluate: {escape_text(name)} forfeits {games} ({why}): {first}", file=sys.stderr)
+        note(f"{escape_text(name)} forfeits {games} ({why}): {first}")
 
 
 def print_stopped(
-    stopped: BaseException,
-    states: Sequence[MatchState],
-    records: Path | None,
-    command: str = "evaluate",
+    stopped: BaseException, states: Sequence[MatchState], records: Path | None
 ) -> int:
     """Print the reason of a stop and the number of played games; return the exit status."""
     played, total = sum(int(s.finished.sum()) for s in states), sum(map(len, states))
-    return print_stop(command, stopped, f"{played:,} of {total:,} games are played", records)
+    return print_stop(stopped, f"{played:,} of {total:,} games are played", records)
 
 
-def print_stop(command: str, stopped: BaseException, done: str, saved: Path | None) -> int:
+def print_stop(stopped: BaseException, done: str, saved: Path | None) -> int:
     """Print the reason of a stop, what is done, and the file it is in; return the exit status."""
     interrupted = isinstance(stopped, KeyboardInterrupt)
     kept = "" if saved is None else f" and saved in {saved}: the same command resumes"
-    print(f"{command}: {'interrupted' if interrupted else stopped}", file=sys.stderr)
-    print(f"{command}: {done}{kept}", file=sys.stderr)
+    note("interrupted" if interrupted else str(stopped))
+    note(f"{done}{kept}")
     return INTERRUPTED if interrupted else 1

@@ -1,31 +1,59 @@
-"""Argument parser, error reports and exit statuses of all commands."""
+"""Declared commands: options as dataclasses, which cyclopts parses; errors and exit statuses.
+
+docs/dev/commands.md shows how to declare a command.
+"""
 
 from __future__ import annotations
 
-import argparse
-import functools
 import inspect
 import json
 import os
-import re
+import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from tokaido_env.core.arguments import parse_seed, repr_short, short_path, unknown_name
+from cyclopts import App, ArgumentCollection, CycloptsError, Group, Parameter
+from cyclopts.exceptions import (
+    CoercionError,
+    MissingArgumentError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+    ValidationError,
+)
+
+from tokaido_env.core.arguments import check_seed, repr_short, short_path, unknown_name
 from tokaido_env.files import PIPE, expand_home, file_kind, write_text
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
 CLOSED_PIPE = 141  # exit status after SIGPIPE, likewise
+USAGE = 2  # exit status of wrong arguments
 
 _LIBRARIES = ("gymnasium", "minari", "h5py", "pyarrow", "matplotlib", "PIL", "ray", "safetensors")
 """Libraries with errors of their own classes, which the user can cause."""
 
-Arguments = ParamSpec("Arguments")
+_DASH = "\0-"  # stands for -, which cyclopts takes for an option
+_KINDS = {int: "an integer", float: "a number", bool: "no value, or true or false"}
+
+T = TypeVar("T")
+
+
+class UsageError(Exception):
+    """Wrong arguments, which the types of the options allow; the status is 2."""
 
 
 def program(command: str = "") -> str:
@@ -33,102 +61,209 @@ def program(command: str = "") -> str:
 
     The same code runs as `tokaido COMMAND`, as `python -m tokaido_env COMMAND`, and for some
     commands as `python COMMAND.py` in a checkout.
-
-    Args:
-        command: the command, "evaluate rate" for a subcommand; "" for the program alone.
     """
-    script, (name, _, subcommand) = Path(sys.argv[0]), command.partition(" ")
-    if name and script.name == f"{name}.py":
-        return f"python {script.name} {subcommand}".rstrip()
+    script = Path(sys.argv[0])
+    if command and script.name == f"{command}.py":
+        return f"python {script.name}"
     is_module = script.name == "__main__.py" and script.parent.name == "tokaido_env"
     return f"{'python -m tokaido_env' if is_module else 'tokaido'} {command}".rstrip()
 
 
-class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help that keeps the lines of the description and ends each option with its default.
+# Declarations
 
-    An option with the default None says in its own help text what happens without it.
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def options(kind: type[T]) -> type[T]:
+    """Declare the options of a command: make a dataclass, a docstring below each field its help."""
+    return with_arguments(dataclass(kw_only=True)(kind))
+
+
+def with_arguments(kind: type[T]) -> type[T]:
+    """Make the fields of a dataclass that are not keywords arguments without a name."""
+    _, *parameters = inspect.signature(kind.__init__).parameters.values()
+    kind.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            one.replace(kind=one.POSITIONAL_ONLY) if one.kind is one.POSITIONAL_OR_KEYWORD else one
+            for one in parameters
+        ]
+    )
+    return kind
+
+
+def parse(app: App, words: Sequence[str]) -> Any:
+    """Return the options of the words of a command; None if they ask for help, which it prints.
+
+    Raises:
+        CycloptsError: if the words are wrong.
+    """
+    try:
+        return app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except SystemExit:  # by rich, at a closed pipe
+        raise BrokenPipeError from None
+
+
+@options
+class NoOptions:
+    """The options of a command without any."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that parses arguments, runs, and prints an error as one line.
+
+    Attributes:
+        name: its name.
+        run: takes the options, and returns the exit status; its docstring is the help, with calls
+            of the command below a line `Examples:`.
+        errors: that the user can cause, besides wrong values, files and missing packages.
+        interrupted: the text to print after Ctrl-C.
+        kind_of: returns the class of the options by the arguments; None: the type of `run`.
+        explain: returns a better error for an unknown option, from it and the known options; ""
+            for none.
     """
 
-    def _get_help_string(self, action: argparse.Action) -> str:
-        text, default = action.help or "", action.default
-        has_default = action.option_strings and default not in (None, argparse.SUPPRESS)
-        if not has_default or "(default: " in text:
-            return text
-        if default is False or default == []:
-            return f"{text} (default: {'off' if default is False else 'none'})"
-        return f"{text} (default: %(default)s)"
+    name: str
+    run: Callable[[Any], int]
+    errors: tuple[type[Exception], ...] = ()
+    interrupted: str = "interrupted"
+    kind_of: Callable[[Sequence[str]], type] | None = None
+    explain: Callable[[str, list[str]], str] = lambda *_: ""
 
+    def __call__(self, arguments: Sequence[str] | None = None) -> int:
+        """Run the command; return the exit status: 1 after an error, 130 after Ctrl-C."""
+        arguments = sys.argv[1:] if arguments is None else arguments
+        with _pipes(self.name, arguments):
+            try:
+                return self._run(arguments)
+            except BrokenPipeError:
+                raise  # `__main__` ends the command silently
+            except KeyboardInterrupt:
+                note(self.interrupted)
+                return INTERRUPTED
+            except Exception as error:
+                library = type(error).__module__.partition(".")[0]
+                known: tuple[type[Exception], ...] = (
+                    ValueError,
+                    OSError,
+                    ModuleNotFoundError,
+                    *self.errors,
+                )
+                if not isinstance(error, known) and library not in _LIBRARIES:
+                    raise
+                note(_one_line(error))
+                return 1
 
-class CommandParser(argparse.ArgumentParser):
-    """Argument parser with errors of one line, nearest known names, and defaults in its help.
+    def _run(self, arguments: Sequence[str]) -> int:
+        try:
+            words = [_DASH if word == "-" else word for word in arguments]
+            found = parse(self.app(words), words)
+            return 0 if found is None else self.run(found)  # None: it printed its help
+        except (CycloptsError, UsageError) as error:
+            remedy = f"{program(self.name)} --help lists all arguments"
+            problem = self._reworded(error) if isinstance(error, CycloptsError) else str(error)
+            note(problem if isinstance(error, CoercionError) else f"{problem}; {remedy}")
+            return USAGE
 
-    Args:
-        command: its name, "evaluate rate" for a subcommand.
-        description: a module's or function's docstring; the calls of `tokaido COMMAND` in it become
-            calls as this process was started.
-        parents: parsers with more options of the command.
-        add_help: whether to add the option --help; a parent has none.
-
-    An argument's `type` may be a name of `TYPES`.
-    """
-
-    def __init__(
-        self,
-        command: str,
-        description: str | None,
-        parents: Sequence[argparse.ArgumentParser] = (),
-        *,
-        add_help: bool = True,
-    ) -> None:
-        self._command = command.partition(" ")[0]
-        super().__init__(
-            program(command),
-            description=inspect.cleandoc(description or "").replace(
-                f"tokaido {self._command}", program(self._command)
+    def app(self, arguments: Sequence[str] = ()) -> App:
+        """Return the parser of the command, which returns its options."""
+        kind = self.kind_of(arguments) if self.kind_of else get_type_hints(self.run)["options"]
+        called = program(self.name)
+        doc = inspect.cleandoc(self.run.__doc__ or "").replace(f"tokaido {self.name}", called)
+        text, _, examples = doc.partition("\n\nExamples:\n")
+        app = App(
+            name=called,
+            help=text,
+            help_epilogue=f"Examples:\n\n{examples}" if examples else None,
+            default_command=kind,
+            default_parameter=Parameter(
+                allow_repeating=True, negative=(), show_default=_default_text
             ),
-            formatter_class=_HelpFormatter,
-            parents=parents,
-            allow_abbrev=False,
-            add_help=add_help,
+            group_parameters=Group("Options", sort_key=1),
+            version_flags=(),
         )
-        for name, convert in TYPES.items():
-            self.register("type", name, convert)
+        app["--help"].show = False
+        return app
 
-    def add_record_file(self) -> None:
-        """Add the arguments of a record file, and of the board of its games."""
-        self.add_argument("file", type="input", help="record file, JSON Lines")
-        board = "board file of the games (default: the built-in or procedural board that they name)"
-        self.add_argument("--board", type="board", help=board)
+    def _reworded(self, error: CycloptsError) -> str:
+        """Return an error of the parser as `NAME: expected X, got Y`."""
+        if unknown := self._unknown(error):
+            return unknown
+        name = error.argument.name if error.argument else ""
+        match error:
+            case UnusedCliTokensError():
+                return f"unexpected argument {repr_short((error.unused_tokens or [''])[0])}"
+            case MissingArgumentError():
+                return f"{name}: expected a value, got none"
+            case ValidationError():
+                return error.exception_message
+            case CoercionError():
+                return f"{name}: {_expected(error)}"
+        return " ".join(str(error).split())
 
-    def error(self, message: str) -> NoReturn:
-        """Print an error in one line and exit with status 2."""
-        self.exit(2, f"{self._command}: {self._reworded(message)}\n")
+    def _unknown(self, error: CycloptsError) -> str:
+        """Return an error that names an unknown option, "" without one.
 
-    def _reworded(self, message: str) -> str:
-        """Return a message of argparse as `NAME: expected X, got Y`, with the remedy."""
-        remedy = f"{self.prog} --help lists all arguments"
-        unknown = message.removeprefix("unrecognized arguments: ")
-        if unknown != message:
-            name = unknown.split()[0].partition("=")[0]
-            if not name.startswith("-"):
-                return f"unexpected argument {repr_short(name)}: {remedy}"
-            return f"{unknown_name('option', name, self._option_string_actions)}; {remedy}"
-        missing = message.removeprefix("the following arguments are required: ")
-        if missing != message:
-            return f"{missing}: expected a value, got none: {remedy}"
-        message = message.removeprefix("argument ")
-        message = re.sub("invalid int value: ", "expected an integer, got ", message)
-        message = re.sub("invalid float value: ", "expected a number, got ", message)
-        return re.sub(
-            r"invalid choice: (.*) \(choose from (.*)\)$", r"expected one of \2, got \1", message
-        )
+        It comes before that of a missing argument, which may be due to a misspelled name.
+        """
+        words = error.unused_tokens or [] if isinstance(error, MissingArgumentError) else []
+        if isinstance(error, UnknownOptionError):
+            words = [error.token.keyword or error.token.value]
+        arguments = error.app.assemble_argument_collection() if error.app else ()
+        known = [one for argument in arguments for one in argument.names]
+        for name in (word.partition("=")[0] for word in words if word.startswith("-")):
+            if name not in known:
+                return self.explain(name, known) or unknown_name("option", name, known)
+        return ""
+
+
+def command(name: str, *errors: type[Exception], **more: Any) -> Callable[[Any], Command]:
+    """Return a decorator that makes a `Command` of a function of options."""
+    return lambda run: Command(name, run, errors, **more)
+
+
+def only_one(arguments: ArgumentCollection) -> None:
+    """Refuse more than one of the options of a group."""
+    given = [one.name for one in arguments if one.tokens]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)}: expected one of them")
+
+
+def _expected(error: CoercionError) -> str:
+    """Return the expected and the given value of an argument with a wrong text."""
+    if error.msg:  # of a function of `text_option`
+        return str(error.msg)
+    given = repr_short(error.token.value if error.token else "")
+    if get_origin(error.target_type) is Literal:
+        return f"expected one of {', '.join(map(repr, get_args(error.target_type)))}, got {given}"
+    if error.target_type in _KINDS:
+        return f"expected {_KINDS[error.target_type]}, got {given}"
+    return str(error.__cause__)
+
+
+def _default_text(value: object) -> str | None:
+    if (not value and not isinstance(value, int | float)) or value is False:
+        return "off" if value is False else None
+    if isinstance(value, tuple):
+        return " ".join(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 # Paths of options: ~ is the home folder, and - standard input or output
 
 _inputs: dict[str, Path] = {}  # copies of what comes through pipes, by the texts of the options
 _outputs: dict[str, Path] = {}  # what is to be written to pipes
+_running: list[tuple[str, Sequence[str]]] = []  # names and arguments of the commands that run
+
+
+def note(text: str) -> None:
+    """Print a line on standard error that begins with the name of the command that runs."""
+    print(f"{_running[-1][0]}: {text}", file=sys.stderr)
+
+
+def command_line() -> str:
+    """Return the command that runs as text, with its arguments."""
+    name, arguments = _running[-1]
+    return f"{program(name)} {shlex.join(arguments)}".rstrip()
 
 
 def home_path(text: str) -> Path:
@@ -139,7 +274,7 @@ def home_path(text: str) -> Path:
 def file_path(text: str) -> Path:
     """Return the path of a file that cannot be a pipe."""
     if _is_pipe(text):
-        raise argparse.ArgumentTypeError(f"expected a file, got the pipe {text}")
+        raise ValueError(f"expected a file, got the pipe {text}")
     return home_path(text)
 
 
@@ -174,14 +309,87 @@ def write_path(text: str) -> Path:
     return _outputs[text]
 
 
-TYPES: dict[str, Callable[[str], Any]] = {
-    "path": home_path,
-    "file": file_path,
-    "input": read_path,
-    "output": write_path,
-    "board": board_name,
-    "seed": parse_seed,
-}
+def _seed(text: str) -> int:
+    try:
+        return check_seed(int(text))
+    except ValueError:
+        raise ValueError(f"expected an integer from 0, got {repr_short(text)}") from None
+
+
+def text_option(parse: Callable[[str], Any], metavar: str) -> Parameter:
+    """Declare an option by the function that converts its text and refuses a wrong one."""
+    return Parameter(
+        converter=lambda _, tokens: parse(tokens[0].value.replace(_DASH, "-")), metavar=metavar
+    )
+
+
+FILES = Group("Files", sort_key=3)
+"""Options of files to write."""
+
+Folder = Annotated[Path, text_option(home_path, "FOLDER")]
+Input = Annotated[Path, text_option(read_path, "FILE")]
+Output = Annotated[Path, text_option(write_path, "FILE"), Parameter(group=FILES)]
+File = Annotated[Path, text_option(file_path, "FILE"), Parameter(group=FILES)]
+"""A file to write or append to, which cannot be a pipe."""
+Board = Annotated[str, text_option(board_name, "BOARD")]
+Seed = Annotated[int, text_option(_seed, "SEED")]
+AgentSpec = Annotated[str, Parameter(metavar="AGENT")]
+ExecutorSpec = Annotated[
+    str,
+    Parameter(
+        metavar="EXECUTOR", help="where to run the work: serial, processes[:N] or ray[:ADDRESS]"
+    ),
+]
+Several = Parameter(consume_multiple=True)
+
+
+@options
+class Recorded:
+    """Options of commands that read recorded games."""
+
+    file: Input = field(kw_only=False)
+    """record file, JSON Lines"""
+    board: Board | None = None
+    """board file of the games [default: the built-in or procedural board that they name]"""
+
+
+SeedOption = Annotated[Seed, Parameter(help="random seed, an integer from 0")]
+Json = Annotated[Output | None, Parameter(help="write the results to this file as JSON")]
+Markdown = Annotated[Output | None, Parameter(help="write the tables to this file as Markdown")]
+Plots = Annotated[Folder | None, Parameter(help="write figures to this folder", group=FILES)]
+Records = Annotated[
+    File | None,
+    Parameter(help="append every game to this record file, and resume from its games"),
+]
+LadderFile = Annotated[
+    Input | None, Parameter(help="ladder file [default: the ladder of the package for the board]")
+]
+Positions = Annotated[
+    Input,
+    Parameter(help="file of rolled-out positions", show_default="the regret set of the package"),
+]
+AllowedAgents = Annotated[
+    tuple[AgentSpec, ...],
+    Several,
+    Parameter(help="agents of the ladder that may run code, or load policies outside its folder"),
+]
+MatchExecutor = Annotated[
+    ExecutorSpec | None,
+    Parameter(show_default="serial; for agents that play one game at a time, processes"),
+]
+
+
+@options
+class Matches:
+    """Options of the commands that play matches."""
+
+    games: int = 1000
+    """number of games per pair of agents, even"""
+    seed: SeedOption = 0
+    board: Board = "shikoku"
+    """a built-in board, a board file or a pool of boards"""
+    executor: MatchExecutor = None
+    json: Json = None
 
 
 def _is_pipe(text: str) -> bool:
@@ -195,8 +403,9 @@ def _temporary(suffix: str = "") -> Path:
 
 
 @contextmanager
-def _pipes() -> Iterator[None]:
+def _pipes(name: str, arguments: Sequence[str]) -> Iterator[None]:
     """Write to the pipes of a command's options when it has ended."""
+    _running.append((name, arguments))
     try:
         with redirect_stdout(sys.stdout):  # `write_path` may change it
             yield
@@ -207,6 +416,7 @@ def _pipes() -> Iterator[None]:
             with to as pipe:
                 pipe.write(path.read_bytes())
     finally:
+        _running.pop()
         for path in (*_inputs.values(), *_outputs.values()):
             path.unlink(missing_ok=True)
         _inputs.clear()
@@ -238,40 +448,3 @@ def as_given(text: str) -> str:
     for given, path in (_inputs | _outputs).items():
         text = text.replace(str(path), given)
     return text
-
-
-def reports_errors(
-    command: str, *kinds: type[Exception], interrupted: str = "interrupted"
-) -> Callable[[Callable[Arguments, int]], Callable[Arguments, int]]:
-    """Return a decorator for the `main` of a command that prints an error as one line.
-
-    An error ends the command with status 1, Ctrl-C with status 130.
-
-    Args:
-        command: its name.
-        kinds: errors that the user can cause, besides wrong values, files and missing packages.
-        interrupted: the text to print after Ctrl-C.
-    """
-    errors: tuple[type[Exception], ...] = (ValueError, OSError, ModuleNotFoundError, *kinds)
-
-    def decorate(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
-        @functools.wraps(main)
-        def reporting(*arguments: Arguments.args, **named: Arguments.kwargs) -> int:
-            with _pipes():
-                try:
-                    return main(*arguments, **named)
-                except BrokenPipeError:
-                    raise  # `__main__` ends the command silently
-                except Exception as error:
-                    library = type(error).__module__.partition(".")[0]
-                    if not isinstance(error, errors) and library not in _LIBRARIES:
-                        raise
-                    print(f"{command}: {_one_line(error)}", file=sys.stderr)
-                    return 1
-                except KeyboardInterrupt:
-                    print(f"{command}: {interrupted}", file=sys.stderr)
-                    return INTERRUPTED
-
-        return reporting
-
-    return decorate

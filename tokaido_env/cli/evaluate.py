@@ -1,36 +1,15 @@
-"""Measure agents against each other in paired games, on ladders and on unseen boards.
-
-tokaido evaluate greedy random --games 1000 --seed 0
-tokaido evaluate policy:runs/first greedy random --json results.json --records games.jsonl
-tokaido evaluate python:my_bots:Careful greedy --until-decided --games 10000
-tokaido evaluate greedy heuristic --shard 2/8 --records part-2.jsonl
-tokaido evaluate --from-records part-1.jsonl part-2.jsonl --report page.html
-tokaido evaluate rate policy:runs/first --json rating.json --records rating.jsonl
-tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
-tokaido evaluate exploit champion
-tokaido evaluate generalise champion
-tokaido evaluate verify rating.json
-tokaido evaluate regret champion heuristic
-tokaido evaluate --list
-
-Every two agents play pairs of games: the same seed twice, with seats swapped. Scores have 95 %
-intervals. With --records, the same command resumes where it stopped. Matches take seconds for
-agents that do not search, and up to hours for agents that do. A subcommand (rate, ladder, exploit,
-generalise, verify, regret) has its own --help.
-"""
+"""`tokaido evaluate`: measure agents against each other in paired games."""
 
 from __future__ import annotations
 
-import argparse
-import shlex
-import sys
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
+from dataclasses import field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from tokaido_env.agents import Agent, describe, make
-from tokaido_env.agents.registry import KINDS, check_names, parse_named_agent, policy_path_of
+from cyclopts import Group, Parameter
+
+from tokaido_env.agents import Agent, make
+from tokaido_env.agents.registry import check_names, parse_named_agent, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.paired_games import PairedMatch
@@ -41,9 +20,8 @@ from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_li
 from tokaido_env.arena.sequential_test import check_error_rate
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
-    add_match_options,
-    add_shared,
     check_run,
     match_state_bar,
     play_matches,
@@ -51,14 +29,8 @@ from tokaido_env.cli.cli_options import (
     print_stopped,
     save_results,
 )
-from tokaido_env.cli.command import CommandParser, program, reports_errors
-from tokaido_env.cli.exploit import exploit_agent
-from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
-from tokaido_env.cli.generalise import generalise
-from tokaido_env.cli.ladders import build_ladder, place_agent
-from tokaido_env.cli.regret import regret
-from tokaido_env.cli.verify import verify_submission
-from tokaido_env.core.arguments import escape_text, unknown_name
+from tokaido_env.cli.game_pages import check_replays, write_games
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
 from tokaido_env.report import tables
@@ -68,100 +40,73 @@ MOST_MATCHES = 10  # of five agents; more are printed only with --all-matches
 MOST_NAMED = 4  # agents in the title of a page
 ERROR = 0.05  # error probability of --until-decided
 
-SUBCOMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "rate": place_agent,
-    "ladder": build_ladder,
-    "exploit": exploit_agent,
-    "generalise": generalise,
-    "verify": verify_submission,
-    "regret": regret,
-}
+CUSTOM = Group("Custom agents (python:..., exec:...)", sort_key=2)
 
 
-@reports_errors("evaluate", AgentFailed)
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    subcommand = SUBCOMMANDS.get(arguments[0]) if arguments else None
-    return subcommand(arguments[1:]) if subcommand else _evaluate(arguments)
+@cli.options
+class Evaluate(cli.Matches):
+    """Options of `tokaido evaluate`."""
+
+    agents: list[cli.AgentSpec] = field(default_factory=list, kw_only=False)
+    """agents to measure, as SPEC or NAME=SPEC; tokaido agents lists all"""
+    all_matches: Annotated[bool, Parameter(help=f"print more than {MOST_MATCHES} matches too")] = (
+        False
+    )
+    until_decided: bool = False
+    """stop a match when the better agent is known; --games is then the maximum"""
+    error: float | None = None
+    """maximum error probability of --until-decided [default: 0.05]"""
+    luck_adjusted: bool = False
+    """also report luck-adjusted scores, which have lower variance"""
+    shard: Annotated[str | None, Parameter(metavar="I/N")] = None
+    """play only part I of N of each match, for --from-records [default: all]"""
+    from_records: Annotated[list[cli.Input], cli.Several] = field(default_factory=list)
+    """report the games of these record files, of shards or seeds, instead of playing"""
+    records: cli.Records = None
+    plots: cli.Plots = None
+    report: cli.File | None = None
+    """write the results to this file as a page of HTML"""
+    replays: Annotated[int | None, Parameter(group=cli.FILES)] = None
+    """number of games of each match that --report links, as pages in a folder with its name and
+    .games [default: 2]"""
+    on_failure: Annotated[Literal["forfeit", "stop"], Parameter(group=CUSTOM)] = (
+        "forfeit" if CAN_FORK else "stop"
+    )
+    """what to do when a custom agent fails: forfeit the game, for which each custom agent runs in
+    its own process; or stop the command"""
+    move_seconds: Annotated[float | None, Parameter(metavar="SECONDS", group=CUSTOM)] = None
+    """maximum seconds per decision of a custom agent"""
+    memory: Annotated[int | None, Parameter(metavar="MIB", group=CUSTOM)] = None
+    """maximum memory of a custom agent's process [default: 2048]"""
+    names: list[str] = field(init=False, default_factory=list)
 
 
-def _evaluate(arguments: list[str]) -> int:
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    options.command = f"{program('evaluate')} {shlex.join(arguments)}"
-    if options.list:
-        for usage, meaning in describe():
-            print(f"{usage}\n    {meaning}")
-        return 0
+@cli.command("evaluate", AgentFailed)
+def main(options: Evaluate) -> int:
+    """Measure agents against each other in paired games.
+
+    Every two agents play pairs of games: the same seed twice, with seats swapped. Scores have 95 %
+    intervals. With --records, the same command resumes where it stopped. Matches take seconds for
+    agents that do not search, and up to hours for agents that do.
+
+    Examples:
+        tokaido evaluate greedy random --games 1000 --seed 0
+        tokaido evaluate policy:runs/first greedy random --json results.json --records games.jsonl
+        tokaido evaluate python:my_bots:Careful greedy --until-decided --games 10000
+        tokaido evaluate greedy heuristic --shard 2/8 --records part-2.jsonl
+        tokaido evaluate --from-records part-1.jsonl part-2.jsonl --report page.html
+    """
     if options.from_records:
         return _merge(options)
-    if options.agents:
-        _check_subcommand(options.agents[0])
     if len(options.agents) < 2:
-        parser.error(f"expected two or more agents, as: {program('evaluate')} greedy random")
+        raise cli.UsageError(f"AGENTS: expected two or more, got {len(options.agents)}")
     entrants = [parse_named_agent(text) for text in options.agents]
     check_names(entrants)
     options.names, options.agents = map(list, zip(*entrants, strict=True))
     return _play(options)
 
 
-def _check_subcommand(word: str) -> None:
-    """Refuse a misspelled subcommand, before it is taken for an agent."""
-    if word in KINDS or word in SUBCOMMANDS:
-        return
-    if get_close_matches(word, SUBCOMMANDS, n=1, cutoff=0.75):
-        problem = unknown_name("subcommand", word, SUBCOMMANDS)
-        raise ValueError(f"{problem}; {program('evaluate')} --help lists all")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser("evaluate", __doc__)
-    add = parser.add_argument
-    agents = "agent to measure, as SPEC or NAME=SPEC; --list lists all"
-    add("agents", nargs="*", metavar="AGENT", help=agents)
-    add_match_options(parser)
-    add_shared(parser, "--records", "--plots")
-    report = "write the results to this file as a page of HTML (default: none)"
-    add("--report", type="file", metavar="FILE", help=report)
-    replays = (
-        "number of games of each match that --report links, as pages in a folder with its "
-        f"name and {FOLDER} (default: 2)"
-    )
-    add("--replays", type=int, metavar="N", help=replays)
-    add("--all-matches", action="store_true", help=f"print more than {MOST_MATCHES} matches too")
-    decided = "stop a match when the better agent is known; --games is then the maximum"
-    add("--until-decided", action="store_true", help=decided)
-    error = f"maximum error probability of --until-decided (default: {ERROR})"
-    add("--error", type=float, help=error)
-    adjusted = "also report luck-adjusted scores, which have lower variance"
-    add("--luck-adjusted", action="store_true", help=adjusted)
-    _add_sandbox_options(parser)
-    part = "play only part I of N of each match, for --from-records (default: all)"
-    add("--shard", metavar="I/N", help=part)
-    files = "report the games of these record files, of shards or seeds, instead of playing"
-    add("--from-records", nargs="+", type="input", default=[], metavar="FILE", help=files)
-    add("--list", action="store_true", help="list all agents and exit")
-    return parser
-
-
-def _add_sandbox_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of custom agents (python:..., exec:...)."""
-    add = parser.add_argument
-    add(
-        "--on-failure",
-        choices=("forfeit", "stop"),
-        default="forfeit" if CAN_FORK else "stop",
-        help="what to do when a custom agent (python:..., exec:...) fails: forfeit the game, for "
-        "which each custom agent runs in its own process; or stop the command",
-    )
-    seconds = "maximum seconds per decision of a custom agent (default: none)"
-    add("--move-seconds", type=float, metavar="S", help=seconds)
-    memory = f"maximum memory of a custom agent's process (default: {DEFAULT_MEMORY})"
-    add("--memory", type=int, metavar="MIB", help=memory)
-
-
-def _play(options: argparse.Namespace) -> int:
+def _play(options: Evaluate) -> int:
     _check(options)
     board = BoardPool.load(options.board)
     agents = [_make(spec, options) for spec in options.agents]
@@ -184,15 +129,15 @@ def _play(options: argparse.Namespace) -> int:
     rated = _rate(results, options, complete=stopped is None)
     _print_results(rated, options, board, _title(options, board))
     print_forfeits(states)
-    if note := _time_limit_note(options):
-        print(note)
+    if warning := _time_limit_note(options):
+        print(warning)
     if stopped is not None:
         return print_stopped(stopped, states, options.records)
     _write_pictures(rated, options, board, states)
     return 0
 
 
-def _time_limit_note(options: argparse.Namespace) -> str | None:
+def _time_limit_note(options: Evaluate) -> str | None:
     """Return the warning of results under a time limit, None without one."""
     if not options.move_seconds:
         return None
@@ -202,14 +147,14 @@ def _time_limit_note(options: argparse.Namespace) -> str | None:
     )
 
 
-def _make(spec: str, options: argparse.Namespace) -> Agent:
+def _make(spec: str, options: Evaluate) -> Agent:
     if options.on_failure == "stop":
         return make(spec)
     memory = DEFAULT_MEMORY if options.memory is None else options.memory
     return make_sandboxed(spec, Limits(options.move_seconds, memory))
 
 
-def _merge(options: argparse.Namespace) -> int:
+def _merge(options: Evaluate) -> int:
     """Print the results of the games of record files."""
     if options.agents or options.records or options.shard or options.until_decided:
         raise ValueError("--from-records: expected only files, got agents or games to play too")
@@ -219,10 +164,9 @@ def _merge(options: argparse.Namespace) -> int:
     found = merge_records(options.from_records, given, luck=options.luck_adjusted)
     whole = [state for state in found.match_states if len(state.to_match().games)]
     if found.unpaired:
-        print(
-            f"evaluate: left out {found.unpaired:,} of {found.games:,} games: the records lack "
-            "their games with swapped seats",
-            file=sys.stderr,
+        cli.note(
+            f"left out {found.unpaired:,} of {found.games:,} games: the records lack "
+            "their games with swapped seats"
         )
     if not whole:
         raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
@@ -236,7 +180,7 @@ def _merge(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: Evaluate) -> None:
     """Refuse wrong options before a game is played."""
     if options.shard is not None and options.until_decided:
         raise ValueError("--shard: expected without --until-decided, which needs whole matches")
@@ -273,7 +217,7 @@ class _Rated(NamedTuple):
     ranked: list[Standing]
 
 
-def _rate(results: list[MatchResult], options: argparse.Namespace, *, complete: bool) -> _Rated:
+def _rate(results: list[MatchResult], options: Evaluate, *, complete: bool) -> _Rated:
     """Rate the agents; matches that are not complete may be too few for ratings."""
     matches = [result.match for result in results]
     # A match of an agent with itself, or of the same two agents again, would count games twice.
@@ -292,16 +236,14 @@ def _rate(results: list[MatchResult], options: argparse.Namespace, *, complete: 
     return _Rated(results, different, ratings, anchor, standings(matches, ratings))
 
 
-def _title(options: argparse.Namespace, board: BoardPool) -> str:
+def _title(options: Evaluate, board: BoardPool) -> str:
     most = "at most " if options.until_decided else ""
     part = "" if options.shard is None else f", shard {options.shard}"
     games = f"{most}{options.games} games per pair of agents, seats swapped{part}"
     return f"{games}, seed {options.seed}, board {board.name}"
 
 
-def _print_results(
-    rated: _Rated, options: argparse.Namespace, board: BoardPool, title: str
-) -> None:
+def _print_results(rated: _Rated, options: Evaluate, board: BoardPool, title: str) -> None:
     """Write the results as JSON if asked for; print standings, and matches unless they are many."""
     results, different, ratings, anchor, ranked = rated
     if options.json is not None:
@@ -322,29 +264,29 @@ def _print_results(
         _print_matches(results, options, title)
         return
     if options.until_decided:
-        print(tables.verdicts(results, options.error))
+        print(tables.verdicts(results, options.error or ERROR))
     print(f"{len(results)} matches: --all-matches prints them, --report and --json contain them")
 
 
-def _agent_keys(options: argparse.Namespace) -> dict[str, Any]:
+def _agent_keys(options: Evaluate) -> dict[str, Any]:
     """Return the keys of results with named agents or a time limit."""
     named = {n: s for n, s in zip(options.names, options.agents, strict=True) if n != s}
     keys: dict[str, Any] = {"specs": named} if named else {}
     return keys | ({"move_seconds": options.move_seconds} if options.move_seconds else {})
 
 
-def _print_matches(results: list[MatchResult], options: argparse.Namespace, title: str) -> None:
+def _print_matches(results: list[MatchResult], options: Evaluate, title: str) -> None:
     matches = [result.match for result in results]
     tables.print_table(tables.matches_table(matches, title))
     if options.luck_adjusted:
         tables.print_table(tables.luck_table(matches))
     if options.until_decided:
         for result in results:
-            print(tables.verdict(result, options.error))
+            print(tables.verdict(result, options.error or ERROR))
 
 
 def _write_pictures(
-    rated: _Rated, options: argparse.Namespace, board: BoardPool, states: list[MatchState]
+    rated: _Rated, options: Evaluate, board: BoardPool, states: list[MatchState]
 ) -> None:
     """Write figures and the page, if asked for."""
     from tokaido_env.report.figures import write_plots
@@ -362,7 +304,7 @@ def _write_pictures(
             *(matches, rated.ratings, options.report),
             title=f"{len(agents)} agents" if many else " – ".join(agents),
             note=_time_limit_note(options),
-            command=options.command,
+            command=cli.command_line(),
             seed=None if options.from_records else options.seed,
             board=board.name,
             scale=None if anchor is None else tables.scale_of(anchor),

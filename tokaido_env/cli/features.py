@@ -1,13 +1,8 @@
-"""Print the layouts of the observation, the board block, entities and afterstates.
-
-The last table has the entity of each action.
-"""
+"""`tokaido features`: print the layouts of observations and afterstates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from tokaido_env.cli.command import CommandParser
+from tokaido_env.cli import command as cli
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import (
@@ -25,9 +20,12 @@ from tokaido_env.features.afterstate_observation import (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables; return the exit status."""
-    CommandParser("features", __doc__).parse_args(arguments)
+@cli.command("features")
+def main(options: cli.NoOptions) -> int:
+    """Print the layouts of the observation, the board block, entities and afterstates.
+
+    The last table has the entity of each action.
+    """
     print("\n\n".join(tables()))
     return 0
 

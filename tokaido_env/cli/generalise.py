@@ -1,37 +1,36 @@
-"""`tokaido evaluate generalise`: measure an agent on unseen boards."""
+"""`tokaido generalise`: measure an agent on unseen boards."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
+from dataclasses import field
+from typing import Annotated
 
+from cyclopts import Group, Parameter
 from msgspec.structs import replace
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.verification import RecordsEntry
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
-    add_agents,
-    add_executor,
-    add_shared,
     check_run,
-    evaluate_parser,
     match_state_bar,
     play_matches,
     print_stopped,
     resolved_records,
 )
-from tokaido_env.cli.command import CommandParser, program, write_json
+from tokaido_env.cli.command import write_json
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import write_text
 from tokaido_env.report import generalisation as report
 from tokaido_env.report.tables import markdown, print_table
 from tokaido_env.study.generalise import (
-    BOARDS,
     OPPONENT,
     OPPONENTS,
     PAIRS,
@@ -39,14 +38,59 @@ from tokaido_env.study.generalise import (
     generalisation_test,
 )
 
+COMPARE = Group("Comparison of results", sort_key=4)
 
-def generalise(arguments: Sequence[str]) -> int:
+
+@cli.options
+class Generalise:
+    """Options of `tokaido generalise`."""
+
+    agent: cli.AgentSpec | None = field(default=None, kw_only=False)
+    """agent to measure; tokaido agents lists all"""
+    opponent: cli.AgentSpec = OPPONENT
+    """agent to play against"""
+    opponents: Annotated[list[cli.AgentSpec] | None, cli.Several] = None
+    """also play these on the unseen boards; without AGENT, the others of five styles"""
+    split: str = SPLIT
+    """boards to play on: test, far, handmade (six boards), valid or train"""
+    boards: int | None = None
+    """number of boards, from 2 [default: 100, or all of a smaller split]"""
+    pairs: int = PAIRS
+    """number of pairs of games on each board"""
+    train: int | None = None
+    """number of boards of train that the agent was trained on [default: unknown]"""
+    no_gap: bool = False
+    """play only on the unseen boards: half the games, and no gap"""
+    seed: cli.SeedOption = 0
+    executor: cli.MatchExecutor = None
+    json: cli.Json = None
+    records: cli.Records = None
+    plots: cli.Plots = None
+    compare: Annotated[list[cli.Input], cli.Several, Parameter(group=COMPARE)] = field(
+        default_factory=list
+    )
+    """compare these result files of --json instead of measuring an agent"""
+    markdown: Annotated[cli.Markdown, Parameter(group=COMPARE)] = None
+    runs: Annotated[int, Parameter(group=COMPARE)] = 1
+    """number of training seeds of each method, files of one method in a row"""
+
+    @property
+    def gap(self) -> bool:
+        """Whether to play on boards of train too."""
+        return not self.no_gap
+
+
+@cli.command("generalise", AgentFailed)
+def main(options: Generalise) -> int:
     """Measure an agent on procedural boards that it has not trained on: Tokaido-100 by default.
 
     It takes minutes for an agent that does not search, and hours for one that does.
+
+    Examples:
+        tokaido generalise champion
+        tokaido generalise policy:runs/first --json first.json --records first.jsonl
+        tokaido generalise --compare first.json second.json --markdown table.md
     """
-    parser = _parser()
-    options = parser.parse_args(arguments)
     others = [spec for spec in OPPONENTS if spec != options.agent]
     more = others if options.opponents == [] else options.opponents or ()
     opponents = tuple(dict.fromkeys((options.opponent, *more)))
@@ -55,39 +99,11 @@ def generalise(arguments: Sequence[str]) -> int:
         _compare(options)
         return 0
     if options.agent is None:
-        parser.error(f"expected an agent, as: {program('evaluate')} generalise greedy")
+        raise cli.UsageError("AGENT: expected an agent, or --compare with files, got none")
     return _measure(make(options.agent), [*map(make, opponents)], options)
 
 
-def _parser() -> CommandParser:
-    parser = evaluate_parser("generalise", generalise)
-    add = parser.add_argument
-    add_agents(parser, nargs="?")
-    add_shared(parser, "--json", "--records")
-    add_executor(parser)
-    compare = "compare these result files of --json instead of measuring an agent"
-    add("--compare", nargs="+", type="input", default=[], metavar="FILE", help=compare)
-    written = "write the table of --compare to this file as Markdown (default: none)"
-    add("--markdown", type="output", metavar="FILE", help=written)
-    add("--opponent", default=OPPONENT, metavar="SPEC", help="agent to play against")
-    several = "also play these on the unseen boards; without SPEC, the others of five styles"
-    add("--opponents", nargs="*", metavar="SPEC", help=f"{several} (default: none)")
-    splits = "boards to play on: test, far, handmade (six boards), valid or train"
-    add("--split", default=SPLIT, help=splits)
-    boards = f"number of boards, from 2 (default: {BOARDS}, or all of a smaller split)"
-    add("--boards", type=int, metavar="N", help=boards)
-    add("--pairs", type=int, default=PAIRS, help="number of pairs of games on each board")
-    train = "number of boards of train that the agent was trained on (default: unknown)"
-    add("--train", type=int, metavar="N", help=train)
-    no_gap = "play only on the unseen boards: half the games, and no gap"
-    add("--no-gap", dest="gap", action="store_false", help=no_gap)
-    runs = "number of training seeds of each method in --compare, files of one method in a row"
-    add("--runs", type=int, default=1, metavar="N", help=runs)
-    add_shared(parser, "--seed", "--plots")
-    return parser
-
-
-def _check(options: argparse.Namespace, opponents: Sequence[str]) -> None:
+def _check(options: Generalise, opponents: Sequence[str]) -> None:
     """Refuse options that contradict each other, and outputs that cannot be written."""
     records = resolved_records(options)
     agents = [spec for spec in (options.agent, *opponents) if spec is not None]
@@ -103,7 +119,7 @@ def _check(options: argparse.Namespace, opponents: Sequence[str]) -> None:
         raise ValueError("--compare: expected only result files, got an agent or its outputs too")
 
 
-def _compare(options: argparse.Namespace) -> None:
+def _compare(options: Generalise) -> None:
     """Print and write the comparison of several result files."""
     results = {str(path): Generalisation.load(path) for path in options.compare}
     report.check_comparable(results)
@@ -116,7 +132,7 @@ def _compare(options: argparse.Namespace) -> None:
         report.write_comparison_plots(methods, options.plots)
 
 
-def _measure(agent: Agent, opponents: Sequence[Agent], options: argparse.Namespace) -> int:
+def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> int:
     names = "split", "boards", "pairs", "train", "gap"
     numbers = {name: getattr(options, name) for name in names}
     by_spec = {opponent.spec: opponent for opponent in opponents}

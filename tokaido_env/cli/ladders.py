@@ -1,17 +1,19 @@
-"""`tokaido evaluate rate` and `ladder`: rate an agent on a ladder, or build a ladder."""
+"""`tokaido rate` and `ladder`: rate an agent on a ladder, or build a ladder."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from cyclopts import Parameter
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena import placement
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.ladder import (
     Ladder,
     PlayMatch,
@@ -22,18 +24,15 @@ from tokaido_env.arena.ladder import (
     make_ladder,
 )
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.ratings import ANCHORS, goodness_of_fit, rate_differences, rate_matches
+from tokaido_env.arena.ratings import goodness_of_fit, rate_differences, rate_matches
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
 from tokaido_env.arena.verification import RecordsEntry
 from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
-    add_agents,
-    add_match_options,
-    add_shared,
     check_run,
     chosen_executor,
-    evaluate_parser,
     match_state_bar,
     print_resumed,
     resolved_records,
@@ -106,21 +105,33 @@ def _rate_baselines(ladder: Ladder) -> _Baselines | None:
     )
 
 
-def place_agent(arguments: list[str]) -> int:
+@cli.options
+class Rate(cli.Matches):
+    """Options of `tokaido rate`."""
+
+    agent: cli.AgentSpec = field(kw_only=False)
+    """agent to measure; tokaido agents lists all"""
+    opponents: Annotated[int, Parameter("--opponent-count")] = placement.OPPONENTS
+    """number of opponents to play against"""
+    include_slow: bool = False
+    """play against slow agents too"""
+    ladder: cli.LadderFile = None
+    allow_agents: cli.AllowedAgents = ()
+    records: cli.Records = None
+
+
+@cli.command("rate", AgentFailed)
+def rate(options: Rate) -> int:
     """Rate an agent against the agents of a ladder.
 
     It takes seconds for an agent that does not search, and up to an hour for one that does.
+
+    Examples:
+        tokaido rate policy:runs/first --json rating.json --records rating.jsonl
     """
-    parser = evaluate_parser("rate", place_agent)
-    add_agents(parser)
-    add = parser.add_argument
-    opponents = "number of opponents to play against"
-    add("--opponents", type=int, default=placement.OPPONENTS, help=opponents)
-    add("--include-slow", action="store_true", help="play against slow agents too")
-    add_shared(parser, "--ladder", "--allow-agents", "--records")
-    options, board = _parse(parser, arguments)
+    board = BoardPool.load(options.board)
     options.ladder = options.ladder or ladder_for(board)
-    read = [options.ladder, options.board, policy_path_of(options.agent)]
+    read: list[str | Path | None] = [options.ladder, options.board, policy_path_of(options.agent)]
     check_run(options, options.json, resolved_records(options), read=read)
     spec = make(options.agent).spec
     allowed = [spec, options.agent, *options.allow_agents]
@@ -133,7 +144,7 @@ def place_agent(arguments: list[str]) -> int:
     return 0
 
 
-def _place(agent: str, ladder: Ladder, options: argparse.Namespace) -> placement.LadderRating:
+def _place(agent: str, ladder: Ladder, options: Rate) -> placement.LadderRating:
     """Play the matches of a placement on top of the games of records; return the rating."""
     seed, slow, path = options.seed, options.include_slow, options.records
     states = placement.possible_matches(
@@ -156,7 +167,7 @@ def _place(agent: str, ladder: Ladder, options: argparse.Namespace) -> placement
         rated = placement.rate_on_ladder(
             *(agent, ladder), play=play, seed=seed, opponents=options.opponents, include_slow=slow
         )
-    if records is None:
+    if records is None or path is None:
         return rated
     records.sort()
     met = [match.b for match in rated.matches]
@@ -164,27 +175,37 @@ def _place(agent: str, ladder: Ladder, options: argparse.Namespace) -> placement
     if more:
         raise ValueError(
             f"--records: expected games against {', '.join(met)}, got some against {more[0]}: "
-            "repeat --opponents, or name another file"
+            "repeat --opponent-count, or name another file"
         )
     games = sum(int(match.results.size) for match in rated.matches)
     return replace(rated, records=RecordsEntry.of(path, games))
 
 
-def build_ladder(arguments: list[str]) -> int:
+@cli.options
+class BuildLadder(cli.Matches):
+    """Options of `tokaido ladder`."""
+
+    agents: list[cli.AgentSpec] = field(kw_only=False)
+    """agents of the ladder, weakest first; tokaido agents lists all"""
+    ladder: Annotated[cli.File, Parameter("--out")]
+    """ladder file to write"""
+    max_distance: int = 1000
+    """play only agents up to this many places apart"""
+    anchor: cli.AgentSpec | None = None
+    """agent with the rating 0 [default: mcts:sims=400 or random]"""
+    markdown: cli.Markdown = None
+
+
+@cli.command("ladder", AgentFailed)
+def ladder(options: BuildLadder) -> int:
     """Play the matches of a ladder, agents given weakest first, and write a ladder file.
 
     It takes as long as all of its matches: hours if agents search.
+
+    Examples:
+        tokaido ladder random greedy heuristic --out my_ladder.json
     """
-    parser = evaluate_parser("ladder", build_ladder)
-    add_agents(parser, "agents", nargs="+")
-    add = parser.add_argument
-    add("--ladder", type="file", required=True, metavar="FILE", help="ladder file to write")
-    distance = "play only agents up to this many places apart"
-    add("--max-distance", type=int, default=1000, metavar="N", help=distance)
-    anchor = f"agent with the rating 0 (default: {' or '.join(ANCHORS)})"
-    add("--anchor", metavar="AGENT", help=anchor)
-    add_shared(parser, "--markdown")
-    options, board = _parse(parser, arguments)
+    board = BoardPool.load(options.board)
     outputs = options.json, options.markdown, options.ladder
     check_run(options, *outputs, read=[options.board, *map(policy_path_of, options.agents)])
     specs = [make(spec).spec for spec in options.agents]
@@ -200,16 +221,8 @@ def build_ladder(arguments: list[str]) -> int:
     return 0
 
 
-def _parse(
-    parser: argparse.ArgumentParser, arguments: list[str]
-) -> tuple[argparse.Namespace, BoardPool]:
-    add_match_options(parser)
-    options = parser.parse_args(arguments)
-    return options, BoardPool.load(options.board)
-
-
 @contextmanager
-def _match_player(options: argparse.Namespace, board: BoardPool) -> Iterator[PlayMatch]:
+def _match_player(options: BuildLadder, board: BoardPool) -> Iterator[PlayMatch]:
     """Yield a function that plays a match of two specs, with at most `--games` games."""
 
     def play_two(a: str, b: str, games: int, seed: int) -> Match:

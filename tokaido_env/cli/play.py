@@ -1,27 +1,21 @@
-"""Play against an agent or another person, or follow a physical game.
-
-tokaido play
-tokaido play --terminal
-tokaido play --terminal --opponent champion:sims=64 --seat 1 --seed 7
-tokaido play --terminal --save game.jsonl
-tokaido play --terminal --physical --opponent human
-tokaido play --from game.jsonl --at 57
-"""
+"""`tokaido play`: play against an agent or another person, or follow a physical game."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 import threading
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.boards.board_pool import Boards, board_by_name
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.cli.command import CommandParser, reports_errors
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.arguments import Chance, str_short
 from tokaido_env.core.optional_deps import extra_error
@@ -34,10 +28,52 @@ DEFAULT_PORT = 8629  # browsers store by port
 _NOTICE_AFTER = 3.0  # seconds
 
 
-@reports_errors("play")
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
-    options = _parser().parse_args(arguments)
+@cli.options
+class Play:
+    """Options of `tokaido play`."""
+
+    terminal: bool = False
+    """play in this terminal instead of a browser"""
+    port: int | None = None
+    """port of the page; 0 takes a free one [default: 8629 if it is free]"""
+    no_browser: bool = False
+    """print the address of the page without opening a browser"""
+    opponent: cli.AgentSpec | None = None
+    """the opponent, an agent or human [default: champion]"""
+    player: cli.AgentSpec | None = None
+    """the player in your seat [default: human]"""
+    seat: Literal[0, 1] | None = None
+    """your seat [default: 0]"""
+    board: cli.Board | None = None
+    """a built-in board, a board file, family:NUMBER or a pool [default: shikoku]"""
+    seed: cli.Seed | None = None
+    """random seed, an integer from 0 [default: random]"""
+    physical: bool = False
+    """enter the rolls and draws of a physical game yourself"""
+    source: Annotated[cli.Input | None, Parameter("--from")] = None
+    """start from the last game of this record file [default: from the set-up]"""
+    at: int | None = None
+    """start after this number of events of --from [default: after all]"""
+    save: cli.File | None = None
+    """save games to this record file, and resume its last game"""
+    advice: cli.AgentSpec = "champion:sims=400"
+    """agent that gives advice"""
+    ask_forced: bool = False
+    """in a terminal, ask for moves with a single legal action too"""
+
+
+@cli.command("play")
+def main(options: Play) -> int:
+    """Play against an agent or another person, or follow a physical game.
+
+    Examples:
+        tokaido play
+        tokaido play --terminal
+        tokaido play --terminal --opponent champion:sims=64 --seat 1 --seed 7
+        tokaido play --terminal --save game.jsonl
+        tokaido play --terminal --physical --opponent human
+        tokaido play --from game.jsonl --at 57
+    """
     check_outputs(options.save, read=[options.source, options.board])
     with nullcontext() if options.save is None else locked(Path(options.save)):
         with _notice("compiling: once, up to a minute", after=_NOTICE_AFTER):
@@ -58,35 +94,7 @@ def _notice(text: str, after: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser("play", __doc__)
-    add = parser.add_argument
-    add("--terminal", action="store_true", help="play in this terminal instead of a browser")
-    port = f"port of the page; 0 takes a free one (default: {DEFAULT_PORT} if it is free)"
-    add("--port", type=int, help=port)
-    no_browser = "print the address of the page without opening a browser"
-    add("--no-browser", action="store_true", help=no_browser)
-    add("--opponent", metavar="SPEC", help="the opponent, an agent or human (default: champion)")
-    add("--player", metavar="SPEC", help="the player in your seat (default: human)")
-    add("--seat", type=int, choices=(0, 1), help="your seat (default: 0)")
-    board = "a built-in board, a board file, family:NUMBER or a pool (default: shikoku)"
-    add("--board", type="board", help=board)
-    add("--seed", type="seed", help="random seed, an integer from 0 (default: random)")
-    physical = "enter the rolls and draws of a physical game yourself"
-    add("--physical", action="store_true", help=physical)
-    source = "start from the last game of this record file (default: from the set-up)"
-    add("--from", type="input", metavar="FILE", dest="source", help=source)
-    at = "start after this number of events of --from (default: after all)"
-    add("--at", type=int, metavar="EVENTS", help=at)
-    save = "save games to this record file, and resume its last game (default: none)"
-    add("--save", type="file", metavar="FILE", help=save)
-    add("--advice", default="champion:sims=400", metavar="SPEC", help="agent that gives advice")
-    forced = "in a terminal, ask for moves with a single legal action too"
-    add("--ask-forced", action="store_true", help=forced)
-    return parser
-
-
-def _serve(session: Session, options: argparse.Namespace) -> int:
+def _serve(session: Session, options: Play) -> int:
     """Serve the page until Ctrl-C, and open a browser on it."""
     try:
         from tokaido_env.web.server import listen, new_token, page_address, serve
@@ -115,7 +123,7 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
     return 0
 
 
-def _session(options: argparse.Namespace) -> Session:
+def _session(options: Play) -> Session:
     """Return a new game, or the last one of the file to save to."""
     start = _start(options)
     if options.save is not None and Path(options.save).exists():
@@ -129,7 +137,7 @@ def _session(options: argparse.Namespace) -> Session:
     return Session.from_record(game.record(), seats, game.board)
 
 
-def _start(options: argparse.Namespace) -> Game | None:
+def _start(options: Play) -> Game | None:
     """Return a game at the position of --from, None without it."""
     if options.source is None:
         if options.at is not None:
@@ -145,7 +153,7 @@ def _start(options: argparse.Namespace) -> Game | None:
     return Game.from_dict(played.position(row), board=played.board, chance="explicit")
 
 
-def _resumed(file: Path, options: argparse.Namespace, start: Game | None) -> Session:
+def _resumed(file: Path, options: Play, start: Game | None) -> Session:
     """Return the last game of a file, if the given options are those of one of its games.
 
     The page and the terminal start new games with other options.
@@ -174,7 +182,7 @@ def _resumed(file: Path, options: argparse.Namespace, start: Game | None) -> Ses
 
 
 def _differences(
-    options: argparse.Namespace,
+    options: Play,
     given: tuple[str | None, str | None],
     start: Game | None,
     record: Record,

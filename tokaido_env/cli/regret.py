@@ -1,21 +1,18 @@
-"""`tokaido evaluate regret`: measure the loss of decisions in rolled-out positions."""
+"""`tokaido regret`: measure the loss of decisions in rolled-out positions."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
-from collections.abc import Sequence
+from dataclasses import field
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
-from tokaido_env.cli.cli_options import (
-    add_agents,
-    add_executor,
-    add_shared,
-    check_run,
-    chosen_executor,
-    evaluate_parser,
-)
+from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.cli import command as cli
+from tokaido_env.cli.cli_options import check_run, chosen_executor
 from tokaido_env.cli.command import write_json
 from tokaido_env.files import write_text
 from tokaido_env.report import regret as report
@@ -29,13 +26,32 @@ VERSION = 1
 GROUPS = ("boards", "phase", "rounds")
 
 
-def regret(arguments: Sequence[str]) -> int:
+@cli.options
+class Regret:
+    """Options of `tokaido regret`."""
+
+    agents: list[cli.AgentSpec] = field(kw_only=False)
+    """agents to measure; tokaido agents lists all"""
+    set: cli.Positions = SHIPPED
+    timed: bool = False
+    """include core-seconds in the files, which then differ from run to run"""
+    executor: Annotated[cli.ExecutorSpec | None, Parameter(show_default="serial")] = None
+    json: cli.Json = None
+    markdown: cli.Markdown = None
+
+
+@cli.command("regret", AgentFailed)
+def main(options: Regret) -> int:
     """Measure the loss per decision of agents, in positions with rolled-out actions.
 
     For agents that give values, the errors of the values follow. It takes seconds for an agent that
     does not search, and minutes for one that does.
+
+    Examples:
+        tokaido regret champion heuristic
     """
-    options = _options(arguments)
+    policies = map(policy_path_of, options.agents)
+    check_run(options, options.json, options.markdown, read=[options.set, *policies])
     agents = [make(spec) for spec in options.agents]
     regret_set = RegretSet.load(options.set)
     with chosen_executor(options.executor) as executor:
@@ -74,19 +90,3 @@ def regret(arguments: Sequence[str]) -> int:
     if differences:
         print_table(report.differences_table(differences))
     return 0
-
-
-def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = evaluate_parser("regret", regret)
-    add_agents(parser, "agents", nargs="+")
-    help_set = "file of rolled-out positions (default: the regret set of the package)"
-    parser.add_argument("--set", type="input", metavar="FILE", help=help_set)
-    add_shared(parser, "--json", "--markdown")
-    help_timed = "include core-seconds in the files, which then differ from run to run"
-    parser.add_argument("--timed", action="store_true", help=help_timed)
-    add_executor(parser, "serial")
-    options = parser.parse_args(arguments)
-    options.set = options.set or SHIPPED
-    policies = map(policy_path_of, options.agents)
-    check_run(options, options.json, options.markdown, read=[options.set, *policies])
-    return options

@@ -1,20 +1,15 @@
-"""Verify recorded games and print them move by move, or write them as a page or a GIF.
-
-tokaido replay games.jsonl --game 4
-tokaido replay games.jsonl --summary
-tokaido replay games.jsonl --html games.html --agent champion
-"""
+"""`tokaido replay`: print recorded games, or write them as a page or a GIF."""
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from cyclopts import Group, Parameter
 
-from tokaido_env.cli.command import CommandParser, as_given, reports_errors
+from tokaido_env.cli import command as cli
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
@@ -23,16 +18,46 @@ from tokaido_env.record import Record, RecordError, load, replay
 Games = dict[int, Record]
 """Records by line number, from 1."""
 
+CHOICE = Group("Games", sort_key=2, validator=cli.only_one)
+INSTEAD = Group("Instead of each game", sort_key=3, validator=cli.only_one)
+
 _MOST_NAMES = 10  # in an error
 
 
-@reports_errors("replay")
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
-    options = _parser().parse_args(arguments)
+@cli.options
+class Replay(cli.Recorded):
+    """Options of `tokaido replay`."""
+
+    game: Annotated[int | None, Parameter(group=CHOICE)] = None
+    """replay only the game on this line, from 1 [default: all]"""
+    games: Annotated[str | None, Parameter("--lines", metavar="A-B", group=CHOICE)] = None
+    """replay only the games on these lines [default: all]"""
+    lost_by: Annotated[str | None, Parameter(metavar="NAME")] = None
+    """replay only the games that this player lost [default: all]"""
+    quiet: bool = False
+    """print only the results"""
+    agent: Annotated[cli.AgentSpec | None, Parameter("--value-agent")] = None
+    """agent that values the positions of the page"""
+    summary: Annotated[bool, Parameter(group=INSTEAD)] = False
+    """print rounds, triggers and mean scores by seat of all games"""
+    gif: Annotated[cli.File | None, Parameter(group=INSTEAD)] = None
+    """write one game as an animated GIF"""
+    html: Annotated[cli.Output | None, Parameter(group=INSTEAD)] = None
+    """write a page to step through"""
+
+
+@cli.command("replay")
+def main(options: Replay) -> int:
+    """Verify recorded games and print them move by move, or write them as a page or a GIF.
+
+    Examples:
+        tokaido replay games.jsonl --game 4
+        tokaido replay games.jsonl --summary
+        tokaido replay games.jsonl --html games.html --value-agent champion
+    """
     check_outputs(options.html, options.gif, read=[options.file, options.board])
     if options.agent is not None and options.html is None:
-        raise RecordError("--agent: expected together with --html")
+        raise RecordError("--value-agent: expected together with --html")
     games = _chosen(load(options.file, options.board), options)
     if options.gif is not None:
         return _animate(games, options)
@@ -45,32 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser("replay", __doc__)
-    add = parser.add_argument
-    parser.add_record_file()
-    some = parser.add_mutually_exclusive_group()
-    game = "replay only the game on this line, from 1 (default: all)"
-    some.add_argument("--game", type=int, help=game)
-    some.add_argument(
-        "--games", metavar="A-B", help="replay only the games on these lines (default: all)"
-    )
-    lost = "replay only the games that this player lost (default: all)"
-    add("--lost-by", metavar="NAME", help=lost)
-    add("--quiet", action="store_true", help="print only the results")
-    written = parser.add_mutually_exclusive_group()
-    summary = "print rounds, triggers and mean scores by seat of all games instead of each game"
-    written.add_argument("--summary", action="store_true", help=summary)
-    gif = "write one game as an animated GIF instead of text (default: none)"
-    written.add_argument("--gif", type="file", metavar="OUT", help=gif)
-    html = "write a page to step through instead of text (default: none)"
-    written.add_argument("--html", type="output", metavar="OUT", help=html)
-    agent = "agent that estimates the positions of the page (default: none)"
-    add("--agent", metavar="SPEC", help=agent)
-    return parser
-
-
-def _chosen(records: Sequence[Record], options: argparse.Namespace) -> Games:
+def _chosen(records: Sequence[Record], options: Replay) -> Games:
     """Return the chosen games."""
     first, last = 1, len(records)
     if options.game is not None:
@@ -93,7 +93,7 @@ def _range(text: str, count: int) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text)
     first, last = map(int, found.groups()) if found else (0, 0)
     if not 1 <= first <= last <= count:
-        raise RecordError(f"--games: expected A-B, lines from 1 to {count}, got {repr_short(text)}")
+        raise RecordError(f"--lines: expected A-B, lines from 1 to {count}, got {repr_short(text)}")
     return first, last
 
 
@@ -101,10 +101,11 @@ def _loser(record: Record) -> str | None:
     return None if record.winner is None else record.players[1 - record.winner]
 
 
-def _animate(games: Games, options: argparse.Namespace) -> int:
+def _animate(games: Games, options: Replay) -> int:
     from tokaido_env.render.narration import display_names
     from tokaido_env.render.raster import frames_of, write_gif
 
+    assert options.gif is not None
     if len(games) != 1:
         raise RecordError(f"--gif: expected one game, got {len(games)}: choose it with --game")
     ((number, record),) = games.items()
@@ -115,22 +116,23 @@ def _animate(games: Games, options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_page(games: Games, options: argparse.Namespace) -> int:
+def _write_page(games: Games, options: Replay) -> int:
     from tokaido_env.web.replay_page import MAX_GAMES, replay_page
 
     if len(games) > MAX_GAMES:
         raise RecordError(
             f"--html: expected up to {MAX_GAMES} games, got {len(games)}: choose some with "
-            "--games A-B or --lost-by NAME"
+            "--lines A-B or --lost-by NAME"
         )
-    out = Path(options.html)
+    out = options.html
+    assert out is not None
     page = replay_page(games.values(), options.board, agent=options.agent)
     write_text(out, page)
-    print(as_given(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB"))
+    print(cli.as_given(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB"))
     return 0
 
 
-def _print_summary(games: Games, options: argparse.Namespace) -> int:
+def _print_summary(games: Games, options: Replay) -> int:
     from tokaido_env.cli.dataset import game_row
     from tokaido_env.cli.replay_summary import print_summary
 
@@ -140,7 +142,7 @@ def _print_summary(games: Games, options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_game(number: int, record: Record, options: argparse.Namespace) -> None:
+def _print_game(number: int, record: Record, options: Replay) -> None:
     seed = "" if record.seed is None else f", seed {record.seed}"
     names = " against ".join(map(escape_text, record.players))
     print(f"game {number}: {names}, {escape_text(record.board)}{seed}")

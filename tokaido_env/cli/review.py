@@ -1,16 +1,7 @@
-"""Review recorded games: the loss of each decision, and the luck of each roll and draw.
-
-tokaido review games.jsonl
-tokaido review games.jsonl --game 3 --html review.html
-tokaido review games.jsonl --judge mcts:sims=4000 --json review.json
-tokaido review games.jsonl --data review.parquet --executor processes
-
-With the default judge a game takes several seconds.
-"""
+"""`tokaido review`: the loss of each decision, and the luck of each roll and draw."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tokaido_env.agents import make
-from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
+from tokaido_env.arena.executors import check_executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import CommandParser, reports_errors
+from tokaido_env.cli import command as cli
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
@@ -45,10 +36,41 @@ OnReview = Callable[[int, Record, Review], None]
 """Takes the line of a game, from 1, its record and its review."""
 
 
-@reports_errors("review", AgentFailed)
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
-    options = _parser().parse_args(arguments)
+@cli.options
+class Reviewing(cli.Recorded):
+    """Options of `tokaido review`."""
+
+    game: int | None = None
+    """review only the game on this line, from 1 [default: all]"""
+    judge: cli.AgentSpec = "champion:sims=400"
+    """agent that judges decisions"""
+    value_agent: cli.AgentSpec = "champion"
+    """agent that values positions before and after rolls and draws"""
+    chance_samples: int = CHANCE_SAMPLES
+    """number of sampled chance outcomes after each action"""
+    seed: cli.Seed = 0
+    """random seed of these samples, an integer from 0"""
+    executor: cli.ExecutorSpec = "serial"
+    json: cli.Output | None = None
+    """write the reviews to this file as JSON"""
+    data: cli.File | None = None
+    """write a row per event to this .parquet file"""
+    html: cli.Output | None = None
+    """write a page to step through"""
+
+
+@cli.command("review", AgentFailed)
+def main(options: Reviewing) -> int:
+    """Review recorded games: the loss of each decision, and the luck of each roll and draw.
+
+    With the default judge a game takes several seconds.
+
+    Examples:
+        tokaido review games.jsonl
+        tokaido review games.jsonl --game 3 --html review.html
+        tokaido review games.jsonl --judge mcts:sims=4000 --json review.json
+        tokaido review games.jsonl --data review.parquet --executor processes
+    """
     outputs = options.html, options.json, options.data
     check_outputs(*outputs, read=[options.file, options.board])
     if options.data is not None:
@@ -62,29 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser("review", __doc__)
-    add = parser.add_argument
-    parser.add_record_file()
-    add("--game", type=int, help="review only the game on this line, from 1 (default: all)")
-    judge = "agent that judges decisions"
-    add("--judge", default="champion:sims=400", metavar="SPEC", help=judge)
-    value = "agent that values positions before and after rolls and draws"
-    add("--value-agent", default="champion", metavar="SPEC", help=value)
-    samples = "number of sampled chance outcomes after each action"
-    add("--chance-samples", type=int, default=CHANCE_SAMPLES, help=samples)
-    add("--seed", type="seed", default=0, help="random seed of these samples")
-    json_file = "write the reviews to this file as JSON (default: none)"
-    add("--json", type="output", metavar="OUT", help=json_file)
-    data = "write a row per event to this .parquet file (default: none)"
-    add("--data", type="file", metavar="OUT", help=data)
-    html = "write a page to step through (default: none)"
-    add("--html", type="output", metavar="OUT", help=html)
-    add("--executor", default="serial", help=f"where to review games: {EXECUTORS}")
-    return parser
-
-
-def _count(options: argparse.Namespace, board: BoardPool | None) -> int:
+def _count(options: Reviewing, board: BoardPool | None) -> int:
     """Verify all games of the file; return the number of games to review."""
     lines = sum(1 for _ in read_verified(options.file, board))
     if options.html is not None and options.game is None:
@@ -101,9 +101,7 @@ def _count(options: argparse.Namespace, board: BoardPool | None) -> int:
 # Reviewing
 
 
-def _review(
-    config: ReviewConfig, options: argparse.Namespace, board: BoardPool | None, number: int
-) -> None:
+def _review(config: ReviewConfig, options: Reviewing, board: BoardPool | None, number: int) -> None:
     """Review games, print the results, and write files as the reviews arrive."""
     tally, many = ReviewTotals(), number > MANY
     on_page: list[tuple[Record, Review]] = []
@@ -136,7 +134,7 @@ def _review(
 
 def _review_all(
     config: ReviewConfig,
-    options: argparse.Namespace,
+    options: Reviewing,
     board: BoardPool | None,
     on_review: Sequence[OnReview],
 ) -> None:

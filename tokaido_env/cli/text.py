@@ -1,28 +1,21 @@
-"""Measure a language model of OpenAI, or of a server with OpenAI's interface.
-
-tokaido text play --base-url http://localhost:11434/v1 --model llama3.2 --records games.jsonl
-tokaido text positions --model NAME
-
-It needs the package openai (extra llm), which reads the key from the environment variable
-OPENAI_API_KEY. A subcommand (play, positions) has its own --help.
-"""
+"""`tokaido text-play` and `text-positions`: measure a language model."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
+from cyclopts import Group, Parameter
 from msgspec import Meta
 
 from tokaido_env.agents import make
@@ -31,16 +24,11 @@ from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.records import RecordFile, finished_game
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.cli_options import (
-    add_shared,
-    match_state_bar,
-    print_stop,
-    print_stopped,
-    save_results,
-)
-from tokaido_env.cli.command import CommandParser, program, reports_errors, write_json
+from tokaido_env.cli import command as cli
+from tokaido_env.cli.cli_options import match_state_bar, print_stop, print_stopped, save_results
+from tokaido_env.cli.command import write_json
 from tokaido_env.core.actions import IDS, NO_ACTION
-from tokaido_env.core.arguments import repr_short, str_short, unknown_name
+from tokaido_env.core.arguments import repr_short, str_short
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.decoding import Source, Struct
 from tokaido_env.files import check_outputs, parse_json
@@ -74,26 +62,84 @@ class ModelError(RuntimeError):
     """A server gave no answer; the message has its address and the reason."""
 
 
-@reports_errors("text", ModelError)
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments and arguments[0] in SUBCOMMANDS:
-        return SUBCOMMANDS[arguments[0]](arguments[1:])
-    parser = CommandParser("text", __doc__)
-    parser.add_argument("subcommand", help="play or positions")
-    name = parser.parse_args(arguments).subcommand
-    remedy = f"{program('text')} --help lists all"
-    raise ValueError(f"{unknown_name('subcommand', name, SUBCOMMANDS)}; {remedy}")
+def _address(text: str) -> str:
+    """Return the address of a server."""
+    with suppress(ValueError):  # of a wrong port
+        parts = urlsplit(text)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return text
+    expected = "expected an address with http or https, such as http://localhost:11434/v1"
+    raise ValueError(f"{expected}, got {repr_short(text)}")
 
 
-def play(arguments: Sequence[str]) -> int:
+def _request(text: str) -> dict[str, Any]:
+    """Return the keys of a request."""
+    request = parse_json(text)
+    if not isinstance(request, dict) or {"model", "messages"} & request.keys():
+        raise ValueError("expected an object of JSON without model and messages")
+    return request
+
+
+MODEL = Group("Language model", sort_key=2)
+
+
+@cli.options
+class Asking:
+    """Options of the commands that ask a language model."""
+
+    base_url: Annotated[str | None, cli.text_option(_address, "URL"), Parameter(group=MODEL)] = None
+    """address of the server's interface, such as http://localhost:11434/v1 [default: the
+    environment variable OPENAI_BASE_URL, else OpenAI's server]"""
+    model: Annotated[str, Parameter(metavar="NAME", group=MODEL)]
+    """name of the model on the server"""
+    request: Annotated[Any, cli.text_option(_request, "JSON"), Parameter(group=MODEL)] = field(
+        default_factory=dict
+    )
+    """more keys of each request, as JSON, such as {"temperature": 0}"""
+    timeout: Annotated[float, Parameter(metavar="SECONDS", group=MODEL)] = 120.0
+    """seconds to wait for the server"""
+    legal: Annotated[Literal["unlisted", "listed"], Parameter(group=MODEL)] = "unlisted"
+    """whether prompts list the legal actions, which makes the game easier"""
+    retries: Annotated[int, Parameter(group=MODEL)] = TextFormat().retries
+    """further tries after an answer without a legal action"""
+    seed: cli.SeedOption = 0
+    json: cli.Json = None
+
+
+@cli.options
+class TextPlay(Asking):
+    """Options of `tokaido text-play`."""
+
+    opponent: cli.AgentSpec = "heuristic"
+    """agent to play against; tokaido agents lists all"""
+    games: int = 20
+    """number of games, even"""
+    history: Annotated[int, Parameter(group=MODEL)] = TextFormat().history
+    """number of last events in a prompt"""
+    board: cli.Board = "shikoku"
+    """a built-in board or a board file"""
+    records: cli.Records = None
+    luck_adjusted: bool = field(init=False, default=True)
+
+
+@cli.command("text-play", ModelError)
+def play(options: TextPlay) -> int:
     """Play paired games of a language model against an agent.
 
-    A game has about 75 decisions of the model. If the server fails or Ctrl-C comes, the finished
-    games are kept: with --records, the same command resumes.
+    The model is one of OpenAI, or of a server with OpenAI's interface. It needs the package openai
+    (extra llm), which reads the key from the environment variable OPENAI_API_KEY. A game has about
+    75 decisions of the model. If the server fails or Ctrl-C comes, the finished games are kept:
+    with --records, the same command resumes.
+
+    Examples:
+        tokaido text-play --base-url http://localhost:11434/v1 --model llama3.2
+        tokaido text-play --model NAME --records games.jsonl
     """
-    options = _play_options(arguments)
+    check_outputs(
+        *(options.json, options.records and options.records.resolve()),
+        read=[options.board, policy_path_of(options.opponent)],
+    )
+    model = _model_of(options)
     model = _model_of(options)
     player, opponent = _player_of(options, model), make(options.opponent)
     pool = BoardPool.load(options.board)
@@ -118,12 +164,12 @@ def play(arguments: Sequence[str]) -> int:
         stopped = error
     _save_games(options, model, state, transcripts)
     if stopped is not None:
-        return print_stopped(stopped, [state], options.records, "text")
+        return print_stopped(stopped, [state], options.records)
     return 0
 
 
 def _save_games(
-    options: argparse.Namespace,
+    options: TextPlay,
     model: _Model,
     state: MatchState,
     transcripts: Sequence[Transcript],
@@ -150,17 +196,38 @@ def _save_games(
     save_results(options, state.pool, [state.a, state.b], results, [], None, None, extra)
 
 
-def positions(arguments: Sequence[str]) -> int:
+@cli.options
+class TextPositions(Asking):
+    """Options of `tokaido text-positions`."""
+
+    positions: int = 100
+    """maximum number of positions to ask"""
+    compare: Annotated[tuple[cli.AgentSpec, ...], cli.Several, Parameter("--baselines")] = (
+        *("champion", "greedy"),
+    )
+    """agents to measure in the same positions"""
+    set: cli.Positions = SHIPPED
+    answers: cli.File | None = None
+    """write the answers to this file as they come, and resume from it"""
+    history: int = field(init=False, default=0)
+
+
+@cli.command("text-positions", ModelError)
+def positions(options: TextPositions) -> int:
     """Ask a language model for its actions in positions of the regret set.
 
     Its regret per decision needs fewer answers than games do. A position without a legal answer
     counts as a lost game. Agents are measured in the same positions. Drawing the boards of the
     prompts takes a minute. If the server fails or Ctrl-C comes, --answers keeps the answers, and
     the same command resumes.
+
+    Examples:
+        tokaido text-positions --model NAME --answers answers.json
     """
-    options = _positions_options(arguments)
+    read = [options.set, *map(policy_path_of, options.compare)]
+    check_outputs(options.json, options.answers, read=read)
     model, agents = _model_of(options), [make(spec) for spec in options.compare]
-    player, whole = _player_of(options, model), RegretSet.load(options.set or SHIPPED)
+    player, whole = _player_of(options, model), RegretSet.load(options.set)
     some = whole.sample(options.positions, options.seed)
     task = {"set": whole.hash, "positions": len(some), "seed": options.seed, "player": player.spec}
     request = json.dumps(options.request, sort_keys=True)
@@ -173,7 +240,7 @@ def positions(arguments: Sequence[str]) -> int:
             write_json(options.answers, file.to_dict())
     except (ModelError, KeyboardInterrupt) as error:
         done = f"{len(file.answers):,} of {len(some):,} positions are answered"
-        return print_stop("text", error, done, options.answers)
+        return print_stop(error, done, options.answers)
     choices = np.array([_action_of(answers) for answers in file.answers])
     own = AgentChoices(player.spec, choices, model.seconds / max(1, len(some) - resumed))
     card = {"name": whole.card["name"], "hash": whole.hash, "positions": len(some)}
@@ -248,11 +315,8 @@ def _read_answers(path: Path | None, task: dict[str, Any], some: RegretSet) -> _
     return file
 
 
-SUBCOMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"play": play, "positions": positions}
-
-
 def _answers(
-    options: argparse.Namespace,
+    options: TextPlay | TextPositions,
     model: _Model,
     exchanges: Sequence[Exchange],
     decisions: int,
@@ -276,86 +340,13 @@ def _answers(
     return row | {name: getattr(options, name) for name in settings}
 
 
-# Options
-
-
-def _parser(name: str, run: Callable[[Sequence[str]], int]) -> CommandParser:
-    """Return a parser with the options of both subcommands."""
-    parser, form = CommandParser(f"text {name}", run.__doc__), TextFormat()
-    add = parser.add_argument
-    address = "address of the server's interface, such as http://localhost:11434/v1"
-    default = "the environment variable OPENAI_BASE_URL, else OpenAI's server"
-    add("--base-url", type=_address, metavar="URL", help=f"{address} (default: {default})")
-    add("--model", required=True, help="name of the model on the server (default: none)")
-    request = 'more keys of each request, as JSON, such as {"temperature": 0}'
-    add("--request", metavar="JSON", default="{}", help=request)
-    add("--timeout", type=float, default=120.0, metavar="S", help="seconds to wait for the server")
-    legal = "whether prompts list the legal actions, which makes the game easier"
-    add("--legal", choices=("unlisted", "listed"), default=form.legal, help=legal)
-    retries = "further tries after an answer without a legal action"
-    add("--retries", type=int, default=form.retries, metavar="N", help=retries)
-    add_shared(parser, "--seed", "--json")
-    return parser
-
-
-def _play_options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = _parser("play", play)
-    add = parser.add_argument
-    opponent = f"opponent; {program('evaluate')} --list lists all agents"
-    add("--opponent", metavar="SPEC", default="heuristic", help=opponent)
-    add("--games", type=int, default=20, help="number of games, even")
-    history = "number of last events in a prompt"
-    add("--history", type=int, default=TextFormat().history, metavar="N", help=history)
-    add_shared(parser, "--board", "--records")
-    options = parser.parse_args(arguments)
-    options.luck_adjusted = True
-    check_outputs(
-        *(options.json, options.records and options.records.resolve()),
-        read=[options.board, policy_path_of(options.opponent)],
-    )
-    return options
-
-
-def _positions_options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = _parser("positions", positions)
-    add = parser.add_argument
-    add("--positions", type=int, default=100, help="maximum number of positions to ask")
-    compare = "agents to measure in the same positions"
-    add("--compare", nargs="*", default=["champion", "greedy"], metavar="AGENT", help=compare)
-    regret_set = "file of rolled-out positions (default: the regret set of the package)"
-    add("--set", type="input", metavar="FILE", help=regret_set)
-    answers = "write the answers to this file as they come, and resume from it (default: none)"
-    add("--answers", type="file", metavar="FILE", help=answers)
-    options = parser.parse_args(arguments)
-    options.history = 0
-    read = [options.set, *map(policy_path_of, options.compare)]
-    check_outputs(options.json, options.answers, read=read)
-    return options
-
-
-def _address(text: str) -> str:
-    """Return the address of a server."""
-    with suppress(ValueError):  # of a wrong port
-        parts = urlsplit(text)
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return text
-    expected = "expected an address with http or https, such as http://localhost:11434/v1"
-    raise argparse.ArgumentTypeError(f"{expected}, got {repr_short(text)}")
-
-
-def _model_of(options: argparse.Namespace) -> _Model:
-    try:
-        options.request = parse_json(options.request)
-    except ValueError as error:
-        raise ValueError(f"--request: {error}") from None
-    if not isinstance(options.request, dict) or {"model", "messages"} & options.request.keys():
-        raise ValueError("--request: expected an object of JSON without model and messages")
+def _model_of(options: Asking) -> _Model:
     if not options.timeout > 0:
         raise ValueError(f"--timeout: expected seconds above 0, got {options.timeout:g}")
     return _Model(options)
 
 
-def _player_of(options: argparse.Namespace, model: _Model) -> TextPlayer:
+def _player_of(options: TextPlay | TextPositions, model: _Model) -> TextPlayer:
     form = TextFormat(options.legal, history=options.history, retries=options.retries)
     return TextPlayer(model.respond, form, options.model)
 
@@ -374,7 +365,7 @@ class _Model:
 
     pause = 1.0
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Asking) -> None:
         require_extra("asking a language model needs", "llm", "openai")
         import openai
 

@@ -1,30 +1,21 @@
-"""Train an agent by self-play.
-
-tokaido train --run runs/first      begin a run; five minutes on two cores
-tokaido train --resume runs/first                  continue a run after Ctrl-C or a kill
-tokaido train --resume runs/first --updates 300    extend a run
-tokaido train --run runs/second --config my.toml   take settings from a TOML file
-tokaido train --run runs/third --method ppo        train with Stable-Baselines3
-tokaido train --run runs/zero --method alphazero   train on search; --executor ray uses a cluster
-tokaido train --method NAME --help                 list every setting of a method
-
-Settings on the command line override those of the file.
-"""
+"""`tokaido train`: train an agent by self-play."""
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import field, fields, make_dataclass
+from math import inf
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from tokaido_env.agents.registry import Parameter
-from tokaido_env.arena.executors import EXECUTORS, open_executor
+from cyclopts import App, Group, Parameter
+
+from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.cli.command import CommandParser, program, reports_errors
+from tokaido_env.cli import command as cli
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import (
@@ -57,97 +48,155 @@ _PROGRESS_FORMATS = {
 """The figures of a progress line, as far as a method has them."""
 
 
-@reports_errors(
+def _check_minutes(_: type, value: float) -> None:
+    if not 0 <= value < inf:
+        raise ValueError(f"--checkpoint-minutes: expected a number from 0, got {value:g}")
+
+
+WHERE = Group("Where", sort_key=0, validator=cli.only_one)
+
+
+@cli.options
+class Train:
+    """Options of `tokaido train` for all methods."""
+
+    method: Literal["td", "ppo", "alphazero"] | None = None
+    """td: TD(lambda) on afterstates; ppo: Stable-Baselines3's PPO against an opponent pool;
+    alphazero: self-play by search [default: of the run or file, else td]"""
+    run: Annotated[cli.Folder | None, Parameter(group=WHERE)] = None
+    """folder of a new run"""
+    resume: Annotated[cli.Folder | None, Parameter(group=WHERE)] = None
+    """folder of a run to continue or extend"""
+    config: cli.Input | None = None
+    """settings file, in the format of a run's config.toml"""
+    checkpoint_minutes: Annotated[float, Parameter(metavar="MINUTES", validator=_check_minutes)] = (
+        CHECKPOINT_MINUTES
+    )
+    """also save a checkpoint at the first update after so many minutes without one; 0: do not; a
+    resume may change it"""
+
+
+@cli.options
+class TrainOnSearch(Train):
+    """Options of a method that plays games by an executor."""
+
+    executor: cli.ExecutorSpec = "serial"
+
+
+def _options_of(arguments: Sequence[str]) -> type[Train]:
+    """Return the options with the settings of the method: of the option, the run or the file."""
+    early = App(default_command=Train, help_flags=(), version_flags=())
+    _, bound, *_ = early.parse_known_args(arguments)
+    return with_settings(_settings_class(Train(**bound.arguments)))
+
+
+def with_settings(kind: type[RunSettings]) -> type[Train]:
+    """Return the options of a method: a setting is None if the user has not set it."""
+    types, group = get_type_hints(kind), Group(f"Settings of --method {kind.METHOD}", sort_key=2)
+    settings = [
+        (
+            one.name,
+            Annotated[
+                types[one.name] | None,
+                Parameter(
+                    group=group,
+                    help=one.metadata["help"],
+                    show_default=_default_of(one.default),
+                    choices=one.metadata["allowed"].choices or None,
+                ),
+            ],
+            field(default=None),
+        )
+        for one in fields(kind)
+    ]
+    base = TrainOnSearch if kind.METHOD == "alphazero" else Train
+    made: type[Train] = make_dataclass(base.__name__, settings, bases=(base,), kw_only=True)
+    return cli.with_arguments(made)
+
+
+def _default_of(default: object) -> str:
+    return f"{default:,}" if isinstance(default, int) else str(default) or "empty"
+
+
+def _settings_class(options: Train) -> type[RunSettings]:
+    """Return the settings class of the method: of the option, the run or the file."""
+    method: str | None = options.method
+    if options.resume is not None:
+        own = load_settings(options.resume).METHOD
+        if method not in (None, own):
+            raise ValueError(
+                f"--method: expected {own}, the method of {options.resume}, got {method}"
+            )
+        method = own
+    elif method is None and options.config is not None:
+        method = read_config(options.config, ignored=("agents",)).method  # --agents may override
+    return METHODS[method or TdSettings.METHOD]
+
+
+def _owner_of(option: str, known: list[str]) -> str:
+    """Return an error that names the methods of a setting, if the chosen method lacks it."""
+    name = option.removeprefix("--").replace("-", "_")
+    owners = [method for method, kind in METHODS.items() if name in kind.defaults()]
+    if not owners:
+        return ""
+    (own,) = [kind for kind in METHODS.values() if f"--{kind.LENGTH}" in known]
+    is_length = name in [kind.LENGTH for kind in METHODS.values()]
+    more = f"; {own.METHOD} has --{own.LENGTH}" if is_length else f", not for {own.METHOD}"
+    return f"{option} is for {' and '.join(owners)}{more}"
+
+
+@cli.command(
     "train",
     AgentFailed,
     interrupted="stopped at once; --resume continues from the last checkpoint",
+    kind_of=_options_of,
+    explain=_owner_of,
 )
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
+def main(options: Train) -> int:
+    """Train an agent by self-play.
+
+    A run takes five minutes on two cores. It saves checkpoints: --resume continues it after Ctrl-C
+    or a kill, or extends it. Settings on the command line override those of the file. Use --help
+    after --method NAME to list every setting of a method.
+
+    Examples:
+        tokaido train --run runs/first
+        tokaido train --resume runs/first --updates 300
+        tokaido train --run runs/second --config my.toml
+        tokaido train --run runs/third --method ppo
+        tokaido train --run runs/zero --method alphazero --executor processes
+    """
     # Set before PyTorch is loaded: its idle threads must not spin, as the games need the cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same bytes on a GPU
-    kind = _settings_class(arguments)
-    options = _parser(kind).parse_args(arguments)
+    kind = _settings_class(options)
     requested = _requested(options, kind)
     needs = _NEEDS + (_PPO_NEEDS if kind is PpoSettings else ())
     require_extra("training needs", "train", *needs)  # before a folder is created
+    folder = options.resume or options.run
+    if folder is None:
+        raise cli.UsageError(
+            "expected --run FOLDER to begin a run, or --resume FOLDER to continue one"
+        )
     if options.resume is not None:
         extend(options.resume, requested)
     else:
         from tokaido_env.learn import run
 
-        run.begin(options.run, kind(**requested))
-    trusted = split_specs(requested.get("agents", ""))
-    return _train(options.resume or options.run, trusted, options)
+        run.begin(folder, kind(**requested))
+    return _train(folder, split_specs(requested.get("agents", "")), options)
 
 
-def _methods() -> argparse.ArgumentParser:
-    parser = CommandParser("train", None, add_help=False)
-    parser.add_argument(
-        "--method",
-        choices=METHODS,
-        help="td: TD(lambda) on afterstates; ppo: Stable-Baselines3's PPO against an opponent "
-        "pool; alphazero: self-play by search (default: of the run or file, else td)",
-    )
-    folder = parser.add_mutually_exclusive_group()
-    folder.add_argument("--run", type="path", help="folder of a new run")
-    folder.add_argument("--resume", type="path", help="folder of a run to continue or extend")
-    config = "settings file, in the format of a run's config.toml (default: none)"
-    parser.add_argument("--config", type="input", metavar="FILE", help=config)
-    parser.add_argument(
-        "--checkpoint-minutes",
-        type=_minutes,
-        metavar="X",
-        default=CHECKPOINT_MINUTES,
-        help="also save a checkpoint at the first update after X minutes without one; 0: do not; "
-        "a resume may change it (default: %(default)g)",
-    )
-    return parser
-
-
-def _minutes(text: str) -> float:
-    try:
-        return float(Parameter(float, 0).parse(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _settings_class(arguments: Sequence[str] | None) -> type[RunSettings]:
-    """Return the settings class of the method: of the option, the run or the file."""
-    early, _ = _methods().parse_known_args(arguments)
-    method = early.method
-    if early.resume is not None:
-        own = load_settings(early.resume).METHOD
-        if method not in (None, own):
-            raise ValueError(
-                f"--method: expected {own}, the method of {early.resume}, got {method}"
-            )
-        method = own
-    elif method is None and early.config is not None:
-        method = read_config(early.config, ignored=("agents",)).method  # --agents may override
-    return METHODS[method or TdSettings.METHOD]
-
-
-def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
-    parser = CommandParser("train", __doc__, [_methods()])
-    if kind.METHOD == "alphazero":
-        parser.add_argument("--executor", default="serial", help=f"{EXECUTORS} (default: serial)")
-    kind.add_arguments(parser.add_argument_group(f"settings of --method {kind.METHOD}"))
-    return parser
-
-
-def _requested(options: argparse.Namespace, kind: type[RunSettings]) -> dict[str, Any]:
+def _requested(options: Train, kind: type[RunSettings]) -> dict[str, Any]:
     """Return the settings of the command line and the file."""
-    if options.run is None and options.resume is None:
-        raise ValueError("expected --run FOLDER to begin a run, or --resume FOLDER to continue one")
-    typed = kind.from_options(options)
+    given = {name: getattr(options, name) for name in kind.defaults()}
+    typed = {name: kind.checked(name, one) for name, one in given.items() if one is not None}
     if options.config is None:
         return typed
     return read_config(options.config, kind.METHOD, typed).settings | typed
 
 
-def _train(folder: Path, trusted: Sequence[str], options: argparse.Namespace) -> int:
+def _train(folder: Path, trusted: Sequence[str], options: Train) -> int:
     from tokaido_env.learn import run
 
     settings = load_settings(folder)
@@ -155,7 +204,7 @@ def _train(folder: Path, trusted: Sequence[str], options: argparse.Namespace) ->
     with ExitStack() as stack:
         bar = stack.enter_context(run_bar(settings.length, settings.LENGTH))
         executor = None
-        if "executor" in options:
+        if isinstance(options, TrainOnSearch):
             executor = stack.enter_context(open_executor(options.executor))
 
         def report(progress: Progress) -> None:
@@ -172,7 +221,7 @@ def _train(folder: Path, trusted: Sequence[str], options: argparse.Namespace) ->
 
         complete = run.train(folder, report, trusted, executor, options.checkpoint_minutes)
     if not complete:
-        again = f"{program('train')} --resume {quote(str(folder))}"
+        again = f"{cli.program('train')} --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")
         return 128 + stopped_by  # as shells report it: 130 after Ctrl-C, 143 after SIGTERM
     best = "the highest rating" if settings.rate_every else "the same: without ratings"

@@ -1,16 +1,17 @@
-"""`tokaido evaluate verify`: check a result of `rate` or `generalise` by its records."""
+"""`tokaido verify`: check a result of `rate` or `generalise` by its records."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Annotated
 
 from tokaido_env.agents import make
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.placement import LadderRating, submitted_rating
 from tokaido_env.arena.verification import SHARE, Claim, Result, SubmissionError, verify
-from tokaido_env.cli.cli_options import add_shared, evaluate_parser
+from tokaido_env.cli import command as cli
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.decoding import Source
 from tokaido_env.report.generalisation import generalisation_tables
@@ -18,30 +19,38 @@ from tokaido_env.report.tables import placement_tables, print_table
 from tokaido_env.study.generalise import submitted_test
 
 
-def verify_submission(arguments: Sequence[str]) -> int:
+@cli.options
+class Verify:
+    """Options of `tokaido verify`."""
+
+    file: Annotated[Path, cli.text_option(cli.home_path, "FILE")] = field(kw_only=False)
+    """file that rate or generalise --json wrote, with its records in the same folder"""
+    share: float = SHARE
+    """share of games in which decisions are repeated"""
+    seed: cli.SeedOption = 0
+    agent: cli.AgentSpec | None = None
+    """repeat the decisions of this agent too [default: only of its opponents]"""
+    ladder: cli.LadderFile = None
+    allow_agents: cli.AllowedAgents = ()
+    board: cli.Board | None = None
+    """board file of the ladder [default: a built-in board or boards of the family]"""
+
+
+@cli.command("verify", AgentFailed)
+def main(options: Verify) -> int:
     """Verify a submission: replay its games, repeat decisions, and compute its numbers again.
 
     It takes minutes, or hours with --agent for an agent that searches.
+
+    Examples:
+        tokaido verify rating.json
     """
-    parser = evaluate_parser("verify", verify_submission)
-    add = parser.add_argument
-    submission = "file that rate or generalise --json wrote, with its records in the same folder"
-    add("file", type="path", metavar="FILE", help=submission)
-    share = "share of games in which decisions are repeated"
-    add("--share", type=float, default=SHARE, help=share)
-    add_shared(parser, "--seed")
-    agent = "repeat the decisions of this agent too (default: only of its opponents)"
-    add("--agent", metavar="AGENT", help=agent)
-    add_shared(parser, "--ladder", "--allow-agents")
-    board = "board file of the ladder (default: a built-in board or boards of the family)"
-    add("--board", type="board", help=board)
-    options = parser.parse_args(arguments)
     found = verify(
         *(_claim(options), make),
         share=options.share,
         seed=options.seed,
         agent=None if options.agent is None else make(options.agent),
-        progress=lambda what: print(f"evaluate: {escape_text(what)}", file=sys.stderr),
+        progress=lambda what: cli.note(escape_text(what)),
     )
     _print_result(found.result)
     who = "opponents and agent" if options.agent is not None else "opponents"
@@ -51,7 +60,7 @@ def verify_submission(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _claim(options: argparse.Namespace) -> Claim:
+def _claim(options: Verify) -> Claim:
     """Read a result of `rate` or `generalise`."""
     data = Source.json(options.file, "submission", SubmissionError).data
     if isinstance(data, dict) and "ladder" in data:

@@ -1,27 +1,23 @@
-"""Compile kernels before their first use.
-
-Numba compiles a kernel when it is first called, and stores it on disk. This command calls every
-kernel once; those of batches also with many games, for which they have a parallel form. Several
-processes may run it at the same time: one compiles, the others wait. Compiling everything takes a
-few minutes, the first time only.
-"""
+"""`tokaido warmup`: compile kernels before their first use."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 import numpy as np
+from cyclopts import Parameter
 from numba.core import event
 
 from tokaido_env.batch import Batch
-from tokaido_env.cli.command import CommandParser, reports_errors
+from tokaido_env.cli import command as cli
 from tokaido_env.core.arguments import unknown_name
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.kernel_cache import COMPILE_NOTICE, KernelCache, cache_folder
@@ -196,13 +192,29 @@ GROUPS = {
 }
 
 
-@reports_errors("warmup")
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
-    parser = CommandParser("warmup", __doc__)
-    names = f"groups of kernels: {', '.join(GROUPS)} (default: all)"
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=names)
-    asked = parser.parse_args(arguments).groups
+@cli.options
+class Warmup:
+    """Options of `tokaido warmup`."""
+
+    groups: Annotated[
+        tuple[str, ...], Parameter(help=f"groups of kernels: {', '.join(GROUPS)} [default: all]")
+    ] = field(default=(), kw_only=False)
+
+
+@cli.command("warmup")
+def main(options: Warmup) -> int:
+    """Compile kernels before their first use.
+
+    Numba compiles a kernel when it is first called, and stores it on disk. This command calls every
+    kernel once; those of batches also with many games, for which they have a parallel form. Several
+    processes may run it at the same time: one compiles, the others wait. Compiling everything takes
+    a few minutes, the first time only.
+
+    Examples:
+        tokaido warmup
+        tokaido warmup game champion
+    """
+    asked = options.groups
     _check(asked)
     print(f"compiled kernels are stored in {cache_folder()}", flush=True)
     began = time.perf_counter()

@@ -21,7 +21,7 @@ def rate_learner(agent: Agent, ladder: Ladder, max_games: int, seed: int = 0) ->
     """Rate an agent on a ladder in few games against its fast agents.
 
     All ratings of a run use the same game seeds, so that their differences come from play. `tokaido
-    evaluate rate` uses others, so that its ratings of a selected policy are unbiased.
+    rate` uses others, so that its ratings of a selected policy are unbiased.
 
     Args:
         agent: the learner.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
@@ -77,42 +76,6 @@ class Settings:
                 f"{name}: expected at most {MAX_SEED} (2**53 - 1), got {repr_short(value)}"
             )
         return allowed.type(value)
-
-    @classmethod
-    def parse(cls, name: str, text: str) -> Any:
-        """Return the value of a setting that is written as text on a command line.
-
-        Raises:
-            RunError: if the text is no valid value.
-        """
-        try:
-            return cls.checked(name, cls._allowed(name).parse(text))
-        except RunError:
-            raise
-        except ValueError as error:
-            raise RunError(f"{name}: {error}") from None
-
-    @classmethod
-    def add_arguments(cls, parser: argparse._ActionsContainer) -> None:
-        """Add a command-line option for each setting."""
-        texts = cls.help_texts()
-        for name, default in cls.defaults().items():
-            default_text = f"{default:,}" if isinstance(default, int) else str(default) or "empty"
-            parser.add_argument(
-                "--" + name.replace("_", "-"),
-                metavar={int: "N", float: "X", str: "TEXT"}[type(default)],
-                help=f"{texts[name]} (default: {default_text})",
-            )
-
-    @classmethod
-    def from_options(cls, options: argparse.Namespace) -> dict[str, Any]:
-        """Return the settings that the user has set by the options of `add_arguments`.
-
-        Raises:
-            RunError: if a value is invalid.
-        """
-        texts = {name: getattr(options, name) for name in cls.defaults()}
-        return {name: cls.parse(name, text) for name, text in texts.items() if text is not None}
 
     @classmethod
     def _allowed(cls, name: str) -> Parameter:

@@ -1,4 +1,4 @@
-"""Tests of `tokaido evaluate generalise`, and of matches on board pools."""
+"""Tests of `tokaido generalise`, and of `tokaido verify` for its results."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from refusals import check_refused
 
-from tokaido_env.cli.evaluate import main
+from tokaido_env.__main__ import main
 from tokaido_env.record import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,11 +147,6 @@ def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys:
     assert "records: expected a file of all games, got none" in refused()
 
 
-def test_generalise__refuses_records_of_another_folder(tmp_path: Path, capsys: Output) -> None:
-    command = ["evaluate", "generalise", "greedy", "--json", "r.json", "--records"]
-    check_refused(capsys, [*command, str(tmp_path / "r")], "--records: expected a file in the fol")
-
-
 # Comparison
 
 
@@ -201,7 +196,7 @@ def test_compare__refuses_results_of_another_protocol(
     assert main(["generalise", "greedy", *SMALL, "--seed", "1", "--json", str(other)]) == 0
     assert main(["generalise", "--compare", several[0], str(other)]) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"evaluate: {other}: expected the protocol of {several[0]}, ")
+    assert error.startswith(f"generalise: {other}: expected the protocol of {several[0]}, ")
     assert "seed 0; got " in error
 
 
@@ -225,7 +220,7 @@ def test_compare__combines_training_seeds(
     assert [row.split("|")[1].strip() for row in rows] == ["greedy, 2 seeds"] * 2
     check_refused(
         capsys,
-        ["evaluate", *command, "--runs", "3"],
+        [*command, "--runs", "3"],
         "--runs: expected a divisor of 4, the number of files, got 3",
     )
 
@@ -239,84 +234,3 @@ def test_generalise__plays_several_opponents(tmp_path: Path, capsys: Output) -> 
     assert [one["opponent"] for one in default["opponents"]] == others
     for name in (OPPONENT, "rusher", "hoarder", "mean", "worst: "):
         assert any(line.strip().startswith(name) for line in printed.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("nobody",), "unknown agent 'nobody'"),
-        (("greedy", "--opponent", "nobody"), "unknown agent 'nobody'"),
-        (("greedy", "--boards", "101"), "boards: expected 2 to 100, as many as family:test has"),
-        (("greedy", "--boards", "1"), "boards: expected 2 to 100"),
-        (("greedy", "--pairs", "0"), "pairs: expected 1 to"),
-        (("greedy", "--split", "tests"), "split: expected one of 'train', 'valid', 'test'"),
-        (("greedy", "--train", "0"), "family:train/0: expected 1 to"),
-        (
-            ("greedy", "--executor", "process"),
-            "executor: expected serial, processes[:N] or ",
-        ),
-        (("greedy", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
-        (("greedy", "--plots", __file__), "expected a folder, got a file"),
-        (("greedy", "--json", "x", "--records", "x"), "expected a different file"),
-        (("greedy", "--markdown", "x.md"), "--markdown: expected together with --compare"),
-        (("greedy", "--compare", "x.json"), "--compare: expected only result files"),
-        (("--compare", "x.json"), "x.json: no such results"),
-        (("--compare", "x.json", "--markdown", "x.json"), "x.json: is read too"),
-    ],
-)
-def test_generalise__refuses_wrong_options_in_one_line(
-    capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: Any, message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    check_refused(capsys, ["evaluate", "generalise", *arguments], message)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_generalise__refuses_a_missing_agent(capsys: Output) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["generalise"])
-    assert stopped.value.code == 2
-    assert "expected an agent, as: tokaido evaluate generalise greedy" in capsys.readouterr().err
-
-
-# Other commands on pools
-
-
-def test_evaluate__plays_on_a_board_pool(tmp_path: Path, capsys: Output) -> None:
-    board = ["--board", "family:test/3"]
-    records = ["--records", str(tmp_path / "g.jsonl"), "--json", str(tmp_path / "r.json")]
-    report = ["--report", str(tmp_path / "r.html"), "--luck-adjusted"]
-    assert main(["greedy", "random", "--games", "12", *board, *records, *report]) == 0
-    assert "board family:test/3" in capsys.readouterr().out
-    written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
-    assert written["board"] == "family:test/3"
-    assert "family:test/3" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    read = load(tmp_path / "g.jsonl")
-    assert {record.board for record in read} <= {f"family:{2000000 + i}" for i in range(3)}
-    assert len({record.board for record in read}) > 1
-
-
-def test_rate__uses_the_boards_of_the_ladder(tmp_path: Path, capsys: Output) -> None:
-    path, json_file = str(tmp_path / "l.json"), tmp_path / "r.json"
-    options = ["--games", "20", "--board", "family:valid/4"]
-    assert main(["ladder", "random", "greedy", "--ladder", path, *options]) == 0
-    assert "board family:valid/4" in capsys.readouterr().out
-    rate = ["rate", "heuristic", "--ladder", path, "--json", str(json_file)]
-    assert main([*rate, *options]) == 0
-    first = json_file.read_bytes()
-    # Another pool of the family: the same games on the boards of the ladder.
-    assert main([*rate, "--games", "20", "--board", "family:train/7"]) == 0
-    assert json_file.read_bytes() == first
-    assert json.loads(first)["board"] == "family:valid/4"
-    assert main([*rate, "--games", "20"]) == 1
-    assert "board_hash: expected" in capsys.readouterr().err
-
-
-def test_rate__takes_the_family_ladder_for_procedural_boards(
-    tmp_path: Path, capsys: Output
-) -> None:
-    json_file = tmp_path / "r.json"
-    options = ["--games", "10", "--opponents", "1", "--board", "family:train/7"]
-    assert main(["rate", "random", "--json", str(json_file), *options]) == 0
-    assert json.loads(json_file.read_text(encoding="utf-8"))["board"] == "family:valid"
-    assert "ladder-family.json" in capsys.readouterr().out

@@ -1,0 +1,128 @@
+"""Tests of `tokaido rate`, `ladder`, and `verify` for ratings."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tokaido_env.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Output = pytest.CaptureFixture[str]
+
+
+def results(path: Path, *arguments: str) -> dict[str, Any]:
+    assert main([*arguments, "--json", str(path)]) == 0
+    written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return written
+
+
+def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) -> None:
+    ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "10"]
+    assert main(["ladder", "greedy", "random", "--out", *ladder[1:]]) == 0
+    rate = ["rate", "python:custom_agents:HighestAtOnce", *ladder]
+    written = results(tmp_path / "r.json", *rate)
+    assert [rating["agent"] for rating in written["ratings"]] == [rate[1]]
+    assert {(match["a"], match["b"]) for match in written["matches"]} == {
+        (rate[1], "greedy"),
+        (rate[1], "random"),
+    }
+    printed = capsys.readouterr().out
+    assert rate[1] in printed
+    assert "above the next" in printed
+    assert "P(row above column)" in printed
+    assert "probit, random = 0" in printed
+    assert (written["link"], written["anchor"]) == ("probit", "random")
+    assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in printed
+
+
+def test_rate__resumes_to_the_same_bytes_and_is_verified(tmp_path: Path, capsys: Output) -> None:
+    ladder, records = ["--ladder", str(tmp_path / "ladder.json")], tmp_path / "r.jsonl"
+    assert main(["ladder", "greedy", "random", "--out", ladder[1], "--games", "20"]) == 0
+    rate = ["rate", "heuristic", *ladder, "--games", "8", "--records", str(records)]
+    written = results(tmp_path / "r.json", *rate)
+    first = (tmp_path / "r.json").read_bytes(), records.read_bytes()
+    assert written["records"]["games"] == 16
+    lines = first[1].splitlines(keepends=True)
+    records.write_bytes(b"".join(lines[10:14]) + b"".join(lines[:5]))
+    results(tmp_path / "r.json", *rate)
+    assert first == ((tmp_path / "r.json").read_bytes(), records.read_bytes())
+    assert "9 recorded games" in capsys.readouterr().err
+    verify = ["verify", str(tmp_path / "r.json"), *ladder, "--share", "1"]
+    assert main([*verify, "--agent", "heuristic"]) == 0
+    printed = capsys.readouterr().out
+    assert "verified: 16 games replayed, " in printed
+    assert "probit, random = 0" in printed
+    assert main(verify[:2]) == 1  # on the ladder of the package
+    assert "name its ladder by --ladder" in capsys.readouterr().err
+    assert main([*rate, "--opponent-count", "1"]) == 1
+    assert "--records: expected games against greedy, got some ag" in capsys.readouterr().err
+
+
+def test_verify__takes_ladder_and_board_of_files(tmp_path: Path, capsys: Output) -> None:
+    shutil.copy(ROOT / "tokaido_env" / "boards" / "shikoku_art.toml", tmp_path / "mine.toml")
+    board = ["--board", str(tmp_path / "mine.toml"), "--ladder", str(tmp_path / "ladder.json")]
+    agent = "python:custom_agents:HighestAtOnce"
+    made = [*board[:2], "--out", board[3]]
+    assert main(["ladder", agent, "random", *made, "--games", "20"]) == 0
+    files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "r.jsonl")]
+    allowed = [*board, "--allow-agents", agent]
+    assert main(["rate", "greedy", *allowed, "--games", "8", *files]) == 0
+    assert main(["verify", str(tmp_path / "r.json"), *allowed]) == 0
+    assert "verified: 16 games replayed" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "r.json"), *board]) == 1
+    assert "a file may not name code to run" in capsys.readouterr().err
+
+
+def test_ladder__is_rated_again_with_another_anchor(tmp_path: Path, capsys: Output) -> None:
+    path, data_file, tables = (tmp_path / name for name in ("l.json", "data.json", "tables.md"))
+    agents = ["random", "greedy:epsilon=0.5", "greedy", "heuristic"]
+    command = ["ladder", *agents, "--out", str(path), "--games", "20"]
+    assert main(command) == 0
+    first = json.loads(path.read_text(encoding="utf-8"))
+    assert (first["version"], first["link"], first["anchor"]) == (2, "probit", "random")
+    capsys.readouterr()
+    files = ["--json", str(data_file), "--markdown", str(tables)]
+    assert main([*command, *files, "--anchor", "greedy"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    again = json.loads(path.read_text(encoding="utf-8"))
+    assert (again["link"], again["anchor"]) == ("probit", "greedy")
+    assert again["matches"] == first["matches"]
+    data = json.loads(data_file.read_text(encoding="utf-8"))
+    assert (data["ladder"], data["fit"]) == (again["hash"], again["fit"])
+    assert {one["agent"] for one in data["rungs"]["agents"]} == set(agents) - {"heuristic"}
+    for text in (printed.out, tables.read_text(encoding="utf-8")):
+        assert "Epsilon baselines, a separate scale: probit, greedy = 0" in text
+        assert "degrees of freedom" in text
+    assert main([*command, "--anchor", "mcts"]) == 1
+    assert "--anchor: expected one of 'random'" in capsys.readouterr().err
+
+
+def test_rate__uses_the_boards_of_the_ladder(tmp_path: Path, capsys: Output) -> None:
+    path, json_file = str(tmp_path / "l.json"), tmp_path / "r.json"
+    options = ["--games", "20", "--board", "family:valid/4"]
+    assert main(["ladder", "random", "greedy", "--out", path, *options]) == 0
+    assert "board family:valid/4" in capsys.readouterr().out
+    rate = ["rate", "heuristic", "--ladder", path, "--json", str(json_file)]
+    assert main([*rate, *options]) == 0
+    first = json_file.read_bytes()
+    # Another pool of the family: the same games on the boards of the ladder.
+    assert main([*rate, "--games", "20", "--board", "family:train/7"]) == 0
+    assert json_file.read_bytes() == first
+    assert json.loads(first)["board"] == "family:valid/4"
+    assert main([*rate, "--games", "20"]) == 1
+    assert "board_hash: expected" in capsys.readouterr().err
+
+
+def test_rate__takes_the_family_ladder_for_procedural_boards(
+    tmp_path: Path, capsys: Output
+) -> None:
+    json_file = tmp_path / "r.json"
+    options = ["--games", "10", "--opponent-count", "1", "--board", "family:train/7"]
+    assert main(["rate", "random", "--json", str(json_file), *options]) == 0
+    assert json.loads(json_file.read_text(encoding="utf-8"))["board"] == "family:valid"
+    assert "ladder-family.json" in capsys.readouterr().out
