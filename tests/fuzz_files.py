@@ -20,18 +20,19 @@ from tokaido_env.agent import AgentError
 from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent, PolicyError
 from tokaido_env.agents.registry import cost_of, make
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placement import rate_on_ladder, submitted_rating
 from tokaido_env.arena.rating_model import RatingError
 from tokaido_env.arena.ratings import rate_differences
+from tokaido_env.arena.result import Result, ResultError
 from tokaido_env.arena.verification import SubmissionError, VerifiedSubmission, verify
 from tokaido_env.files import file_sha256
 from tokaido_env.observers import masks
 from tokaido_env.record import Forfeit, RecordError, load, save
-from tokaido_env.report.generalisation import generalisation_tables, meaning
-from tokaido_env.study.regret import choose_actions, summarize
+from tokaido_env.report.result_tables import tables_of
+from tokaido_env.report.tables import table_text
+from tokaido_env.study.regret import choose_actions, regret_measures, set_entry
 from tokaido_env.study.regret_set import RegretSet, RegretSetError
 
 
@@ -102,53 +103,49 @@ class Records(Cases):
 
 
 class Results(Cases):
-    """Results of `generalise` for agents with and without training on the family."""
+    """Results of `generalise`, `exploit` and `regret`, mostly with a matching hash."""
 
-    errors = (ResultsError,)
+    errors = (ResultError,)
     name = "results.json"
 
     def set_up(self) -> None:
-        self.results = (
-            generalisation(),
-            generalisation(trained_on="shikoku"),
-            generalisation(
-                trained_on=None, train=None, gap=None, opponents=[], opponents_mean=None
-            ),
-        )
+        generalised = generalisation()
+        few = {"boards": generalised["boards"][:1], "scores": generalised["scores"][:2]}
+        regret_set = small_set(most=4)
+        measures = regret_measures(regret_set, choose_actions(make("greedy"), regret_set))
+        regret = {"protocol": "regret", "boards": [set_entry(regret_set).to_dict()], "scores": []}
+        regret |= {"agents": ["greedy"], "estimates": [one.to_dict() for one in measures]}
+        curve = [one | {"group": "steps 8"} for one in generalised["scores"][:1]]
+        exploit = {"protocol": "exploit", "scores": curve, "estimates": []}
+        self.results = [
+            with_hash(generalised | changes)
+            for changes in ({}, {"trained_on": "shikoku"}, few, regret, exploit)
+        ]
 
     def check_valid(self) -> None:
         for data in self.results:
             self.path.write_bytes(mutants.json_bytes(data))
             self.check(random.Random(0))
-            assert not self._compare(data)
-
-    def case(self, rng: random.Random) -> bool:
-        taken = super().case(rng)
-        if rng.random() < 0.1:
-            assert self._compare(rng.choice(self.results)) or taken
-        return taken
 
     def damage(self, rng: random.Random) -> None:
-        self.path.write_bytes(mutants.mutated_json(rng, rng.choice(self.results)))
+        data = mutants.mutated_tree(rng, rng.choice(self.results), 2)
+        if rng.random() < 0.9 and isinstance(data, dict):
+            data = with_hash(data)
+        self.put_json(rng, data, odds=0.01)
 
     def check(self, rng: random.Random) -> None:
-        """Make a table of loaded results, and load them again."""
-        result = Generalisation.load(self.path)
-        assert all(table.rows for table in generalisation_tables(result))
-        assert meaning(result)
-        assert result.boards_trained_on != 0
-        self.path.write_bytes(mutants.json_bytes(result.to_dict()))
-        assert Generalisation.load(self.path).to_dict() == result.to_dict()
-
-    def _compare(self, data: Any) -> str:
-        """Compare with valid results; return the error line without a table."""
-        table, other = self.folder / "table.md", self.folder / "other.json"
-        table.unlink(missing_ok=True)
-        other.write_bytes(mutants.json_bytes(data))
-        words = ("evaluate", "generalise", "--compare", other, self.path, "--markdown", table)
-        wrong = run_command(command, words)
-        assert table.exists() == (not wrong)
-        return wrong
+        """Load the result again, print it, and compare it with a valid one."""
+        result = Result.load(self.path)
+        again = self.path.with_name("again.json")
+        result.save(again)
+        assert Result.load(again) == result
+        assert len(result.to_frame()) == len(result.scores) + len(result.estimates)
+        with allow_refusal(ResultError):
+            assert all(table_text(table, 80) for table in tables_of(result))
+        if rng.random() < 0.1:
+            other = self.folder / "other.json"
+            other.write_bytes(mutants.json_bytes(self.results[0]))
+            run_command(command, ("evaluate", "generalise", "--compare", other, self.path))
 
 
 class Regrets(Cases):
@@ -187,7 +184,7 @@ class Regrets(Cases):
         loaded.save(again)
         assert RegretSet.load(again).hash == loaded.hash
         if rng.random() < 0.1:
-            json.dumps(summarize(loaded, choose_actions(make("greedy"), loaded)), allow_nan=False)
+            assert regret_measures(loaded, choose_actions(make("greedy"), loaded))
 
 
 class Ladders(Cases):
@@ -206,11 +203,11 @@ class Ladders(Cases):
         self.board = Board.load()
         whole = json.loads(LADDER.read_text(encoding="utf-8"))
         few = {"greedy", "heuristic", "mcts:sims=100", "champion"}
-        matches = [one for one in whole["matches"] if few >= {one["a"], one["b"]}]
+        matches = [one for one in whole["scores"] if few >= {one["a"], one["b"]}]
         played = {one[side] for one in matches for side in "ab"}
-        agents = [one for one in whole["agents"] if one["agent"] in played]
-        short = whole | {"anchor": "greedy", "agents": agents, "matches": matches}
-        unfinished = short | {"agents": [], "fit": None}
+        ratings = [one for one in whole["estimates"] if one["agent"] in played]
+        short = whole | {"anchor": "greedy", "estimates": ratings, "scores": matches}
+        unfinished = short | {"estimates": []}
         self.ladders = (whole, short, unfinished)
         random_policy().save(self.folder / "best")
 
@@ -218,13 +215,13 @@ class Ladders(Cases):
         for data in self.ladders:
             self.path.write_bytes(mutants.json_bytes(with_hash(data)))
             self.check(random.Random(0))
-        assert len(self.ladders[1]["agents"]) > 2
+        assert len(self.ladders[1]["estimates"]) > 2
 
     def damage(self, rng: random.Random) -> None:
         """Damage a ladder, mostly with a matching hash."""
         data: Any = rng.choices(self.ladders, (1, 9, 3))[0]
         if rng.random() < 0.2:
-            old, new = rng.choice(data["matches"])["a"], rng.choice(self.specs)
+            old, new = rng.choice(data["scores"])["a"], rng.choice(self.specs)
             data = json.loads(json.dumps(data).replace(json.dumps(old), json.dumps(new)))
         data = mutants.mutated_tree(rng, data, 2)
         if rng.random() < 0.9 and isinstance(data, dict):
@@ -234,9 +231,9 @@ class Ladders(Cases):
     def check(self, rng: random.Random) -> None:
         board = rng.choice((None, self.board))
         again = self.path.with_name("again.json")
-        Ladder.load(self.path, board).save(again)
+        Ladder.load(self.path, board).result.save(again)
         ladder = Ladder.load(again, board)
-        assert ladder.to_dict() == json.loads(again.read_bytes())
+        assert ladder.result.to_dict() == json.loads(again.read_bytes())
         if rng.random() < 0.15:
             self._place(rng, ladder)
         if rng.random() < 0.15:
@@ -251,7 +248,7 @@ class Ladders(Cases):
             rated = rate_on_ladder(
                 *("heuristic", ladder), play=_fake_match, opponents=rng.randint(1, 3), resamples=10
             )
-            low, high = rated.rating.ci95
+            low, high = rated.estimate("Elo").interval
             assert low <= high
             json.dumps(rated.to_dict(), allow_nan=False)
 
@@ -279,7 +276,7 @@ def _fake_match(a: str, b: str, games: int, seed: int) -> Match:
 class Submissions(Cases):
     """A rating on a small ladder and its records, one of them damaged."""
 
-    errors = (SubmissionError, RecordError, AgentError, LadderError, RatingError)
+    errors = (ResultError, SubmissionError, RecordError, AgentError, LadderError, RatingError)
     name = "mine.json"
 
     def set_up(self) -> None:
@@ -311,7 +308,8 @@ class Submissions(Cases):
 
     def _case_of_submission(self, rng: random.Random) -> None:
         self._write_valid()
-        self.put_json(rng, mutants.mutated_tree(rng, self.valid, 2), 0.02)
+        data = mutants.mutated_tree(rng, self.valid, 2)
+        self.put_json(rng, with_hash(data) if isinstance(data, dict) else data, 0.02)
         self._verified(share=rng.choice((0.0, 0.3)))
 
     def _case_of_records(self, rng: random.Random) -> None:
@@ -328,7 +326,7 @@ class Submissions(Cases):
         self.put(rng, games, 0.02, self.records)
         if not self.records.is_symlink() and rng.random() < 0.9:
             loaded = dict(self.valid["records"], sha256=file_sha256(self.records))
-            self.path.write_bytes(mutants.json_bytes(self.valid | {"records": loaded}))
+            self.path.write_bytes(mutants.json_bytes(with_hash(self.valid | {"records": loaded})))
         self._verified(share=0.0)
 
 

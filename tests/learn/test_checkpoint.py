@@ -230,7 +230,7 @@ def put(path: str, value: Any) -> Callable[[Any], None]:
     return change
 
 
-RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
+RATING = {"measure": "Elo", "agent": "x", "value": 1.0, "low": 0.0, "high": 2.0, "n": 3}
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
         (put("numpy.keys", [1, 2]), "numpy: keys: expected a list of length >= 624, got [1, 2]"),
         (put("updates", "x"), "state: updates: expected an integer, got 'x'"),
         (put("run.best_elo", float("nan")), "run: best_elo: expected a number"),
-        (put("run.rating", RATING | {"elo": "x"}), "state: run: rating.elo: expected a num"),
+        (put("run.rating", RATING | {"value": "x"}), "state: run: rating.value: expected a num"),
         (put("run.rating", [1]), "state: run: rating: expected an object"),
         (
             put("pool.slot_opponents", "latest"),
