@@ -149,7 +149,7 @@ class File(NamedTuple):
         path: relative to the root.
         about: its description.
         records: name of its record set; empty for a file without one.
-        place: key of the records in a JSON file, as `matches`.
+        place: key of the records in a JSON file, as `scores`.
     """
 
     path: str
@@ -168,13 +168,13 @@ FILES = (
         "tokaido_env/arena/ladder.json",
         "The ladder: agents that played each other on the board shikoku, their ratings.",
         "ladder-matches",
-        "matches",
+        "scores",
     ),
     File(
         "tokaido_env/arena/ladder-family.json",
         "The ladder on the 100 boards of family:valid.",
         "family-ladder-matches",
-        "matches",
+        "scores",
     ),
     File(
         "tokaido_env/study/regret.npz",
@@ -213,8 +213,9 @@ MEANINGS = {
     "a": "spec of an agent",
     "b": "spec of its opponent",
     "pairs": "pairs of games by the points of a: 0, ½, 1, 1½, 2",
-    "score": "share of the points that a won",
-    "ci95": "95 % interval of the score",
+    "value": "share of the points that a won",
+    "low": "lower end of the 95 % interval of the value",
+    "high": "upper end of the interval",
     "card": "JSON as bytes: how the set was made, its boards and strata",
     "states": "positions, one record each: fields in docs/benchmarks/published-data.md",
     "stratum": "which of the strata on the card",

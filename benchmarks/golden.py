@@ -88,7 +88,6 @@ DERIVED = (
         (
             "docs/benchmarks/tokaido-100.md",
             "docs/dev/tokaido-100.md",
-            "docs/pictures/tokaido-100.svg",
         ),
         "python benchmarks/tokaido_100.py --docs",
         "some hours on two cores",

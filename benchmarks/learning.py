@@ -29,6 +29,7 @@ from training_runs import ROOT, Run, Words, run_python, train
 
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.ladder import Ladder, ladder_for
+from tokaido_env.arena.result import Result
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn.checkpoint_rating import rate_learner
@@ -167,12 +168,11 @@ def rate(run: Run) -> Words:
 
 def measure(run: Run) -> None:
     """Play against the heuristic, rate the learning curve, and write a run's results."""
-    files = (Path(f"{run.path}.{name}.json") for name in ("rating", "cost"))
-    rating, cost = (json.loads(file.read_text(encoding="utf-8")) for file in files)
-    (rating,) = rating["ratings"]
+    rating = Result.load(f"{run.path}.rating.json").estimate("Elo")
+    cost = json.loads(Path(f"{run.path}.cost.json").read_text(encoding="utf-8"))
     match = play_match(make(run.spec), make("heuristic"), GAMES, 0)
     pairs = np.rint(PAIR_POINTS * match.results.mean(axis=1)).astype(int)
-    found = {"elo": rating["elo"], "elo_ci95": rating["ci95"], "ci95": match.interval}
+    found = {"elo": rating.value, "elo_ci95": rating.interval, "ci95": match.interval}
     found |= {key: cost[key] for key in ("decisions", "seconds", "wall")}
     found |= {"pairs": "".join(map(str, pairs)), "curve": curve(run, cost)}
     Path(f"{run.path}.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
@@ -195,7 +195,7 @@ def curve(run: Run, cost: dict[str, Any]) -> list[tuple[int, float, float]]:
         spent = round(share * cost["decisions"]), round(share * cost["seconds"], 1)
         points.append((*spent, f"policy:{file}"))
     return [
-        (*at, round(rate_learner(make(spec), ladder, CURVE_GAMES).elo, 1)) for *at, spec in points
+        (*at, round(rate_learner(make(spec), ladder, CURVE_GAMES).value, 1)) for *at, spec in points
     ]
 
 

@@ -52,7 +52,7 @@ def measured(row: JsonDict) -> JsonDict:
         half = student_t_quantile(len(seeds) - 1) * float(np.std(elos, ddof=1)) / sqrt(len(seeds))
         score, spread = mean_over_seeds(points)
         found |= {"elo_ci95": [found["elo"] - half, found["elo"] + half], "score": score.value}
-        found |= {"ci95": score.ci95, "spread": spread}
+        found |= {"ci95": score.interval, "spread": spread}
     for key in ("decisions", "seconds", "wall"):
         found[key] = float(np.mean([one[key] for one in seeds]))
     return row | found | {"curves": [one["curve"] for one in seeds]}

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agents import make
-from tokaido_env.arena.ladder import FAMILY_LADDER, LADDER, Ladder, LadderMatch
+from tokaido_env.arena.ladder import FAMILY_LADDER, LADDER, Ladder
 from tokaido_env.arena.match import Match
+from tokaido_env.arena.result import Score
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.cli.tabular_io import TEXTS, WORD, Columns, Part, check_format, table_file
 from tokaido_env.core.actions import LABELS
@@ -88,15 +89,15 @@ def regret_rows(regret_set: RegretSet) -> Part:
     }
 
 
-def game_rows(ladder: Ladder, match: LadderMatch, games: int) -> Part:
+def game_rows(ladder: Ladder, match: Score, games: int) -> Part:
     """Return a row for each of the first games of a match, played again.
 
     Raises:
         ValueError: if the whole match has other results than on the ladder.
     """
-    count = min(games, match.games)
-    played = play_match(make(match.a), make(match.b), count, match.seed, ladder.pool)
-    if count == match.games and played.pentanomial.tolist() != list(match.pairs):
+    count, seed = min(games, match.n), match.seed or 0
+    played = play_match(make(match.a), make(match.b), count, seed, ladder.pool)
+    if count == match.n and played.pentanomial.tolist() != list(match.pairs):
         found = played.pentanomial.tolist()
         raise ValueError(f"{match.a} – {match.b}: expected {list(match.pairs)}, got {found}")
     return rows_of(ladder, played)

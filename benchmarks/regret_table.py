@@ -17,17 +17,18 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 from options import parser_of
 from pages import fill, titled
 
-from tokaido_env.arena.ladder import LADDER
+from tokaido_env.arena.ladder import LADDER, Ladder
+from tokaido_env.arena.result import Measure, Result
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.files import read_json, write_text
-from tokaido_env.report import regret as report
-from tokaido_env.report.regret import JsonDict, in_order, with_interval
+from tokaido_env.files import write_text
+from tokaido_env.report.result_tables import groups_table, regret_table, set_title
 from tokaido_env.report.style import (
     FAINT,
     PALETTE,
@@ -37,7 +38,7 @@ from tokaido_env.report.style import (
     new_figure,
     save_figure,
 )
-from tokaido_env.report.tables import Table, print_table
+from tokaido_env.report.tables import print_table
 from tokaido_env.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
 
 if TYPE_CHECKING:
@@ -73,17 +74,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if one is None:
             return 1
         found.append(one)
-    title = report.title_of(
-        {**regret_set.card, "hash": regret_set.hash, "positions": len(regret_set)}
-    )
-    main_tables = [report.main_table(title, found)]
-    details = [report.groups_table(group, found) for group in ("boards", "phase", "rounds")]
-    details.append(policies_table(regret_set.card["policies"], found))
-    ladder = read_json(options.ladder)
+    estimates = tuple(estimate for one in found for estimate in one.estimates)
+    result = replace(found[0], estimates=estimates)
+    main_tables = [regret_table(result)]
+    groups = "boards", "phase", "rounds", "policy"
+    details = [groups_table(result, group) for group in groups]
     for table in (*main_tables, *details):
         print_table(table)
-    write_plot(title, found, options.results)
-    order = order_of(found, ladder)
+    write_plot(result, options.results)
+    order = order_of(result, Ladder.load(options.ladder))
     print(order)
     text, more = titled(main_tables) + f"\n{order}\n", titled(details)
     write_text(options.results / "tables.md", f"{text}\n{more}")
@@ -105,11 +104,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) -> JsonDict | None:
+def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) -> Result | None:
     """Return the result of an agent on a set, from its file if there; None if it failed."""
     path = options.results / f"{spec.replace(':', '-')}.json"
-    known = read_json(path) if path.is_file() else None
-    if known is None or known["set"]["hash"] != regret_set.hash:
+    known = Result.load(path) if path.is_file() else None
+    if known is None or known.boards[0].hash != regret_set.hash:
         words = "regret", spec, "--timed", "--set", str(options.set), "--json", str(path)
         print("tokaido", *words, flush=True)
         command = [sys.executable, "-m", "tokaido_env", *words]
@@ -118,9 +117,8 @@ def _result_of(spec: str, regret_set: RegretSet, options: argparse.Namespace) ->
             command, env=one_thread, stdout=subprocess.DEVNULL, check=False
         ).returncode:
             return None
-        known = read_json(path)
-    found: JsonDict = known["agents"][0]
-    return found
+        known = Result.load(path)
+    return known
 
 
 def card_of(regret_set: RegretSet) -> str:
@@ -134,35 +132,31 @@ def card_of(regret_set: RegretSet) -> str:
     )
 
 
-def order_of(found: Sequence[JsonDict], ladder: dict[str, Any]) -> str:
+def order_of(result: Result, ladder: Ladder) -> str:
     """Return the agreement of regret and ratings on a ladder's board, in a sentence."""
-    elo = {rating["agent"]: rating["elo"] for rating in ladder["agents"]}
-    both = [one for one in found if one["agent"] in elo]
-    strength = np.array([elo[one["agent"]] for one in both])
-    less = -np.array([one["boards"][ladder["board"]]["mean"] for one in both])
-    pairs = np.triu_indices(len(both), 1)
+    board = ladder.pool.name
+    elo = {rating.agent: rating.value for rating in ladder.agents}
+    regret = {
+        one.agent: one.value
+        for one in result.estimates_of("regret")
+        if one.group == f"boards {board}" and one.agent in elo
+    }
+    strength = np.array([elo[agent] for agent in regret])
+    less = -np.array([*regret.values()])
+    pairs = np.triu_indices(len(regret), 1)
     alike = [np.sign(x[:, None] - x)[pairs] for x in (strength, less)]
     ranks = [x.argsort().argsort() for x in (strength, less)]
     return (
-        f"Of the {len(alike[0])} pairs of agents of the ladder regret on {ladder['board']} orders "
+        f"Of the {len(alike[0])} pairs of agents of the ladder regret on {board} orders "
         f"{int((alike[0] == alike[1]).sum())} as their ratings do; rank correlation "
         f"{np.corrcoef(*ranks)[0, 1]:.2f}, linear {np.corrcoef(strength, less)[0, 1]:.3f}."
     )
 
 
-def policies_table(policies: Sequence[str], found: Sequence[JsonDict]) -> Table:
-    """Return the regret of agents by the rollouts of each policy alone."""
-    rows = [
-        (one["agent"], *(with_interval(one[f"by_{policy}"]) for policy in policies))
-        for one in in_order(found)
-    ]
-    return Table("by policy of the rollouts", ("agent", *policies), rows)
-
-
-def write_plot(title: str, found: Sequence[JsonDict], folder: Path) -> list[Path]:
+def write_plot(result: Result, folder: Path) -> list[Path]:
     """Draw regret against core seconds a decision; return the files."""
     with drawing():
-        return save_figure(_draw(title, found), folder, "regret")
+        return save_figure(_draw(result), folder, "regret")
 
 
 def _series(spec: str) -> str:
@@ -172,20 +166,22 @@ def _series(spec: str) -> str:
     return " ".join([kind, *kept])
 
 
-def _draw(title: str, found: Sequence[JsonDict]) -> Figure:
+def _draw(result: Result) -> Figure:
     figure = new_figure(_HEIGHT, "Regret of a decision, and its time", "")
     axes = new_axes(figure, 0.95, 0.95, 0.3, 0.2)
-    kinds: dict[str, list[JsonDict]] = {}
-    for one in found:
-        kinds.setdefault(_series(one["agent"]), []).append(one)
+    kinds: dict[str, list[Measure]] = {}
+    for one in result.estimates_of("regret"):
+        if not one.group:
+            kinds.setdefault(_series(one.agent), []).append(one)
+    seconds = {one.agent: one.value for one in result.estimates_of("core-seconds")}
     for number, (kind, several) in enumerate(kinds.items()):
         colour = PALETTE[number % len(PALETTE)]
-        x = [one["core_seconds"] for one in several]
-        y = [1000 * one["regret"]["mean"] for one in several]
+        x = [seconds[one.agent] for one in several]
+        y = [1000 * one.value for one in several]
         axes.plot(x, y, "o-", color=colour, linewidth=1.0, ms=6, label=escape_text(kind, 30))
         for place, one in zip(x, several, strict=True):
-            low, high = (1000 * end for end in one["regret"]["ci95"])
-            axes.plot([place, place], [low, high], color=colour, linewidth=1.5, alpha=0.6)
+            ends = 1000 * one.low, 1000 * one.high
+            axes.plot([place, place], ends, color=colour, linewidth=1.5, alpha=0.6)
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=10)
     axes.set_yticks(_TICKS, [str(tick) for tick in _TICKS])
@@ -195,7 +191,7 @@ def _draw(title: str, found: Sequence[JsonDict]) -> Figure:
     axes.set_xlabel("core seconds a decision")
     axes.set_ylabel("regret a choice, in 1/1000 of a result")
     axes.legend(frameon=False, fontsize=10, loc="best")
-    figure.text(0.95 / WIDTH, 0.2 / _HEIGHT, escape_text(title, 100), fontsize=10)
+    figure.text(0.95 / WIDTH, 0.2 / _HEIGHT, escape_text(set_title(result), 100), fontsize=10)
     return figure
 
 

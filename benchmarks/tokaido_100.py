@@ -1,21 +1,19 @@
-"""Run Tokaido-100: train the learners, measure all agents, and make the table and the figure.
+"""Run Tokaido-100: train the learners, measure all agents, and make the tables.
 
     python benchmarks/tokaido_100.py                      everything: several hours
     python benchmarks/tokaido_100.py --list               print only the commands
     python benchmarks/tokaido_100.py --only greedy        only agents with a word in their names
-    python benchmarks/tokaido_100.py --docs               also write table and figure to the docs
+    python benchmarks/tokaido_100.py --docs               also write the tables to the docs
 
 Called again, it resumes, and repeats nothing. The folder `--results` contains the training runs, a
-JSON file per agent, `table.md` and `plots`. The game records of an agent are deleted when its
+JSON file per agent, and `table.md`. The game records of an agent are deleted when its
 results are written, unless `--keep-records` is given.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
-import shutil
 import statistics
 import subprocess
 import sys
@@ -26,12 +24,11 @@ from typing import NamedTuple
 from options import parser_of
 from pages import fill
 
+from tokaido_env.arena.result import Result
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "tokaido-100.md"
 DETAILS = ROOT / "docs" / "dev" / "tokaido-100.md"
-FIGURE_LINK = "../pictures/tokaido-100.svg"  # from the page
-FIGURE = PAGE.parent / FIGURE_LINK
-CAPTION = "Score and gap against the number of training boards"
 
 AGENTS = {
     "greedy": "greedy",
@@ -92,12 +89,11 @@ def measure(agent: Agent, results: Path, options: Sequence[str] = ()) -> Words:
     return ["generalise", agent.spec, *options, *files, *records]
 
 
-def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
-    """Return the command that compares all results in a table and, with a curve, a figure."""
+def compare(names: Sequence[str], results: Path) -> Words:
+    """Return the command that compares all results in a table."""
     files = [str(results / f"{name}.json") for name in names]
-    plots = ["--plots", str(results / "plots")] if curve else []
     table = str(results / "table.md")
-    return ["generalise", "--compare", *files, "--markdown", table, *plots]
+    return ["generalise", "--compare", *files, "--markdown", table]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,8 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return status
         if not options.keep_records:
             (results / f"{agent.name}.jsonl").unlink(missing_ok=True)
-    curve = any(agent.training for agent in chosen)
-    status = _run(compare([agent.name for agent in chosen], results, curve=curve))
+    status = _run(compare([agent.name for agent in chosen], results))
     if not status and options.docs:
         _write_docs(results, chosen)
     return status
@@ -163,11 +158,7 @@ def _write_docs(results: Path, measured: Sequence[Agent]) -> None:
             rows.append(f"| {agent.name} |{cells}\n")
     if rows:
         fill(DETAILS, "".join([*head, *rows]))
-    curve = results / "plots" / "curve.svg"
-    if curve.is_file():
-        shutil.copyfile(curve, FIGURE)
         content += f"\n{learners_table(results)}"
-        content += f"\n![{CAPTION}]({FIGURE_LINK})\n"
     fill(PAGE, content)
 
 
@@ -177,11 +168,12 @@ def learners_table(results: Path) -> str:
     lines.append("| --- | --- | --- | --- | --- |")
     for boards in BOARDS:
         files = (results / f"train-{boards}-seed-{seed}.json" for seed in SEEDS)
-        read = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+        read = [Result.load(file) for file in files if file.is_file()]
         if read:
-            rows = [[one[split]["mean"]["value"] for one in read] for split in ("test", "train")]
-            cells = [_mean_and_range(row) for row in rows]
-            cells.append(_mean_and_range([one["gap"]["value"] for one in read], sign="+"))
+            means = [[one.value for one in run.estimates_of("mean score")] for run in read]
+            cells = [_mean_and_range(row) for row in zip(*means, strict=True)]
+            gaps = [one.value for run in read for one in run.estimates_of("gap")]
+            cells.append(_mean_and_range(gaps, sign="+"))
             lines.append(f"| {boards:,} | {len(read)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

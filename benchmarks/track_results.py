@@ -24,12 +24,13 @@ from pages import fill
 from tokaido_100 import PAGE
 
 from tokaido_env.agents.registry import make
-from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.intervals import Estimate, mean_over_seeds
+from tokaido_env.arena.result import ResultError
 from tokaido_env.arena.verification import verify
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.decoding import Count, Name, Share, Source, Struct
 from tokaido_env.files import write_text
+from tokaido_env.report.comparison import test_scores
 from tokaido_env.study.generalise import BOARDS, OPPONENT, SPLIT, submitted_test
 
 RESULTS = PAGE.parent / "results.json"
@@ -121,8 +122,8 @@ class Results(Struct, frozen=True):
 
 
 def load(path: Path = RESULTS) -> Results:
-    """Read a results file; raise `ResultsError` for another schema, other boards or seeds."""
-    source = Source.json(path, "results", ResultsError)
+    """Read a results file; raise `ResultError` for another schema, other boards or seeds."""
+    source = Source.json(path, "results", ResultError)
     source.check_versions(version=VERSION)
     found, boards = source.decode(Results), BoardPool.load(f"family:{SPLIT}").hash
     for i, row in enumerate(found.rows):
@@ -134,18 +135,21 @@ def load(path: Path = RESULTS) -> Results:
 
 def seed_result(path: Path, seed: int, *, check: bool) -> SeedResult:
     """Return the result in a submission, verified if `check` is true."""
-    claim, found = submitted_test(path), Generalisation.load(path)
-    source = Source(path, found.to_dict(), ResultsError)
-    source.check_versions(opponent=OPPONENT, seed=0)
-    test = found.test
+    claim, source = submitted_test(path), Source(path, None, ResultError)
+    found = claim.result
+    scores, test = test_scores(found), found.boards[0]
+    protocol = scores[0].b, found.seed
+    source.expect(protocol == (OPPONENT, 0), "opponent, seed", f"{OPPONENT}, 0", protocol)
     pool = BoardPool.load(f"family:{SPLIT}")
-    source.expect(test.hash == pool.hash, "test.hash", f"{pool.hash} of {pool.name}", test.hash)
+    source.expect(test.hash == pool.hash, "boards", f"{pool.hash} of {pool.name}", test.hash)
     source.expect(found.records, "records", "a file of all games", found.records)
     if check:
         verify(claim, make, progress=print)
     records = "" if found.records is None else found.records.sha256
-    boards = tuple(one.value for one in test.each)
-    return SeedResult(seed, test.pairs, test.mean, boards, records)
+    mean = found.estimate("mean score", other=OPPONENT, group=test.name)
+    score = Estimate(mean.value, mean.low, mean.high)
+    values = tuple(one.value for one in scores)
+    return SeedResult(seed, sum(scores[0].pairs), score, values, records)
 
 
 def add_row(files: Sequence[Path], *, check: bool, path: Path = RESULTS, **about: Any) -> None:
@@ -156,7 +160,7 @@ def add_row(files: Sequence[Path], *, check: bool, path: Path = RESULTS, **about
     row |= {key: about[key] for key in ("decisions", "hours", "command")}
     row |= {"version": version("tokaido-env"), "hash": BoardPool.load(f"family:{SPLIT}").hash}
     row |= {"by": about["by"], "date": datetime.now(UTC).date().isoformat(), "seeds": seeds}
-    Source("row", row, ResultsError).decode(Row)
+    Source("row", row, ResultError).decode(Row)
     old = {row["track"], INCOMPLETE} if row["track"] == LIMITED else {row["track"]}
     rows = [
         one.to_dict()
@@ -192,7 +196,7 @@ def table(rows: Sequence[Row]) -> str:
     ]
     for row in sorted(rows, key=lambda row: -score_of(row)[0].value):
         mean, spread = score_of(row)
-        value, low, high = (f"{100 * x:.1f}" for x in (mean.value, *mean.ci95))
+        value, low, high = (f"{100 * x:.1f}" for x in (mean.value, *mean.interval))
         decisions = "" if row.decisions is None else f"{row.decisions:,}"
         cells = [row.method, f"{value} % ({low} to {high})", spread, str(len(row.seeds))]
         cells += [decisions, "" if row.hours is None else f"{row.hours:g}"]

@@ -42,15 +42,15 @@ def test_pages__have_examples() -> None:
 def test_ladder_rows__on_pages_agree_with_the_ladder(page: Path) -> None:
     """Rows of tables: the agent, perhaps a description, its Elo, its interval."""
     number = "[\N{MINUS SIGN}0-9]+"
-    row = rf"^\| `([^`]+)` \|(?:[^|]*\|)? ({number}) \| ({number} – {number}|anchor) \|"
+    row = rf"^\| `([^`]+)` \|(?:[^|]*\|)? ({number}) \| ({number} – {number}|reference) \|"
     text = page.read_text(encoding="utf-8").partition("## Epsilon baselines")[0]
     quoted = {agent: (elo, interval) for agent, elo, interval in re.findall(row, text, re.M)}
     assert len(quoted) >= 7
     rated = {one.agent: one for one in Ladder.load(LADDER, Board.load()).agents}
     for agent in quoted:
-        low, high = map(rounded, rated[agent].ci95)
-        interval = "anchor" if agent == "mcts:sims=400" else f"{low} – {high}"
-        assert quoted[agent] == (rounded(rated[agent].elo), interval), agent
+        low, high = map(rounded, rated[agent].interval)
+        interval = "reference" if agent == "mcts:sims=400" else f"{low} – {high}"
+        assert quoted[agent] == (rounded(rated[agent].value), interval), agent
 
 
 def rounded(elo: float) -> str:

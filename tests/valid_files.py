@@ -4,13 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.arena.ladder import LADDER, content_hash
+from tokaido_env.arena.generalisation import FIGURES
+from tokaido_env.arena.ladder import LADDER
+from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score, content_hash
 
 GOLDEN = Path(__file__).with_name("golden")
 
 
 def with_hash(data: dict[str, Any]) -> dict[str, Any]:
-    """A ladder with the hash of its contents."""
+    """A result with the hash of its contents."""
     body = {key: value for key, value in data.items() if key != "hash"}
     return body | {"hash": content_hash(body)}
 
@@ -23,18 +25,33 @@ def ladder(spec: str = "greedy", **changes: Any) -> dict[str, Any]:
 
 def generalisation(trained_on: str | None = "family:train/10", **changes: Any) -> dict[str, Any]:
     """The output of `generalise --json` for an agent trained on ten boards."""
-    share = {"value": 0.5, "ci95": [0.375, 0.625]}
-
-    def scores(pool: str, numbers: tuple[int, ...]) -> dict[str, Any]:
-        head = {"pool": pool, "hash": "0123456789abcdef", "boards": len(numbers), "pairs": 40}
-        each = [{"board": f"family:{number}", **share} for number in numbers]
-        shares = dict.fromkeys(("mean", "iqm", "above_even", "worst_tenth"), share)
-        shares |= {"profile": [share] * 19}
-        return {**head, "drawn": True, **shares, "each": each}
-
-    data = {"version": 2, "agent": "policy:runs/a", "opponent": "mcts:sims=400", "seed": 0}
-    data |= {"trained_on": trained_on, "test": scores("family:test/2", (2000000, 2000001))}
-    data |= {"train": scores("family:train/1", (0,))}
-    data |= {"opponents": [{"opponent": spec, **share} for spec in ("mcts:sims=400", "greedy")]}
-    data |= {"opponents_mean": share}
-    return data | {"gap": {"value": -0.125, "ci95": [-0.25, 0.0625]}} | changes
+    agent, opponents = "policy:runs/a", ("mcts:sims=400", "greedy")
+    pools = {"family:test/2": ("family:2000000", "family:2000001"), "family:train/1": ("family:0",)}
+    scores = [
+        Score.of_pairs(agent, opponent, board, 0, (10, 0, 20, 0, 10), group=pool)
+        for opponent in opponents
+        for pool, boards in pools.items()
+        for board in boards
+        if opponent == opponents[0] or "test" in pool
+    ]
+    estimates = [
+        Measure.named(name, agent, 0.5, (0.375, 0.625), other=other, group=pool)
+        for pool in pools
+        for other in (*opponents, "")
+        for name in FIGURES
+    ]
+    about: dict[str, Any] = {"other": "family:train/1", "group": "family:test/2"}
+    estimates.append(Measure.named("gap", agent, -0.125, (-0.25, 0.0625), **about))
+    entries = [
+        BoardsEntry(name, "0123456789abcdef", len(boards), True) for name, boards in pools.items()
+    ]
+    result = Result.made(
+        "generalise",
+        agents=(agent,),
+        boards=tuple(entries),
+        seed=0,
+        scores=tuple(scores),
+        estimates=tuple(estimates),
+        trained_on=trained_on,
+    )
+    return with_hash(result.to_dict() | changes)

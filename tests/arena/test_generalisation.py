@@ -5,47 +5,53 @@ import pytest
 from matches import Floats, match_of_results
 
 from tokaido_env.arena.generalisation import (
+    FIGURES,
     THRESHOLDS,
-    BoardScores,
+    PoolScores,
     generalisation_gap,
     improvement,
     over_seeds,
-    scores_on_boards,
+    pool_estimates,
+    pool_scores,
+    profile,
 )
 from tokaido_env.arena.intervals import Estimate, wilson_interval
 from tokaido_env.boards.board_pool import BoardPool
 
 
-def board_scores(scores: Floats, kind: int = 0) -> tuple[BoardScores, Floats]:
+def board_scores(scores: Floats, kind: int = 0) -> PoolScores:
     """Return the scores of (boards, pairs): both games of a pair have the same result."""
     match = match_of_results(np.repeat(scores.reshape(-1, 1), 2, axis=1))
     pool = BoardPool.load(f"family:test/{len(scores)}")
-    return scores_on_boards(match, pool, 0, kind, drawn=True)
+    return pool_scores(match, pool, 0, kind, drawn=True)
 
 
-def test_scores_on_boards__agree_with_hand_computed_values() -> None:
+def test_pool_scores__agree_with_hand_computed_values() -> None:
     pool = BoardPool.load("family:test/4")
-    scores = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 1], [1, 1, 1, 0]], np.float64)
-    found, means = board_scores(scores)
-    assert (found.pool, found.hash, found.pairs, found.games) == (pool.name, pool.hash, 4, 32)
-    assert [one.board for one in found.each] == [board.name for board in pool]
-    assert [one.value for one in found.each] == [1.0, 0.5, 0.25, 0.75]
-    assert (found.mean.value, found.iqm.value, found.above_even.value) == (0.625, 0.625, 0.625)
-    assert found.worst_tenth.value == 0.25
-    shares = [np.mean([one.value > level for one in found.each]) for level in THRESHOLDS]
-    assert [point.value for point in found.profile] == shares
-    for estimate in (found.mean, found.iqm, found.worst_tenth, *found.profile, *found.each):
-        low, high = estimate.ci95
-        assert 0 <= low <= estimate.value <= high <= 1
-    assert means.shape == (2000,)
+    found = board_scores(
+        np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 1], [1, 1, 1, 0]], np.float64)
+    )
+    assert [one.board for one in found.scores] == [board.name for board in pool]
+    assert [one.value for one in found.scores] == [1.0, 0.5, 0.25, 0.75]
+    assert {(one.a, one.b, one.n, one.group) for one in found.scores} == {("x", "y", 8, pool.name)}
+    estimates = pool_estimates(found)
+    values = {one.measure: one.value for one in estimates}
+    assert values == dict(zip(FIGURES, (0.625, 0.625, 0.625, 0.25), strict=True))
+    assert {(one.agent, one.other, one.n) for one in estimates} == {("x", "y", 32)}
+    points = profile(found.scores)
+    shares = [np.mean([one.value > level for one in found.scores]) for level in THRESHOLDS]
+    assert [point.value for point in points] == shares
+    for one in (*estimates, *points, *found.scores):
+        assert 0 <= one.low <= one.value <= one.high <= 1
+    assert found.resampled().shape == (2000, 4)
 
 
-def test_scores_on_boards__fall_back_to_wilson_intervals_for_equal_results() -> None:
-    won, _ = board_scores(np.ones((5, 6)))
-    assert won.mean.ci95 == pytest.approx(wilson_interval(1.0, 30), abs=1e-6)
-    assert won.above_even.ci95 == pytest.approx(wilson_interval(1.0, 5), abs=1e-6)
-    lost, _ = board_scores(np.zeros((5, 6)))
-    assert lost.mean.ci95 == pytest.approx(wilson_interval(0.0, 30), abs=1e-6)
+def test_pool_estimates__fall_back_to_wilson_intervals_for_equal_results() -> None:
+    mean, _, above_even, _ = pool_estimates(board_scores(np.ones((5, 6))))
+    assert mean.interval == pytest.approx(wilson_interval(1.0, 30), abs=1e-6)
+    assert above_even.interval == pytest.approx(wilson_interval(1.0, 5), abs=1e-6)
+    mean, *_ = pool_estimates(board_scores(np.zeros((5, 6))))
+    assert mean.interval == pytest.approx(wilson_interval(0.0, 30), abs=1e-6)
 
 
 def test_generalisation_gap__is_a_difference_with_the_uncertainty_of_both() -> None:
@@ -55,36 +61,34 @@ def test_generalisation_gap__is_a_difference_with_the_uncertainty_of_both() -> N
         for kind, mean in enumerate((0.5, 0.75))
     ]
     gap = generalisation_gap(*sides)
-    test, train = (scores.mean for scores, _ in sides)
+    test, train = (pool_estimates(side)[0] for side in sides)
     assert gap.value == pytest.approx(test.value - train.value, abs=1e-6)
-    halves = [(mean.ci95[1] - mean.ci95[0]) / 2 for mean in (test, train)]
-    assert (gap.ci95[1] - gap.ci95[0]) / 2 == pytest.approx(np.hypot(*halves), rel=0.1)
-    assert gap.ci95[0] < gap.value < gap.ci95[1] < 0
+    halves = [(mean.high - mean.low) / 2 for mean in (test, train)]
+    assert (gap.high - gap.low) / 2 == pytest.approx(np.hypot(*halves), rel=0.1)
+    assert gap.low < gap.value < gap.high < 0
 
 
 def test_generalisation_gap__of_equal_results_has_positive_width() -> None:
     gap = generalisation_gap(*(board_scores(np.ones((5, 6)), kind) for kind in (0, 1)))
     width = 1 - wilson_interval(1.0, 30)[0]
     assert gap.value == 0
-    assert gap.ci95 == pytest.approx((-width, width), abs=1e-6)
+    assert gap.interval == pytest.approx((-width, width), abs=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (0.3, 12)], ids=["even", "nearly always lost"])
-def test_scores_on_boards__figures_by_rank_cover_what_new_boards_give(
+def test_pool_estimates__by_rank_cover_what_new_boards_give(
     shape: tuple[float, float],
 ) -> None:
     """The truth is the mean over many measurements: measured scores contain the luck of pairs."""
     rng, each = np.random.default_rng(3), []
     for _ in range(60):
         chances = rng.beta(*shape, size=(100, 1))
-        each.append(board_scores((rng.random((100, 20)) < chances).astype(np.float64))[0])
-    for figures in (
-        [one.iqm for one in each],
-        [one.worst_tenth for one in each],
-        [one.profile[11] for one in each],  # above 0.6
-    ):
+        side = board_scores((rng.random((100, 20)) < chances).astype(np.float64))
+        each.append((*pool_estimates(side), profile(side.scores)[11]))  # above 0.6
+    for place in (1, 3, 4):
+        figures = [one[place] for one in each]
         truth = np.mean([one.value for one in figures])
-        covered = np.mean([one.ci95[0] <= truth <= one.ci95[1] for one in figures])
+        covered = np.mean([one.low <= truth <= one.high for one in figures])
         assert 0.88 <= covered <= 1
 
 
@@ -106,7 +110,7 @@ def test_over_seeds__covers_the_truth(seeds: int) -> None:
         for run in scores:
             half = 1.96 * run.std(ddof=1) / 10
             runs.append(Estimate.of(run.mean(), (run.mean() - half, run.mean() + half)))
-        low, high = over_seeds(runs).ci95
+        low, high = over_seeds(runs).interval
         covered.append(low <= 0.6 <= high)
     assert 0.93 <= np.mean(covered) <= (1 if seeds == 2 else 0.99)
     assert over_seeds(runs[:1]) is runs[0]
@@ -130,11 +134,11 @@ def test_improvement__covers_the_truth(seeds: int) -> None:
             )
         found = improvement(*sides)
         values.append(found.value)
-        covered.append(found.ci95[0] <= (expected if seeds > 1 else 0) <= found.ci95[1])
+        covered.append(found.low <= (expected if seeds > 1 else 0) <= found.high)
     if seeds == 1:
         expected = np.mean(values)
         spread = np.std(values)
-        assert (found.ci95[1] - found.ci95[0]) / 2 == pytest.approx(1.98 * spread, rel=0.15)
+        assert (found.high - found.low) / 2 == pytest.approx(1.98 * spread, rel=0.15)
     else:
         assert 0.93 <= np.mean(covered) <= 1
 
@@ -144,4 +148,4 @@ def test_improvement__counts_pairs_of_seeds_and_ties() -> None:
     assert improvement(ours, theirs).value == (1 + 1 + 0.5 + 0) / 4
     same = improvement(ours[:1], ours[:1])
     assert same.value == 0.5
-    assert same.ci95 == pytest.approx(wilson_interval(0.5, 2), abs=1e-6)
+    assert same.interval == pytest.approx(wilson_interval(0.5, 2), abs=1e-6)

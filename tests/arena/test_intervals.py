@@ -1,5 +1,6 @@
 """Tests of arena/intervals.py: coverage on simulated results, and values of tables."""
 
+from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ from matches import ResultModel, decided_by_luck, decided_by_skill, independent,
 from slow_cases import slow_except_first
 
 from tokaido_env.arena.intervals import (
+    Estimate,
     adjusted_score,
     bootstrap_boards,
+    clustered_mean,
     interquartile_mean,
     mean_over_seeds,
     percentile_interval,
@@ -35,7 +38,7 @@ def test_mean_over_seeds__covers_95_percent(seed_sd: float, board_sd: float) -> 
     for _ in range(1000):
         effects = rng.normal(0, seed_sd, (5, 1)) + rng.normal(0, board_sd, 40)
         found, spread = mean_over_seeds(0.5 + effects + rng.normal(0, 0.1, (5, 40)))
-        covered.append(found.ci95[0] <= 0.5 <= found.ci95[1])
+        covered.append(found.low <= 0.5 <= found.high)
         spreads.append(spread**2)
     assert 0.925 < np.mean(covered) < 0.99
     assert np.mean(spreads) == pytest.approx(seed_sd**2, abs=1.5e-4)
@@ -43,7 +46,7 @@ def test_mean_over_seeds__covers_95_percent(seed_sd: float, board_sd: float) -> 
 
 def test_mean_over_seeds__of_equal_scores_has_no_width() -> None:
     found, spread = mean_over_seeds(np.full((5, 100), 0.25))
-    assert (found.value, found.ci95, spread) == (0.25, (0.25, 0.25), 0.0)
+    assert (found.value, found.interval, spread) == (0.25, (0.25, 0.25), 0.0)
 
 
 # Scores
@@ -101,10 +104,10 @@ def test_adjusted_score__is_unbiased_and_covers_the_mean() -> None:
     for _ in range(2000):
         adjusted = adjusted_score(*simulated_luck(rng, 50))
         assert adjusted is not None
-        low, high = adjusted.interval
-        scores.append(adjusted.score)
-        factors.append(adjusted.factor)
-        covered += low <= 0.55 <= high
+        score, factor = adjusted
+        scores.append(score.value)
+        factors.append(factor)
+        covered += score.low <= 0.55 <= score.high
     assert abs(np.mean(scores) - 0.55) < 4 * np.std(scores) / np.sqrt(len(scores))
     assert 0.93 <= covered / 2000 <= 0.965
     # The variance p(1-p) = 0.2475 of a game contains 0.8²/12 = 0.0533 of the luck.
@@ -116,9 +119,23 @@ def test_adjusted_score__ignores_uncorrelated_luck_and_needs_variance() -> None:
     results = (rng.random((500, 2)) < 0.5).astype(float)
     adjusted = adjusted_score(results, rng.normal(size=(500, 2)))
     assert adjusted is not None
-    assert adjusted.factor == pytest.approx(1, abs=0.03)
+    assert adjusted[1] == pytest.approx(1, abs=0.03)
     assert adjusted_score(results, np.zeros((500, 2))) is None
     assert adjusted_score(np.ones((500, 2)), rng.normal(size=(500, 2))) is None
+
+
+def test_clustered_mean__of_independent_values_matches_the_definition() -> None:
+    values = [3.0, 5.0, 4.0, 9.0, 1.0, 2.0]
+    found = clustered_mean(values, np.arange(6))
+    half = 1.959964 * stdev(values) / 6**0.5
+    assert found is not None
+    assert found.value == pytest.approx(mean(values))
+    assert found.interval == pytest.approx((mean(values) - half, mean(values) + half), abs=2e-6)
+
+
+def test_clustered_mean__needs_values_and_two_clusters() -> None:
+    assert clustered_mean([], np.arange(0)) is None
+    assert clustered_mean([1.0, 2.0], np.zeros(2, int)) == Estimate(1.5, 1.5, 1.5)
 
 
 # Scores on boards

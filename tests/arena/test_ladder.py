@@ -1,6 +1,5 @@
 """Tests of arena/ladder.py: the file, its checks, resuming, and ladders on pools."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from itertools import combinations
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from positions import shikoku_data, write_board
 from simulated_matches import SLOW, STRENGTHS, SimulatedMatches, make_simulated_ladder
+from valid_files import with_hash
 
 from tokaido_env import SeedError
 from tokaido_env.agents import make
@@ -18,8 +18,6 @@ from tokaido_env.arena.ladder import (
     LADDER,
     Ladder,
     LadderError,
-    LadderMatch,
-    content_hash,
     epsilon_baselines,
     is_epsilon_baseline,
     ladder_for,
@@ -55,29 +53,19 @@ def path(tmp_path: Path) -> Path:
 
 def test_make_ladder__rates_all_matches_together(ladder: Ladder) -> None:
     assert [(m.a, m.b) for m in ladder.matches] == list(combinations(STRENGTHS, 2))
-    assert all(m.games == 60 for m in ladder.matches)
+    assert all(m.n == 60 for m in ladder.matches)
     rated = rate_matches(ladder.matches, seed=ladder.seed)
-    assert [r.to_dict() for r in ladder.agents] == [r.to_dict() for r in rated]
-    assert (ladder.anchor, ladder.link) == ("mcts:sims=400", "probit")
-    assert ladder.fit == goodness_of_fit(ladder.matches).rounded()
+    assert list(ladder.agents) == [r.rounded(2) for r in rated]
+    assert ladder.anchor == "mcts:sims=400"
+    fit = ladder.result.estimates_of("chi-squared", "p of chi-squared")
+    assert fit == goodness_of_fit(ladder.matches).measures()
 
 
-def test_ladder_match__has_the_score_and_interval_of_its_games() -> None:
-    match = SimulatedMatches().play("greedy", "policy:a", 100, 0)
-    stored = LadderMatch.of(match.a, match.b, 7, match.pentanomial.tolist()).to_dict()
-    assert sum(stored["pairs"]) == 50
-    assert stored.items() >= {key: match.to_dict()[key] for key in ("a", "score", "ci95")}.items()
-
-
-def test_ladder__loads_what_it_saves_with_a_hash_of_the_content(ladder: Ladder, path: Path) -> None:
-    ladder.save(path)
-    assert Ladder.load(path, named=STRENGTHS) == ladder
-    assert Ladder.load(path, BOARD, STRENGTHS) == ladder
-    data = json.loads(path.read_text(encoding="utf-8"))
-    found = data.pop("hash")
-    text = json.dumps(data, sort_keys=True).encode()
-    assert found == ladder.hash == hashlib.sha256(text).hexdigest()[:16]
-    assert data["board_hash"] == BOARD.hash
+def test_ladder__loads_what_it_saves(ladder: Ladder, path: Path) -> None:
+    ladder.result.save(path)
+    for board in (None, BOARD):
+        assert Ladder.load(path, board, STRENGTHS).result == ladder.result
+    assert json.loads(path.read_text(encoding="utf-8"))["boards"][0]["hash"] == BOARD.hash
 
 
 @pytest.mark.parametrize("path", [LADDER, FAMILY_LADDER], ids=lambda path: path.name)
@@ -86,8 +74,7 @@ def test_shipped_ladders__follow_from_their_matches(path: Path) -> None:
     rated = rate_matches(ladder.matches, anchor=ladder.anchor, seed=ladder.seed)
     assert [r.agent for r in rated] == [r.agent for r in ladder.agents]
     for ours, theirs in zip(rated, ladder.agents, strict=True):
-        assert ours.games == theirs.games
-        assert [ours.elo, *ours.ci95] == pytest.approx([theirs.elo, *theirs.ci95], abs=0.02)
+        assert ours.rounded(2) == theirs
 
 
 def test_family_ladder__is_on_the_boards_of_the_validation_split() -> None:
@@ -96,11 +83,11 @@ def test_family_ladder__is_on_the_boards_of_the_validation_split() -> None:
     for spec in ("family:7", "family:train/1000", "family:valid"):
         assert ladder_for(BoardPool.load(spec)) == FAMILY_LADDER
     ladder = Ladder.load(FAMILY_LADDER, "family:train/10")
-    assert (ladder.board, ladder.pool.name, len(ladder.pool)) == ("family:valid",) * 2 + (100,)
+    assert (ladder.pool.name, len(ladder.pool)) == ("family:valid", 100)
     assert {"random", "greedy", "heuristic", "mcts:sims=400", "champion"} <= {
         rating.agent for rating in ladder.agents
     }
-    assert ladder == Ladder.load(FAMILY_LADDER)
+    assert ladder.result == Ladder.load(FAMILY_LADDER).result
 
 
 def test_epsilon_baselines__have_a_separate_scale(ladder: Ladder) -> None:
@@ -118,34 +105,37 @@ def test_epsilon_baselines__have_a_separate_scale(ladder: Ladder) -> None:
 @pytest.mark.parametrize(
     ("change", "rehash", "message"),
     [
-        (lambda data: data["agents"][0].update(elo=9999.0), False, r"hash: expected \w{16} of "),
-        (lambda data: data["agents"].pop(), True, r"agents: expected those of its matches"),
-        (lambda data: data.update(seed=9), False, r"changed after it was made; restore it"),
-        (lambda data: data.update(version=1), True, r"version: expected 2, got 1: make the ladder"),
-        (lambda data: data.update(rules=0), True, r"rules: expected \d+, got 0: make the ladder a"),
-        (lambda data: data.update(link="elo"), True, r"link: expected probit, got 'elo'"),
-        (lambda data: data.update(fit=None), True, r"fit: expected null without ratings, and only"),
-        (lambda data: data["fit"].update(p=None), True, r"fit.p: expected null where df is 0"),
-        (lambda data: data.update(board_hash="0" * 16), True, r"board_hash: .* on another board"),
-        (lambda data: data.update(board="x"), True, r"unknown board 'x'.*; give the file of"),
-        (lambda data: data.update(board="/etc/hostname"), True, r"unknown board '/etc/hostname'"),
-        (lambda data: data["matches"][0].update(pairs=[0] * 5), True, r"pairs: expected 1 to 10,"),
-        (lambda data: data["matches"][0].update(pairs=[10**15] * 5), True, r"pairs\[0\]: expected"),
-        (lambda data: data["matches"][0].update(score=0.999), True, r"matches\[0\]: expected s"),
-        (lambda data: data["matches"][0].update(b="random"), True, r"matches\[0\]: expected t"),
-        (lambda data: data.update(anchor="x"), True, r"agents: expected those of its matches"),
-        (lambda data: data.clear(), False, r"version: expected 2, got None"),
+        (lambda data: data["estimates"][0].update(value=99.0), False, r"hash: expected \w{16} of "),
+        (lambda data: data["estimates"].pop(0), True, r"estimates: expected those of its matches"),
+        (lambda data: data.update(protocol="rate"), True, r"protocol: expected ladder, got 'rate'"),
+        (lambda data: data.update(seed=None), True, r"seed: expected an integer, got None"),
+        (lambda data: data["boards"].clear(), True, r"boards: expected one board or pool"),
+        (lambda data: data["boards"][0].update(hash="0" * 16), True, r"hash: .* on another board"),
+        (
+            lambda data: data["boards"][0].update(name="x"),
+            True,
+            r"unknown board 'x'.*; give the fil",
+        ),
+        (
+            lambda data: data["boards"][0].update(name="/etc/hostname"),
+            True,
+            r"unknown board '/etc/hostname'",
+        ),
+        (
+            lambda data: data["scores"][0].update(b="random"),
+            True,
+            r"scores\[0\]: expected two agents",
+        ),
+        (lambda data: data.update(anchor="x"), True, r"estimates: expected those of its matches"),
+        (lambda data: data.clear(), False, r"version: expected 1, got None"),
     ],
 )
 def test_load__refuses_a_wrong_file(
     ladder: Ladder, path: Path, change: Change, rehash: bool, message: str
 ) -> None:
-    data = ladder.to_dict()
+    data = ladder.result.to_dict()
     change(data)
-    if rehash:
-        del data["hash"]
-        data["hash"] = content_hash(data)
-    path.write_text(json.dumps(data), encoding="utf-8")
+    path.write_text(json.dumps(with_hash(data) if rehash else data), encoding="utf-8")
     with pytest.raises(LadderError, match=message) as caught:
         Ladder.load(path)
     assert str(path) in str(caught.value)
@@ -153,13 +143,13 @@ def test_load__refuses_a_wrong_file(
 
 
 def test_load__needs_the_file_of_a_custom_board(ladder: Ladder, path: Path) -> None:
-    ladder.save(path)
+    ladder.result.save(path)
     short = write_board(path.parent / "short.toml", shikoku_data() | {"max_rounds": 10})
     with pytest.raises(LadderError, match="games were played on another board"):
         Ladder.load(path, short)
     play, other = SimulatedMatches().play, path.with_name("short.json")
     made = make_ladder(THREE, lambda a, b: 60, 0, Board.load(short), play, other)
-    assert Ladder.load(other, short) == made
+    assert Ladder.load(other, short).result == made.result
 
 
 # Making and resuming
@@ -177,9 +167,9 @@ def test_make_ladder__resumes_to_the_same_bytes(
         with pytest.raises(LadderError, match=f"not finished: {stop_after} matches"):
             rate_on_ladder("greedy", unfinished, play=SimulatedMatches().play)
     simulated = SimulatedMatches()
-    assert make_simulated_ladder(path, simulated=simulated) == ladder
+    assert make_simulated_ladder(path, simulated=simulated).result == ladder.result
     assert len(simulated.played) == len(ladder.matches) - stop_after
-    ladder.save(path.with_name("at_once.json"))
+    ladder.result.save(path.with_name("at_once.json"))
     assert path.read_bytes() == path.with_name("at_once.json").read_bytes()
     assert sorted(p.name for p in path.parent.iterdir()) == ["at_once.json", "ladder.json"]
 
@@ -193,7 +183,7 @@ def test_make_ladder__plays_only_new_agents_and_changed_numbers_of_games(
     assert {frozenset(match[:2]) for match in simulated.played} == {
         frozenset(("policy:a", other)) for other in THREE
     }
-    assert added == make_simulated_ladder(tmp_path / "at_once.json", agents)
+    assert added.hash == make_simulated_ladder(tmp_path / "at_once.json", agents).hash
     simulated = SimulatedMatches()
     games_of = lambda a, b: 100 if {a, b} == {SLOW, "random"} else 60  # noqa: E731
     make_simulated_ladder(path, agents, games_of, simulated=simulated)
@@ -207,7 +197,7 @@ def test_make_ladder__rates_saved_matches_with_another_anchor(path: Path) -> Non
     assert (first.anchor, again.anchor) == ("random", "mcts:sims=400")
     assert again.matches == first.matches
     assert again.hash != first.hash
-    assert make_simulated_ladder(path, anchor="random") == first
+    assert make_simulated_ladder(path, anchor="random").hash == first.hash
 
 
 def test_make_ladder__needs_matches_that_connect_all_agents(path: Path) -> None:
@@ -273,22 +263,22 @@ def ladder_on(board: str, path: Path) -> Ladder:
 
 def test_ladder_on_a_pool__serves_all_boards_of_the_family(path: Path) -> None:
     made = ladder_on(FAMILY, path)
-    assert (made.board, made.board_hash) == (FAMILY, BoardPool.load(FAMILY).hash)
+    assert made.result.boards[0].hash == BoardPool.load(FAMILY).hash
     before = path.read_bytes()
-    assert ladder_on(FAMILY, path) == made
+    assert ladder_on(FAMILY, path).hash == made.hash
     for board in (None, FAMILY, "family:train/3", "family:7"):
         assert Ladder.load(path, board).pool.name == FAMILY
-    with pytest.raises(LadderError, match=r"board_hash: .* of 'shikoku'.* on another board"):
+    with pytest.raises(LadderError, match=r"hash: .* of 'shikoku'.* on another board"):
         Ladder.load(path, "shikoku")
-    with pytest.raises(LadderError, match=r"board_hash: .* of 'family:test/6'.* on another board"):
+    with pytest.raises(LadderError, match=r"hash: .* of 'family:test/6'.* on another board"):
         ladder_on("family:test/6", path)
     assert path.read_bytes() == before
 
 
 def test_load__refuses_a_file_that_names_too_many_boards(ladder: Ladder, path: Path) -> None:
-    data = ladder.to_dict() | {"board": "family:train/100000"}
-    del data["hash"]
-    path.write_text(json.dumps(data | {"hash": content_hash(data)}), encoding="utf-8")
+    data = ladder.result.to_dict()
+    data["boards"][0]["name"] = "family:train/100000"
+    path.write_text(json.dumps(with_hash(data)), encoding="utf-8")
     for board in (None, "family:3"):
         with pytest.raises(LadderError, match=r"at most 1,000 boards.*100,000 boards"):
             Ladder.load(path, board)

@@ -43,13 +43,13 @@ def test_games_against__follows_from_the_cost_of_the_spec(
 def test_rate_on_ladder__meets_the_opponents_of_greatest_information(
     ladder: Ladder, slow: bool
 ) -> None:
-    elo = {r.agent: r.elo for r in ladder.agents}
+    elo = {r.agent: r.value for r in ladder.agents}
     simulated = SimulatedMatches(WITH_NEW)
     rated = rate_on_ladder("new", ladder, play=simulated.play, include_slow=slow, opponents=9)
-    met = [match.b for match in rated.matches]
+    met = [score.b for score in rated.scores]
     assert met[0] == "policy:a"  # in the middle of the four that play 1,000 games
     for i in range(1, len(met)):
-        before = rate_against("new", rated.matches[:i], ladder.matches, resamples=10).elo
+        before = rate_against("new", rated.scores[:i], ladder.matches, resamples=10).value
         information = {
             b: games_between("new", b, include_slow=slow)
             * expected_score(before - elo[b])
@@ -71,7 +71,7 @@ def test_rate_on_ladder__gives_each_opponent_its_own_seed_for_all_agents(ladder:
     assert len(by_opponent) == len({b for b, _ in by_opponent})
     seeds = [match.seed for match in ladder.matches] + [seed for _, seed in by_opponent]
     assert len(set(seeds)) == len(seeds)
-    assert all(check_seed(seed) == seed for seed in seeds)
+    assert all(seed is not None and check_seed(seed) == seed for seed in seeds)
 
 
 def test_rate_on_ladder__repeats_by_seed(ladder: Ladder) -> None:
@@ -87,20 +87,21 @@ def test_rate_on_ladder__gives_an_agent_of_the_ladder_its_rating(
     ladder: Ladder, agent: str
 ) -> None:
     rated = rate_on_ladder(agent, ladder, play=SimulatedMatches().play, seed=2)
-    assert agent not in {match.b for match in rated.matches}
-    low, high = rated.rating.ci95
-    assert low < next(r.elo for r in ladder.agents if r.agent == agent) < high
+    assert agent not in {score.b for score in rated.scores}
+    low, high = rated.estimate("Elo").interval
+    assert low < next(r.value for r in ladder.agents if r.agent == agent) < high
     assert low < STRENGTHS[agent] - STRENGTHS[ladder.anchor] < high
 
 
 def test_rate_on_ladder__uses_the_anchor_of_the_ladder(tmp_path: Path) -> None:
     play = SimulatedMatches().play
     ladder = make_simulated_ladder(tmp_path / "l.json", ["random", "greedy", SLOW], anchor="greedy")
-    assert {r.agent: r.elo for r in ladder.agents}[ladder.anchor] == 0.0
+    assert {r.agent: r.value for r in ladder.agents}[ladder.anchor] == 0.0
     placed = rate_on_ladder("policy:a", ladder, play=play)
-    directly = rate_against("policy:a", placed.matches, ladder.matches, anchor="greedy")
-    assert placed.rating == directly
-    assert placed.rating.elo < rate_against("policy:a", placed.matches, ladder.matches).elo - 100
+    directly = rate_against("policy:a", placed.scores, ladder.matches, anchor="greedy")
+    found = placed.estimate("Elo")
+    assert found.value == round(directly.value, 2)
+    assert found.value < rate_against("policy:a", placed.scores, ladder.matches).value - 100
 
 
 def test_rate_on_ladder__refuses_a_ladder_without_opponents(tmp_path: Path) -> None:
@@ -110,15 +111,12 @@ def test_rate_on_ladder__refuses_a_ladder_without_opponents(tmp_path: Path) -> N
     with pytest.raises(LadderError, match=r"no opponent on the ladder .* --include-slow"):
         rate_on_ladder(slow[0], ladder, play=simulated.play)
     rated = rate_on_ladder(slow[0], ladder, play=simulated.play, include_slow=True)
-    assert len(rated.matches) == 1
+    assert len(rated.scores) == 1
 
 
-def test_ladder_rating__names_its_ladder(ladder: Ladder) -> None:
+def test_rate_on_ladder__names_its_ladder_and_the_seeds_of_its_matches(ladder: Ladder) -> None:
     simulated = SimulatedMatches()
     rated = rate_on_ladder("greedy", ladder, play=simulated.play, opponents=1)
-    (match,) = rated.matches
-    assert rated.to_dict() == {
-        **{"version": 2, "seed": 0, "board": "shikoku", "link": "probit"},
-        **{"anchor": ladder.anchor, "agents": ["greedy"], "ladder": ladder.hash},
-        **{"matches": [match.to_dict()], "ratings": [rated.rating.to_dict()], "records": None},
-    }
+    assert (rated.protocol, rated.agents, rated.seed) == ("rate", ("greedy",), 0)
+    assert (rated.ladder, rated.anchor) == (ladder.hash, ladder.anchor)
+    assert [(x.b, x.n, x.seed) for x in rated.scores] == [match[1:] for match in simulated.played]

@@ -1,12 +1,11 @@
 """Tests of arena/ratings.py: formulas, known strengths, coverage of intervals."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import combinations
 from math import log, pi, sqrt
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from matches import (
     RESULT_MODELS,
@@ -21,7 +20,6 @@ from slow_cases import slow_except_first
 
 from tokaido_env.arena.rating_model import RatingError
 from tokaido_env.arena.ratings import (
-    Rating,
     anchor_of,
     expected_score,
     goodness_of_fit,
@@ -29,6 +27,7 @@ from tokaido_env.arena.ratings import (
     rate_differences,
     rate_matches,
 )
+from tokaido_env.arena.result import Measure, Score
 
 NORMAL = NormalDist()
 # One Elo point at a difference of 0 raises the expected score by ln(10) / 1600.
@@ -46,28 +45,13 @@ def elo_of_score(p: float) -> float:
 STRENGTHS = {"random": 0.0, "low": 150.0, "middle": 260.0, "high": 300.0}
 
 
-@dataclass(frozen=True)
-class Counts:
-    """A match without games: its pentanomial."""
-
-    a: str
-    b: str
-    pairs: tuple[int, ...]
-
-    @property
-    def pentanomial(self) -> npt.NDArray[np.int64]:
-        return np.array(self.pairs)
-
-    @property
-    def points(self) -> float:
-        return float(self.pentanomial @ [0, 0.5, 1, 1.5, 2])
-
-    def reversed(self) -> "Counts":
-        return Counts(self.b, self.a, self.pairs[::-1])
+def match_of_pairs(a: str, b: str, pairs: Sequence[int]) -> Score:
+    """A match without games."""
+    return Score.of_pairs(a, b, "", None, pairs)
 
 
-def counts_of(a: str, b: str, results: Floats) -> Counts:
-    return Counts(a, b, tuple(match_of_results(results).pentanomial.tolist()))
+def counts_of(a: str, b: str, results: Floats) -> Score:
+    return match_of_pairs(a, b, match_of_results(results).pentanomial.tolist())
 
 
 def round_robin(
@@ -75,19 +59,19 @@ def round_robin(
     elo: dict[str, float],
     pairs: int,
     results_of: ResultModel = independent,
-) -> list[Counts]:
+) -> list[Score]:
     return [
         counts_of(a, b, results_of(rng, pairs, score_of_elo(elo[a] - elo[b])))
         for a, b in combinations(elo, 2)
     ]
 
 
-def elo_by_agent(ratings: list[Rating]) -> dict[str, float]:
-    return {rating.agent: rating.elo for rating in ratings}
+def elo_by_agent(ratings: list[Measure]) -> dict[str, float]:
+    return {rating.agent: rating.value for rating in ratings}
 
 
-def width_of(rating: Rating) -> float:
-    return rating.ci95[1] - rating.ci95[0]
+def width_of(rating: Measure) -> float:
+    return rating.interval[1] - rating.interval[0]
 
 
 # Maximum likelihood
@@ -97,7 +81,7 @@ def width_of(rating: Rating) -> float:
 def test_rate_matches__gives_two_agents_the_difference_of_their_score(
     pairs: tuple[int, ...],
 ) -> None:
-    match = Counts("x", "random", pairs)
+    match = match_of_pairs("x", "random", pairs)
     p = match.points / (2 * sum(pairs))
     for counts in (match, match.reversed()):
         elo = elo_by_agent(rate_matches([counts], resamples=10))
@@ -131,23 +115,26 @@ def test_rate_matches__shifts_all_ratings_by_the_anchor(anchor: str) -> None:
     from_anchor = rate_matches(matches, anchor=anchor, resamples=10)
     shifted = {agent: elo - from_random[anchor] for agent, elo in from_random.items()}
     assert elo_by_agent(from_anchor) == pytest.approx(shifted, abs=1e-6)
-    assert [r.agent for r in from_anchor if r.ci95 == (0.0, 0.0)] == [anchor]
+    assert [r.agent for r in from_anchor if r.interval == (0.0, 0.0)] == [anchor]
 
 
 def test_rate_matches__ignores_a_match_of_an_agent_against_itself() -> None:
-    match = Counts("x", "random", (1, 0, 2, 0, 3))
-    with_itself = [match, Counts("x", "x", (0, 0, 50, 0, 0))]
+    match = match_of_pairs("x", "random", (1, 0, 2, 0, 3))
+    with_itself = [match, match_of_pairs("x", "x", (0, 0, 50, 0, 0))]
     assert rate_matches(with_itself) == rate_matches([match])
-    assert rate_matches(with_itself[1:]) == [Rating("x", 0.0, (0.0, 0.0), 0)]
+    assert rate_matches(with_itself[1:]) == [Measure(0.0, 0.0, 0.0, "Elo", "x")]
 
 
 def test_anchor_of__prefers_the_given_agent_then_the_default_anchors() -> None:
-    match = Counts("x", "y", (1, 0, 2, 0, 5))
+    match = match_of_pairs("x", "y", (1, 0, 2, 0, 5))
     assert anchor_of([match]) == "x"
     assert anchor_of([match], "y") == "y"
-    with_random = [match, Counts("y", "random", match.pairs)]
+    with_random = [match, match_of_pairs("y", "random", match.pairs)]
     assert anchor_of(with_random) == "random"
-    assert anchor_of([*with_random, Counts("mcts:sims=400", "x", match.pairs)]) == "mcts:sims=400"
+    assert (
+        anchor_of([*with_random, match_of_pairs("mcts:sims=400", "x", match.pairs)])
+        == "mcts:sims=400"
+    )
 
 
 # Matches in which one side won every game
@@ -155,22 +142,25 @@ def test_anchor_of__prefers_the_given_agent_then_the_default_anchors() -> None:
 
 @pytest.mark.parametrize("pairs", [1, 50, 2000])
 def test_rate_matches__adds_a_drawn_pair_to_a_perfect_score(pairs: int) -> None:
-    (x, _) = rate_matches([Counts("x", "random", (0, 0, 0, 0, pairs))])
-    assert x.elo == pytest.approx(elo_of_score((2 * pairs + 1) / (2 * pairs + 2)))
-    assert x.ci95[0] < x.elo - 50
-    assert x.ci95[1] > x.elo + 50
+    (x, _) = rate_matches([match_of_pairs("x", "random", (0, 0, 0, 0, pairs))])
+    assert x.value == pytest.approx(elo_of_score((2 * pairs + 1) / (2 * pairs + 2)))
+    assert x.interval[0] < x.value - 50
+    assert x.interval[1] > x.value + 50
 
 
 def test_rate_matches__adds_drawn_pairs_between_separable_groups_only() -> None:
     connected = [
-        Counts("random", "x", (30, 0, 0, 0, 0)),
-        Counts("random", "y", (20, 0, 6, 0, 4)),
-        Counts("x", "y", (5, 0, 9, 0, 16)),
+        match_of_pairs("random", "x", (30, 0, 0, 0, 0)),
+        match_of_pairs("random", "y", (20, 0, 6, 0, 4)),
+        match_of_pairs("x", "y", (5, 0, 9, 0, 16)),
     ]
-    within = [Counts("x", "y", (5, 0, 9, 0, 16)), Counts("random", "low", (9, 0, 8, 0, 3))]
+    within = [
+        match_of_pairs("x", "y", (5, 0, 9, 0, 16)),
+        match_of_pairs("random", "low", (9, 0, 8, 0, 3)),
+    ]
     groups = [(b, w) for b in ("random", "low") for w in ("x", "y")]
     between, with_drawn = (
-        [Counts(*pair, (30, 0, drawn, 0, 0)) for pair in groups] for drawn in (0, 1)
+        [match_of_pairs(*pair, (30, 0, drawn, 0, 0)) for pair in groups] for drawn in (0, 1)
     )
     for matches, counted in ((connected, connected), (within + between, within + with_drawn)):
         found, expected = (elo_by_agent(rate_matches(m, resamples=10)) for m in (matches, counted))
@@ -193,7 +183,7 @@ def test_rate_matches__covers_the_true_ratings_95_of_100_times(
         matches = round_robin(rng, STRENGTHS, pairs, results_of)
         for rating in rate_matches(matches, resamples=200):
             if rating.agent != "random":
-                covered.append(rating.ci95[0] <= STRENGTHS[rating.agent] <= rating.ci95[1])
+                covered.append(rating.interval[0] <= STRENGTHS[rating.agent] <= rating.interval[1])
     assert 0.91 <= np.mean(covered) <= 0.98
 
 
@@ -211,13 +201,17 @@ def test_rate_matches__covers_the_true_rating_at_a_score_of_99_percent(
     for _ in range(200):
         counts = counts_of("x", "random", results_of(rng, pairs, p))
         (x,) = (r for r in rate_matches([counts], resamples=100) if r.agent == "x")
-        covered.append(x.ci95[0] <= elo_of_score(p) <= x.ci95[1])
+        covered.append(x.interval[0] <= elo_of_score(p) <= x.interval[1])
     assert np.mean(covered) >= 0.93
 
 
 def test_rate_matches__widens_the_interval_for_correlated_pairs() -> None:
     correlated, uncorrelated = (
-        next(r for r in rate_matches([Counts("x", "random", pairs)], resamples=8000) if r.elo > 0)
+        next(
+            r
+            for r in rate_matches([match_of_pairs("x", "random", pairs)], resamples=8000)
+            if r.value > 0
+        )
         for pairs in ((250, 0, 0, 0, 750), (62, 0, 376, 0, 562))
     )
     assert width_of(correlated) / width_of(uncorrelated) == pytest.approx(np.sqrt(2), rel=0.05)
@@ -230,7 +224,7 @@ def test_rate_matches__gains_nothing_from_more_opponents_with_the_same_seeds(oth
     def width(seed_step: int) -> float:
         matches = [
             *(match_of_results(results, i * seed_step, "x", str(i)) for i in range(others)),
-            *(Counts("random", str(i), (0, 0, 10**7, 0, 0)) for i in range(others)),
+            *(match_of_pairs("random", str(i), (0, 0, 10**7, 0, 0)) for i in range(others)),
         ]
         return width_of(next(r for r in rate_matches(matches, resamples=4000) if r.agent == "x"))
 
@@ -243,16 +237,16 @@ def test_rate_matches__treats_unshared_seeds_as_matches_without_games() -> None:
         match_of_results(independent(rng, 200, 0.4), 200 * i, a, b)
         for i, (a, b) in enumerate(combinations(STRENGTHS, 2))
     ]
-    without_games = [Counts(m.a, m.b, tuple(m.pentanomial.tolist())) for m in matches]
+    without_games = [match_of_pairs(m.a, m.b, m.pentanomial.tolist()) for m in matches]
     ratings = (rate_matches(m, resamples=4000) for m in (matches, without_games))
     for one, other in zip(*ratings, strict=True):
-        assert one.elo == other.elo
-        assert one.ci95 == pytest.approx(other.ci95, abs=3)
+        assert one.value == other.value
+        assert one.interval == pytest.approx(other.interval, abs=3)
 
 
 def test_rate_matches__gives_drawn_pairs_a_positive_width() -> None:
-    (x, _) = rate_matches([Counts("x", "random", (0, 0, 50, 0, 0))])
-    assert x.ci95[0] < -1 < 1 < x.ci95[1]
+    (x, _) = rate_matches([match_of_pairs("x", "random", (0, 0, 50, 0, 0))])
+    assert x.interval[0] < -1 < 1 < x.interval[1]
 
 
 def test_rate_matches__repeats_by_seed() -> None:
@@ -267,27 +261,30 @@ def test_rate_matches__repeats_by_seed() -> None:
 def test_rate_against__adds_the_difference_to_the_rating_of_one_opponent() -> None:
     known = round_robin(np.random.default_rng(5), STRENGTHS, 50)
     high = elo_by_agent(rate_matches(known, resamples=10))["high"]
-    match = Counts("x", "high", (10, 0, 20, 0, 30))
+    match = match_of_pairs("x", "high", (10, 0, 20, 0, 30))
     for counts in (match, match.reversed()):
         rating = rate_against("x", [counts], known)
         elo = high + elo_of_score(match.points / 120)
-        assert rating.elo == pytest.approx(elo, abs=1e-6)
-        assert rating.ci95[0] < rating.elo < rating.ci95[1]
-        assert rating.games == 120
+        assert rating.value == pytest.approx(elo, abs=1e-6)
+        assert rating.interval[0] < rating.value < rating.interval[1]
+        assert rating.n == 120
 
 
 def test_rate_against__makes_the_gradient_of_the_likelihood_zero() -> None:
     known = round_robin(np.random.default_rng(6), STRENGTHS, 50)
     elo = elo_by_agent(rate_matches(known, anchor="low", resamples=10))
-    matches = [Counts("x", "high", (24, 0, 5, 0, 1)), Counts("low", "x", (9, 2, 20, 0, 5))]
+    matches = [
+        match_of_pairs("x", "high", (24, 0, 5, 0, 1)),
+        match_of_pairs("low", "x", (9, 2, 20, 0, 5)),
+    ]
     rating = rate_against("x", matches, known, anchor="low")
     gradient = 0.0
     for other, points, games in (
         ("high", matches[0].points, 60),
         ("low", 72 - matches[1].points, 72),
     ):
-        p = expected_score(rating.elo - elo[other])
-        weight = NORMAL.pdf((rating.elo - elo[other]) / SIGMA) / (p * (1 - p))
+        p = expected_score(rating.value - elo[other])
+        weight = NORMAL.pdf((rating.value - elo[other]) / SIGMA) / (p * (1 - p))
         gradient += (points - games * p) * weight
     assert gradient == pytest.approx(0.0, abs=1e-6)
 
@@ -303,7 +300,7 @@ def test_rate_against__covers_the_true_rating_95_of_100_times(results_of: Result
             for other in ("low", "high")
         ]
         rating = rate_against("x", matches, known, seed=seed, known_seed=seed, resamples=200)
-        covered.append(rating.ci95[0] <= elo <= rating.ci95[1])
+        covered.append(rating.interval[0] <= elo <= rating.interval[1])
     assert 0.91 <= np.mean(covered) <= 0.98
 
 
@@ -320,28 +317,30 @@ def test_rate_against__gives_a_finite_rating_to_a_perfect_score(sign: int) -> No
     known = round_robin(np.random.default_rng(7), STRENGTHS, 50)
     elo = elo_by_agent(rate_matches(known, resamples=10))
     pairs = (0, 0, 0, 0, 50)[::sign]
-    rating = rate_against("x", [Counts("x", "low", pairs), Counts("x", "high", pairs)], known)
-    beyond = (rating.elo - max(elo.values())) if sign > 0 else (elo["low"] - rating.elo)
+    rating = rate_against(
+        "x", [match_of_pairs("x", "low", pairs), match_of_pairs("x", "high", pairs)], known
+    )
+    beyond = (rating.value - max(elo.values())) if sign > 0 else (elo["low"] - rating.value)
     assert 300 < beyond < 1500
-    assert rating.ci95[0] < rating.elo < rating.ci95[1]
+    assert rating.interval[0] < rating.value < rating.interval[1]
 
 
 # Errors
 
 WON = (1, 0, 1, 0, 3)
-MATCH = Counts("x", "random", WON)
+MATCH = match_of_pairs("x", "random", WON)
 
 
 @pytest.mark.parametrize(
     ("matches", "message"),
     [
         ([], "no matches to rate"),
-        ([MATCH, Counts("y", "z", WON)], r"no match connects x, random with y, z"),
+        ([MATCH, match_of_pairs("y", "z", WON)], r"no match connects x, random with y, z"),
         ([MATCH, MATCH.reversed()], r"two matches of 'x' and 'random': .* each agent once"),
     ],
 )
 def test_rate_matches__refuses_matches_without_unique_ratings(
-    matches: list[Counts], message: str
+    matches: list[Score], message: str
 ) -> None:
     with pytest.raises(RatingError, match=message):
         rate_matches(matches)
@@ -352,29 +351,29 @@ def test_rate_matches__refuses_matches_without_unique_ratings(
     [
         ([], "no matches of 'x'"),
         *(
-            ([Counts(a, b, WON)], f"'{a}' against '{b}': expected 'x' against one of y")
+            ([match_of_pairs(a, b, WON)], f"'{a}' against '{b}': expected 'x' against one of y")
             for a, b in (("x", "stranger"), ("x", "x"), ("y", "random"))
         ),
     ],
 )
-def test_rate_against__refuses_matches_of_others(matches: list[Counts], message: str) -> None:
+def test_rate_against__refuses_matches_of_others(matches: list[Score], message: str) -> None:
     with pytest.raises(RatingError, match=message):
-        rate_against("x", matches, [Counts("y", "random", WON)])
+        rate_against("x", matches, [match_of_pairs("y", "random", WON)])
 
 
 # Output
 
 
 def test_rating__rounds_and_has_no_negative_zero() -> None:
-    data = Rating("x", -0.001, (-12.345678, 8.0), 40).to_dict()
-    assert data == {"agent": "x", "elo": 0.0, "ci95": [-12.35, 8.0], "games": 40}
-    assert str(data["elo"]) == "0.0"
+    found = Measure(-0.001, -12.345678, 8.0, "Elo", "x", 40).rounded(2)
+    assert found == Measure(0.0, -12.35, 8.0, "Elo", "x", 40)
+    assert str(found.value) == "0.0"
 
 
 def test_rate_matches__returns_the_best_first_with_their_games() -> None:
-    matches = [Counts("x", "random", WON), Counts("y", "x", (0, 0, 1, 0, 3))]
+    matches = [match_of_pairs("x", "random", WON), match_of_pairs("y", "x", (0, 0, 1, 0, 3))]
     ratings = rate_matches(matches)
-    assert [(r.agent, r.games) for r in ratings] == [("y", 8), ("x", 18), ("random", 10)]
+    assert [(r.agent, r.n) for r in ratings] == [("y", 8), ("x", 18), ("random", 10)]
 
 
 def test_rate_differences__are_free_of_the_uncertainty_of_the_anchor() -> None:
@@ -382,37 +381,34 @@ def test_rate_differences__are_free_of_the_uncertainty_of_the_anchor() -> None:
     few = counts_of("low", "random", independent(rng, 20, 0.75))
     many = counts_of("high", "low", independent(rng, 4000, 0.6))
     ratings = {rating.agent: rating for rating in rate_matches([few, many])}
-    high = rate_differences([few, many]).adjacent()["high"]
-    assert high.value == pytest.approx(ratings["high"].elo - ratings["low"].elo)
+    high, *_ = rate_differences([few, many]).measures()
+    assert (high.agent, high.other) == ("high", "low")
+    assert high.value == pytest.approx(ratings["high"].value - ratings["low"].value, abs=0.01)
     alone = next(r for r in rate_matches([many], anchor="low") if r.agent == "high")
-    assert high.ci95 == pytest.approx(alone.ci95, abs=3)
-    assert high.ci95[1] - high.ci95[0] < width_of(ratings["high"]) / 5
+    assert high.interval == pytest.approx(alone.interval, abs=3)
+    assert high.interval[1] - high.interval[0] < width_of(ratings["high"]) / 5
 
 
 def test_rate_differences__agree_with_ratings() -> None:
     matches = round_robin(np.random.default_rng(3), STRENGTHS, 100)
     found = rate_differences(matches)
     ratings = rate_matches(matches)
-    elo = [rating.elo for rating in ratings]
+    elo = [rating.value for rating in ratings]
     assert list(found.agents) == [rating.agent for rating in ratings]
     assert found.elo == pytest.approx(np.subtract.outer(elo, elo))
     assert found.low == pytest.approx(-found.high.T)
     assert found.above + found.above.T == pytest.approx(np.ones((4, 4)))
     last = found.agents.index("random")
     for i, rating in enumerate(ratings):  # differences to the anchor are ratings
-        assert (found.low[i, last], found.high[i, last]) == pytest.approx(rating.ci95)
+        assert (found.low[i, last], found.high[i, last]) == pytest.approx(rating.interval)
     some = found.among(["low", "random"])
     assert some.agents == ("low", "random")
     assert some.elo[0, 1] == found.elo[found.agents.index("low"), last]
-    assert some.to_dict() == [
-        {
-            "agent": "low",
-            "other": "random",
-            "elo": round(some.elo[0, 1], 2),
-            "ci95": [round(some.low[0, 1], 2), round(some.high[0, 1], 2)],
-            "above": round(some.above[0, 1], 4),
-        }
-    ]
+    difference, above = some.measures()
+    assert (difference.agent, difference.other, above.other) == ("low", "random", "random")
+    assert difference.value == round(some.elo[0, 1], 4)
+    assert difference.interval == (round(some.low[0, 1], 4), round(some.high[0, 1], 4))
+    assert above.value == above.low == round(some.above[0, 1], 4)
 
 
 # Goodness of fit
@@ -446,9 +442,9 @@ def test_goodness_of_fit__rejects_matches_of_another_model() -> None:
 def test_goodness_of_fit__agrees_with_hand_computed_values() -> None:
     """Three agents in a circle have equal ratings."""
     circle = (("x", "y"), ("y", "z"), ("z", "x"))
-    even = [Counts(a, b, (4, 0, 8, 0, 4)) for a, b in circle]
+    even = [match_of_pairs(a, b, (4, 0, 8, 0, 4)) for a, b in circle]
     assert goodness_of_fit(even).chi2 == pytest.approx(0.0)
-    ahead = [Counts(a, b, (0, 0, 8, 0, 8)) for a, b in circle]
+    ahead = [match_of_pairs(a, b, (0, 0, 8, 0, 8)) for a, b in circle]
     variance = (16 / 15) / 16  # of a pair: scores 1/2 and 1
     games = 0.75 * 0.25 * 16 / variance
     found = goodness_of_fit(ahead)
@@ -456,4 +452,4 @@ def test_goodness_of_fit__agrees_with_hand_computed_values() -> None:
     assert found.df == 1
     one_match = goodness_of_fit([MATCH])
     assert (one_match.df, one_match.p) == (0, None)
-    assert one_match.to_dict() == {"chi2": 0.0, "df": 0, "p": None}
+    assert [(x.measure, x.value, x.n) for x in one_match.measures()] == [("chi-squared", 0.0, 0)]

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from matches import match_of_results, play_single_game, played_match, same_games
+from matches import play_single_game, played_match, same_games
 from repeating_executor import RepeatingExecutor
 
 from tokaido_env import BoardError, SeedError
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena.executors import SerialExecutor, open_executor
-from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import SCORE_KEYS
 from tokaido_env.arena.tournament import (
     MatchState,
@@ -129,19 +128,6 @@ def test_play_match__refuses_wrong_seeds_and_boards() -> None:
         play_match(make("random"), make("random"), 2, seed=-1)
     with pytest.raises(BoardError, match="expected one board or a pool such as family:train"):
         play_match(make("greedy"), make("random"), 2, 0, ["shikoku", "family:1"])
-
-
-def test_match_to_dict__agrees_with_hand_computed_values() -> None:
-    results = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0], [0.5, 0.0]])
-    match = match_of_results(results)
-    match.games["points"][..., 0, :] = (1, 2, 3)
-    match.games["points"][0, 0, 1] = (8, 0, 4)
-    data = match.to_dict()
-    assert (data["a"], data["b"], data["games"]) == ("x", "y", 8)
-    assert (data["wins"], data["draws"], data["losses"], data["score"]) == (4, 2, 2, 0.625)
-    assert data["mean"]["a"] == {"faith": 1.0, "commerce": 2.0, "culture": 3.0, "total": 6.0}
-    assert data["mean"]["b"] == {"faith": 1.0, "commerce": 0.0, "culture": 0.5, "total": 1.5}
-    assert data["ci95"] == [pytest.approx(x, abs=1e-6) for x in score_interval(results)]
 
 
 # Executors

@@ -80,4 +80,4 @@ def test_luck__changes_sign_with_the_agents() -> None:
 def test_luck__reduces_the_variance_of_a_score() -> None:
     match = match_with_luck("mcts:sims=60", "mcts:sims=50", 400, 3)
     assert match.adjusted is not None
-    assert match.adjusted.factor > 1.1
+    assert match.adjusted[1] > 1.1

@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 from matches import finished_games
+from msgspec import structs
+from valid_files import with_hash
 
 from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.arena.ladder import Ladder, make_ladder
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.placement import (
-    LadderRating,
     possible_matches,
     rate_on_ladder,
     submitted_rating,
 )
 from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.result import RecordsEntry, Result, ResultError, Score
 from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.arena.verification import (
-    RecordsEntry,
     SubmissionError,
     VerifiedSubmission,
     repeat_decisions,
@@ -63,7 +64,7 @@ def match_states(ladder: Path) -> MatchStates:
     return match_states
 
 
-def rated(ladder: Path, match_states: MatchStates) -> LadderRating:
+def rated(ladder: Path, match_states: MatchStates) -> Result:
     def played(a: str, b: str, games: int, seed: int) -> Match:
         return match_states[b].to_match()
 
@@ -76,8 +77,7 @@ def write_submission(folder: Path, ladder: Path, match_states: MatchStates) -> P
     for match_state in match_states.values():
         records.append(match_state, finished_games(match_state))
     entry = RecordsEntry.of(folder / "games.jsonl", 24)
-    data = replace(rated(ladder, match_states), records=entry).to_dict()
-    (folder / "mine.json").write_text(json.dumps(data), encoding="utf-8")
+    structs.replace(rated(ladder, match_states), records=entry).save(folder / "mine.json")
     return folder / "mine.json"
 
 
@@ -93,7 +93,14 @@ def verified(path: Path, ladder: Path, **options: Any) -> VerifiedSubmission:
 def change_submission(path: Path, change: Callable[[Any], Any]) -> None:
     data = json.loads(path.read_text(encoding="utf-8"))
     change(data)
-    path.write_text(json.dumps(data), encoding="utf-8")
+    path.write_text(json.dumps(with_hash(data)), encoding="utf-8")
+
+
+def recounted(data: Any, pairs: list[int]) -> None:
+    """Replace the counts of the first score."""
+    old = data["scores"][0]
+    new = Score.of_pairs(old["a"], old["b"], old["board"], old["seed"], pairs).to_dict()
+    data["scores"][0] = old | new
 
 
 def change_records(path: Path, change: Callable[[list[str]], Any]) -> None:
@@ -122,8 +129,8 @@ def test_verify__accepts_a_correct_submission(
 ) -> None:
     before = (path.parent / "games.jsonl").read_bytes()
     found = verified(path, ladder, share=1.0, agent=make("heuristic"))
-    assert isinstance(found.result, LadderRating)
-    assert found.result.rating == rated(ladder, match_states).rating
+    assert found.result.scores == rated(ladder, match_states).scores
+    assert found.result.estimates == rated(ladder, match_states).estimates
     assert found.games == 24
     decisions = sum(int(one.games["decisions"].sum()) for one in match_states.values())
     assert found.repeated == decisions
@@ -137,41 +144,38 @@ def test_verify__accepts_a_correct_submission(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda data: data.update(version=1), "version: expected 2, got 1: rate the agent again"),
         (lambda data: data.update(ladder="0" * 16), r"ladder: expected \w{16} of .*ladder.json, g"),
         (lambda data: data.update(records=None), "records: expected a file of all games, got none"),
         (lambda data: data["records"].update(file="../x"), "file: expected the name of a file in"),
         (lambda data: data["records"].update(file="no"), "records: cannot be read: No such file"),
         (lambda data: data["records"].update(sha256="0"), "sha256: expected .* after it was subm"),
-        (lambda data: data["ratings"][0].update(elo=900.0), "ratings: expected .* of the games, g"),
+        (
+            lambda data: data["estimates"][0].update(value=900.0),
+            r"estimates\[0\]: expected .* of the games, got",
+        ),
         (lambda data: data.update(anchor="greedy"), "anchor: expected 'random' of the games, got "),
-        (lambda data: data.update(more=1), "more: expected None of the games, got 1"),
-        (lambda data: data["matches"].reverse(), "matches: expected .* of the games, got"),
-        (lambda data: data["matches"].pop(), "line 13: .* is no game of these matches"),
+        (lambda data: data["scores"].reverse(), r"scores\[0\]: expected .* of the games, got"),
+        (lambda data: data["scores"].pop(), "line 13: .* is no game of these matches"),
+        (lambda data: data["scores"].clear(), "protocol: expected rate, of one agent with scores"),
+        (lambda data: data.update(protocol="generalise"), "protocol: expected rate, of one agent"),
+        (lambda data: data["scores"][0].update(b="x"), r"scores\[0\]: expected 0 games of an opp"),
         (
-            lambda data: data["matches"][0].update(b="x"),
-            r"matches\[0\]: expected 0 games of an opp",
+            lambda data: recounted(data, [0, 0, 0, 0, 5]),
+            r"scores\[0\]: expected 12 games of an opp",
         ),
         (
-            lambda data: data["matches"][0].update(games=10),
-            r"matches\[0\]: expected 12 games of an",
-        ),
-        (
-            lambda data: data["matches"][0].update(games=3),
-            r"games: expected an integer that's a mu",
+            lambda data: recounted(data, [0, 0, 0, 0, 6]),
+            r"scores\[0\]: expected .* of the games, g",
         ),
         (lambda data: data.update(seed=1), "line 1: .* is no game of these matches"),
-        (
-            lambda data: data.update(agents=["greedy"]),
-            r"matches\[\d\]: expected 0 games of an oppo",
-        ),
+        (lambda data: data.update(agents=["greedy"]), r"scores\[\d\]: expected 0 games of an oppo"),
     ],
 )
 def test_verify__refuses_a_changed_submission(
     path: Path, ladder: Path, change: Callable[[Any], Any], message: str
 ) -> None:
     change_submission(path, change)
-    with pytest.raises((SubmissionError, RecordError), match=message) as caught:
+    with pytest.raises((ResultError, SubmissionError, RecordError), match=message) as caught:
         verified(path, ladder, share=0.0)
     assert len(str(caught.value)) <= 500
 
@@ -179,12 +183,12 @@ def test_verify__refuses_a_changed_submission(
 def test_verify__refuses_opponents_that_rate_does_not_choose(
     tmp_path: Path, ladder: Path, match_states: MatchStates
 ) -> None:
-    first, second = (match.b for match in rated(ladder, match_states).matches)
+    first, second = (score.b for score in rated(ladder, match_states).scores)
     in_order = {second: match_states[second], first: match_states[first]}
     path = write_submission(tmp_path, ladder, in_order)
-    change_submission(path, lambda data: data["matches"].pop(0))
+    change_submission(path, lambda data: data["scores"].pop(0))
     change_records(path, lambda lines: lines.__delitem__(slice(12, 24)))
-    with pytest.raises(SubmissionError, match=f"matches: expected a match against {first} next"):
+    with pytest.raises(ResultError, match=f"scores: expected a match against {first} next"):
         verified(path, ladder, share=0.0)
 
 

@@ -51,7 +51,7 @@ def test_croissant__lists_the_columns_of_the_files(card: Data) -> None:
             flat = [part for v in values for part in (v if field.get("repeated") else [v])]
             assert {type(part) for part in flat} == {kinds[field["dataType"]]}, name
     matches = json.loads((ROOT / "tokaido_env/arena/ladder.json").read_text(encoding="utf-8"))[
-        "matches"
+        "scores"
     ]
     assert list(sets["ladder-matches"]) == list(matches[0])
     with np.load(ROOT / "tokaido_env/study/regret.npz", allow_pickle=False) as arrays:

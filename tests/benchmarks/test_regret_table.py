@@ -3,7 +3,6 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +10,10 @@ from processes import ROOT
 from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.agents.registry import make
-from tokaido_env.report import regret as report
+from tokaido_env.arena.ladder import LADDER, Ladder
+from tokaido_env.arena.result import Measure, Result
 from tokaido_env.report.tables import markdown
-from tokaido_env.study.regret import choose_actions, summarize
+from tokaido_env.study.regret import choose_actions, regret_measures, seconds_measure, set_entry
 from tokaido_env.study.regret_set import RegretSet
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -28,36 +28,48 @@ def regret_set() -> RegretSet:
 
 
 @pytest.fixture(scope="module")
-def found(regret_set: RegretSet) -> list[dict[str, Any]]:
-    agents = [make(spec) for spec in ("greedy", "random")]
-    return [
-        summarize(regret_set, choose_actions(agent, regret_set), timed=True) for agent in agents
-    ]
+def found(regret_set: RegretSet) -> Result:
+    estimates: list[Measure] = []
+    for spec in ("greedy", "random"):
+        chosen = choose_actions(make(spec), regret_set)
+        estimates += [*regret_measures(regret_set, chosen), seconds_measure(chosen)]
+    boards = (set_entry(regret_set),)
+    agents = ("greedy", "random")
+    return Result.made(
+        "regret", agents=agents, boards=boards, seed=None, estimates=tuple(estimates)
+    )
 
 
 def test_order_of__counts_pairs_ordered_like_the_ladder() -> None:
-    names = {"a": 3.0, "b": 2.0, "c": 1.0, "d": -5.0}
-    ladder = {"board": "x", "agents": [{"agent": n, "elo": elo} for n, elo in names.items()]}
+    ladder = Ladder.load(LADDER)
+    a, b, c, d = (ladder.agents[place].agent for place in (0, 3, 6, 9))
 
-    def measured(**regret: float) -> str:
-        found = [{"agent": n, "boards": {"x": {"mean": r}}} for n, r in regret.items()]
-        return regret_table.order_of(found, ladder)
+    def measured(regret: dict[str, float]) -> str:
+        estimates = [
+            Measure(r, r, r, "regret", name, group="boards shikoku") for name, r in regret.items()
+        ]
+        result = Result.made("regret", agents=(), boards=(), seed=None, estimates=tuple(estimates))
+        return regret_table.order_of(result, ladder)
 
-    assert "Of the 6 pairs" in (same := measured(a=1, b=2, c=3, d=9, unrated=0))
-    assert "orders 6 as their ratings do; rank correlation 1.00, linear 1.000." in same
-    assert "orders 5 as their ratings do; rank correlation 0.80, " in measured(a=2, b=1, c=3, d=9)
-    assert "orders 0 as their ratings do; rank correlation -1.00" in measured(d=1, c=2, b=3, a=9)
+    same = measured({a: 1, b: 2, c: 3, d: 9, "unrated": 0})
+    assert "Of the 6 pairs" in same
+    assert "orders 6 as their ratings do; rank correlation 1.00, " in same
+    assert "orders 5 as their ratings do; rank correlation 0.80, " in measured(
+        {a: 2, b: 1, c: 3, d: 9}
+    )
+    assert "orders 0 as their ratings do; rank correlation -1.00" in measured(
+        {d: 1, c: 2, b: 3, a: 9}
+    )
 
 
-def test_regret_table__writes_tables_and_a_reproducible_figure(
-    found: list[dict[str, Any]], regret_set: RegretSet, tmp_path: Path
-) -> None:
-    table = report.main_table("set", found)
-    assert len({len(row) for row in (table.headers, *table.rows)}) == 1
-    lines = markdown(table, code=True).splitlines()
+def test_regret_table__writes_a_reproducible_figure(found: Result, tmp_path: Path) -> None:
+    lines = markdown(regret_table.regret_table(found), code=True).splitlines()
+    assert len(lines) == 4
     assert lines[2].startswith("| `")
-    files = regret_table.write_plot("set", found, tmp_path)
+    files = regret_table.write_plot(found, tmp_path)
     first = [file.read_bytes() for file in files]
-    assert [file.read_bytes() for file in regret_table.write_plot("set", found, tmp_path)] == first
-    for key in ("boards", "phase", "rounds"):
-        assert len(report.groups_table(key, found).rows) == 2
+    assert [file.read_bytes() for file in regret_table.write_plot(found, tmp_path)] == first
+    for key in ("boards", "phase", "rounds", "policy"):
+        table = regret_table.groups_table(found, key)
+        assert len(table.rows) == 2
+        assert len({len(row) for row in (table.headers, *table.rows)}) == 1

@@ -16,7 +16,7 @@ import track_results  # noqa: E402
 import tracks  # noqa: E402
 
 from tokaido_env.__main__ import main  # noqa: E402
-from tokaido_env.arena.generalisation import ResultsError  # noqa: E402
+from tokaido_env.arena.result import ResultError  # noqa: E402
 from tokaido_env.record import RecordError  # noqa: E402
 
 ABOUT: dict[str, Any] = {"method": "mine", "track": "T100-2M", "decisions": 5, "hours": 0.5}
@@ -36,7 +36,7 @@ def row_of(count: int = 5, **changes: Any) -> dict[str, Any]:
     seeds = []
     for seed in range(count):
         boards = [round(0.1 * seed + board / 1000, 6) for board in range(100)]
-        score = {"value": round(sum(boards) / 100, 6), "ci95": [0.0, 1.0]}
+        score = {"value": round(sum(boards) / 100, 6), "low": 0.0, "high": 1.0}
         one = {"seed": seed, "pairs": 10, "score": score, "boards": boards}
         seeds.append(one | {"records": f"{seed:064x}"})
     head = ABOUT | {"status": "reported", "version": "0.1.0", "date": "2026-11-26"}
@@ -89,17 +89,17 @@ def other_seeds(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
     ],
 )
 def test_load__refuses_a_wrong_row(row: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match=message) as caught:
+    with pytest.raises(ResultError, match=message) as caught:
         track_results.load(written(tmp_path, row))
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_load__refuses_another_version_and_a_method_twice(tmp_path: Path) -> None:
     path = written(tmp_path, row_of(), row_of())
-    with pytest.raises(ResultsError, match="rows: expected each method once a track"):
+    with pytest.raises(ResultError, match="rows: expected each method once a track"):
         track_results.load(path)
     path.write_text(json.dumps({"version": 2, "rows": []}), encoding="utf-8")
-    with pytest.raises(ResultsError, match=r"results\.json: version: expected 1, got 2"):
+    with pytest.raises(ResultError, match=r"results\.json: version: expected 1, got 2"):
         track_results.load(path)
 
 
@@ -139,10 +139,10 @@ def test_add_row__verifies_submissions_and_refuses_a_changed_one(
     records.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
     with pytest.raises(RecordError, match=r"3\.jsonl, line 1: event \d+ of \d+"):
         track_results.add_row(files, check=True, path=path, **ABOUT)
-    with pytest.raises(ResultsError, match="row: seeds: expected 5 of T100-2M, got 2"):
+    with pytest.raises(ResultError, match="row: seeds: expected 5 of T100-2M, got 2"):
         track_results.add_row(files[:2], check=False, path=path, **ABOUT)
     monkeypatch.setattr(track_results, "SPLIT", "test/3")
-    with pytest.raises(ResultsError, match=r"0\.json: test\.hash: expected \w+ of family:test/3"):
+    with pytest.raises(ResultError, match=r"0\.json: boards: expected \w+ of family:test/3"):
         track_results.add_row(files, check=False, path=path, **ABOUT)
     assert path.read_bytes() == before
 

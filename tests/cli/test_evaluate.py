@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from tokaido_env.__main__ import main
+from tokaido_env.arena.result import Result
 from tokaido_env.record import load
 
 ROOT = Path(__file__).resolve().parents[2]
-MATCH = {"a", "b", "games", "wins", "draws", "losses", "score", "ci95", "mean"}
-POINTS = ["faith", "commerce", "culture", "total"]
-
 Output = pytest.CaptureFixture[str]
 
 
@@ -27,52 +25,34 @@ def results(path: Path, *arguments: str) -> dict[str, Any]:
     return written
 
 
-def test_evaluate__writes_json_and_prints_tables(
-    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+def test_evaluate__writes_a_result_and_prints_tables(tmp_path: Path, capsys: Output) -> None:
     agents = ["greedy", "random", "random"]
-    command = [*agents, "--games", "20", "--seed", "3"]
-    written = results(tmp_path / "r.json", *command)
-    assert list(written) == [
-        *("version", "seed", "board", "link", "anchor", "agents"),
-        *("standings", "matches", "ratings"),
-    ]
-    assert (written["version"], written["seed"], written["board"]) == (2, 3, "shikoku")
-    assert (written["link"], written["anchor"]) == ("probit", "random")
-    assert written["agents"] == agents
-    assert [(m["a"], m["b"]) for m in written["matches"]] == [
-        *(("greedy", "random"), ("greedy", "random"), ("random", "random")),
-    ]
-    for match in written["matches"]:
-        assert set(match) == MATCH
-        assert match["games"] == match["wins"] + match["draws"] + match["losses"] == 20
-        assert match["score"] == (match["wins"] + match["draws"] / 2) / 20
-        low, high = match["ci95"]
-        assert 0 <= low <= match["score"] <= high <= 1
-        for mean in match["mean"].values():
-            assert list(mean) == POINTS
-            assert mean["total"] == pytest.approx(sum(mean[key] for key in POINTS[:3]))
-    score = written["matches"][0]["score"]
-    assert score > 0.7  # greedy is the better one
-    assert written["matches"][2]["score"] == 0.5
-    rated = {rating["agent"]: rating for rating in written["ratings"]}
-    assert rated["greedy"]["games"] == rated["random"]["games"] == 20  # each game counted once
-    assert rated["greedy"]["elo"] > rated["random"]["elo"]
-    ranked_rows = [(row["rank"], row["agent"], row["score"]) for row in written["standings"]]
-    assert ranked_rows == [(1, "greedy", score), (2, "random", 1 - score)]
-    for row in written["standings"]:
-        rating = rated[row["agent"]]
-        assert row["rating"] == {"elo": rating["elo"], "ci95": rating["ci95"]}
+    path = tmp_path / "r.json"
+    results(path, *agents, "--games", "20", "--seed", "3")
+    found = Result.load(path)
+    assert found.command == "tokaido evaluate greedy random random --games 20 --seed 3"
+    assert (found.protocol, found.seed, found.anchor) == ("matches", 3, "random")
+    assert (found.agents, found.boards[0].name) == (("greedy", "random"), "shikoku")
+    pairs = [("greedy", "random"), ("greedy", "random"), ("random", "random")]
+    assert [(one.a, one.b) for one in found.scores] == pairs
+    for score in found.scores:
+        assert score.n == 20
+        assert 0 <= score.low <= score.value <= score.high <= 1
+    first, _, itself = found.scores
+    assert first.value > 0.7  # greedy is the better one
+    assert itself.value == 0.5
+    rated = {one.agent: one for one in found.estimates_of("Elo")}
+    assert rated["greedy"].n == rated["random"].n == 20  # each game counted once
+    assert rated["greedy"].value > rated["random"].value == 0
     printed = capsys.readouterr()
     assert not set("\r\x1b") & set(printed.err)  # no bar where there is no terminal
     standings, matches = printed.out.split("Matches")
-    assert "20 games per pair of agents, seats swapped, seed 3, board shikoku" in standings
-    assert "95 % interval" in standings
+    assert "60 games, board shikoku, seed 3" in standings
     assert "Elo is relative, from these matches only (probit, random = 0)" in standings
     ranked = [line.split()[:4] for line in standings.splitlines() if line[:5].strip().isdigit()]
-    shares = [f"{share:.1%}" for share in (score, 1 - score)]
+    shares = [f"{share:.1%}" for share in (first.value, 1 - first.value)]
     assert ranked == [["1", "greedy", "20", shares[0]], ["2", "random", "20", shares[1]]]
+    assert " reference " in standings.splitlines()[4]
     scores = [line.split()[3] for line in matches.splitlines() if line.split()[1:2] == ["20"]]
     assert scores[:2] == shares
 
@@ -95,7 +75,7 @@ def test_evaluate__prints_many_matches_only_on_request(capsys: Output) -> None:
     assert "15 matches: --all-matches prints them, --report and --json contain them" in printed
     assert "commerce" not in printed
     assert main([*command, "--until-decided"]) == 0
-    assert "0 of 15 matches are decided, error at most 0.05 each" in capsys.readouterr().out
+    assert capsys.readouterr().out.count(": undecided after 2 games") == 15
     assert main([*command, "--all-matches"]) == 0
     printed = capsys.readouterr().out
     assert "prints them" not in printed
@@ -121,10 +101,12 @@ def test_records__contain_every_game_and_resume_to_the_same_results(
     assert "evaluate: resumed from 24 recorded games" in capsys.readouterr().err
     assert records.read_bytes() == written
     for game, match in zip(load(records), [0] * 8 + [1] * 8 + [2] * 8, strict=True):
-        match_data = first["matches"][match]
-        assert set(game.players) == {match_data["a"], match_data["b"]}
+        score = first["scores"][match]
+        assert set(game.players) == {score["a"], score["b"]}
+    score = first["scores"][0]
     won = [game.players[game.winner] for game in load(records)[:8] if game.winner is not None]
-    assert won.count(first["matches"][0]["a"]) == first["matches"][0]["wins"]
+    points = won.count(score["a"]) + score["games"]["draws"] / 2
+    assert points == 8 * score["value"]
 
 
 @pytest.mark.parametrize(("agent", "status"), [("Interrupts,at=700", 130), ("Fails,how=none", 1)])
@@ -151,8 +133,9 @@ def test_evaluate__saves_the_games_before_a_stop(
     else:
         assert "evaluate: interrupted\n" in printed.err
     written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
-    assert sum(match["games"] for match in written["matches"]) == played // 2 * 2
-    assert written["matches"][0]["games"] == 8
+    assert sum(sum(score["pairs"]) for score in written["scores"]) == played // 2
+    assert sum(written["scores"][0]["pairs"]) == 4
+    assert not written["complete"]
     assert "greedy" in printed.out
 
 
@@ -242,15 +225,13 @@ def test_evaluate__worker_processes_end_silently_after_a_kill(tmp_path: Path) ->
 def test_until_decided__stops_decided_matches(tmp_path: Path, capsys: Output) -> None:
     command = ["greedy", "random", "random", "--until-decided", "--error", "0.02"]
     written = results(tmp_path / "r.json", *command, "--games", "300")
-    assert {frozenset(match) for match in written["matches"]} == {frozenset(MATCH | {"decided"})}
-    decisions = [(match["decided"], match["games"]) for match in written["matches"]]
+    decisions = [(one.get("decided"), 2 * sum(one["pairs"])) for one in written["scores"]]
     assert decisions == [("a", 100), ("a", 100), (None, 300)]
     printed = capsys.readouterr().out
     assert "greedy is better than random: decided after 100 games, error at most 0.02" in printed
     assert "random and random: undecided after 300 games" in printed
-    assert "at most 300 games per pair" in printed
     longer = results(tmp_path / "s.json", *command, "--games", "800")
-    assert longer["matches"][0] == written["matches"][0]
+    assert longer["scores"][0] == written["scores"][0]
 
 
 # Luck-adjusted scores
@@ -261,12 +242,12 @@ def test_luck_adjusted__adds_adjusted_scores(tmp_path: Path, capsys: Output) -> 
     unadjusted = results(tmp_path / "unadjusted.json", *command)
     both = results(tmp_path / "both.json", *command, "--luck-adjusted")
     assert "Luck-adjusted scores" in capsys.readouterr().out
-    adjusted = [match.pop("adjusted") for match in both["matches"]]
-    assert both == unadjusted
-    low, high = adjusted[0]["ci95"]
-    assert low <= adjusted[0]["score"] <= high
-    assert adjusted[0]["factor"] > 0.8
-    assert adjusted[2] is None  # all games were won
+    assert both["scores"] == unadjusted["scores"]
+    adjusted = [x for x in both["estimates"] if x["measure"] == "luck-adjusted score"]
+    assert both["estimates"][: -len(adjusted)] == unadjusted["estimates"]
+    assert [(x["agent"], x["other"]) for x in adjusted] == [("greedy", "heuristic")]  # rest: won
+    assert adjusted[0]["low"] <= adjusted[0]["value"] <= adjusted[0]["high"]
+    assert adjusted[0]["n"] > 0.8 * 60
 
 
 def test_evaluate__plays_on_a_board_pool(tmp_path: Path, capsys: Output) -> None:
@@ -276,7 +257,7 @@ def test_evaluate__plays_on_a_board_pool(tmp_path: Path, capsys: Output) -> None
     assert main(["evaluate", "greedy", "random", "--games", "12", *board, *records, *report]) == 0
     assert "board family:test/3" in capsys.readouterr().out
     written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
-    assert written["board"] == "family:test/3"
+    assert written["boards"][0]["name"] == "family:test/3"
     assert "family:test/3" in (tmp_path / "r.html").read_text(encoding="utf-8")
     read = load(tmp_path / "g.jsonl")
     assert {record.board for record in read} <= {f"family:{2000000 + i}" for i in range(3)}

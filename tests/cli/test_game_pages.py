@@ -112,7 +112,8 @@ def test_write_games__skips_games_after_the_decision(tmp_path: Path) -> None:
     (links,) = write_games([match], [match_state], tmp_path / "r.html", 4)
     page = (tmp_path / "r-games" / "match-1.html").read_text(encoding="utf-8")
     choices = [unescape(text) for text in re.findall(r"<option>(.*?)</option>", page)]
-    for choice, place in zip(choices, links, strict=True):
+    assert [text[-8:] for text, _ in links] == [choice.split(", ")[-1][-8:] for choice in choices]
+    for choice, place in zip(choices, choose_games(match, 4), strict=True):
         game = match.games.reshape(-1)[place]
         assert f"{int(game['rounds'])} rounds" in choice
         first = "random" if game["seat_of_a"] else "greedy"

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from refusals import check_refused
+from valid_files import with_hash
 
 from tokaido_env.__main__ import main
+from tokaido_env.arena.result import Result
 from tokaido_env.record import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,19 +28,23 @@ def results(path: Path, *arguments: str) -> dict[str, Any]:
 
 def test_generalise__writes_json_and_prints_a_table(tmp_path: Path, capsys: Output) -> None:
     written = results(tmp_path / "r.json", "greedy", "--seed", "3")
-    assert (written["agent"], written["opponent"], written["seed"]) == ("greedy", OPPONENT, 3)
+    found = Result.load(tmp_path / "r.json")
+    assert (written["agents"], found.scores[0].b, found.seed) == (["greedy"], OPPONENT, 3)
+    means = []
     for kind, first in (("test", 2_000_000), ("train", 0)):
-        scores = written[kind]
-        assert (scores["pool"], scores["boards"], scores["pairs"]) == (f"family:{kind}/3", 3, 2)
-        assert [one["board"] for one in scores["each"]] == [f"family:{first + i}" for i in range(3)]
-        for one in (scores["mean"], scores["iqm"], scores["above_even"], *scores["each"]):
-            low, high = one["ci95"]
-            assert 0 <= low <= one["value"] <= high <= 1
-    gap = written["test"]["mean"]["value"] - written["train"]["mean"]["value"]
-    assert written["gap"]["value"] == pytest.approx(gap, abs=2e-6)
+        pool = f"family:{kind}/3"
+        scores = found.scores_of(pool)
+        assert [(one.board, one.n) for one in scores] == [
+            (f"family:{first + i}", 4) for i in range(3)
+        ]
+        estimates = [one for one in found.estimates if one.group == pool and one.measure != "gap"]
+        assert len(estimates) == 4
+        means.append(estimates[0].value)
+        assert means[-1] == pytest.approx(sum(one.value for one in scores) / 3, abs=2e-6)
+    assert found.estimates_of("gap")[0].value == pytest.approx(means[0] - means[1], abs=2e-6)
     printed = capsys.readouterr()
     assert f"greedy against {OPPONENT}, seed 3" in printed.out
-    value = f"{100 * written['test']['mean']['value']:.1f} % ("
+    value = f"{100 * means[0]:.1f} % ("
     (row,) = (line for line in printed.out.splitlines() if line.strip().startswith("mean score"))
     assert value in row
     assert "family:test/3" in printed.out
@@ -82,7 +88,7 @@ def test_generalise__reuses_games_for_more_boards(tmp_path: Path, capsys: Output
     assert main([*command, *more]) == 0
     assert "24 recorded games" in capsys.readouterr().err
     many = json.loads((tmp_path / "b").read_text(encoding="utf-8"))
-    assert many["test"]["each"][:3] == few["test"]["each"]
+    assert many["scores"][:3] == [one | {"group": "family:test/4"} for one in few["scores"][:3]]
 
 
 # Submissions
@@ -98,7 +104,7 @@ def test_verify__accepts_results_with_their_records(
     written = results(file, "greedy", *more, "--records", str(tmp_path / "r.jsonl"))
     games = written["records"]["games"]
     assert games == (12 if more == ["--no-gap"] else 36 if "rusher" in more else 24)
-    assert (written["train"] is None) == ("--no-gap" in more)
+    assert (len(written["boards"]) == 1) == ("--no-gap" in more)
     capsys.readouterr()
     assert main(["verify", str(file), "--share", "1", "--agent", "greedy"]) == 0
     assert f"verified: {games} games replayed, " in capsys.readouterr().out
@@ -128,23 +134,34 @@ def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys:
     records.write_bytes(whole.replace(b"\n", b" \n", 1))  # the same games
     assert "records: sha256: expected " in refused("--share", "0")
     records.write_bytes(whole)
-    changes: dict[str, Any] = {
-        "test: expected {": {"mean": written["test"]["mean"] | {"value": 0.75}},
-        "hash: expected ": {"hash": "0" * 16},
-        "boards: expected 100 of family:test, got 3": {"pool": "family:test"},
-        "pool: expected boards of the family or handmade, got 'my.toml'": {"pool": "my.toml"},
+
+    def changed(**changes: Any) -> str:
+        file.write_text(json.dumps(with_hash(written | changes)), encoding="utf-8")
+        return refused("--share", "0")
+
+    (boards,), (score, *scores), (mean, *more) = (
+        written[key] for key in ("boards", "scores", "estimates")
+    )
+    pools = {
+        "boards: expected the hash ": {"hash": "0" * 16},
+        "boards: expected 100 of family:test, got 3": {"name": "family:test"},
+        "boards: expected boards of the family or handmade, got 'my.toml'": {"name": "my.toml"},
+        "scores: expected one of each board of family:test/4, got 0": {
+            **{"name": "family:test/4", "count": 4},
+        },
     }
-    for message, change in changes.items():
-        data = written | {"test": written["test"] | change}
-        file.write_text(json.dumps(data), encoding="utf-8")
-        assert message in refused("--share", "0")
-    shell = "exec:touch trace"
-    share = {"opponent": shell, "value": 0.5, "ci95": [0.25, 0.75]}
-    for change in ({"opponent": shell}, {"opponents": [share, share]}):
-        file.write_text(json.dumps(written | change), encoding="utf-8")
-        assert "opponent: 'exec:touch trace': a file may not name code to run" in refused()
-    file.write_text(json.dumps(written | {"records": None}), encoding="utf-8")
-    assert "records: expected a file of all games, got none" in refused()
+    for message, change in pools.items():
+        assert message in changed(boards=[boards | change])
+    assert "estimates[0]: expected " in changed(estimates=[mean | {"value": 0.75}, *more])
+    shell = score | {"b": "exec:touch trace"}
+    for several in ([shell, *scores], [score, *scores, shell]):
+        assert "opponent: 'exec:touch trace': a file may not name code to run" in changed(
+            scores=several
+        )
+    assert "records: expected a file of all games, got none" in changed(records=None)
+    assert "protocol: expected generalise, with scores, got 'matches'" in changed(
+        protocol="matches"
+    )
 
 
 # Comparison
@@ -160,30 +177,29 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return files
 
 
-def test_compare__writes_table_and_curve(
+def test_compare__writes_table_and_profiles(
     several: list[str], tmp_path: Path, capsys: Output
 ) -> None:
     table, plots = tmp_path / "table.md", tmp_path / "plots"
     command = ["generalise", "--compare", *several]
     assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
     printed = capsys.readouterr().out
-    assert f"gainst {OPPONENT} on family:test/3: 3 boards, 2 pairs on each" in printed
+    assert f"Against {OPPONENT} on family:test/3: 3 boards, 2 pairs on each" in printed
     lines = table.read_text(encoding="utf-8").splitlines()
     assert [line.count("|") for line in lines] == [10] * 5
     assert lines[0].split("|")[6].strip() == "worst tenth"
     for file, line in zip(several, lines[2:], strict=True):
-        data = json.loads(Path(file).read_text(encoding="utf-8"))
+        found = Result.load(file)
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        assert cells[:2] == ["greedy", data["trained_on"] or ""]
-        low, high = (100 * end for end in data["test"]["mean"]["ci95"])
-        mean = 100 * data["test"]["mean"]["value"]
-        assert cells[2] == f"{mean:.1f} % ({low:.1f} to {high:.1f})"
-        worst = 100 * data["test"]["worst_tenth"]["value"]
-        assert cells[5].startswith(f"{worst:.1f} % (")
+        assert cells[:2] == ["greedy", found.trained_on or ""]
+        for place, measure in {2: "mean score", 5: "worst tenth"}.items():
+            one = found.estimate(measure, other=OPPONENT, group="family:test/3")
+            value, low, high = (100 * x for x in (one.value, one.low, one.high))
+            assert cells[place] == f"{value:.1f} % ({low:.1f} to {high:.1f})"
         assert cells[8][:6] == ("" if file == several[0] else "50.0 %")  # the same games
-        assert cells[7].split(" ")[0].lstrip("+−") == f"{abs(100 * data['gap']['value']):.1f}"
-    names = [f"{name}.{kind}" for name in ("curve", "profiles") for kind in ("png", "svg")]
-    assert sorted(path.name for path in plots.iterdir()) == names
+        gap = found.estimates_of("gap")[0].value
+        assert cells[7].split(" ")[0].lstrip("+−") == f"{abs(100 * gap):.1f}"
+    assert sorted(path.name for path in plots.iterdir()) == ["profiles.png", "profiles.svg"]
     before = {path.name: path.read_bytes() for path in [table, *plots.iterdir()]}
     assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
     assert before == {path.name: path.read_bytes() for path in [table, *plots.iterdir()]}
@@ -198,14 +214,9 @@ def test_compare__refuses_results_of_another_protocol(
     error = capsys.readouterr().err
     assert error.startswith(f"generalise: {other}: expected the protocol of {several[0]}, ")
     assert "seed 0; got " in error
-
-
-def test_compare__without_known_training_boards_draws_profiles_only(
-    several: list[str], tmp_path: Path
-) -> None:
-    plots = tmp_path / "plots"
-    assert main(["generalise", "--compare", several[2], "--plots", str(plots)]) == 0
-    assert sorted(path.name for path in plots.iterdir()) == ["profiles.png", "profiles.svg"]
+    assert main(["greedy", "random", "--games", "2", "--json", str(other)]) == 0
+    assert main(["generalise", "--compare", str(other)]) == 1
+    assert "expected a result of generalise, got one of matches" in capsys.readouterr().err
 
 
 def test_compare__combines_training_seeds(
@@ -225,12 +236,16 @@ def test_compare__combines_training_seeds(
     )
 
 
+def opponents_of(written: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(score["b"] for score in written["scores"]))
+
+
 def test_generalise__plays_several_opponents(tmp_path: Path, capsys: Output) -> None:
     written = results(tmp_path / "r.json", "random", "--opponents", "rusher", "hoarder")
-    assert [one["opponent"] for one in written["opponents"]] == [OPPONENT, "rusher", "hoarder"]
+    assert opponents_of(written) == [OPPONENT, "rusher", "hoarder"]
     printed = capsys.readouterr().out
     default = results(tmp_path / "s.json", "rusher", "--no-gap", "--opponents")
     others = [OPPONENT, "mcts:sims=400", "heuristic", "generalist", "hoarder"]  # not the agent
-    assert [one["opponent"] for one in default["opponents"]] == others
+    assert opponents_of(default) == others
     for name in (OPPONENT, "rusher", "hoarder", "mean", "worst: "):
         assert any(line.strip().startswith(name) for line in printed.splitlines())

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tokaido_env.__main__ import main
+from tokaido_env.arena.ladder import FAMILY_LADDER, Ladder
+from tokaido_env.arena.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,17 +27,17 @@ def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) ->
     assert main(["ladder", "greedy", "random", "--out", *ladder[1:]]) == 0
     rate = ["rate", "python:custom_agents:HighestAtOnce", *ladder]
     written = results(tmp_path / "r.json", *rate)
-    assert [rating["agent"] for rating in written["ratings"]] == [rate[1]]
-    assert {(match["a"], match["b"]) for match in written["matches"]} == {
+    assert [one["agent"] for one in written["estimates"]] == [rate[1]]
+    assert {(one["a"], one["b"]) for one in written["scores"]} == {
         (rate[1], "greedy"),
         (rate[1], "random"),
     }
     printed = capsys.readouterr().out
     assert rate[1] in printed
     assert "above the next" in printed
-    assert "P(row above column)" in printed
+    assert "Row above column" in printed
     assert "probit, random = 0" in printed
-    assert (written["link"], written["anchor"]) == ("probit", "random")
+    assert written["anchor"] == "random"
     assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in printed
 
 
@@ -83,18 +85,23 @@ def test_ladder__is_rated_again_with_another_anchor(tmp_path: Path, capsys: Outp
     command = ["ladder", *agents, "--out", str(path), "--games", "20"]
     assert main(command) == 0
     first = json.loads(path.read_text(encoding="utf-8"))
-    assert (first["version"], first["link"], first["anchor"]) == (2, "probit", "random")
+    assert (first["protocol"], first["anchor"]) == ("ladder", "random")
     capsys.readouterr()
     files = ["--json", str(data_file), "--markdown", str(tables)]
     assert main([*command, *files, "--anchor", "greedy"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     again = json.loads(path.read_text(encoding="utf-8"))
-    assert (again["link"], again["anchor"]) == ("probit", "greedy")
-    assert again["matches"] == first["matches"]
-    data = json.loads(data_file.read_text(encoding="utf-8"))
-    assert (data["ladder"], data["fit"]) == (again["hash"], again["fit"])
-    assert {one["agent"] for one in data["rungs"]["agents"]} == set(agents) - {"heuristic"}
+    assert again["anchor"] == "greedy"
+    assert again["scores"] == first["scores"]
+    data = Result.load(data_file)
+    assert data.to_dict()["estimates"][: len(again["estimates"])] == again["estimates"]
+    baselines = [one for one in data.estimates_of("Elo") if one.group]
+    assert {one.agent for one in baselines} == set(agents) - {"heuristic"}
+    assert data.ladder == again["hash"]
+    assert f"Ladder {again['hash']}, " in printed.out
+    differences = [one.other for one in data.estimates_of("Elo difference") if not one.group]
+    assert differences == ["greedy"]
     for text in (printed.out, tables.read_text(encoding="utf-8")):
         assert "Epsilon baselines, a separate scale: probit, greedy = 0" in text
         assert "degrees of freedom" in text
@@ -109,13 +116,13 @@ def test_rate__uses_the_boards_of_the_ladder(tmp_path: Path, capsys: Output) -> 
     assert "board family:valid/4" in capsys.readouterr().out
     rate = ["rate", "heuristic", "--ladder", path, "--json", str(json_file)]
     assert main([*rate, *options]) == 0
-    first = json_file.read_bytes()
+    first = Result.load(json_file)
     # Another pool of the family: the same games on the boards of the ladder.
     assert main([*rate, "--games", "20", "--board", "family:train/7"]) == 0
-    assert json_file.read_bytes() == first
-    assert json.loads(first)["board"] == "family:valid/4"
+    assert Result.load(json_file).hash == first.hash
+    assert first.boards[0].name == "family:valid/4"
     assert main([*rate, "--games", "20"]) == 1
-    assert "board_hash: expected" in capsys.readouterr().err
+    assert "boards[0].hash: expected" in capsys.readouterr().err
 
 
 def test_rate__takes_the_family_ladder_for_procedural_boards(
@@ -124,5 +131,5 @@ def test_rate__takes_the_family_ladder_for_procedural_boards(
     json_file = tmp_path / "r.json"
     options = ["--games", "10", "--opponent-count", "1", "--board", "family:train/7"]
     assert main(["rate", "random", "--json", str(json_file), *options]) == 0
-    assert json.loads(json_file.read_text(encoding="utf-8"))["board"] == "family:valid"
-    assert "ladder-family.json" in capsys.readouterr().out
+    assert Result.load(json_file).boards[0].name == "family:valid"
+    assert f"on ladder {Ladder.load(FAMILY_LADDER).hash}" in capsys.readouterr().out

@@ -1,6 +1,5 @@
 """Tests of `tokaido regret`."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.__main__ import main
+from tokaido_env.arena.result import BoardsEntry, Result
 from tokaido_env.study.regret_set import RegretSet
 
 
@@ -31,10 +31,13 @@ def test_regret__prints_and_writes_agents_with_differences(
     assert "regret per choice, in 1/1000" in printed
     assert "core-seconds" in printed
     assert all(word in printed for word in ("by boards", "by phase", "by rounds", "paired"))
-    data, loaded = json.loads(results.read_text(encoding="utf-8")), RegretSet.load(path)
-    assert data["set"] == {"name": "small", "hash": loaded.hash, "positions": len(loaded)}
-    assert [one["agent"] for one in data["agents"]] == ["greedy", "random"]
-    assert len(data["agents"][0]["choices"]) == data["set"]["positions"]
+    found, loaded = Result.load(results), RegretSet.load(path)
+    assert found.boards == (BoardsEntry("small", loaded.hash, len(loaded), drawn=True),)
+    assert found.agents == ("greedy", "random")
+    assert [(x.agent, x.other) for x in found.estimates_of("regret difference")] in (
+        *([("greedy", "random")], [("random", "greedy")]),
+    )
+    assert not found.estimates_of("core-seconds")
     lines = table.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "| agent | regret | at most | errors | blunders |"
     assert len(lines) == 4
@@ -43,7 +46,7 @@ def test_regret__prints_and_writes_agents_with_differences(
         assert main([*words, "--json", str(results), "--executor", executor]) == 0
         assert results.read_bytes() == first
     assert main([*words, "--json", str(results), "--timed"]) == 0
-    assert "core_seconds" in json.loads(results.read_text(encoding="utf-8"))["agents"][0]
+    assert len(Result.load(results).estimates_of("core-seconds")) == 2
 
 
 def test_regret__prints_and_writes_the_bias_of_values(
@@ -51,9 +54,10 @@ def test_regret__prints_and_writes_the_bias_of_values(
 ) -> None:
     results = tmp_path / "r.json"
     assert main(["regret", "mcts:sims=8", "--set", path, "--json", str(results)]) == 0
-    (agent,) = json.loads(results.read_text(encoding="utf-8"))["agents"]
-    for measured in agent["values"].values():
-        low, high = measured["all"]["bias"]["ci95"]
-        assert low <= measured["all"]["bias"]["mean"] <= high
-        assert measured["rounds"]["1–"]["bias"] == measured["all"]["bias"]
-    assert capsys.readouterr().out.count("value bias") == len(agent["values"])
+    biases = Result.load(results).estimates_of("value bias")
+    kinds = {one.other: one for one in biases if not one.group}
+    for boards, one in kinds.items():
+        assert one.low <= one.value <= one.high
+        (early,) = (x for x in biases if (x.other, x.group) == (boards, "rounds 1–"))
+        assert early.value == one.value
+    assert capsys.readouterr().out.count("value bias") == len(kinds) == 2

@@ -19,7 +19,6 @@ from regrets import drawn_sums, small_set, truth_of
 from tokaido_env.__main__ import main
 from tokaido_env.cli import text
 from tokaido_env.cli.command import INTERRUPTED
-from tokaido_env.core.actions import NO_ACTION
 from tokaido_env.record import load
 
 pytest.importorskip("openai")
@@ -73,14 +72,12 @@ def test_play__reports_games_answers_and_costs(
     play = words(server, "play", "--games", str(games), "--opponent", "random", *files)
     assert main(play) == 0
     printed = capsys.readouterr().out
-    assert "Luck-adjusted scores" in printed
+    assert ("Luck-adjusted scores" in printed) == (games > 2)
     assert "stand-in:legal=unlisted" in printed
     data = json.loads(results.read_text(encoding="utf-8"))
-    assert data["agents"] == ["stand-in:legal=unlisted", "random"]
-    (match,) = data["matches"]
-    assert match["games"] == games
-    assert 0 <= match["score"] <= 1
-    assert (match["adjusted"] is None) == (games == 2)
+    assert data["result"]["agents"] == ["stand-in:legal=unlisted", "random"]
+    (score,) = data["result"]["scores"]
+    assert sum(score["pairs"]) == games / 2
     answers = data["answers"]
     said = [one for game in data["games"] for one in game["answers"]]
     refused = [one for one in said if one["label"] is None]
@@ -155,7 +152,7 @@ def test_play__forfeits_games_without_a_legal_answer(
     files = ["--json", str(results), "--records", str(records)]
     assert main(words(server, "play", "--games", "2", "--retries", "1", *files)) == 0
     data = json.loads(results.read_text(encoding="utf-8"))
-    assert data["matches"][0]["score"] == 0
+    assert data["result"]["scores"][0]["value"] == 0
     assert (data["answers"]["unreadable"], data["answers"]["forfeits"]) == (4, 2)
     assert [one.end for one in load(records)] == ["forfeit"] * 2
 
@@ -172,15 +169,19 @@ def test_positions__reports_regret_next_to_agents(
     printed = capsys.readouterr().out
     assert "regret per choice" in printed
     data = json.loads(results.read_text(encoding="utf-8"))
-    model, other = data["agents"]
-    assert (model["agent"], other["agent"]) == ("stand-in:legal=unlisted", "random")
-    assert 20 < data["set"]["positions"] <= 40
-    forfeits = model["choices"].count(NO_ACTION)
-    assert data["answers"]["forfeits"] == forfeits > 2
-    share = forfeits / data["set"]["positions"]  # each costs about 1, a draw's distance to a loss
-    assert model["regret"]["mean"] == pytest.approx(share, abs=0.4)
-    assert data["differences"][0]["a"] == model["agent"]
-    assert np.isfinite([model["regret"]["mean"], *model["regret"]["ci95"]]).all()
+    agents = ["stand-in:legal=unlisted", "random"]
+    assert data["result"]["agents"] == agents
+    positions, forfeits = data["result"]["boards"][0]["count"], data["answers"]["forfeits"]
+    assert 20 < positions <= 40
+    assert forfeits > 2
+    regret, *_ = data["result"]["estimates"]
+    assert (regret["measure"], regret["agent"]) == ("regret", agents[0])
+    # Each forfeit costs about 1, a draw's distance to a loss.
+    assert regret["value"] == pytest.approx(forfeits / positions, abs=0.4)
+    difference = data["result"]["estimates"][-1]
+    assert [difference[key] for key in ("measure", "agent", "other")] == [
+        *("regret difference", *agents),
+    ]
 
 
 def test_positions__keeps_answers_and_resumes(
@@ -205,14 +206,11 @@ def test_positions__keeps_answers_and_resumes(
     server.asked.clear()
     assert main([*ask, *files]) == 0
     assert len(server.asked) == 12
-    stopped_and_resumed = answers.read_bytes(), json.loads(results.read_bytes())["agents"]
+    stopped_and_resumed = answers.read_bytes(), json.loads(results.read_bytes())["result"]
     answers.unlink()
     assert main([*ask, *files]) == 0
     assert answers.read_bytes() == stopped_and_resumed[0]
-    assert (
-        json.loads(results.read_bytes())["agents"][0]["choices"]
-        == (stopped_and_resumed[1][0]["choices"])
-    )
+    assert json.loads(results.read_bytes())["result"] == stopped_and_resumed[1]
     capsys.readouterr()
     for more, message in (
         (["--seed", "1"], "task.seed: expected 1, got 0: give the options of"),

@@ -195,7 +195,7 @@ def put(path: str, value: Any) -> Callable[[Any], None]:
     return change
 
 
-RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
+RATING = {"measure": "Elo", "agent": "x", "value": 1.0, "low": 0.0, "high": 2.0, "n": 3}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
         ),
         (put("updates", "x"), "state: updates: expected an integer, got 'x'"),
         (put("run.best_elo", float("nan")), "run: best_elo: expected a number"),
-        (put("run.rating", RATING | {"elo": "x"}), "state: run: rating.elo: expected a num"),
+        (put("run.rating", RATING | {"value": "x"}), "state: run: rating.value: expected a num"),
         (
             put("pool.slot_opponents.0", "python:subprocess:Popen,args=echo"),
             "pool: slot_opponents: expected the number of a snapshot or latest or greedy, got 'py",

@@ -34,9 +34,8 @@ def test_rate_learner__plays_fast_agents_and_the_given_games(
     assert len({spec for spec, *_ in matches}) == len(matches) == OPPONENTS
     assert all(cost <= MAX_COST for _, cost, *_ in matches)
     assert {(games, pool.name) for *_, games, _, pool in matches} == {(6, "shikoku")}
-    assert found.games == 6 * OPPONENTS
-    low, high = found.ci95
-    assert low < found.elo < high
+    assert found.n == 6 * OPPONENTS
+    assert found.low < found.value < found.high
 
 
 def test_rate_learner__uses_the_runs_seeds_only(

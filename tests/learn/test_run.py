@@ -122,10 +122,10 @@ def test_run__keeps_the_first_policy_with_the_highest_rating(
     elos = iter([100.0, 300.0, 300.0, 200.0])
     rated: list[Policy] = []
 
-    def rate_learner(agent: Any, *others: Any) -> runs.Rating:
+    def rate_learner(agent: Any, *others: Any) -> runs.Measure:
         rated.append(agent.policy)
         elo = next(elos)
-        return runs.Rating("learner", elo, (elo - 1, elo + 1), 12)
+        return runs.Measure(elo, elo - 1, elo + 1, "Elo", "learner", 12)
 
     monkeypatch.setattr(runs, "rate_learner", rate_learner)
     runs.begin(tmp_path / "run", PpoSettings(**VALUES | {"rate_every": 256, "steps": 1024}))

@@ -77,17 +77,12 @@ def test_replay__escapes_foreign_text(
     assert text_of(tmp_path / "page.html").replace("\n", "").isprintable()
 
 
-@pytest.mark.parametrize("rich", [True, False])
 def test_evaluate__escapes_foreign_text(
     policy: str,
     board: str,
-    rich: bool,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if not rich:
-        monkeypatch.setattr("tokaido_env.report.tables.find_spec", lambda name: None)
     words = [
         "evaluate",
         "random",
@@ -100,16 +95,15 @@ def test_evaluate__escapes_foreign_text(
         "--luck-adjusted",
     ]
     files = ["--json", "r.json", "--records", "g.jsonl", "--report", "r.html", "--plots", "plots"]
-    assert main([*words, *files[: 8 if rich else 4]]) == 0
+    assert main([*words, *files]) == 0
     captured = capsys.readouterr()
     assert is_harmless(captured.out)
     assert is_harmless(captured.err)
     assert r"policy:[x]\x1b]0;gone" in captured.out
     assert read_json(Path("r.json"))["agents"] == ["random", policy]
-    if rich:
-        assert text_of(Path("r.html")).replace("\n", "").isprintable()
-        for path in Path("plots").glob("*.svg"):
-            assert text_of(path).replace("\n", "").isprintable()
+    assert text_of(Path("r.html")).replace("\n", "").isprintable()
+    for path in Path("plots").glob("*.svg"):
+        assert text_of(path).replace("\n", "").isprintable()
 
 
 def test_ladder__escapes_foreign_text(

@@ -1,10 +1,8 @@
-"""Tests of figures and the report page against the games."""
+"""Tests of standings, figures and the page of a result against its scores."""
 
 import re
 import struct
 import sys
-from collections.abc import Iterator
-from html import escape
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -12,17 +10,19 @@ from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
+import msgspec
 import numpy as np
 import pytest
+from msgspec import structs
+from valid_files import generalisation
 
-from tokaido_env.arena.intervals import score_interval
-from tokaido_env.arena.match import GAME, TRIGGERS, Match
-from tokaido_env.arena.ratings import Rating
-from tokaido_env.report.figures import write_plots
-from tokaido_env.report.page import write_report
-from tokaido_env.report.results import NAME_LENGTH, results_between, short_names
+from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
+from tokaido_env.report.figures import write_figures
+from tokaido_env.report.page import write_page
+from tokaido_env.report.standings import Standing, standings
 
-FIGURES = ("ratings", "scores", "points", "triggers", "rounds", "margins")
+FIGURES = ("ratings", "scores")
 HOSTILE = "<script>alert('x')</script>&\"$a$\n"
 
 
@@ -30,18 +30,82 @@ def made_up(a: str, b: str, rng: np.random.Generator, pairs: int = 6) -> Match:
     games = np.zeros((pairs, 2), GAME)
     games["result"] = rng.choice([0.0, 0.5, 1.0], (pairs, 2))
     games["points"] = rng.integers(0, 40, (pairs, 2, 2, 3))
-    games["triggers"] = rng.integers(0, 2, (pairs, 2, 2, 4))
-    games["end"] = rng.integers(1, 3, (pairs, 2))
-    games["rounds"] = rng.integers(5, 200, (pairs, 2))
     return Match(a, b, games, np.zeros((pairs, 2, 1), np.int8))
 
 
-def ladder(specs: list[str]) -> tuple[list[Match], list[Rating]]:
+def result_of(matches: list[Match], ratings: list[Measure], **changes: Any) -> Result:
+    agents = tuple(dict.fromkeys(name for match in matches for name in (match.a, match.b)))
+    result = Result.made(
+        "matches",
+        agents=agents,
+        boards=(BoardsEntry("shikoku", "0" * 16, 1),),
+        seed=7,
+        scores=tuple(Score.of(match, "shikoku", 7) for match in matches),
+        estimates=tuple(ratings),
+        anchor=ratings[0].agent if ratings else "",
+    )
+    return structs.replace(result, **changes)
+
+
+def tournament(specs: list[str], rated: int | None = None, **changes: Any) -> Result:
+    """A round robin of made-up games, with falling ratings of the first agents."""
     rng = np.random.default_rng(len(specs))
     matches = [made_up(a, b, rng) for a, b in combinations(specs, 2)]
     games = 12 * (len(specs) - 1)
-    ratings = [Rating(spec, -50.4 * i, (-60 - 50 * i, 35.5), games) for i, spec in enumerate(specs)]
-    return matches, ratings
+    ratings = [
+        Measure(-50.4 * i, -60.0 - 50 * i if i else 0.0, 35.5 if i else 0.0, "Elo", spec, games)
+        for i, spec in enumerate(specs[:rated])
+    ]
+    return result_of(matches, ratings, **changes)
+
+
+# Standings
+
+
+def match(a: str, b: str, results: list[list[float]], points: tuple[int, int]) -> Match:
+    games = np.zeros((len(results), 2), GAME)
+    games["result"] = results
+    games["points"][:, :, 0, 0] = points[0]
+    games["points"][:, :, 1, 2] = points[1]
+    return Match(a, b, games, np.zeros((len(results), 2, 1), np.int8))
+
+
+THREE = [
+    match("a", "b", [[1.0, 0.5], [0.0, 1.0]], (30, 20)),
+    match("a", "c", [[1.0, 1.0]], (60, 10)),
+    match("c", "b", [[0.0, 0.5]], (40, 50)),
+]
+# By hand. In the first game of a pair the first named is player_0, in the second player_1.
+BY_HAND = [
+    # 1 + 0.5 + 0 + 1 and 1 + 1; as player_0 1, 0 and 1, as player_1 0.5, 1 and 1
+    Standing(1, "a", 6, 4.5 / 6, (2 / 3, 2.5 / 3), (4 * 30 + 2 * 60) / 6, 0),
+    # 0 + 0.5 + 1 + 0 and 1 + 0.5; as player_0 0.5, 0 and 0.5, as player_1 0, 1 and 1
+    Standing(2, "b", 6, 3 / 6, (1 / 3, 2 / 3), (4 * 20 + 2 * 50) / 6, 1),
+    # 0 + 0 and 0 + 0.5; as player_0 0 and 0, as player_1 0 and 0.5
+    Standing(3, "c", 4, 0.5 / 4, (0.0, 0.25), (2 * 10 + 2 * 40) / 4, 1),
+]
+
+
+def rounded(rows: list[Standing]) -> list[Any]:
+    return [(*row[:3], *np.round([row.score, *row.seats, row.points], 5), row[-1]) for row in rows]
+
+
+def test_standings__equal_counts_by_hand() -> None:
+    THREE[0].games["forfeit"][0, 0] = 1  # that `b` lost
+    THREE[2].games["forfeit"][0, 0] = 2  # that `c` lost
+    itself = match("a", "a", [[1.0, 0.0]], (9, 9))
+    found = standings(result_of([*THREE, itself, THREE[0]], []))  # one of them comes twice
+    assert rounded(found) == rounded(BY_HAND)
+    assert standings(result_of([itself], [])) == []
+
+
+def test_standings__are_ordered_by_rating_with_shared_ranks() -> None:
+    ratings = [Measure(10.0, -5.0, 30.0, "Elo", "c"), Measure(10.001, 0.0, 20.0, "Elo", "a")]
+    rows = standings(result_of(THREE, ratings))
+    assert [(row.rank, row.agent) for row in rows] == [(1, "a"), (1, "c"), (3, "b")]
+
+
+# Figures
 
 
 def texts(path: Path) -> list[str]:
@@ -51,143 +115,50 @@ def texts(path: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Match], list[Rating], Path]:
-    """Draw a ladder of four agents, one of them without a rating."""
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    """Draw a tournament of four agents, one of them without a rating."""
     folder = tmp_path_factory.mktemp("plots") / "new" / "folder"
-    matches, ratings = ladder(["strong", "middling", "weak", HOSTILE])
-    write_plots(matches, ratings[:3], folder)
-    return matches, ratings[:3], folder
+    result = tournament(["strong", "middling", "weak", HOSTILE], 3)
+    write_figures(result, folder)
+    return result, folder
 
 
-Drawn = tuple[list[Match], list[Rating], Path]
-
-
-def games_of(matches: list[Match], spec: str) -> Iterator[tuple[np.void, int]]:
-    """Yield each game of an agent with its side there, naively."""
-    for match in matches:
-        if spec in (match.a, match.b):
-            for game in match.games.reshape(-1):
-                yield game, int(spec == match.b)
-
-
-# Figures
-
-
-def test_write_plots__writes_png_of_1200_pixels_and_svg(drawn: Drawn) -> None:
-    _, _, folder = drawn
+def test_write_figures__writes_png_of_1200_pixels_and_svg(drawn: tuple[Result, Path]) -> None:
+    _, folder = drawn
     expected = {f"{name}{suffix}" for name in FIGURES for suffix in (".png", ".svg")}
     assert {path.name for path in folder.iterdir()} == expected
     for name in FIGURES:
         header = (folder / f"{name}.png").read_bytes()[:24]
-        assert header[1:4] == b"PNG"
         width, height = struct.unpack(">II", header[16:])
+        assert header[1:4] == b"PNG"
         assert width == 1200
         assert 200 < height < 1600
 
 
-def test_scores_figure__has_every_score_and_interval(drawn: Drawn) -> None:
-    matches, _, folder = drawn
+def test_figures__have_every_name_and_score(drawn: tuple[Result, Path]) -> None:
+    result, folder = drawn
     labels = texts(folder / "scores.svg")
-    for match in matches:
-        for results in (match.results, 1 - match.results):
-            low, high = score_interval(results)
-            assert f"{100 * sum(results.flat) / 12:.1f}" in labels
-            assert f"{100 * low:.1f}–{100 * high:.1f}" in labels
-    assert "12 games a match" in labels
-
-
-def test_ratings_figure__has_intervals(drawn: Drawn) -> None:
-    _, _, folder = drawn
+    for score in result.scores:
+        for own in (score, score.reversed()):
+            assert f"{100 * own.value:.1f}" in labels
+            assert f"{100 * own.low:.1f}–{100 * own.high:.1f}" in labels
     labels = [" ".join(text.split()) for text in texts(folder / "ratings.svg")]
-    assert {"0 (−60 to 36)", "−50 (−110 to 36)", "−101 (−160 to 36)"} <= set(labels)
-    assert "36 games an agent" in labels
+    assert {"0 reference", "−50 (−110 to 36)", "−101 (−160 to 36)"} <= set(labels)
     assert [text for text in labels if text in ("weak", "strong", "middling")] == [
         *("strong", "middling", "weak"),
     ]
 
 
-def test_points_figure__has_means_over_all_games(drawn: Drawn) -> None:
-    matches, _, folder = drawn
-    labels = texts(folder / "points.svg")
-    for spec in ("strong", "middling", "weak", HOSTILE):
-        points = [game["points"][side] for game, side in games_of(matches, spec)]
-        assert len(points) == 36
-        means = [sum(int(p[i]) for p in points) / 36 for i in range(3)]
-        for value in (*means, sum(means)):
-            assert f"{value:.1f}" in labels
-
-
-def test_triggers_figure__has_shares_of_games(drawn: Drawn) -> None:
-    matches, _, folder = drawn
-    labels = texts(folder / "triggers.svg")
-    assert {f"{trigger} trigger" for trigger in TRIGGERS} < set(labels)
-    numbers = [text for text in labels if re.fullmatch(r"\d+", text)]
-    for spec in ("strong", "middling", "weak", HOSTILE):
-        games = list(games_of(matches, spec))
-        for i in range(len(TRIGGERS)):
-            share = sum(int(game["triggers"][side][i]) for game, side in games) / 36
-            assert f"{100 * share:.0f}" in numbers
-        assert f"{100 * sum(int(game['end']) == 2 for game, _ in games) / 36:.0f}" in numbers
-
-
-def test_rounds_figure__has_medians(drawn: Drawn) -> None:
-    matches, _, folder = drawn
-    labels = texts(folder / "rounds.svg")
-    for spec in ("strong", "middling", "weak", HOSTILE):
-        rounds = sorted(int(game["rounds"]) for game, _ in games_of(matches, spec))
-        assert f"median {(rounds[17] + rounds[18]) / 2:.0f}" in labels
-    assert "72 games in all" in labels
-
-
-def test_margins_figure__has_shares_of_wins(drawn: Drawn) -> None:
-    matches, _, folder = drawn
-    labels = texts(folder / "margins.svg")
-    names = short_names(["strong", "middling", "weak", HOSTILE])
-    for match in matches:
-        margins = [int(g["points"][0].sum() - g["points"][1].sum()) for g in match.games.flat]
-        ahead, behind = sum(m > 0 for m in margins) / 12, sum(m < 0 for m in margins) / 12
-        assert f"{names[match.a]} {100 * ahead:.0f} %" in labels
-        assert f"{100 * behind:.0f} % {names[match.b]}" in labels
-
-
-def test_write_plots__is_reproducible_with_any_settings(drawn: Drawn, tmp_path: Path) -> None:
-    matches, ratings, folder = drawn
+def test_write_figures__is_reproducible_with_any_settings(
+    drawn: tuple[Result, Path], tmp_path: Path
+) -> None:
+    result, folder = drawn
     with matplotlib.rc_context({"font.size": 30, "savefig.dpi": 10, "axes.grid": True}):
-        paths = write_plots(matches, ratings, tmp_path)
+        paths = write_figures(result, tmp_path)
         assert matplotlib.rcParams["font.size"] == 30
     for path in paths:
         assert path.read_bytes() == (folder / path.name).read_bytes(), path.name
         assert b"matplotlib.org" not in path.read_bytes(), "a version"
-
-
-def test_results_between__joins_matches_of_the_same_agents() -> None:
-    rng = np.random.default_rng(0)
-    there, back = made_up("a", "b", rng), made_up("b", "a", rng)
-    results = results_between([there, back, made_up("a", "c", rng)], "a", "b")
-    assert results is not None
-    assert results.tolist() == [*there.results.tolist(), *(1 - back.results).tolist()]
-    assert results_between([there], "a", "c") is None
-
-
-# Names
-
-
-def test_short_names__keep_the_differing_parts() -> None:
-    specs = ["mcts:sims=400,c=1.4,depth=20", "mcts:sims=1600,c=1.4,depth=20", "greedy"]
-    assert list(short_names(specs).values()) == ["mcts:sims=400,…", "mcts:sims=1600,…", "greedy"]
-
-
-@pytest.mark.parametrize("length", [8, NAME_LENGTH])
-def test_short_names__are_short_and_unique(length: int) -> None:
-    rng = np.random.default_rng(length)
-    parts = ["mcts", "policy", ":", "/", ",", "sims=400", "x" * 30, "…", "\n", "é", " #2"]
-    specs = ["".join(rng.choice(parts, rng.integers(0, 9))) for _ in range(300)]
-    names = short_names(specs, length)
-    assert names.keys() == set(specs)
-    assert len(set(names.values())) == len(names)
-    for name in names.values():
-        assert 0 < len(name) <= length
-        assert name.isprintable()
 
 
 # The page
@@ -196,13 +167,13 @@ def test_short_names__are_short_and_unique(length: int) -> None:
 class Page(HTMLParser):
     """Tags, attributes and text of a page; every tag must be closed."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str]] = []
         self.text = ""
         self.open: list[str] = []
-        self.feed(text)
+        self.feed(path.read_text(encoding="utf-8"))
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -221,70 +192,38 @@ class Page(HTMLParser):
         self.text += data
 
 
-def page(matches: list[Match], ratings: list[Rating], path: Path, **facts: Any) -> Page:
-    write_report(matches, ratings, path, title=f"A title {HOSTILE}", **facts)
-    return Page(path.read_text(encoding="utf-8"))
+def page(result: Result, path: Path, **facts: Any) -> Page:
+    write_page(result, path, **facts)
+    return Page(path)
 
 
-def test_write_report__escapes_names(tmp_path: Path) -> None:
-    matches, ratings = ladder([HOSTILE, "javascript:alert(1)"])
-    parsed = page(matches, ratings, tmp_path / "report.html", command=HOSTILE, board=HOSTILE)
+def test_write_page__escapes_names(tmp_path: Path) -> None:
+    result = tournament([HOSTILE, "javascript:alert(1)"], command=HOSTILE)
+    parsed = page(result, tmp_path / "report.html", note=HOSTILE)
     assert not {"script", "iframe", "object", "embed", "link", "base"} & set(parsed.tags)
     assert not [name for name, _ in parsed.attributes if name.startswith("on")]
-    in_a_line = HOSTILE.replace("\n", "\\n")
-    assert parsed.text.count(in_a_line) >= 3
-    assert ("title", in_a_line) in parsed.attributes
+    assert parsed.text.count(HOSTILE.replace("\n", "\\n")) >= 5
 
 
-def test_write_report__is_self_contained(drawn: Drawn, tmp_path: Path) -> None:
-    matches, ratings, _ = drawn
-    path = tmp_path / "report.html"
-    parsed = page(matches, ratings, path)
+def test_write_page__is_self_contained_and_reproducible(
+    drawn: tuple[Result, Path], tmp_path: Path
+) -> None:
+    path, again = tmp_path / "report.html", tmp_path / "again.html"
+    parsed = page(drawn[0], path)
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
-    assert parsed.tags.count("svg") == len(FIGURES) - 1  # the scores are a table
+    assert parsed.tags.count("svg") == len(FIGURES)
     ids = [value for name, value in parsed.attributes if name == "id"]
     assert len(ids) == len(set(ids)) > 0
     links = [value for name, value in parsed.attributes if name in ("href", "src", "xlink:href")]
-    assert links
     assert set(links) | set(re.findall(r"url\((#[^)]*)\)", text)) <= {f"#{name}" for name in ids}
+    write_page(drawn[0], again)
+    assert path.read_bytes() == again.read_bytes()
 
 
-def test_write_report__has_standings_and_matches(drawn: Drawn, tmp_path: Path) -> None:
-    matches, ratings, _ = drawn
-    facts = {"command": "tokaido a b", "seed": 7, "board": "shikoku", "scale": "probit, b = 0"}
-    parsed = page(matches, ratings, tmp_path / "report.html", **facts)
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<code>tokaido a b</code>" in text
-    for fact in ("<dt>seed</dt><dd>7</dd>", "<dt>board</dt><dd>shikoku</dd>"):
-        assert fact in text
-    assert "relative, from these matches only (probit, b = 0)" in text
-    titles = ("Standings", "Figures", "All pairs", "Matches", "Command")
-    places = [text.index(f"<h2>{title}</h2>") for title in titles]
-    assert places == sorted(places)
-    found = cells(text)
-    for match in matches:
-        data = match.to_dict()
-        low, high = data["ci95"]
-        lines = (
-            ["score", f"{data['score']:.1%}", f"{1 - data['score']:.1%}"],
-            ["95 % interval", f"{low:.1%} to {high:.1%}", f"{1 - high:.1%} to {1 - low:.1%}"],
-            ["wins", f"{data['wins']}", f"{data['losses']}"],
-            ["points, total", *(f"{data['mean'][side]['total']:.1f}" for side in "ab")],
-        )
-        assert all(line in found for line in lines)
-    middling = next(row for row in found if row[:3] == ["2", "middling", "36"])
-    points = [game["points"][side].sum() for game, side in games_of(matches, "middling")]
-    assert middling[4:7] == ["−50", "−110 – 36", f"{sum(points) / 36:.1f}"]
-    unrated = [row for row in found if row[0] == "4"]
-    assert [row[4:6] for row in unrated] == [["–", "–"]]
-    assert parsed.tags.count("details") == 1 + len(matches)
-    assert "forfeit" not in text
-
-
-def cells(text: str) -> list[list[str]]:
+def cells(path: Path) -> list[list[str]]:
     """Return the rows of all tables of a page as text."""
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", path.read_text(encoding="utf-8"), re.S)
     tags = re.compile(r"<[^>]*>")
     return [
         [tags.sub("", cell) for cell in re.findall(r"<t[dh]\b[^>]*>(.*?)</t[dh]>", row)]
@@ -292,77 +231,78 @@ def cells(text: str) -> list[list[str]]:
     ]
 
 
-def test_matrix__has_every_score_with_a_link(drawn: Drawn, tmp_path: Path) -> None:
-    matches, ratings, _ = drawn
-    page(matches, ratings, tmp_path / "report.html")
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    links = dict(re.findall(r'<a href="#(match-\d+)" title="([^"]*)"', text))
-    names = short_names(["strong", "middling", "weak", HOSTILE])
-    assert len(links) == text.count('<div id="match-') == len(matches)
-    for number, match in enumerate(matches, start=1):
-        for agent in (match.a, match.b):
-            assert escape(names[agent]) in links[f"match-{number}"]
-    rows = {row[0]: row[1:] for row in cells(text) if row and re.match(r"\d \w", row[0])}
-    (strong, weak) = (rows["1 strong"], rows["3 weak"])
-    (met,) = (match for match in matches if (match.a, match.b) == ("strong", "weak"))
-    low, high = (round(100 * end) for end in score_interval(met.results))
-    assert strong[0] == weak[2] == ""
-    assert strong[2] == f"{100 * met.score:.1f}{low}–{high}"
-    assert weak[0].startswith(f"{100 - 100 * met.score:.1f}")
-
-
-def test_write_report__links_games(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    match = made_up("one", "other", rng)
-    match.games["seat_of_a"] = [0, 1]
-    there = {3: "folder/game.html#game=1", 0: 'a"b'}
-    parsed = page([match], [], tmp_path / "report.html", games=[there])
-    links = [value for name, value in parsed.attributes if name == "href"]
-    assert links[-2:] == list(there.values())
-    game = match.games[1, 1]  # with `other` as player_0
-    one, other = (sum(int(points) for points in game["points"][side]) for side in (0, 1))
-    assert f"other {other} – one {one}, {game['rounds']} rounds" in parsed.text
-
-
-def test_write_report__has_forfeits_only_if_any(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_write_page__has_standings_matches_and_facts(
+    drawn: tuple[Result, Path], tmp_path: Path
 ) -> None:
-    for module in ("standings", "page_tables"):
-        name = f"tokaido_env.report.{module}.forfeits_of"
-        monkeypatch.setattr(name, lambda match, side: 3 if side else 0)
-    page(*ladder(["one", "other"]), tmp_path / "report.html")
-    found = cells((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert found[0][-1] == "forfeits"
-    assert [row[-1] for row in found[1:3]] == ["0", "3"]
-    assert ["lost by forfeit", "0", "3"] in found
+    result, path = structs.replace(drawn[0], command="tokaido a b"), tmp_path / "report.html"
+    parsed, found = page(result, path), cells(path)
+    for text in ("tokaido a b", "from these matches only (probit, strong = 0)", result.hash):
+        assert text in parsed.text
+    first, second, _, last = (row for row in found if row[2:3] == ["36"])
+    assert first[4:6] == ["0", "reference"]
+    assert second[4:6] == ["−50", "−110 – 36"]
+    assert last[4:6] == ["–", "–"]
+    for score in result.scores:
+        row = next(row for row in found if row[0] == score.a and row[3] == f"{score.value:.1%}")
+        assert row[1:5:3] == ["12", f"{score.low:.1%} – {score.high:.1%}"]
+    assert "forfeit" not in parsed.text
 
 
-def test_write_report__is_reproducible(drawn: Drawn, tmp_path: Path) -> None:
-    matches, ratings, _ = drawn
-    for name in ("a.html", "b.html"):
-        page(matches, ratings, tmp_path / name)
-    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "b.html"]
+def test_write_page__links_games(tmp_path: Path) -> None:
+    result = tournament(["one", "other"])
+    links = [("other 7 – one 5, 9 rounds", "folder/game.html#game=1"), ("x", 'a"b')]
+    parsed = page(result, tmp_path / "report.html", games=[links])
+    assert [to for name, to in parsed.attributes if name == "href"][-2:] == [x[1] for x in links]
+    assert "other 7 – one 5, 9 rounds" in parsed.text
 
 
-def test_write_report__handles_twelve_agents_and_infinite_intervals(tmp_path: Path) -> None:
-    matches, ratings = ladder([f"agent-{i}" for i in range(11)] + ["日本"])
-    ratings[-1] = Rating("日本", -800, (-np.inf, -600), 132)
-    parsed = page(matches[:11], ratings, tmp_path / "report.html")  # the first against each
-    assert parsed.tags.count("details") == 1 + 1 + 11  # the matrix, all matches, and each
-    assert "−∞ – −600" in parsed.text
-    dots = [value for name, value in parsed.attributes if value.startswith("background:")]
-    assert len(set(dots[:12])) == 12
-
-
-@pytest.mark.parametrize("write", [write_plots, write_report])
-def test_write__refuses_no_match_and_missing_matplotlib(
+@pytest.mark.parametrize("write", [write_figures, write_page])
+def test_write__refuses_missing_matplotlib(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = {"title": "t"} if write is write_report else {}
-    with pytest.raises(ValueError, match="expected one match or more, got none"):
-        write([], [], tmp_path / "out", **facts)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[plots\]'"):
-        write(*ladder(["a", "b"]), tmp_path / "out", **facts)
+        write(tournament(["a", "b"]), tmp_path / "out")
     assert not list(tmp_path.iterdir())
+
+
+# Other protocols
+
+
+def other_results() -> list[Result]:
+    """Results of `generalise`, `exploit` and `regret`."""
+    generalised = generalisation()
+    del generalised["hash"]
+    found = msgspec.convert(generalised, Result)
+    pairs = 1, 2, 3, 4, 5
+    scores = [
+        Score.of_pairs("learner", "x", "shikoku", 0, pairs, group=group)
+        for group in ("steps 0", "steps 16384", "learner")
+    ]
+    regrets = [
+        Measure.named(name, agent, 0.02, (0.01, 0.03), group=group)
+        for agent in ("x", "y")
+        for name in ("regret", "regret at most", "errors", "blunders")
+        for group in ("", "boards shikoku", "phase MOVE", "rounds 1–6")
+    ]
+    about: dict[str, Any] = {"agents": ("x",), "boards": found.boards[:1], "seed": 0}
+    exploited = Result.made("exploit", **about, scores=tuple(scores))
+    return [found, exploited, Result.made("regret", **about, estimates=tuple(regrets))]
+
+
+@pytest.mark.parametrize(
+    ("number", "figure", "words"),
+    [
+        (0, "boards", "Gap, family:test/2 less family:train/1"),
+        (1, "curve", "16,384 chosen"),
+        (2, "regret", "20.0 (10.0 to 30.0)"),
+    ],
+)
+def test_write_page__shows_every_protocol(
+    number: int, figure: str, words: str, tmp_path: Path
+) -> None:
+    result = other_results()[number]
+    parsed = page(result, tmp_path / "page.html")
+    assert parsed.tags.count("svg") == 1
+    assert all(word in parsed.text for word in words.split())
+    assert [path.stem for path in write_figures(result, tmp_path)] == [figure, figure]

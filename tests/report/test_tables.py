@@ -1,38 +1,147 @@
-"""Tests of printed tables, with rich and without."""
+"""Tests of printed tables: every name and number is whole, however narrow the terminal is."""
 
-import sys
-from importlib import util
+import random
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from networks import random_policy
+from regrets import drawn_sums, small_set, truth_of
 
-from tokaido_env.arena.ratings import Rating
+from tokaido_env.__main__ import main as command
+from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
+from tokaido_env.cli.evaluate import main as evaluate
 from tokaido_env.report import tables
-from tokaido_env.report.tables import Table, plain_table, print_table, ratings_table
+from tokaido_env.report.result_tables import elo_cells, tables_of
+from tokaido_env.report.tables import Table, html, markdown, print_table, table_text
 
-RATINGS = [Rating("greedy", 412.4, (380.2, 440.9), 1000), Rating("policy:[/x]", 0.0, (0.0, 0.0), 9)]
+WIDE = Table(
+    "Two agents",
+    ("agent", "games", "score"),
+    [("a", "10", "5.0 %"), ("policy:[/x]", "2", "")],
+    note="A note.",
+)
 
 
-def test_plain_table__aligns_columns() -> None:
-    table = Table(
-        "Two agents", ("agent", "games", "score"), [("a", "10", "5 %"), ("long", "2", "")]
-    )
-    assert plain_table(table).splitlines() == [
+def test_table_text__aligns_columns_or_stacks_rows() -> None:
+    assert table_text(WIDE, 80).splitlines() == [
         *("Two agents", ""),
-        *("agent  games  score", "a         10    5 %", "long       2"),
+        *("agent        games  score", "a               10  5.0 %", "policy:[/x]      2"),
+        "A note.",
+    ]
+    assert table_text(WIDE, 24).splitlines() == [
+        *("Two agents", ""),
+        *("a", "  games 10, score 5.0 %", "policy:[/x]", "  games 2", "A note."),
     ]
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_print_table__prints_markup_as_text(
-    installed: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_print_table__is_wide_where_output_is_piped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rich would read `[/x]` as the end of a style, and fail after all games."""
-    if not installed:
-        monkeypatch.setattr(tables, "find_spec", lambda name: None)
-        monkeypatch.setitem(sys.modules, "rich", None)
-    elif util.find_spec("rich") is None:
-        pytest.skip("rich is not installed")
-    print_table(ratings_table(RATINGS))
-    printed = capsys.readouterr().out
-    for cell in ("Ratings", "greedy", "412", "380 – 441", "1000", "policy:[/x]"):
-        assert cell in printed
+    monkeypatch.setenv("COLUMNS", "24")
+    print_table(WIDE)
+    assert capsys.readouterr().out.rstrip("\n") == table_text(WIDE, 120).rstrip("\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_table(WIDE)
+    assert capsys.readouterr().out.rstrip("\n") == table_text(WIDE, 24).rstrip("\n")
+
+
+def test_markdown_and_html__escape_cells() -> None:
+    table = Table("<t>", ("agent", "x"), [("a|b`", "<i>"), ("c", "1")], note="&")
+    assert markdown(table).splitlines()[2] == "| a/b' | <i> |"
+    assert markdown(table, code=True).splitlines()[3] == "| `c` | 1 |"
+    assert "&lt;t&gt;" in html(table)
+    assert '<td role="cell" data-name="x">&lt;i&gt;</td>' in html(table)
+    assert html(table).endswith("<p>&amp;</p>")
+
+
+def test_elo_cells__of_the_reference_have_no_interval() -> None:
+    assert elo_cells(Measure(0.0, 0.0, 0.0, "Elo", "a")) == ("0", "reference")
+    assert elo_cells(Measure(-0.4, -10.6, 8.0, "Elo", "a")) == ("0", "−11 – 8")
+
+
+# All commands
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
+    """The tables that all commands print, for agents with a long name."""
+    folder = tmp_path_factory.mktemp("tables")
+    policy = f"policy:{folder / 'a-policy-with-quite-a-long-name'}"
+    random_policy().save(policy.removeprefix("policy:"))
+    rng, regret_set = np.random.default_rng(0), small_set(most=4)
+    sums = drawn_sums(regret_set, truth_of(regret_set, rng, 0.3), rng)
+    regret_set.sums[:] = sums
+    regret_set.save(folder / "set.npz")
+    ladder, result = ["--ladder", str(folder / "ladder.json")], str(folder / "g.json")
+    games = str(folder / "games.jsonl")
+    files = ["--json", result, "--records", str(folder / "g.jsonl")]
+    small = ["--boards", "2", "--pairs", "1", "--opponent", "random"]
+    commands = (
+        ("greedy", policy, "random", "--games", "20", "--luck-adjusted"),
+        ("greedy", policy, "--games", "2", "--records", games),
+        ("ladder", "random", "greedy:epsilon=0.5", "greedy", "--games", "10", *ladder),
+        ("rate", policy, "--games", "10", *ladder, "--board", "shikoku"),
+        ("generalise", policy, "--opponents", "greedy", *small, *files),
+        ("generalise", "--compare", result),
+        ("verify", result, "--share", "0"),
+        ("regret", policy, "greedy", "--set", str(folder / "set.npz")),
+    )
+    found: list[Table] = []
+    with pytest.MonkeyPatch.context() as patch:
+        whole = tables.table_text
+
+        def recorded(table: Table, width: int) -> str:
+            found.append(table)
+            return whole(table, width)
+
+        patch.setattr(tables, "table_text", recorded)
+        for words in commands:
+            assert evaluate(list(words)) == 0, words
+        assert command(["replay", games, "--summary"]) == 0
+        assert command(["review", games, "--judge", "champion"]) == 0
+    assert len(found) > 25
+    return [*found, *tables_of(exploit_result(policy))]
+
+
+def exploit_result(agent: str) -> Result:
+    """A result of `exploit`, which would train for long."""
+    pairs = 1, 2, 3, 4, 5
+    groups = {"steps 0": "learner", "steps 16384": "learner", "learner": "learner"}
+    groups["search"] = f"exploiter:{agent},sims=400"
+    scores = [Score.of_pairs(a, agent, "x", 0, pairs, group=group) for group, a in groups.items()]
+    boards = (BoardsEntry("x", "", 1),)
+    return Result.made("exploit", agents=(agent,), boards=boards, seed=0, scores=tuple(scores))
+
+
+def test_table_text__keeps_names_and_numbers_whole_at_any_width(printed: list[Table]) -> None:
+    rng = random.Random(0)
+    for table in printed:
+        for width in (40, 80, 120, *(rng.randint(40, 120) for _ in range(12))):
+            check_whole(table, width)
+
+
+def check_whole(table: Table, width: int) -> None:
+    text = table_text(table, width)
+    lines: list[Any] = text.splitlines()
+    for row in table.rows:
+        for cell in row:
+            assert any(cell in line for line in lines), (width, cell)
+    atoms = {row[table.left] for row in table.rows} | {*table.title.split(), *table.note.split()}
+    atoms |= {f"{h} {c}" for row in table.rows for h, c in zip(table.headers, row, strict=True)}
+    atoms = {atom.strip(" ,") for atom in atoms}
+    for line in lines:
+        assert len(line) <= width or line.strip(" ,") in atoms, (width, line)
+
+
+def test_check_whole__detects_a_cut_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = table_text(WIDE, 80).replace("policy:[/x]", "policy:[/\nx]")
+    monkeypatch.setitem(globals(), "table_text", lambda table, width: cut)
+    with pytest.raises(AssertionError):
+        check_whole(WIDE, 80)
+
+
+def test_table_text__has_short_printable_lines(tmp_path: Path) -> None:
+    text = table_text(Table("t", ("a", "b"), [("\x1b[31m", "x" * 10**5)]), 60)
+    assert all(line.isprintable() and len(line) < 400 for line in text.splitlines())

@@ -64,16 +64,15 @@ def test_summary__has_the_totals_of_the_games(singles: list[Review]) -> None:
             assert of[mark] == sum(each[mark] for each in totals)
         for key in ("loss", "agreed"):
             weighted = np.average([each[key] for each in totals], weights=choices)
-            assert of[key]["mean"] == pytest.approx(weighted, abs=2e-6)
+            assert of[key].value == pytest.approx(weighted, abs=2e-6)
         where = [each["open_choices"] for each in totals]
         weighted = np.average([each["open_loss"] for each in totals], weights=where)
-        assert of["open_loss"]["mean"] == pytest.approx(weighted, abs=2e-6)
-        assert of["open_loss"]["n"] == sum(where) < choices.sum()
+        assert of["open_loss"].value == pytest.approx(weighted, abs=2e-6)
         for key in ("luck", "result", "result_less_luck"):
             values = np.array([each[key] for each in totals])
-            assert of[key]["mean"] == pytest.approx(values.mean(), abs=2e-6)
+            assert of[key].value == pytest.approx(values.mean(), abs=2e-6)
             half = 1.96 * values.std(ddof=1) / 3**0.5
-            assert of[key]["ci95"][1] - of[key]["mean"] == pytest.approx(half, abs=1e-4)
+            assert of[key].high - of[key].value == pytest.approx(half, abs=1e-4)
 
 
 def test_summary__of_one_name_in_both_seats_has_no_luck(singles: list[Review]) -> None:
@@ -82,5 +81,5 @@ def test_summary__of_one_name_in_both_seats_has_no_luck(singles: list[Review]) -
         totals_by_name.add(("a", "a"), one)
     (of,) = totals_by_name.summary().values()
     assert (totals_by_name.games, of["games"]) == (3, 3)
-    assert of["luck"]["mean"] == of["luck"]["ci95"][1] == 0
-    assert of["result"]["mean"] == 0.5
+    assert of["luck"].value == of["luck"].high == 0
+    assert of["result"].value == 0.5

@@ -1,24 +1,21 @@
 """Generalisation tests: boards, matches, scores, result files and refusals."""
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from msgspec import structs
 from networks import random_policy
 
 from tokaido_env import Board, BoardError, SeedError
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.policy import PolicyAgent
-from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.match import match_seed
+from tokaido_env.arena.result import Result
 from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.rng import arena_seed
+from tokaido_env.report.comparison import worst_opponent
 from tokaido_env.study.generalise import GeneralisationTest, generalisation_test, trained_on
 
 
@@ -31,7 +28,7 @@ def trained_on_board(name: str) -> Agent:
     return learner({"board": {"name": name}})
 
 
-def measured(**options: Any) -> tuple[GeneralisationTest, list[MatchState], Generalisation]:
+def measured(**options: Any) -> tuple[GeneralisationTest, list[MatchState], Result]:
     test = generalisation_test(make("greedy"), "random", **{"boards": 3, "pairs": 4} | options)
     matches = test.matches()
     for match in matches:
@@ -73,27 +70,23 @@ def test_matches__have_games_that_follow_from_seed_and_board() -> None:
 
 def test_result__has_the_scores_of_single_matches_on_each_board() -> None:
     test, matches, found = measured()
-    sides = ((test.test, matches[0], found.test), (test.train, matches[1], found.train))
-    for pool, match, scores in sides:
+    for pool, match in zip((test.test, test.train), matches, strict=True):
         assert pool is not None
-        assert scores is not None
-        for number, one in enumerate(scores.each):
+        scores = found.scores_of(pool.name)
+        for number, one in enumerate(scores):
             board = Board.load(one.board)
             assert pool[number].hash == board.hash
             seed = match_seed(0, "generalise", board.name)
             single = play_match(make("greedy"), make("random"), 8, seed, board)
-            assert [one.value, *one.ci95] == pytest.approx(
+            assert [one.value, *one.interval] == pytest.approx(
                 [single.score, *single.interval], abs=1e-6
             )
             theirs = match.games.reshape(3, 4, 2)[number]
             assert (theirs["result"] == single.results).all()
-        values = [one.value for one in scores.each]
-        assert scores.mean.value == pytest.approx(np.mean(values), abs=1e-6)
-    assert found.gap is not None
-    assert found.train is not None
-    assert found.gap.value == pytest.approx(
-        found.test.mean.value - found.train.mean.value, abs=1e-6
-    )
+        mean = found.estimate("mean score", other="random", group=pool.name)
+        assert mean.value == pytest.approx(np.mean([one.value for one in scores]), abs=1e-6)
+    (gap,), (test_mean, train_mean) = (found.estimates_of(x) for x in ("gap", "mean score"))
+    assert gap.value == pytest.approx(test_mean.value - train_mean.value, abs=1e-6)
 
 
 # Boards of the training
@@ -150,8 +143,9 @@ def test_generalisation_test__counts_the_training_of_the_start_policy() -> None:
 def test_result__on_hand_made_boards_resamples_games_only() -> None:
     """The six boards are all there are; an agent that was trained on one of them is refused."""
     test, matches, found = measured(split="handmade", boards=None)
-    assert (found.test.pool, found.test.boards, found.test.drawn) == ("handmade", 6, False)
-    assert [one.board for one in found.test.each] == [
+    boards = found.boards[0]
+    assert (boards.name, boards.count, boards.drawn) == ("handmade", 6, False)
+    assert [one.board for one in found.scores_of("handmade")] == [
         name for name in built_in_boards() if name != "shikoku"
     ]
     assert [len(match) for match in matches] == [48, 48]
@@ -163,10 +157,9 @@ def test_result__on_hand_made_boards_resamples_games_only() -> None:
 
 def test_result__on_far_boards_has_a_gap_to_train() -> None:
     _, _, found = measured(split="far")
-    assert found.test.pool == "family:far/3"
-    assert found.train is not None
-    assert found.train.pool == "family:train/3"
-    assert found.gap is not None
+    (gap,) = found.estimates_of("gap")
+    assert (gap.group, gap.other) == ("family:far/3", "family:train/3")
+    assert [boards.name for boards in found.boards] == [gap.group, gap.other]
 
 
 def test_result__names_the_worst_of_several_opponents() -> None:
@@ -177,26 +170,25 @@ def test_result__names_the_worst_of_several_opponents() -> None:
         play_remaining(match, make("heuristic"), agents[match.b])
     found = test.result(matches)
     assert [match.b for match in matches] == ["random", "random", "greedy", "rusher"]
-    assert found.opponent == "random"
-    assert [one.opponent for one in found.opponents] == [*agents]
-    for match, one in zip(matches[:1] + matches[2:], found.opponents, strict=True):
+    group = found.boards[0].name
+    means = [found.estimate("mean score", other=spec, group=group) for spec in agents]
+    for match, one in zip(matches[:1] + matches[2:], means, strict=True):
         assert one.value == pytest.approx(match.to_match().score, abs=1e-6)
         assert (match.games["seed"] == matches[0].games["seed"]).all()  # the same luck
-    values = [one.value for one in found.opponents]
-    assert found.worst == found.opponents[int(np.argmin(values))]
-    assert found.opponents_mean is not None
-    assert found.opponents_mean.value == pytest.approx(np.mean(values), abs=1e-5)
-    low, high = found.opponents_mean.ci95
-    assert 0 < low < found.opponents_mean.value < high < 1
-    single, _, _ = measured(boards=2)
-    assert single.opponents == ("random",)
+    worst = worst_opponent(found)
+    assert worst == means[int(np.argmin([one.value for one in means]))]
+    mean = found.estimate("mean score", group=group)
+    assert mean.value == pytest.approx(np.mean([one.value for one in means]), abs=1e-5)
+    assert 0 < mean.low < mean.value < mean.high < 1
+    assert worst_opponent(measured(boards=2)[2]) is None
 
 
 def test_result__on_train_has_no_gap() -> None:
     test, matches, found = measured(split="train")
     assert len(matches) == 1
-    assert (test.train, found.train, found.gap) == (None, None, None)
-    assert found.test.pool == "family:train/3"
+    assert test.train is None
+    assert [boards.name for boards in found.boards] == ["family:train/3"]
+    assert found.estimates_of("gap") == []
 
 
 @pytest.mark.parametrize(
@@ -226,84 +218,5 @@ def test_generalisation_test__refuses_bad_arguments(
 ) -> None:
     with pytest.raises((ValueError, BoardError, SeedError), match=message) as error:
         generalisation_test(trained_on_board(agent), **{"boards": 2, **options})
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 500
-
-
-# The file
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("results") / "r.json"
-    _, _, found = measured()
-    path.write_text(json.dumps(found.to_dict(), indent=1), encoding="utf-8")
-    return path
-
-
-def test_load__reads_written_results(results: Path) -> None:
-    data = json.loads(results.read_text(encoding="utf-8"))
-    assert Generalisation.load(results).to_dict() == data
-    assert list(data) == [
-        *("version", "agent", "opponent", "seed", "trained_on", "test", "train", "gap"),
-        *("records", "opponents", "opponents_mean"),
-    ]
-    assert (data["version"], data["test"]["boards"], data["test"]["pairs"]) == (2, 3, 4)
-    _, _, single = measured(split="train")
-    again = results.with_name("single.json")
-    again.write_text(json.dumps(single.to_dict()), encoding="utf-8")
-    assert Generalisation.load(again).train is None
-
-
-def test_boards_trained_on__follows_from_the_name(results: Path) -> None:
-    found = Generalisation.load(results)
-    numbers = {"family:train/10": 10, "family:7": 1, "shikoku": None, None: None}
-    for name, number in numbers.items():
-        assert structs.replace(found, trained_on=name).boards_trained_on == number
-
-
-def changed(place: str, value: Any) -> Callable[[Any], Any]:
-    """Return a function that sets the value at a dotted path; numbers index lists."""
-
-    def change(data: Any) -> Any:
-        *way, last = place.split(".")
-        inner = data
-        for key in way:
-            inner = inner[int(key) if key.isdigit() else key]
-        inner[int(last) if last.isdigit() else last] = value
-        return data
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda data: [data], r"version: expected 2, got \[.*: measure again"),
-        (lambda data: data | {"more": 1}, "more: expected no such key"),
-        (changed("version", 1), "version: expected 2, got 1: measure again"),
-        (changed("trained_on", "family:abc"), "'family:abc': expected family:NUMBER"),
-        (changed("gap", None), "gap: expected null where train is, and only there"),
-        (changed("gap.value", -1.5), "gap: expected a value and an interval from -1 to 1"),
-        (changed("test.boards", 4), "test: boards: expected 3, as in each, got 4"),
-        (
-            changed("opponents", [{"opponent": "x", "value": 2.0, "ci95": [0.0, 1.0]}]),
-            "opponents: expected scores and intervals within 0 and 1",
-        ),
-        (changed("test.profile", []), "test.profile: expected "),
-        (changed("test.worst_tenth.ci95", [0, 2]), "test: expected scores and intervals within"),
-        (changed("test.mean.value", 1.01), "test: expected scores and intervals within 0 and 1"),
-        (changed("train.each.1.board", None), r"train.each\[1\].board: expected a text, got None"),
-    ],
-)
-def test_load__refuses_a_wrong_file(
-    results: Path, tmp_path: Path, change: Callable[[Any], Any], message: str
-) -> None:
-    path = tmp_path / "other.json"
-    data = json.loads(results.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(change(data)), encoding="utf-8")
-    with pytest.raises(ResultsError, match=message) as error:
-        Generalisation.load(path)
-    assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 500

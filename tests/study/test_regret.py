@@ -20,8 +20,9 @@ from tokaido_env.study.regret import (
     choose_actions,
     losses,
     regret_difference,
+    regret_measures,
+    seconds_measure,
     stratified_means,
-    summarize,
 )
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
 
@@ -77,7 +78,7 @@ def test_stratified_means__have_intervals_that_cover_95_percent() -> None:
     real, hits = float(centres @ SET.shares), 0
     for _ in range(200):
         values = centres[SET.stratum] + rng.normal(0, 0.05, len(SET))
-        low, high = stratified_means({"x": values}, SET)["x"]["ci95"]
+        low, high = stratified_means({"x": values}, SET)["x"].interval
         hits += low <= real <= high
     assert 180 <= hits <= 199
 
@@ -85,16 +86,16 @@ def test_stratified_means__have_intervals_that_cover_95_percent() -> None:
 def test_stratified_means__weight_strata_by_their_share() -> None:
     values = SET.stratum.astype(float)
     strata = SET.card["strata"]
-    assert stratified_means({"x": values}, SET)["x"]["mean"] == pytest.approx(
+    assert stratified_means({"x": values}, SET)["x"].value == pytest.approx(
         sum(k * stratum["share"] for k, stratum in enumerate(strata)), abs=1e-6
     )
     moves = [stratum["phase"] == "MOVE" for stratum in strata]
     shares = SET.shares * moves
     mean = (shares @ np.arange(len(strata))) / shares.sum()
-    assert stratified_means({"x": values}, SET, moves)["x"]["mean"] == pytest.approx(mean, abs=1e-6)
+    assert stratified_means({"x": values}, SET, moves)["x"].value == pytest.approx(mean, abs=1e-6)
 
 
-def test_summarize__has_the_means_of_an_agents_losses() -> None:
+def test_regret_measures__have_the_means_of_an_agents_losses() -> None:
     truth = truth_of(SET, np.random.default_rng(0), 0.2)
     regret_set = with_results(truth, 0)
     chosen = choose_actions(make("greedy"), regret_set)
@@ -102,19 +103,22 @@ def test_summarize__has_the_means_of_an_agents_losses() -> None:
     every = batch.all_games
     asked = batch.boards_of(every), batch.states, batch.legal, batch.keys(every)
     assert (chosen.choices == make("greedy").act(*asked)).all()
-    found = summarize(regret_set, chosen)
+    found = regret_measures(regret_set, chosen)
     low = losses(regret_set, regret_set.action_rows(chosen.choices)).low
-    assert found["regret"] == stratified_means({"x": low}, regret_set)["x"]
-    assert found["errors"] == stratified_means({"x": (low >= ERROR).astype(float)}, regret_set)["x"]
-    assert found["regret"]["mean"] <= found["at_most"]["mean"]
-    both = (found["by_champion"]["mean"] + found["by_heuristic"]["mean"]) / 2
-    assert both == pytest.approx(found["regret"]["mean"], abs=0.03)
-    assert list(found["boards"]) == ["shikoku", "family:2000003"]
-    assert "core_seconds" not in found
-    assert summarize(regret_set, chosen, timed=True)["core_seconds"] > 0
-    assert (
-        summarize(regret_set, choose_actions(make("greedy"), regret_set)) == found
-    )  # the same bytes again
+    by = {(one.measure, one.group): one for one in found}
+    means = stratified_means({"low": low, "errors": (low >= ERROR).astype(float)}, regret_set)
+    for name, measure in (("low", "regret"), ("errors", "errors")):
+        assert by[measure, ""].value == means[name].value
+        assert by[measure, ""].n == len(regret_set)
+    assert by["regret", ""].value <= by["regret at most", ""].value
+    policies = [by["regret", f"policy {name}"].value for name in ("champion", "heuristic")]
+    assert sum(policies) / 2 == pytest.approx(by["regret", ""].value, abs=0.03)
+    boards = [group for _, group in by if group.startswith("boards ")]
+    assert boards == ["boards shikoku", "boards family:2000003"]
+    assert sum(by["regret", group].n for group in boards) == len(regret_set)
+    assert seconds_measure(chosen).value > 0
+    again = choose_actions(make("greedy"), regret_set)
+    assert regret_measures(regret_set, again) == found  # the same bytes again
 
 
 def test_choose_actions__is_the_same_with_every_executor() -> None:
@@ -133,9 +137,9 @@ def test_regret_difference__is_paired() -> None:
     best = AgentChoices("best", regret_set.actions[best_rows(truth)].astype(np.int64), 0.0)
     first = AgentChoices("first", regret_set.actions[regret_set.starts[:-1]].astype(np.int64), 0.0)
     found = regret_difference(regret_set, first, best)
-    assert found["ci95"][0] > 0.05
+    assert found.low > 0.05
     back = regret_difference(regret_set, best, first)
-    assert back["mean"] == pytest.approx(-found["mean"])
+    assert back.value == pytest.approx(-found.value)
 
 
 # Agents that fail

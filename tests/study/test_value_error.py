@@ -10,14 +10,15 @@ from regrets import drawn_sums, small_set, truth_of
 from tokaido_env import Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
+from tokaido_env.arena.result import Measure
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.constants import LAST_SLAB
 from tokaido_env.position import to_dict
 from tokaido_env.study.regret_set import RegretSet
 from tokaido_env.study.value_error import (
     afterstate_values,
-    summarize_values,
     trigger_distances,
+    value_measures,
 )
 
 SET = small_set()
@@ -40,36 +41,50 @@ def with_results(truth: Floats) -> RegretSet:
     return replace(SET, sums=drawn_sums(SET, truth, np.random.default_rng(3)))
 
 
-def test_summarize_values__takes_off_noise() -> None:
+def values_of(regret_set: RegretSet, values: Floats) -> dict[tuple[str, str, str], Measure]:
+    """The measures of values by name, boards and group."""
+    found = value_measures(regret_set, "agent", values)
+    return {(one.measure, one.other, one.group): one for one in found}
+
+
+KINDS = ("shikoku", "family:2000003")
+
+
+def test_value_measures__take_off_noise() -> None:
     rng = np.random.default_rng(1)
     truth = truth_of(SET, rng, 0.3)
     regret_set = with_results(truth)
     shift = 0.1 * (-1.0) ** SET.action_positions
-    exact, shifted = (summarize_values(regret_set, v) for v in (truth, truth + shift))
-    for boards in exact:
-        assert exact[boards]["all"]["error"]["mean"] < 0.03
-        assert exact[boards]["all"]["explained"] > 0.95
-        assert shifted[boards]["all"]["error"]["mean"] == pytest.approx(0.1, abs=0.03)
+    exact, shifted = (values_of(regret_set, v) for v in (truth, truth + shift))
+    for boards in KINDS:
+        assert exact["value error", boards, ""].value < 0.03
+        assert exact["share explained", boards, ""].value > 0.95
+        assert shifted["value error", boards, ""].value == pytest.approx(0.1, abs=0.03)
         # The same shift of all actions of a position changes no choice.
-        assert shifted[boards]["all"]["explained"] == exact[boards]["all"]["explained"]
+        explained = shifted["share explained", boards, ""]
+        assert explained == exact["share explained", boards, ""]
 
 
-def test_summarize_values__find_the_bias_of_each_group() -> None:
+def test_value_measures__find_the_bias_of_each_group() -> None:
     truth = truth_of(SET, np.random.default_rng(1), 0.3)
     distances = trigger_distances(SET.states)[SET.action_positions]
-    found = summarize_values(with_results(truth), truth + 0.1 * (distances == 4))
-    for part in found.values():
-        assert part["rounds"]["1–"] == part["all"]
-        for name, group in part["distance"].items():
-            low, high = group["bias"]["ci95"]
-            assert low <= group["bias"]["mean"] <= high
-            assert group["bias"]["mean"] == pytest.approx(0.1 * (name == "4–"), abs=0.03)
+    found = values_of(with_results(truth), truth + 0.1 * (distances == 4))
+    for boards in KINDS:
+        assert (
+            found["value bias", boards, "rounds 1–"].value == found["value bias", boards, ""].value
+        )
+        groups = [key for key in found if key[:2] == ("value bias", boards) and "dist" in key[2]]
+        assert groups
+        for key in groups:
+            assert found[key].low <= found[key].value <= found[key].high
+            assert found[key].value == pytest.approx(0.1 * key[2].endswith("4–"), abs=0.03)
 
 
-def test_summarize_values__explain_nothing_by_a_constant() -> None:
+def test_value_measures__explain_nothing_by_a_constant() -> None:
     truth = truth_of(SET, np.random.default_rng(1), 0.3)
-    found = summarize_values(with_results(truth), np.zeros(len(truth)))
-    assert all(part["all"]["explained"] == pytest.approx(0) for part in found.values())
+    found = values_of(with_results(truth), np.zeros(len(truth)))
+    for boards in KINDS:
+        assert found["share explained", boards, ""].value == pytest.approx(0)
 
 
 def test_afterstate_values__are_those_after_the_action() -> None:

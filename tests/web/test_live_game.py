@@ -123,7 +123,7 @@ def test_snapshot__shows_the_position(live_game: LiveGame) -> None:
 
 def test_opponents__are_those_of_the_ladder() -> None:
     ratings = Ladder.load(LADDER, "shikoku").agents
-    known = {rating.agent: round(rating.elo) for rating in ratings}
+    known = {rating.agent: round(rating.value) for rating in ratings}
     found = opponents()
     rated = [one for one in found if one["elo"] is not None]
     assert {one["spec"]: one["elo"] for one in rated} == known

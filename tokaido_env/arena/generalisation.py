@@ -19,249 +19,151 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import sqrt
-from pathlib import Path
-from typing import Annotated
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta
 
 from tokaido_env.arena.intervals import (
-    BoardEstimate,
+    PAIR_SCORES,
     Estimate,
     bootstrap_boards,
     interquartile_mean,
     percentile_interval,
-    score_interval,
     share_above_even,
     student_t_quantile,
     wilson_interval,
     worst_tenth_mean,
 )
-from tokaido_env.arena.match import MAX_GAMES, Match
-from tokaido_env.arena.verification import RecordsEntry
+from tokaido_env.arena.match import Match
+from tokaido_env.arena.result import Measure, Score
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.boards.procedural import family_numbers, is_family
-from tokaido_env.decoding import Name, Seed, Source, Struct
 
-VERSION = 2
 THRESHOLDS = tuple(percent / 100 for percent in range(5, 100, 5))
 """Scores at which the performance profile is measured."""
+
+FIGURES = "mean score", "interquartile mean", "better than even", "worst tenth"
+"""The estimates of the scores on a pool of boards."""
 
 Floats = npt.NDArray[np.float64]
 
 
-class ResultsError(ValueError):
-    """A file cannot be read as results: the message names the expected content."""
-
-
-class BoardScores(Struct, frozen=True):
-    """The scores of an agent on several boards.
+class PoolScores(NamedTuple):
+    """The scores of an agent against an opponent on the boards of a pool.
 
     Attributes:
-        pool: name of the boards.
-        hash: of the boards.
-        boards: number of boards.
-        pairs: of games, on each board.
-        drawn: whether the boards are a sample; if not, they are all there are of their kind, and
-            intervals contain the uncertainty of the games only.
-        mean: of the scores on the boards.
-        iqm: their interquartile mean.
-        above_even: the share of boards with a score above 0.5; a score of 0.5 counts half.
-        worst_tenth: the mean score on the worst tenth of the boards.
-        profile: the share of boards with a score above each of `THRESHOLDS`.
-        each: the boards, in their order.
+        scores: one a board, in the order of the boards, of equally many pairs.
+        drawn: as in `BoardsEntry`.
+        seed: of the measurement.
+        kind: 0 for test boards, 1 for training boards: the resamples are independent.
     """
 
-    pool: Name
-    hash: str
-    boards: int
-    pairs: Annotated[int, Meta(ge=1, le=MAX_GAMES)]
+    scores: Sequence[Score]
     drawn: bool
-    mean: Estimate
-    iqm: Estimate
-    above_even: Estimate
-    worst_tenth: Estimate
-    profile: Annotated[tuple[Estimate, ...], Meta(min_length=19, max_length=19)]
-    each: Annotated[tuple[BoardEstimate, ...], Meta(min_length=1)]
-
-    def __post_init__(self) -> None:
-        if self.boards != len(self.each):
-            raise ValueError(f"boards: expected {len(self.each)}, as in each, got {self.boards}")
-        estimates = self.mean, self.iqm, self.above_even, self.worst_tenth
-        if not all(x.within(0, 1) for x in (*estimates, *self.profile, *self.each)):
-            raise ValueError("expected scores and intervals within 0 and 1")
+    seed: int
+    kind: int = 0
 
     @property
-    def games(self) -> int:
-        """The number of games on all boards."""
-        return 2 * self.pairs * self.boards
-
-
-class OpponentEstimate(Estimate, frozen=True):
-    """The mean score against one opponent."""
-
-    opponent: Name
-
-
-class Generalisation(Struct, frozen=True):
-    """The scores of an agent on unseen boards and on boards of its training.
-
-    Attributes:
-        version: of the file format.
-        agent: its spec.
-        opponent: spec of its opponent, the first if there are several.
-        seed: of the games.
-        trained_on: name of the board or pool that the agent was trained on. None if unknown: the
-            boards of `train` are then as unseen as those of `test`.
-        test: its scores on unseen boards.
-        train: its scores on boards of its training; None without a second match.
-        gap: the mean on `test` minus that on `train`, or None.
-        records: the record file; None if there is none.
-        opponents: its mean scores on `test` against each of several opponents, the first included.
-        opponents_mean: the mean of these, None with one opponent.
-    """
-
-    version: int
-    agent: Name
-    opponent: Name
-    seed: Seed
-    trained_on: Name | None
-    test: BoardScores
-    train: BoardScores | None
-    gap: Estimate | None
-    records: RecordsEntry | None = None
-    opponents: tuple[OpponentEstimate, ...] = ()
-    opponents_mean: Estimate | None = None
-
-    def __post_init__(self) -> None:
-        if (self.train is None) != (self.gap is None):
-            raise ValueError("gap: expected null where train is, and only there")
-        if self.gap is not None and not self.gap.within(-1, 1):
-            raise ValueError("gap: expected a value and an interval from -1 to 1")
-        if not all(x.within(0, 1) for x in self.opponents):
-            raise ValueError("opponents: expected scores and intervals within 0 and 1")
-        if self.trained_on is not None and is_family(self.trained_on):
-            family_numbers(self.trained_on)  # raises if there are no such boards
-
-    @classmethod
-    def load(cls, path: Path) -> Generalisation:
-        """Read a file of `generalise --json`.
-
-        Raises:
-            ResultsError: naming the file and the place in it.
-        """
-        source = Source.json(path, "results", ResultsError)
-        source.check_versions("measure again", version=VERSION)
-        return source.decode(cls)
+    def counts(self) -> npt.NDArray[np.int64]:
+        """The pentanomial of each board, (boards, 5)."""
+        return np.array([score.pairs for score in self.scores], np.int64)
 
     @property
-    def worst(self) -> OpponentEstimate | None:
-        """The lowest of the scores against several opponents."""
-        return min(self.opponents, key=lambda one: one.value, default=None)
+    def means(self) -> Floats:
+        """The score on each board, (boards,)."""
+        return np.asarray(self.counts @ PAIR_SCORES / self.counts[0].sum())
 
-    @property
-    def boards_trained_on(self) -> int | None:
-        """The number of boards of the family it was trained on, None if unknown."""
-        name = self.trained_on
-        return None if name is None or not is_family(name) else len(family_numbers(name))
+    def resampled(self) -> Floats:
+        """Return resampled scores on boards, (resamples, boards)."""
+        return bootstrap_boards(self.counts, [self.seed, self.kind], drawn=self.drawn)
 
 
-def scores_on_boards(
-    match: Match, pool: BoardPool, seed: int, kind: int, *, drawn: bool
-) -> tuple[BoardScores, Floats]:
-    """Return the scores of an agent on the boards of a match, and the resampled mean scores.
+def pool_scores(
+    match: Match, pool: BoardPool, seed: int, kind: int = 0, *, drawn: bool
+) -> PoolScores:
+    """Return the scores of a match with the same number of pairs on each board, in their order.
 
     Args:
-        match: of agent `a`, the same number of pairs on each board, board after board.
+        match: of agent `a`, board after board.
         pool: the boards.
-        seed: of the match.
-        kind: 0 for test boards, 1 for training boards: the resamples are independent.
-        drawn: as in `BoardScores`.
+        seed: as in `PoolScores`.
+        kind: likewise.
+        drawn: likewise.
     """
-    results = match.results.reshape(len(pool), -1, 2)
-    boards, pairs, _ = results.shape
-    draws = bootstrap_boards(match.pentanomials(boards), [seed, kind], drawn=drawn)
-    means = results.mean(axis=(1, 2))
+    half_points = np.rint(2 * match.results.reshape(len(pool), -1, 2).sum(axis=2))
+    counts = (half_points[:, :, None] == np.arange(5)).sum(axis=1)
+    scores = [
+        Score.of_pairs(match.a, match.b, str(name), seed, own, group=pool.name)
+        for name, own in zip(pool.names, counts.tolist(), strict=True)
+    ]
+    return PoolScores(scores, drawn, seed, kind)
 
-    def estimate(of: Callable[[Floats], Floats], independent: int) -> Estimate:
+
+def pool_estimates(found: PoolScores) -> list[Measure]:
+    """Return the estimates `FIGURES` of the scores on a pool."""
+    means, draws, boards = found.means, found.resampled(), len(found.scores)
+    first, pairs = found.scores[0], int(found.counts[0].sum())
+
+    def of_draws(of: Callable[[Floats], Floats], independent: int) -> Estimate:
         value, resampled = float(of(means)), of(draws)
-        low, high = percentile_interval(resampled, boards if drawn else None)
+        low, high = percentile_interval(resampled, boards if found.drawn else None)
         if low == high:  # all results are equal: resamples have no variance
             low, high = wilson_interval(value, independent)
         return Estimate.of(value, (max(low, 0.0), min(high, 1.0)))
 
-    scores = BoardScores(
-        pool=pool.name,
-        hash=pool.hash,
-        boards=boards,
-        pairs=pairs,
-        drawn=drawn,
-        mean=estimate(lambda x: np.asarray(x.mean(axis=-1)), boards * pairs),
-        iqm=_ranked(interquartile_mean, means, draws, [seed, kind], drawn=drawn),
-        above_even=estimate(share_above_even, boards),
-        worst_tenth=_ranked(worst_tenth_mean, means, draws, [seed, kind], drawn=drawn),
-        profile=tuple(
-            Estimate.of(share, wilson_interval(share, boards))
-            for share in (means > np.array(THRESHOLDS)[:, None]).mean(axis=1)
-        ),
-        each=tuple(
-            BoardEstimate.of(mean, score_interval(one), str(name))
-            for name, mean, one in zip(pool.names, means, results, strict=True)
-        ),
+    estimates = (
+        of_draws(lambda x: np.asarray(x.mean(axis=-1)), boards * pairs),
+        _ranked(interquartile_mean, found, draws),
+        of_draws(share_above_even, boards),
+        _ranked(worst_tenth_mean, found, draws),
     )
-    return scores, np.asarray(draws.mean(axis=1))
+    where: dict[str, Any] = {"n": 2 * pairs * boards, "other": first.b, "group": first.group}
+    return [
+        Measure(one.value, one.low, one.high, measure, first.a, **where)
+        for measure, one in zip(FIGURES, estimates, strict=True)
+    ]
 
 
-def _ranked(
-    of: Callable[[Floats], Floats],
-    means: Floats,
-    draws: Floats,
-    seed: Sequence[int],
-    *,
-    drawn: bool,
-) -> Estimate:
+def profile(scores: Sequence[Score]) -> list[Estimate]:
+    """Return the performance profile: the share of boards above each of `THRESHOLDS`."""
+    above = np.array([score.value for score in scores]) > np.array(THRESHOLDS)[:, None]
+    shares = above.mean(axis=1).tolist()
+    return [Estimate.of(share, wilson_interval(share, len(scores))) for share in shares]
+
+
+def _ranked(of: Callable[[Floats], Floats], found: PoolScores, draws: Floats) -> Estimate:
     """Return a mean of the boards at some ranks, such as the worst tenth, with its interval.
 
     The luck of the pairs moves boards to other ranks, so that only drawn boards are resampled.
     """
+    means = found.means
     boards, value = len(means), float(of(means))
-    if drawn:
-        draws = means[np.random.default_rng(seed).integers(boards, size=draws.shape)]
+    if found.drawn:
+        rng = np.random.default_rng([found.seed, found.kind])
+        draws = means[rng.integers(boards, size=draws.shape)]
     half = student_t_quantile(boards - 1) * float(of(draws).std())
     if not half:
         return Estimate.of(value, wilson_interval(value, boards))
     return _with_half_widths(value, [half])
 
 
-def mean_over_opponents(found: Sequence[tuple[BoardScores, Floats]]) -> Estimate:
-    """Return the mean of the mean scores against several opponents.
-
-    Args:
-        found: as `scores_on_boards` returns it for each opponent, on the same boards.
-    """
-    scores = found[0][0]
-    value = float(np.mean([one.mean.value for one, _ in found]))
-    draws = np.mean([means for _, means in found], axis=0)
-    low, high = percentile_interval(draws, scores.boards if scores.drawn else None)
+def mean_over_opponents(found: Sequence[PoolScores]) -> Estimate:
+    """Return the mean of the mean scores against several opponents on the same boards."""
+    value = float(np.mean([one.means.mean() for one in found]))
+    draws = np.mean([one.resampled().mean(axis=1) for one in found], axis=0)
+    boards = len(found[0].scores) if found[0].drawn else None
+    low, high = percentile_interval(draws, boards)
     return Estimate.of(value, (max(low, 0.0), min(high, 1.0)))
 
 
-def generalisation_gap(
-    test: tuple[BoardScores, Floats], train: tuple[BoardScores, Floats]
-) -> Estimate:
-    """Return the mean score on `test` minus that on `train`, with its interval.
-
-    Args:
-        test: as `scores_on_boards` returns it.
-        train: likewise; its resamples are independent of those of `test`.
-    """
-    (test_scores, test_means), (train_scores, train_means) = test, train
-    on_test, on_train = test_scores.mean, train_scores.mean
-    drawn = [scores.boards for scores in (test_scores, train_scores) if scores.drawn]
-    low, high = percentile_interval(test_means - train_means, min(drawn, default=None))
+def generalisation_gap(test: PoolScores, train: PoolScores) -> Estimate:
+    """Return the mean score on `test` minus that on `train`, with its interval."""
+    drawn = [len(side.scores) for side in (test, train) if side.drawn]
+    draws = [side.resampled().mean(axis=1) for side in (test, train)]
+    on_test, on_train = (pool_estimates(side)[0] for side in (test, train))
+    low, high = percentile_interval(draws[0] - draws[1], min(drawn, default=None))
     if low == high:
-        low, high = on_test.ci95[0] - on_train.ci95[1], on_test.ci95[1] - on_train.ci95[0]
+        low, high = on_test.low - on_train.high, on_test.high - on_train.low
     return Estimate.of(on_test.value - on_train.value, (low, high))
 
 
@@ -282,7 +184,7 @@ def over_seeds(runs: Sequence[Estimate], lowest: float = 0.0) -> Estimate:
     if len(runs) == 1:
         return runs[0]
     values = np.array([run.value for run in runs])
-    widths = np.array([run.ci95[1] - run.ci95[0] for run in runs])
+    widths = np.array([run.high - run.low for run in runs])
     halves = _half_width(values), sqrt((widths**2).mean()) / 2
     return _with_half_widths(float(values.mean()), halves, lowest)
 

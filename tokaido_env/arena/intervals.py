@@ -4,60 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.decoding import Name, Number, Struct
+from tokaido_env.decoding import Number, Struct
 
 Z95 = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
 
 
 class Estimate(Struct, frozen=True):
-    """A value with its 95 % interval, as stored in files."""
+    """A value with its 95 % interval; both ends are the value where there is no interval."""
 
     value: Number
-    ci95: tuple[Number, Number]
+    low: Number
+    high: Number
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the interval."""
+        return self.low, self.high
 
     @classmethod
-    def of(cls, value: float, ci95: Sequence[float], *more: object) -> Self:
-        """Return an estimate rounded to six decimals; `more` are fields of a subclass."""
-        value, low, high = (round(float(x), 6) + 0.0 for x in (value, *ci95))  # never -0.0
-        return cls(value, (low, high), *more)
-
-    def within(self, lowest: float, highest: float) -> bool:
-        """Return whether value and interval lie within bounds."""
-        return all(lowest <= x <= highest for x in (self.value, *self.ci95))
-
-
-class BoardEstimate(Estimate, frozen=True):
-    """The score of an agent on one board."""
-
-    board: Name
-
-
-class AdjustedScore(NamedTuple):
-    """A luck-adjusted score, which has a lower variance than the score.
-
-    Attributes:
-        score: of `a`, within [0, 1].
-        interval: of 95 %.
-        factor: variance of the unadjusted over that of the adjusted score: by this factor the
-            unadjusted score needs more pairs for the same interval.
-    """
-
-    score: float
-    interval: tuple[float, float]
-    factor: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the score as plain JSON types."""
-        return {
-            "score": round(self.score, 6),
-            "ci95": [round(bound, 6) for bound in self.interval],
-            "factor": round(self.factor, 4),
-        }
+    def of(cls, value: float, interval: Sequence[float] | None = None) -> Estimate:
+        """Return an estimate rounded to six decimals."""
+        low, high = interval or (value, value)
+        return Estimate(*(round(float(x), 6) + 0.0 for x in (value, low, high)))  # never -0.0
 
 
 def wilson_interval(p: float, n: float) -> tuple[float, float]:
@@ -105,7 +77,7 @@ def effective_games(p: float, variance: float, pairs: int) -> float:
 
 def adjusted_score(
     results: npt.NDArray[np.float64], luck: npt.NDArray[np.float64]
-) -> AdjustedScore | None:
+) -> tuple[Estimate, float] | None:
     """Return the mean of paired results with luck as a control variate.
 
     The coefficient of the luck is estimated from the same pairs: uncorrelated luck gets a
@@ -117,7 +89,9 @@ def adjusted_score(
         luck: float64 (pairs, 2), of mean zero, in results.
 
     Returns:
-        None if all pairs had the same score or luck, or there are fewer than ten pairs.
+        The luck-adjusted score, and the factor by which the unadjusted score needs more pairs for
+        the same interval: its variance over that of the adjusted score. None if all pairs had the
+        same score or luck, or there are fewer than ten pairs.
     """
     scores, lucks = results.mean(axis=1), luck.mean(axis=1)
     pairs = len(scores)
@@ -127,9 +101,38 @@ def adjusted_score(
     adjusted = scores - coefficient * lucks
     variance = float(adjusted.var(ddof=2))  # the mean and the coefficient are estimated
     score, half = float(adjusted.mean()), Z95 * sqrt(variance / pairs)
-    low, high = (min(max(x, 0.0), 1.0) for x in (score - half, score + half))
-    factor = float(scores.var(ddof=1)) / variance
-    return AdjustedScore(min(max(score, 0.0), 1.0), (low, high), factor)
+    value, low, high = (min(max(x, 0.0), 1.0) for x in (score, score - half, score + half))
+    return Estimate.of(value, (low, high)), float(scores.var(ddof=1)) / variance
+
+
+def clustered_mean(
+    sums: npt.ArrayLike,
+    clusters: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64] | None = None,
+) -> Estimate | None:
+    """Return the mean of values that may be correlated within clusters (Liang and Zeger 1986).
+
+    Args:
+        sums: (n,), values or partial sums of values.
+        clusters: int64 (n,), the cluster of each; clusters are independent.
+        counts: int64 (n,), the number of values in each sum; None for one each.
+
+    Returns:
+        None without values; with fewer than two clusters an estimate without an interval.
+    """
+    array = np.asarray(sums, np.float64)
+    counts = np.ones(len(array), np.int64) if counts is None else counts
+    n = int(counts.sum())
+    if not n:
+        return None
+    mean = float(array.sum() / n)
+    _, which = np.unique(clusters, return_inverse=True)
+    residuals = np.bincount(which, array - mean * counts)
+    groups = len(residuals)
+    if groups < 2:
+        return Estimate.of(mean)
+    half = Z95 * sqrt(float((residuals**2).sum()) / n**2 * groups / (groups - 1))
+    return Estimate.of(mean, (mean - half, mean + half))
 
 
 # Scores on many boards

@@ -1,44 +1,28 @@
-"""Ladders: stored ratings of agents, and the match results from which they follow.
+"""Ladders: results with the ratings of agents, and the matches from which these follow.
 
-A ladder file has a hash of its content: cite a rating together with the hash of its ladder.
+Cite a rating together with the hash of its ladder.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Container, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
-from msgspec import Meta
 from msgspec.structs import replace
 
 from tokaido_env.agents.registry import check_spec_in_file, cost_of
-from tokaido_env.arena.intervals import PAIR_SCORES, score_interval
-from tokaido_env.arena.match import MAX_GAMES, Match, match_seed
-from tokaido_env.arena.rating_model import PROBIT
-from tokaido_env.arena.ratings import (
-    GoodnessOfFit,
-    Rating,
-    choose_anchor,
-    goodness_of_fit,
-    rate_matches,
-)
+from tokaido_env.arena.match import Match, match_seed
+from tokaido_env.arena.ratings import choose_anchor, goodness_of_fit, rate_matches
+from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.boards.procedural import is_family
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.arguments import check_seed, repr_short
-from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.decoding import Name, Seed, Share, Source, Struct
-from tokaido_env.files import locked, write_text
-
-VERSION = 2
+from tokaido_env.decoding import Source
+from tokaido_env.files import locked
 
 # This project's ladders: on its default board, and on boards of the family.
 LADDER = Path(__file__).resolve().parent / "ladder.json"
@@ -65,92 +49,43 @@ def ladder_for(pool: BoardPool) -> Path:
     return FAMILY_LADDER if is_family(pool.name) else LADDER
 
 
-_Pairs = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
-
-
-class LadderMatch(Struct, frozen=True):
-    """A match on a ladder: the results of its pairs, without the games.
+@dataclass(frozen=True)
+class Ladder:
+    """A result with the matches and ratings of agents, and the boards it was played on.
 
     Attributes:
-        a: spec of one agent.
-        b: spec of the other.
-        seed: of the match; with it `play_match` plays the same games again.
-        pairs: the number of pairs in which `a` scored 0, 0.5, 1, 1.5 and 2.
-        score: of `a`, from 0 to 1.
-        ci95: the 95 % interval of the score.
+        result: of the protocol "ladder", with at most one score of every two agents. It has no
+            estimates while matches are missing.
+        pool: the board or pool on which agents are placed.
     """
 
-    a: Name
-    b: Name
-    seed: Seed
-    pairs: tuple[_Pairs, _Pairs, _Pairs, _Pairs, _Pairs]
-    score: Share
-    ci95: tuple[Share, Share]
-
-    @classmethod
-    def of(cls, a: str, b: str, seed: int, pairs: Sequence[int]) -> LadderMatch:
-        """Return a match with the score and interval of its pairs."""
-        zero, one, two, three, four = map(int, pairs)
-        scores = np.repeat(PAIR_SCORES, pairs)
-        low, high = score_interval(np.stack([scores, scores], axis=1))
-        score, ci95 = round(float(scores.mean()), 6), (round(low, 6), round(high, 6))
-        return cls(a, b, seed, (zero, one, two, three, four), score, ci95)
+    result: Result
+    pool: BoardPool
 
     @property
-    def pentanomial(self) -> npt.NDArray[np.int64]:
-        """The numbers of pairs, int64 (5,)."""
-        return np.array(self.pairs, np.int64)
+    def agents(self) -> tuple[Measure, ...]:
+        """The ratings, best first; empty while matches are missing."""
+        return tuple(self.result.estimates_of("Elo"))
 
     @property
-    def games(self) -> int:
-        """The number of games."""
-        return 2 * sum(self.pairs)
+    def matches(self) -> tuple[Score, ...]:
+        """The scores of the matches; `play_match` with their seeds plays the same games again."""
+        return self.result.scores
 
+    @property
+    def anchor(self) -> str:
+        """The agent at 0 Elo."""
+        return self.result.anchor
 
-class Ladder(Struct, frozen=True, dict=True):
-    """Agents, their ratings and their matches; a file of it ends with a hash of its content.
-
-    Attributes:
-        version: of the file format.
-        board: name of the board or pool.
-        board_hash: `BoardPool.hash`.
-        rules: version of the rules.
-        seed: from which the seeds of all matches are derived; also of the ratings' resamples.
-        link: the rating model, "probit".
-        fit: of the matches to it; None while matches are missing.
-        anchor: the agent at 0 Elo.
-        agents: the ratings, best first; empty while matches are missing.
-        matches: at most one of every two agents.
-    """
-
-    version: int
-    board: Name
-    board_hash: str
-    rules: int
-    seed: Seed
-    link: str
-    fit: GoodnessOfFit | None
-    anchor: Name
-    agents: tuple[Rating, ...]
-    matches: tuple[LadderMatch, ...]
-
-    @cached_property
-    def pool(self) -> BoardPool:
-        """The board or pool on which agents are placed."""
-        return BoardPool.load(self.board)
+    @property
+    def seed(self) -> int:
+        """The seed of all matches, and of the ratings' resamples."""
+        return self.result.seed or 0
 
     @property
     def hash(self) -> str:
-        """Sixteen hex digits that change with anything in the content."""
-        return content_hash(super().to_dict())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content and the hash as plain JSON types, as in the file."""
-        return {**super().to_dict(), "hash": self.hash}
-
-    def save(self, path: str | Path) -> None:
-        """Write the ladder to a file, whole or not at all."""
-        write_text(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        """`Result.hash`."""
+        return self.result.hash
 
     @classmethod
     def load(
@@ -169,7 +104,7 @@ class Ladder(Struct, frozen=True, dict=True):
             LadderError: if the file is cut or changed, or made for other rules or another board.
             AgentError: if it names an agent that a file may not name.
         """
-        ladder = cls._load(Path(path), None if board is None else BoardPool.load(board))
+        ladder = _load(Path(path), None if board is None else BoardPool.load(board))
         where = Source(path, None, LadderError).name
         names = [name for match in ladder.matches for name in (match.a, match.b)]
         for spec in dict.fromkeys([*(rating.agent for rating in ladder.agents), *names]):
@@ -180,57 +115,43 @@ class Ladder(Struct, frozen=True, dict=True):
                 )
         return ladder
 
-    @classmethod
-    def _load(cls, path: Path, board: BoardPool | None, *, exactly: bool = False) -> Ladder:
-        """Read a ladder as `load` does, without checks of the named agents.
 
-        Args:
-            path: the file.
-            board: as for `load`.
-            exactly: refuse a ladder on other boards of the family.
-        """
-        source = Source.json(path, "ladder", LadderError)
-        remedy = "make the ladder again, or use the version that made it"
-        source.check_versions(remedy, version=VERSION, rules=RULES_VERSION, link=PROBIT)
-        changed = "it was changed after it was made; restore it, or make the ladder again"
-        found = source.data.pop("hash", None)
-        ladder = source.decode(cls)
-        right = found == ladder.hash
-        source.expect(right, "hash", f"{ladder.hash} of its content", found, changed)
-        _check(source, ladder)
-        if board is not None and board.name != ladder.board and not exactly:
-            board = None if is_family(board.name) and is_family(ladder.board) else board
-        pool = _load_boards(source, ladder, board)
-        ladder.__dict__["pool"] = pool  # a name alone does not give boards of a file
-        return ladder
+def _load(path: Path, board: BoardPool | None, *, exactly: bool = False) -> Ladder:
+    """Read a ladder as `Ladder.load` does, without checks of the named agents.
+
+    Args:
+        path: the file.
+        board: as for `Ladder.load`.
+        exactly: refuse a ladder on other boards of the family.
+    """
+    source = Source.json(path, "ladder", LadderError)
+    result = Result.decoded(source)
+    _check(source, result)
+    name = result.boards[0].name
+    if board is not None and board.name != name and not exactly:
+        board = None if is_family(board.name) and is_family(name) else board
+    return Ladder(result, _load_boards(source, result.boards[0], board))
 
 
-def _check(source: Source, ladder: Ladder) -> None:
+def _check(source: Source, result: Result) -> None:
     """Check the values of a ladder against each other."""
-    fitted = (ladder.fit is not None) == bool(ladder.agents)
-    source.expect(fitted, "fit", "null without ratings, and only then", ladder.fit)
-    if ladder.fit is not None:
-        with_p = (ladder.fit.p is None) == (ladder.fit.df == 0)
-        source.expect(with_p, "fit.p", "null where df is 0, and only there", ladder.fit.p)
-    for i, match in enumerate(ladder.matches):
-        place = f"matches[{i}]"
-        source.expect(match.a != match.b, place, "two agents", match.a)
-        counted = 0 < sum(match.pairs) <= MAX_GAMES
-        source.expect(counted, f"{place}.pairs", f"1 to {MAX_GAMES:,} pairs", match.pairs)
-        right = match == LadderMatch.of(match.a, match.b, match.seed, match.pairs)
-        source.expect(right, place, "score and ci95 of its pairs", (match.score, match.ci95))
-    rated = {rating.agent for rating in ladder.agents}
-    played = {name for match in ladder.matches for name in (match.a, match.b)}
-    right = not rated or (rated == played and ladder.anchor in rated)
-    source.expect(right, "agents", "those of its matches, the anchor among them", sorted(rated))
+    source.expect(result.protocol == "ladder", "protocol", "ladder", result.protocol)
+    source.expect(len(result.boards) == 1, "boards", "one board or pool", result.boards)
+    source.expect(result.seed is not None, "seed", "an integer", None)
+    for i, match in enumerate(result.scores):
+        source.expect(match.a != match.b, f"scores[{i}]", "two agents", match.a)
+    rated = {rating.agent for rating in result.estimates_of("Elo")}
+    played = {name for match in result.scores for name in (match.a, match.b)}
+    right = not rated or (rated == played and result.anchor in rated)
+    source.expect(right, "estimates", "those of its matches, the anchor among them", sorted(rated))
 
 
-def _load_boards(source: Source, ladder: Ladder, pool: BoardPool | None) -> BoardPool:
+def _load_boards(source: Source, boards: BoardsEntry, pool: BoardPool | None) -> BoardPool:
     """Return the boards that the user has named, by default those that the ladder names.
 
     A ladder may neither name a path nor more than `MAX_BOARDS` boards.
     """
-    name = ladder.board
+    name = boards.name
     if pool is None:
         try:
             pool = BoardPool.load(name if is_family(name) else Board.by_name(name))
@@ -241,14 +162,8 @@ def _load_boards(source: Source, ladder: Ladder, pool: BoardPool | None) -> Boar
         remedy = f"it has {len(pool):,} boards: name them in the command too"
         source.expect(len(pool) <= MAX_BOARDS, "board", few, name, remedy)
     expected, remedy = f"{pool.hash} of {pool.name!r}", "its games were played on another board"
-    right = pool.hash == ladder.board_hash
-    source.expect(right, "board_hash", expected, ladder.board_hash, remedy)
+    source.expect(pool.hash == boards.hash, "boards[0].hash", expected, boards.hash, remedy)
     return pool
-
-
-def content_hash(body: Mapping[str, Any]) -> str:
-    """Return the hash of the content of a file, without the hash itself."""
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def make_ladder(
@@ -260,6 +175,7 @@ def make_ladder(
     path: str | Path,
     *,
     anchor: str | None = None,
+    command: str = "",
 ) -> Ladder:
     """Play a round robin between agents, and write their ratings to a file.
 
@@ -276,6 +192,7 @@ def make_ladder(
         play: see `PlayMatch`.
         path: the file.
         anchor: the agent at 0; if it is not among them, see `ratings.choose_anchor`.
+        command: that makes the ladder.
 
     Raises:
         LadderError: before any game is played, if agents repeat or are not connected by matches,
@@ -286,12 +203,9 @@ def make_ladder(
     games = _schedule(agents, games_of)
     anchor = choose_anchor(agents, anchor)
     pool = BoardPool.load(board)
-    empty = Ladder(
-        *(VERSION, pool.name, pool.hash, RULES_VERSION, seed, PROBIT),
-        fit=None,
-        anchor=anchor,
-        agents=(),
-        matches=(),
+    boards = (BoardsEntry.of(pool),)
+    empty = Result.made(
+        *("ladder", command), agents=tuple(agents), boards=boards, seed=seed, anchor=anchor
     )
     with locked(Path(path)):
         return _play_and_rate(Path(path), empty, pool, games, play)
@@ -299,25 +213,25 @@ def make_ladder(
 
 def _play_and_rate(
     path: Path,
-    empty: Ladder,
+    empty: Result,
     pool: BoardPool,
     games: Mapping[tuple[str, str], int],
     play: PlayMatch,
 ) -> Ladder:
-    agents = list(dict.fromkeys(name for pair in games for name in pair))
-    matches = _saved_matches(path, empty.seed, pool, agents)
+    seed, board = empty.seed or 0, pool.name
+    matches = _saved_matches(path, seed, pool, empty.agents)
     for pair, count in games.items():
-        if count and (pair not in matches or matches[pair].games != count):
-            seed = match_seed(empty.seed, *sorted(pair))
-            played = play(*pair, count, seed)
-            matches[pair] = LadderMatch.of(played.a, played.b, seed, played.pentanomial.tolist())
-            replace(empty, matches=tuple(matches.values())).save(path)
+        if count and (pair not in matches or matches[pair].n != count):
+            own = match_seed(seed, *sorted(pair))
+            pairs = play(*pair, count, own).pentanomial.tolist()
+            matches[pair] = Score.of_pairs(*pair, board, own, pairs)
+            replace(empty, scores=tuple(matches.values())).save(path)
     counted = tuple(matches[pair] for pair, count in games.items() if count)
-    ratings = rate_matches(counted, anchor=empty.anchor, seed=empty.seed)
-    fit = goodness_of_fit(counted).rounded()
-    agents_rated = tuple(rating.rounded() for rating in ratings)
-    replace(empty, agents=agents_rated, matches=counted, fit=fit).save(path)
-    return Ladder._load(path, pool, exactly=True)
+    ratings = rate_matches(counted, anchor=empty.anchor, seed=seed)
+    fit = goodness_of_fit(counted).measures()
+    estimates = (*(rating.rounded(2) for rating in ratings), *fit)
+    replace(empty, estimates=estimates, scores=counted).save(path)
+    return _load(path, pool, exactly=True)
 
 
 def is_epsilon_baseline(spec: str) -> bool:
@@ -325,7 +239,7 @@ def is_epsilon_baseline(spec: str) -> bool:
     return spec == "random" or ":epsilon=" in spec
 
 
-def epsilon_baselines(ladder: Ladder) -> tuple[tuple[LadderMatch, ...], str] | None:
+def epsilon_baselines(ladder: Ladder) -> tuple[tuple[Score, ...], str] | None:
     """Return the matches between epsilon baselines, and the agent from which these are derived.
 
     The matches include those with that agent, which is the anchor of a separate scale. The
@@ -398,11 +312,11 @@ def _schedule(
 
 def _saved_matches(
     path: Path, seed: int, pool: BoardPool, agents: Sequence[str]
-) -> dict[tuple[str, str], LadderMatch]:
+) -> dict[tuple[str, str], Score]:
     """Return the matches of the file, if it exists, by agents in the order of the schedule."""
     if not path.exists():
         return {}
-    found = Ladder._load(path, pool, exactly=True)
+    found = _load(path, pool, exactly=True)
     if found.seed != seed:
         raise LadderError(
             f"{path}: holds a ladder of seed {found.seed}, which one of seed {seed} would "
@@ -417,6 +331,6 @@ def _saved_matches(
                 "too, or choose another file"
             )
         if agents.index(match.a) > agents.index(match.b):
-            match = LadderMatch.of(match.b, match.a, match.seed, match.pairs[::-1])
+            match = match.reversed()
         matches[match.a, match.b] = match
     return matches

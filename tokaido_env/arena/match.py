@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.arena.intervals import AdjustedScore, adjusted_score, score_interval
+from tokaido_env.arena.intervals import Estimate, adjusted_score, score_interval
 from tokaido_env.core.constants import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, Row
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import reward, score
@@ -74,8 +74,8 @@ class Match:
         return score_interval(self.results)
 
     @property
-    def adjusted(self) -> AdjustedScore | None:
-        """The luck-adjusted score: see `adjusted_score`."""
+    def adjusted(self) -> tuple[Estimate, float] | None:
+        """The luck-adjusted score and its factor: see `adjusted_score`."""
         return adjusted_score(self.results, self.games["luck"])
 
     @property
@@ -84,34 +84,10 @@ class Match:
         half_points = np.rint(2 * self.results.sum(axis=1)).astype(np.int64)
         return np.bincount(half_points, minlength=5)
 
-    def pentanomials(self, boards: int) -> npt.NDArray[np.int64]:
-        """Return the pentanomial of each board, (boards, 5), for games board after board."""
-        by_board = self.results.reshape(boards, -1, 2)
-        half_points = np.rint(2 * by_board.sum(axis=2)).astype(np.int64)
-        return np.asarray((half_points[:, :, None] == np.arange(5)).sum(axis=1))
-
-    def mean_points(self, agent: int) -> dict[str, float]:
-        """Return the mean points of `a` (0) or `b` (1) by character, and their total."""
-        means = [float(x) for x in self.games["points"][:, :, agent].mean(axis=(0, 1))]
-        return dict(zip(SCORE_KEYS, [*means, sum(means)], strict=True))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the match as plain JSON types, without luck."""
-        low, high = self.interval
-        return {
-            "a": self.a,
-            "b": self.b,
-            "games": int(self.results.size),
-            "wins": int((self.results == 1.0).sum()),
-            "draws": int((self.results == 0.5).sum()),
-            "losses": int((self.results == 0.0).sum()),
-            "score": round(self.score, 6),
-            "ci95": [round(low, 6), round(high, 6)],
-            "mean": {
-                name: {key: round(value, 4) for key, value in self.mean_points(i).items()}
-                for i, name in enumerate("ab")
-            },
-        }
+    def mean_points(self, agent: int) -> tuple[float, float, float]:
+        """Return the mean faith, commerce and culture of `a` (0) or `b` (1)."""
+        faith, commerce, culture = self.games["points"][:, :, agent].mean(axis=(0, 1)).tolist()
+        return faith, commerce, culture
 
 
 def match_seed(seed: int, *names: str) -> int:

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.arena.intervals import PAIR_SCORES, effective_games
 from tokaido_env.arena.match import Match
+from tokaido_env.arena.result import Score
 
 Floats = npt.NDArray[np.float64]
 
 
-class PairedMatch(Protocol):
-    """The counts of a match from which ratings are computed, as in `LadderMatch`.
-
-    Matches without games are taken to share no seeds; those of a `Match` are known.
-    """
-
-    @property
-    def a(self) -> str: ...  # noqa: D102
-
-    @property
-    def b(self) -> str: ...  # noqa: D102
-
-    @property
-    def pentanomial(self) -> npt.NDArray[np.int64]:
-        """The number of pairs in which `a` scored 0, 0.5, 1, 1.5 and 2: int64 (5,)."""
-        ...
+PairedMatch = Match | Score
+"""A match that ratings are computed from; only those with games are known to share seeds."""
 
 
 @dataclass(frozen=True)

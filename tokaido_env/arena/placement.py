@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container
 from pathlib import Path
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import Any
 
 from tokaido_env.agents.registry import cost_of
 from tokaido_env.arena.ladder import FAMILY_LADDER, LADDER, Ladder, LadderError, PlayMatch
-from tokaido_env.arena.match import MAX_GAMES, Match, match_seed
-from tokaido_env.arena.ratings import RESAMPLES, Rating, expected_score, rate_against
+from tokaido_env.arena.match import Match, match_seed
+from tokaido_env.arena.ratings import RESAMPLES, expected_score, rate_against
+from tokaido_env.arena.result import Measure, Result, ResultError, Score
 from tokaido_env.arena.tournament import MatchState
-from tokaido_env.arena.verification import Claim, RecordsEntry, SubmissionError
+from tokaido_env.arena.verification import Claim
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.boards.procedural import is_family
 from tokaido_env.core.arguments import check_seed, short_path
-from tokaido_env.decoding import Name, Seed, Source, Struct
+from tokaido_env.decoding import Source
 
-VERSION = 2  # of the results as JSON
 OPPONENTS = 4  # of a placement, by default
 
 PLACING = "rate"  # in seeds, stands for any agent that is placed
@@ -32,40 +29,6 @@ MIN_GAMES = 40
 MAX_SIMULATIONS = 4000  # of opponents, unless slow ones are included
 
 
-@dataclass(frozen=True)
-class LadderRating:
-    """The rating of one agent placed on a ladder.
-
-    Attributes:
-        rating: of the agent, relative to the anchor of the ladder.
-        matches: of the agent, in the order in which opponents were chosen.
-        ladder: the ladder.
-        seed: from which the seeds of the matches are derived.
-        records: the record file; None if there is none.
-    """
-
-    rating: Rating
-    matches: tuple[Match, ...]
-    ladder: Ladder
-    seed: int
-    records: RecordsEntry | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain JSON types, as in the file of `rate --json`."""
-        return {
-            "version": VERSION,
-            "seed": self.seed,
-            "board": self.ladder.pool.name,
-            "link": self.ladder.link,
-            "anchor": self.ladder.anchor,
-            "agents": [self.rating.agent],
-            "ladder": self.ladder.hash,
-            "matches": [match.to_dict() for match in self.matches],
-            "ratings": [self.rating.to_dict()],
-            "records": None if self.records is None else self.records.to_dict(),
-        }
-
-
 def rate_on_ladder(
     agent: str,
     ladder: Ladder,
@@ -75,7 +38,7 @@ def rate_on_ladder(
     opponents: int = OPPONENTS,
     include_slow: bool = False,
     resamples: int = RESAMPLES,
-) -> LadderRating:
+) -> Result:
     """Place one agent on a ladder; the ladder's ratings stay fixed.
 
     The first opponent is in the middle of the fast agents. Each next one is the opponent with the
@@ -92,6 +55,9 @@ def rate_on_ladder(
         include_slow: also play against slow agents.
         resamples: for the interval, see `ratings.rate_against`.
 
+    Returns:
+        The scores of its matches, in the order in which opponents were chosen, and its Elo.
+
     Raises:
         LadderError: if the ladder is not finished, or has no opponent for the agent.
     """
@@ -101,30 +67,35 @@ def rate_on_ladder(
         raise LadderError(
             f"the ladder is not finished: {played} matches, no ratings; run its command again"
         )
+    seeds = {"seed": seed, "known_seed": ladder.seed, "resamples": resamples}
     matches: list[Match] = []
-    rating: Rating | None = None
+    scores: list[Score] = []
+    rating: Measure | None = None
     while len(matches) < opponents:
         met = {match.b for match in matches}
         opponent = _next_opponent(agent, ladder, met, rating, include_slow)
         if opponent is None:
             break
         games = games_between(agent, opponent, include_slow=include_slow)
-        matches.append(play(agent, opponent, games, match_seed(seed, PLACING, opponent)))
-        rating = rate_against(
-            agent,
-            matches,
-            ladder.matches,
-            anchor=ladder.anchor,
-            seed=seed,
-            known_seed=ladder.seed,
-            resamples=resamples,
-        )
+        own = match_seed(seed, PLACING, opponent)
+        matches.append(play(agent, opponent, games, own))
+        scores.append(Score.of(matches[-1], ladder.pool.name, own))
+        rating = rate_against(agent, matches, ladder.matches, anchor=ladder.anchor, **seeds)
     if rating is None:
         raise LadderError(
             f"no opponent on the ladder for {agent!r}: expected opponents from 1, and another "
             f"agent with at most {MAX_SIMULATIONS} simulations; --include-slow adds slower ones"
         )
-    return LadderRating(rating, tuple(matches), ladder, seed)
+    return Result.made(
+        "rate",
+        agents=(agent,),
+        boards=ladder.result.boards,
+        seed=seed,
+        scores=tuple(scores),
+        estimates=(rating.rounded(2),),
+        anchor=ladder.anchor,
+        ladder=ladder.hash,
+    )
 
 
 def possible_matches(
@@ -177,7 +148,7 @@ def games_against(opponent: str, *, include_slow: bool = False) -> int:
 
 
 def _next_opponent(
-    agent: str, ladder: Ladder, met: set[str], rating: Rating | None, include_slow: bool
+    agent: str, ladder: Ladder, met: set[str], rating: Measure | None, include_slow: bool
 ) -> str | None:
     """Return the next opponent, None if no agent is left."""
     games = _games_by_opponent(agent, ladder, include_slow)
@@ -188,34 +159,16 @@ def _next_opponent(
         most = max(games.values())
         fast = [other.agent for other in left if games[other.agent] == most]
         return fast[(len(fast) - 1) // 2]
-    elo = rating.elo
+    elo = rating.value
 
-    def information(other: Rating) -> float:
-        p = expected_score(elo - other.elo)
+    def information(other: Measure) -> float:
+        p = expected_score(elo - other.value)
         return games[other.agent] * p * (1 - p)
 
     return max(left, key=information).agent
 
 
 # Submissions
-
-
-class _SubmittedMatch(Struct, frozen=True, forbid_unknown_fields=False):
-    """A match of a submission: its opponent and the number of games."""
-
-    b: Name
-    games: Annotated[int, Meta(ge=2, le=MAX_GAMES, multiple_of=2)]
-
-
-class _SubmittedRating(Struct, frozen=True, forbid_unknown_fields=False):
-    """The part of a submission that determines its games; the rest is computed from them."""
-
-    agents: tuple[Name]
-    seed: Seed
-    board: Name
-    ladder: str
-    matches: Annotated[tuple[_SubmittedMatch, ...], Meta(min_length=1)]
-    records: RecordsEntry | None
 
 
 def submitted_rating(
@@ -233,45 +186,45 @@ def submitted_rating(
         named: likewise.
 
     Raises:
-        SubmissionError: if the file is no result of `rate` on this ladder.
+        ResultError: if the file is no result of `rate` on this ladder.
         LadderError, AgentError: as `Ladder.load`.
     """
-    source = Source.json(path, "submission", SubmissionError)
-    source.check_versions("rate the agent again", version=VERSION)
-    found = source.decode(_SubmittedRating)
-    ladder = ladder or (FAMILY_LADDER if is_family(found.board) else LADDER)
+    found, source = Result.load(path), Source(path, None, ResultError)
+    whole = (
+        len(found.agents) == len(found.boards) == 1 and found.scores and found.protocol == "rate"
+    )
+    source.expect(whole, "protocol", "rate, of one agent with scores", found.protocol)
+    ladder = ladder or (FAMILY_LADDER if is_family(found.boards[0].name) else LADDER)
     loaded = Ladder.load(ladder, board, named)
     expected, remedy = f"{loaded.hash} of {short_path(ladder)}", "name its ladder by --ladder"
     source.expect(found.ladder == loaded.hash, "ladder", expected, found.ladder, remedy)
-    slow = any(not games_against(match.b) for match in found.matches)
+    slow = any(not games_against(score.b) for score in found.scores)
     states = _submitted_matches(source, found, loaded, slow)
+    by_opponent = {state.b: state for state in states}
 
-    def compute(states: Sequence[MatchState]) -> LadderRating:
-        played = {state.b: state.to_match() for state in states}
+    def play(a: str, b: str, games: int, seed: int) -> Match:
+        source.expect(b in by_opponent, "scores", f"a match against {b} next", [*by_opponent])
+        return by_opponent[b].to_match()
 
-        def play(a: str, b: str, games: int, seed: int) -> Match:
-            source.expect(b in played, "matches", f"a match against {b} next", [*played])
-            return played[b]
-
-        chosen = len(found.matches)
-        (agent,) = found.agents
-        rated = rate_on_ladder(
-            *(agent, loaded), play=play, seed=found.seed, opponents=chosen, include_slow=slow
+    def compute() -> Result:
+        options: dict[str, Any] = {"opponents": len(found.scores), "include_slow": slow}
+        return rate_on_ladder(
+            *(found.agents[0], loaded), play=play, seed=found.seed or 0, **options
         )
-        return replace(rated, records=found.records)
 
-    return Claim(path, source.data, found.records, states, compute)
+    return Claim(path, found, states, compute)
 
 
 def _submitted_matches(
-    source: Source, found: _SubmittedRating, ladder: Ladder, slow: bool
+    source: Source, found: Result, ladder: Ladder, slow: bool
 ) -> list[MatchState]:
     """Return the matches of a submission, without games; refuse other numbers of games."""
-    (agent,) = found.agents
-    most = max(match.games for match in found.matches)
-    possible = possible_matches(agent, ladder, seed=found.seed, include_slow=slow, max_games=most)
-    for i, match in enumerate(found.matches):
-        games = len(possible.get(match.b, ()))
+    seed, most = found.seed or 0, max(score.n for score in found.scores)
+    possible = possible_matches(
+        found.agents[0], ladder, seed=seed, include_slow=slow, max_games=most
+    )
+    for i, score in enumerate(found.scores):
+        games = len(possible.get(score.b, ()))
         wanted = f"{games} games of an opponent on the ladder"
-        source.expect(match.games == games, f"matches[{i}]", wanted, match.to_dict())
-    return [possible[match.b] for match in found.matches]
+        source.expect(score.n == games, f"scores[{i}]", wanted, f"{score.n} against {score.b}")
+    return [possible[score.b] for score in found.scores]

@@ -14,18 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta
-from msgspec.structs import replace
 
-from tokaido_env.arena.intervals import Estimate, percentile_interval
-from tokaido_env.arena.match import MAX_GAMES, Match
+from tokaido_env.arena.intervals import percentile_interval
+from tokaido_env.arena.match import Match
 from tokaido_env.arena.paired_games import PairedMatch, Pairs
 from tokaido_env.arena.rating_model import ELO_PER_UNIT, RatingError, maximum_likelihood
-from tokaido_env.decoding import Name, Number, Share, Struct
+from tokaido_env.arena.result import Measure
 
 ANCHORS = ("mcts:sims=400", "random")  # the first of these that has played has rating 0
 RESAMPLES = 1000
@@ -33,32 +31,7 @@ RESAMPLES = 1000
 Floats = npt.NDArray[np.float64]
 
 
-class Rating(Struct, frozen=True):
-    """The rating of an agent, as stored in files.
-
-    Attributes:
-        agent: its spec.
-        elo: relative to the anchor, which has 0.
-        ci95: the 95 % interval of `elo`; (0, 0) of the anchor only.
-        games: number of games against others.
-    """
-
-    agent: Name
-    elo: Number
-    ci95: tuple[Number, Number]
-    games: Annotated[int, Meta(ge=0, le=MAX_GAMES)]
-
-    def rounded(self) -> Rating:
-        """Return the rating with Elo to two decimals."""
-        elo, low, high = (round(x, 2) + 0.0 for x in (self.elo, *self.ci95))  # never -0.0
-        return replace(self, elo=elo, ci95=(low, high))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rounded rating as plain JSON types."""
-        return Struct.to_dict(self.rounded())
-
-
-class GoodnessOfFit(Struct, frozen=True):
+class GoodnessOfFit(NamedTuple):
     """Pearson's chi-squared statistic of matches against the rating model.
 
     Attributes:
@@ -67,18 +40,17 @@ class GoodnessOfFit(Struct, frozen=True):
         p: probability of such a statistic or a greater one if the model is right; None if df is 0.
     """
 
-    chi2: Annotated[float, Meta(ge=0, le=1e12)]
-    df: Annotated[int, Meta(ge=0, le=MAX_GAMES)]
-    p: Share | None
+    chi2: float
+    df: int
+    p: float | None
 
-    def rounded(self) -> GoodnessOfFit:
-        """Return the statistic to two decimals and p to three significant digits."""
-        p = None if self.p is None else float(f"{self.p:.3g}")
-        return GoodnessOfFit(round(self.chi2, 2), self.df, p)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rounded figures as plain JSON types."""
-        return Struct.to_dict(self.rounded())
+    def measures(self) -> list[Measure]:
+        """Return the statistic to two decimals, and p to three significant digits."""
+        found = [Measure.named("chi-squared", "", round(self.chi2, 2), n=self.df)]
+        if self.p is not None:
+            p = float(f"{self.p:.3g}")
+            found.append(Measure(p, p, p, "p of chi-squared", "", self.df))
+        return found
 
 
 class RatingDifferences(NamedTuple):
@@ -103,25 +75,16 @@ class RatingDifferences(NamedTuple):
         some = (matrix[np.ix_(chosen, chosen)] for matrix in self[1:])
         return RatingDifferences(tuple(self.agents[i] for i in chosen), *some)
 
-    def adjacent(self) -> dict[str, Estimate]:
-        """Return the difference of each agent but the last to the next one below."""
-        return {
-            agent: Estimate(float(self.elo[i, i + 1]), (self.low[i, i + 1], self.high[i, i + 1]))
-            for i, agent in enumerate(self.agents[:-1])
-        }
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Return every two agents once, the better first, as plain JSON types."""
-        return [
-            {
-                "agent": self.agents[i],
-                "other": self.agents[j],
-                "elo": round(float(self.elo[i, j]), 2) + 0.0,
-                "ci95": [round(float(x[i, j]), 2) + 0.0 for x in (self.low, self.high)],
-                "above": round(float(self.above[i, j]), 4),
-            }
-            for i, j in combinations(range(len(self.agents)), 2)
-        ]
+    def measures(self) -> list[Measure]:
+        """Return the difference of every two agents, the better first, and the share above."""
+        found = []
+        for i, j in combinations(range(len(self.agents)), 2):
+            pair: dict[str, Any] = {"agent": self.agents[i], "other": self.agents[j]}
+            value, *interval = (round(float(x[i, j]), 4) for x in (self.elo, self.low, self.high))
+            above = round(float(self.above[i, j]), 4)
+            found.append(Measure.named("Elo difference", value=value, interval=interval, **pair))
+            found.append(Measure.named("chance above", value=above, **pair))
+        return found
 
 
 def rate_matches(
@@ -130,7 +93,7 @@ def rate_matches(
     anchor: str | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
-) -> list[Rating]:
+) -> list[Measure]:
     """Rate all agents of a set of matches together.
 
     A match of an agent against itself contains no information and is left out.
@@ -147,7 +110,7 @@ def rate_matches(
         resamples: number of resamples, for the intervals.
 
     Returns:
-        A rating for each agent, best first.
+        The Elo of each agent, best first; that of the anchor has no interval.
 
     Raises:
         RatingError: if there are no matches, two of the same agents, or agents that no chain of
@@ -204,7 +167,7 @@ def rate_against(
     seed: int = 0,
     known_seed: int = 0,
     resamples: int = RESAMPLES,
-) -> Rating:
+) -> Measure:
     """Rate one agent against others; these keep the ratings of their own matches.
 
     The interval contains the uncertainty of the agent's results and of the others' ratings. Each
@@ -383,13 +346,6 @@ def _against(
     return as_first, np.array(others)
 
 
-@dataclass(frozen=True)
-class _Counts:
-    a: str
-    b: str
-    pentanomial: npt.NDArray[np.int64]
-
-
 def in_order(matches: Iterable[PairedMatch]) -> list[PairedMatch]:
     """Return matches by the names of their agents, so that resamples do not depend on the order."""
     sorted_ = (match if match.a <= match.b else _swap_agents(match) for match in matches)
@@ -399,12 +355,12 @@ def in_order(matches: Iterable[PairedMatch]) -> list[PairedMatch]:
 def _swap_agents(match: PairedMatch) -> PairedMatch:
     """Return a match with `a` and `b` swapped."""
     if not isinstance(match, Match):
-        return _Counts(match.b, match.a, match.pentanomial[::-1])
+        return match.reversed()
     games = match.games[:, ::-1].copy()
     games["result"] = 1 - games["result"]
     return Match(match.b, match.a, games, match.actions[:, ::-1])
 
 
-def _rating(agent: str, elo: Floats, games: int) -> Rating:
+def _rating(agent: str, elo: Floats, games: int) -> Measure:
     """Return a rating from Elo: of the matches, then of each resample."""
-    return Rating(agent, float(elo[0]), percentile_interval(elo[1:]), games)
+    return Measure(float(elo[0]), *percentile_interval(elo[1:]), "Elo", agent, games)

@@ -5,56 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.game_runner import Numbers
 from tokaido_env.arena.records import read_records
+from tokaido_env.arena.result import Result
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.arguments import repr_short, short_path, str_short
-from tokaido_env.decoding import Count, Name, Struct
 from tokaido_env.files import FILE, NOTHING, file_kind, file_sha256
 
 SHARE = 0.05  # of the games, in which decisions are repeated
+UNCOMPARED = {"command", "package", "records", "hash", "complete"}
+"""Keys of a result that do not follow from its games."""
 
 
 class SubmissionError(ValueError):
     """A submission cannot be used: the message names the expected content."""
-
-
-class Result(Protocol):
-    """A result that a file contains."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the file as plain JSON types."""
-        ...
-
-
-class RecordsEntry(Struct, frozen=True):
-    """The record file of results, in the same folder.
-
-    Attributes:
-        file: its name.
-        sha256: 64 hex digits.
-        games: number of games.
-    """
-
-    file: Name
-    sha256: str
-    games: Count
-
-    def __post_init__(self) -> None:
-        if self.file in ("", "..") or Path(self.file).name != self.file:
-            raise ValueError("file: expected the name of a file in the same folder")
-
-    @classmethod
-    def of(cls, path: Path, games: int) -> RecordsEntry:
-        """Return the entry of a record file with its number of games."""
-        return cls(path.name, file_sha256(path), games)
 
 
 class Claim(NamedTuple):
@@ -62,17 +33,15 @@ class Claim(NamedTuple):
 
     Attributes:
         path: of the submission; its records are in the same folder.
-        content: of the submission, as plain JSON types.
-        records: the record file; None if there is none.
+        result: that was submitted.
         match_states: the matches, without games.
-        compute: returns the result of the finished matches.
+        compute: returns the result of the matches when they are finished.
     """
 
     path: Path
-    content: dict[str, Any]
-    records: RecordsEntry | None
+    result: Result
     match_states: list[MatchState]
-    compute: Callable[[Sequence[MatchState]], Result]
+    compute: Callable[[], Result]
 
 
 class VerifiedSubmission(NamedTuple):
@@ -119,9 +88,10 @@ def verify(
     if not 0 <= share <= 1:
         raise ValueError(f"share: expected a number from 0 to 1, got {share}")
     where, match_states = short_path(claim.path), claim.match_states
-    if claim.records is None:
+    entry = claim.result.records
+    if entry is None:
         raise SubmissionError(f"{where}: records: expected a file of all games, got none")
-    records = claim.path.parent / claim.records.file
+    records = claim.path.parent / entry.file
     progress("replaying the games")
     games = _load_all(records, match_states)
     repeated = 0
@@ -133,15 +103,15 @@ def verify(
                 progress(f"repeating decisions of {player.spec} on {match_state.pool.name}")
                 repeated += _verify_decisions(records, match_state, numbers, player, side)
     found = file_sha256(records)
-    if found != claim.records.sha256:
+    if found != entry.sha256:
         raise SubmissionError(
             f"{where}: records: sha256: expected {found} of {str_short(records.name)}, got "
-            f"{repr_short(claim.records.sha256)}: it was changed after it was submitted"
+            f"{repr_short(entry.sha256)}: it was changed after it was submitted"
         )
     progress("computing the result")
-    result = claim.compute(match_states)
-    _compare(where, claim.content, result.to_dict())
-    return VerifiedSubmission(result, games, repeated)
+    computed = claim.compute().to_dict()
+    _compare(where, claim.result.to_dict(), computed)
+    return VerifiedSubmission(claim.result, games, repeated)
 
 
 def _load_all(path: Path, match_states: Sequence[MatchState]) -> int:
@@ -197,11 +167,16 @@ def _place(match_state: MatchState, number: int) -> str:
 
 def _compare(where: str, submitted: dict[str, Any], computed: dict[str, Any]) -> None:
     """Refuse a submitted result that differs from the one computed from the games."""
-    for key in computed | submitted:
-        expected, got = computed.get(key), submitted.get(key)
+    for key in (one for one in submitted | computed if one not in UNCOMPARED):
+        expected, got, place = computed.get(key), submitted.get(key), key
+        if isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
+            pairs = enumerate(zip(expected, got, strict=True))
+            differing = (x for x in pairs if x[1][0] != x[1][1])
+            number, (expected, got) = next(differing, (0, (None, None)))
+            place = f"{key}[{number}]"
         if got != expected:
             raise SubmissionError(
-                f"{where}: {key}: expected {repr_short(expected)} of the games, "
+                f"{where}: {place}: expected {repr_short(expected)} of the games, "
                 f"got {repr_short(got)}"
             )
 

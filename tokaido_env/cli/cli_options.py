@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,20 @@ from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import Executor, check_executor, open_executor
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import MatchResult, Monitor, play_series
-from tokaido_env.arena.rating_model import PROBIT
-from tokaido_env.arena.ratings import Rating
+from tokaido_env.arena.rating_model import RatingError
+from tokaido_env.arena.ratings import anchor_of, in_order, rate_matches
 from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
 from tokaido_env.arena.tournament import MatchState, OnProgress
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import INTERRUPTED, note, write_json
+from tokaido_env.cli.command import INTERRUPTED, note, running
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
 from tokaido_env.record import MAX_DETAIL_CHARS, REASONS, Forfeit
 from tokaido_env.report.progress import match_bar
-from tokaido_env.report.standings import Standing
-
-VERSION = 2  # of the results as JSON
+from tokaido_env.report.result_tables import tables_of
+from tokaido_env.report.tables import print_table
 
 
 def chosen_executor(text: str | None) -> AbstractContextManager[Executor | None]:
@@ -72,51 +73,89 @@ def resolved_records(options: Any) -> Path | None:
     return records
 
 
-def save_results(
-    options: Any,
+_FILES_ALONE = ("--json", "--records", "--report", "--plots", "--markdown", "--executor", "--run")
+"""Options with one value that name files or machines, and change no result."""
+
+
+def measuring_command() -> str:
+    """Return the command that runs as text, without the options that change no result."""
+    command, arguments = running()
+    kept, skip = [], False
+    for word in arguments:
+        name, equals, _ = word.partition("=")
+        if not skip and name not in _FILES_ALONE:
+            kept.append(word)
+        skip = not skip and name in _FILES_ALONE and not equals
+    return shlex.join(["tokaido", command, *kept])
+
+
+def save_result(result: Result, options: Any) -> None:
+    """Write a result to the file of `--json`, if given: without clock or machine."""
+    if options.json is not None:
+        result.save(options.json)
+
+
+def print_result(result: Result) -> None:
+    """Print the tables of a result."""
+    for table in tables_of(result):
+        print_table(table)
+
+
+def show_result(result: Result, options: Any) -> None:
+    """Write a result to the file of `--json`, if given, and print its tables."""
+    save_result(result, options)
+    print_result(result)
+
+
+def matches_result(
+    results: Sequence[MatchResult],
     board: BoardPool,
-    agents: list[str],
-    results: list[MatchResult],
-    ratings: list[Rating],
-    anchor: str | None,
-    ranked: Sequence[Standing] | None,
-    extra: Mapping[str, Any],
-) -> None:
-    """Write results as JSON without clock or machine, whole or not at all.
+    seed: int | None,
+    command: str,
+    *,
+    luck: bool = False,
+    whole: bool = True,
+) -> Result:
+    """Return the result of matches, with ratings.
 
     Args:
-        options: of the command: the file, and the figures to include.
-        board: board or pool of the games.
-        agents: specs as the user gave them.
         results: of all matches.
-        ratings: best first.
-        anchor: the agent rated 0, None without ratings.
-        ranked: the standings, None to leave them out.
-        extra: more keys of these results.
+        board: board or pool of the games.
+        seed: of the matches; None if they have several.
+        command: that measures again.
+        luck: include luck-adjusted scores.
+        whole: refuse matches that determine no ratings, instead of leaving these out.
     """
-    decided, luck = (getattr(options, name, False) for name in ("until_decided", "luck_adjusted"))
-    data = {
-        "version": VERSION,
-        "seed": None if getattr(options, "from_records", None) else options.seed,
-        "board": board.name,
-        "link": PROBIT,
-        "anchor": anchor,
-        "agents": agents,
-        **extra,
-        **({} if ranked is None else {"standings": [row.to_dict() for row in ranked]}),
-        "matches": [
-            result.match.to_dict()
-            | ({"decided": result.decided} if decided else {})
-            | ({"adjusted": _adjusted(result.match)} if luck else {})
-            for result in results
-        ],
-        "ratings": [rating.to_dict() for rating in ratings],
-    }
-    write_json(options.json, data)
+    # A match of an agent with itself, or of the same two agents again, would count games twice.
+    once = {frozenset((m.a, m.b)): m for m, _ in results if m.a != m.b}
+    # Neither the order of agents nor the seed changes ratings: records have neither.
+    different = in_order(once.values())
+    ratings: list[Measure] = []
+    try:
+        ratings = rate_matches(different) if different else []
+    except RatingError:
+        if whole:
+            raise
+    adjusted = [_adjusted(match) for match, _ in results] if luck else []
+    return Result.made(
+        *("matches", command),
+        agents=tuple(dict.fromkeys(name for match, _ in results for name in (match.a, match.b))),
+        boards=(BoardsEntry.of(board),),
+        seed=seed,
+        scores=tuple(Score.of(match, board.name, seed, decided=to) for match, to in results),
+        estimates=(*(x.rounded(2) for x in ratings), *(x for x in adjusted if x is not None)),
+        anchor=anchor_of(different) if ratings else "",
+    )
 
 
-def _adjusted(match: Match) -> dict[str, Any] | None:
-    return None if match.adjusted is None else match.adjusted.to_dict()
+def _adjusted(match: Match) -> Measure | None:
+    """Return the luck-adjusted score, with the number of games that would be as certain."""
+    if match.adjusted is None:
+        return None
+    found, factor = match.adjusted
+    ends = found.value, found.low, found.high
+    games = round(factor * match.results.size)
+    return Measure(*ends, "luck-adjusted score", match.a, games, other=match.b)
 
 
 def match_state_bar(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import shlex
 import shutil
 import sys
 import tempfile
@@ -260,10 +259,9 @@ def note(text: str) -> None:
     print(f"{_running[-1][0]}: {text}", file=sys.stderr)
 
 
-def command_line() -> str:
-    """Return the command that runs as text, with its arguments."""
-    name, arguments = _running[-1]
-    return f"{program(name)} {shlex.join(arguments)}".rstrip()
+def running() -> tuple[str, Sequence[str]]:
+    """Return the name and the arguments of the command that runs."""
+    return _running[-1]
 
 
 def home_path(text: str) -> Path:

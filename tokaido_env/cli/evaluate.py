@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from itertools import combinations
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
+from msgspec.structs import replace
 
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.registry import check_names, parse_named_agent, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match_series import MatchResult
-from tokaido_env.arena.paired_games import PairedMatch
-from tokaido_env.arena.rating_model import RatingError
-from tokaido_env.arena.ratings import Rating, anchor_of, goodness_of_fit, in_order, rate_matches
 from tokaido_env.arena.records import RecordFile, merge_records, parse_shard, shard
+from tokaido_env.arena.result import Result
 from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_limits, make_sandboxed
 from tokaido_env.arena.sequential_test import check_error_rate
 from tokaido_env.arena.tournament import MatchState
@@ -24,20 +24,21 @@ from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
     check_run,
     match_state_bar,
+    matches_result,
+    measuring_command,
     play_matches,
     print_forfeits,
     print_stopped,
-    save_results,
+    save_result,
 )
 from tokaido_env.cli.game_pages import check_replays, write_games
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
-from tokaido_env.report import tables
-from tokaido_env.report.standings import Standing, standings
+from tokaido_env.report.result_tables import MATCHES, tables_of, verdicts
+from tokaido_env.report.tables import print_table
 
 MOST_MATCHES = 10  # of five agents; more are printed only with --all-matches
-MOST_NAMED = 4  # agents in the title of a page
 ERROR = 0.05  # error probability of --until-decided
 
 CUSTOM = Group("Custom agents (python:..., exec:...)", sort_key=2)
@@ -126,14 +127,15 @@ def _play(options: Evaluate) -> int:
         monitor=lambda state, number: match_state_bar(state, f"{number}/{len(pairs)}"),
         error=options.error if options.until_decided else None,
     )
-    rated = _rate(results, options, complete=stopped is None)
-    _print_results(rated, options, board, _title(options, board))
+    result = _result_of(results, options, board, complete=stopped is None)
+    save_result(result, options)
+    _print_results(result, options)
     print_forfeits(states)
     if warning := _time_limit_note(options):
         print(warning)
     if stopped is not None:
         return print_stopped(stopped, states, options.records)
-    _write_pictures(rated, options, board, states)
+    _write_pictures(result, results, options, states)
     return 0
 
 
@@ -170,13 +172,11 @@ def _merge(options: Evaluate) -> int:
         )
     if not whole:
         raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
-    board = whole[0].pool
-    rated = _rate([MatchResult(state.to_match(), None) for state in whole], options, complete=False)
-    options.names = list(dict.fromkeys(name for m, _ in rated.results for name in (m.a, m.b)))
-    files = "1 file" if len(options.from_records) == 1 else f"{len(options.from_records)} files"
-    title = f"{found.games:,} games of {files}, board {board.name}"
-    _print_results(rated, options, board, title)
-    _write_pictures(rated, options, board, whole)
+    results = [MatchResult(state.to_match(), None) for state in whole]
+    result = _result_of(results, options, whole[0].pool, complete=True)
+    save_result(result, options)
+    _print_results(result, options)
+    _write_pictures(result, results, options, whole)
     return 0
 
 
@@ -199,116 +199,47 @@ def _check(options: Evaluate) -> None:
         require_extra("figures need", "plots", "matplotlib")
 
 
-class _Rated(NamedTuple):
-    """The results of matches with ratings and standings.
-
-    Attributes:
-        results: of all matches.
-        different: the matches that ratings are fitted to.
-        ratings: best first; empty if the matches are too few.
-        anchor: the agent rated 0, None without ratings.
-        ranked: the standings.
-    """
-
-    results: list[MatchResult]
-    different: list[PairedMatch]
-    ratings: list[Rating]
-    anchor: str | None
-    ranked: list[Standing]
+def _result_of(
+    results: Sequence[MatchResult], options: Evaluate, board: BoardPool, *, complete: bool
+) -> Result:
+    seed = None if options.from_records else options.seed
+    luck, partial = options.luck_adjusted, bool(options.from_records)
+    command = measuring_command()
+    result = matches_result(
+        results, board, seed, command, luck=luck, whole=complete and not partial
+    )
+    return replace(result, complete=complete)
 
 
-def _rate(results: list[MatchResult], options: Evaluate, *, complete: bool) -> _Rated:
-    """Rate the agents; matches that are not complete may be too few for ratings."""
-    matches = [result.match for result in results]
-    # A match of an agent with itself, or of the same two agents again, would count games twice.
-    once = {frozenset((m.a, m.b)): m for m in matches if m.a != m.b}
-    different = in_order(once.values())
-    # The first agent given has rating 0, where no standard anchor plays; lines have no order.
-    first = None if options.from_records or not once else anchor_of([*once.values()])
-    ratings: list[Rating] = []
-    try:
-        if different:
-            ratings = rate_matches(different, anchor=first, seed=options.seed)
-    except RatingError:
-        if complete:
-            raise
-    anchor = anchor_of(different, first) if ratings else None
-    return _Rated(results, different, ratings, anchor, standings(matches, ratings))
-
-
-def _title(options: Evaluate, board: BoardPool) -> str:
-    most = "at most " if options.until_decided else ""
-    part = "" if options.shard is None else f", shard {options.shard}"
-    games = f"{most}{options.games} games per pair of agents, seats swapped{part}"
-    return f"{games}, seed {options.seed}, board {board.name}"
-
-
-def _print_results(rated: _Rated, options: Evaluate, board: BoardPool, title: str) -> None:
-    """Write the results as JSON if asked for; print standings, and matches unless they are many."""
-    results, different, ratings, anchor, ranked = rated
-    if options.json is not None:
-        extra = {} if options.from_records else _agent_keys(options)
-        save_results(options, board, options.names, results, ratings, anchor, ranked, extra)
-    if not results:
-        return
-    if ranked:
-        tables.print_table(tables.standings_table(ranked, title))
-        title = "Matches"
-    if anchor is not None:
-        print(tables.relative(anchor))
-        found = goodness_of_fit(different)
-        if found.df:
-            print(tables.fit_line(found))
-        print()
-    if len(results) <= MOST_MATCHES or options.all_matches:
-        _print_matches(results, options, title)
-        return
+def _print_results(result: Result, options: Evaluate) -> None:
+    """Print standings, and matches unless they are many."""
+    count = len(result.scores)
+    for table in tables_of(result):
+        if table.title != MATCHES or count <= MOST_MATCHES or options.all_matches:
+            print_table(table)
     if options.until_decided:
-        print(tables.verdicts(results, options.error or ERROR))
-    print(f"{len(results)} matches: --all-matches prints them, --report and --json contain them")
-
-
-def _agent_keys(options: Evaluate) -> dict[str, Any]:
-    """Return the keys of results with named agents or a time limit."""
-    named = {n: s for n, s in zip(options.names, options.agents, strict=True) if n != s}
-    keys: dict[str, Any] = {"specs": named} if named else {}
-    return keys | ({"move_seconds": options.move_seconds} if options.move_seconds else {})
-
-
-def _print_matches(results: list[MatchResult], options: Evaluate, title: str) -> None:
-    matches = [result.match for result in results]
-    tables.print_table(tables.matches_table(matches, title))
-    if options.luck_adjusted:
-        tables.print_table(tables.luck_table(matches))
-    if options.until_decided:
-        for result in results:
-            print(tables.verdict(result, options.error or ERROR))
+        for line in verdicts(result, options.error or ERROR):
+            print(line)
+    if count > MOST_MATCHES and not options.all_matches:
+        print(f"{count} matches: --all-matches prints them, --report and --json contain them")
 
 
 def _write_pictures(
-    rated: _Rated, options: Evaluate, board: BoardPool, states: list[MatchState]
+    result: Result,
+    results: Sequence[MatchResult],
+    options: Evaluate,
+    states: list[MatchState],
 ) -> None:
     """Write figures and the page, if asked for."""
-    from tokaido_env.report.figures import write_plots
-    from tokaido_env.report.page import write_report
+    from tokaido_env.report.figures import write_figures
+    from tokaido_env.report.page import write_page
 
-    matches, anchor = [result.match for result in rated.results], rated.anchor
     if options.plots is not None:
         options.plots.mkdir(exist_ok=True)
-        write_plots(matches, rated.ratings, options.plots)
+        write_figures(result, options.plots)
     if options.report is not None:
+        matches = [match for match, _ in results]
         games = write_games(matches, states, options.report, options.replays)
-        agents = list(dict.fromkeys(options.names))
-        many = len(agents) > MOST_NAMED
-        write_report(
-            *(matches, rated.ratings, options.report),
-            title=f"{len(agents)} agents" if many else " – ".join(agents),
-            note=_time_limit_note(options),
-            command=cli.command_line(),
-            seed=None if options.from_records else options.seed,
-            board=board.name,
-            scale=None if anchor is None else tables.scale_of(anchor),
-            games=games,
-        )
+        write_page(result, options.report, note=_time_limit_note(options), games=games)
         linked = sum(map(len, games))
         print(f"{escape_text(str(options.report))}: a page with {linked} games to replay")

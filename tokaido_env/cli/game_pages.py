@@ -17,7 +17,7 @@ from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report.progress import match_bar
 
 if TYPE_CHECKING:
-    from tokaido_env.report.page_tables import Links
+    from tokaido_env.report.page import Links
 
 FOLDER = "-games"  # suffix of the folder, after the report's name
 DEFAULT_GAMES = 2  # of a match
@@ -55,7 +55,7 @@ def write_games(
         each: number of games per match; None: as many as take about a minute.
 
     Returns:
-        For each match, the links of the written games.
+        For each match, text and address of the written games.
     """
     # Imported here: other commands need no drawings.
     from tokaido_env.web.replay_page import replay_page
@@ -63,7 +63,7 @@ def write_games(
     if each is None:
         each = min(DEFAULT_GAMES, MOST_BY_DEFAULT // len(matches))
     if not each:
-        return [{} for _ in matches]
+        return [() for _ in matches]
     folder = folder_of(report)
     folder.mkdir(exist_ok=True)
     links: list[Links] = []
@@ -76,9 +76,20 @@ def write_games(
             records = records_of(match_state, _game_numbers(match, match_state)[chosen])
             write_text(path, replay_page(records, match_state.pool, packed=True))
             href = quote(f"{folder.name}/{path.name}")
-            links.append({game: f"{href}#game={i}" for i, game in enumerate(chosen, start=1)})
+            links.append(
+                [(_game_text(match, game), f"{href}#game={i}") for i, game in enumerate(chosen, 1)]
+            )
             progress(len(chosen))
     return links
+
+
+def _game_text(match: Match, place: int) -> str:
+    """Return players, points and rounds of a game, player_0 first."""
+    game = match.games.reshape(-1)[place]
+    points = game["points"].sum(axis=1, dtype=np.int64)
+    order = (1, 0) if game["seat_of_a"] else (0, 1)
+    one, other = (f"{(match.a, match.b)[side]} {points[side]}" for side in order)
+    return f"{one} – {other}, {int(game['rounds'])} rounds"
 
 
 def choose_games(match: Match, count: int) -> list[int]:

@@ -13,22 +13,22 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.result import RecordsEntry, Result
 from tokaido_env.arena.tournament import MatchState
-from tokaido_env.arena.verification import RecordsEntry
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
     check_run,
     match_state_bar,
+    measuring_command,
     play_matches,
     print_stopped,
     resolved_records,
+    show_result,
 )
-from tokaido_env.cli.command import write_json
-from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import write_text
-from tokaido_env.report import generalisation as report
+from tokaido_env.report.comparison import comparison_table, methods_of
+from tokaido_env.report.figures import write_figures, write_profiles
 from tokaido_env.report.tables import markdown, print_table
 from tokaido_env.study.generalise import (
     OPPONENT,
@@ -121,15 +121,13 @@ def _check(options: Generalise, opponents: Sequence[str]) -> None:
 
 def _compare(options: Generalise) -> None:
     """Print and write the comparison of several result files."""
-    results = {str(path): Generalisation.load(path) for path in options.compare}
-    report.check_comparable(results)
-    methods = report.methods_of(list(results.values()), options.runs)
-    table = report.compared_generalisation(methods)
-    print_table(report.narrow(table))
+    methods = methods_of({str(path): Result.load(path) for path in options.compare}, options.runs)
+    table = comparison_table(methods)
+    print_table(table)
     if options.markdown is not None:
         write_text(options.markdown, markdown(table))
     if options.plots is not None:
-        report.write_comparison_plots(methods, options.plots)
+        write_profiles(methods, options.plots)
 
 
 def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> int:
@@ -149,15 +147,12 @@ def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> i
     )
     if stopped is not None:
         return print_stopped(stopped, states, path)
-    result = planned.result(states)
-    if path is not None:
-        result = replace(result, records=RecordsEntry.of(path, sum(map(len, states))))
-    write_json(options.json, result.to_dict())
-    for table in report.generalisation_tables(result):
-        print_table(table)
-    print(escape_text(report.meaning(result), 500))
+    records = None if path is None else RecordsEntry.of(path, sum(map(len, states)))
+    command = measuring_command()
+    result = replace(planned.result(states), command=command, records=records)
+    show_result(result, options)
     if options.plots is not None:
-        report.write_result_plots(result, options.plots)
+        write_figures(result, options.plots)
     return 0
 
 

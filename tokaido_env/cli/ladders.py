@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from cyclopts import Parameter
+from msgspec.structs import replace
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
@@ -26,83 +27,44 @@ from tokaido_env.arena.ladder import (
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import goodness_of_fit, rate_differences, rate_matches
 from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.result import RecordsEntry, Result
 from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
-from tokaido_env.arena.verification import RecordsEntry
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
     check_run,
     chosen_executor,
     match_state_bar,
+    measuring_command,
     print_resumed,
     resolved_records,
+    show_result,
 )
-from tokaido_env.cli.command import write_json
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.files import write_text
-from tokaido_env.report import tables
-
-VERSION = 1
-
-
-def print_ladder(ladder: Ladder, json_file: Path | None, markdown_file: Path | None) -> None:
-    """Print the tables of a finished ladder, and write them to the files that are given."""
-    baselines = _rate_baselines(ladder)
-    rated = [r for r in ladder.agents if baselines is None or not is_epsilon_baseline(r.agent)]
-    fitted = goodness_of_fit(ladder.matches)
-    differences = rate_differences(ladder.matches, seed=ladder.seed)
-    listed_differences = differences.among([rating.agent for rating in rated])
-    title = f"Ladder {ladder.hash}, board {ladder.board}, {tables.scale_of(ladder.anchor)}"
-    printed = [
-        (tables.steps_table(title, rated, differences), f"All matches: {tables.fit_line(fitted)}"),
-        *([] if baselines is None else [baselines.printed]),
-        *((table, "") for table in tables.differences_tables(listed_differences)),
-    ]
-    for table, line in printed:
-        tables.print_table(table)
-        if line:
-            print(line)
-    data = {"version": VERSION, "ladder": ladder.hash, "board": ladder.board, "link": ladder.link}
-    data |= {"anchor": ladder.anchor, "fit": fitted.to_dict()}
-    data |= {"differences": listed_differences.to_dict()}
-    data |= {"rungs": None if baselines is None else baselines.data}
-    write_json(json_file, data)
-    if markdown_file is not None:
-        parts = [
-            f"{table.title}\n\n{tables.markdown(table)}" + f"\n{line}\n" * (line != "")
-            for table, line in printed
-        ]
-        write_text(markdown_file, "\n".join(parts))
+from tokaido_env.report.result_tables import scale, tables_of
+from tokaido_env.report.tables import markdown
 
 
-class _Baselines(NamedTuple):
-    """Epsilon baselines on a rating scale of their own.
+def with_differences(ladder: Ladder) -> Result:
+    """Return the result of a ladder with the differences between ratings.
 
-    Attributes:
-        printed: a table and the line below it.
-        data: the same as plain JSON types.
+    Epsilon baselines also have ratings on a scale of their own, by the matches between them.
     """
-
-    printed: tuple[tables.Table, str]
-    data: dict[str, object]
-
-
-def _rate_baselines(ladder: Ladder) -> _Baselines | None:
-    """Rate the epsilon baselines by the matches between them; return None if there are none."""
-    found = epsilon_baselines(ladder)
-    if found is None:
-        return None
-    matches, anchor = found
-    ratings = rate_matches(matches, anchor=anchor, seed=ladder.seed)
-    fitted = goodness_of_fit(matches)
-    title = f"Epsilon baselines, a separate scale: {tables.scale_of(anchor)}"
-    differences = rate_differences(matches, seed=ladder.seed)
-    table = tables.steps_table(title, ratings, differences)
-    agents = [rating.to_dict() for rating in ratings]
-    return _Baselines(
-        (table, f"Matches between baselines: {tables.fit_line(fitted)}"),
-        {"anchor": anchor, "fit": fitted.to_dict(), "agents": agents},
-    )
+    baselines = epsilon_baselines(ladder)
+    rated = [
+        r.agent for r in ladder.agents if baselines is None or not is_epsilon_baseline(r.agent)
+    ]
+    differences = rate_differences(ladder.matches, seed=ladder.seed).among(rated)
+    estimates = [*ladder.result.estimates, *differences.measures()]
+    if baselines is not None:
+        matches, anchor = baselines
+        group = f"Epsilon baselines, a separate scale: {scale(anchor)}"
+        ratings = rate_matches(matches, anchor=anchor, seed=ladder.seed)
+        own = [rating.rounded(4) for rating in ratings] + goodness_of_fit(matches).measures()
+        own += rate_differences(matches, seed=ladder.seed).measures()
+        estimates += [replace(one, group=group) for one in own]
+    return replace(ladder.result, ladder=ladder.hash, estimates=tuple(estimates))
 
 
 @cli.options
@@ -137,14 +99,11 @@ def rate(options: Rate) -> int:
     allowed = [spec, options.agent, *options.allow_agents]
     loaded = Ladder.load(options.ladder, board, allowed)
     rated = _place(spec, loaded, options)
-    write_json(options.json, rated.to_dict())
-    for table in tables.placement_tables(rated):
-        tables.print_table(table)
-    print(f"on ladder {loaded.hash}, {options.ladder}")
+    show_result(replace(rated, command=measuring_command()), options)
     return 0
 
 
-def _place(agent: str, ladder: Ladder, options: Rate) -> placement.LadderRating:
+def _place(agent: str, ladder: Ladder, options: Rate) -> Result:
     """Play the matches of a placement on top of the games of records; return the rating."""
     seed, slow, path = options.seed, options.include_slow, options.records
     states = placement.possible_matches(
@@ -170,14 +129,14 @@ def _place(agent: str, ladder: Ladder, options: Rate) -> placement.LadderRating:
     if records is None or path is None:
         return rated
     records.sort()
-    met = [match.b for match in rated.matches]
+    met = [score.b for score in rated.scores]
     more = [b for b, state in states.items() if b not in met and state.finished.any()]
     if more:
         raise ValueError(
             f"--records: expected games against {', '.join(met)}, got some against {more[0]}: "
             "repeat --opponent-count, or name another file"
         )
-    games = sum(int(match.results.size) for match in rated.matches)
+    games = sum(score.n for score in rated.scores)
     return replace(rated, records=RecordsEntry.of(path, games))
 
 
@@ -216,8 +175,13 @@ def ladder(options: BuildLadder) -> int:
         made = make_ladder(
             *(specs, games, options.seed, board, play_two, options.ladder),
             anchor=options.anchor,
+            command=measuring_command(),
         )
-    print_ladder(made, options.json, options.markdown)
+    result = with_differences(made)
+    show_result(result, options)
+    if options.markdown is not None:
+        parts = [f"{one.title}\n\n{markdown(one)}\n{one.note}\n" for one in tables_of(result)]
+        write_text(options.markdown, "\n".join(parts))
     return 0
 
 

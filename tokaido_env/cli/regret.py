@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Annotated
 
 from cyclopts import Parameter
+from msgspec.structs import replace
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.arena.result import Measure, Result
 from tokaido_env.cli import command as cli
-from tokaido_env.cli.cli_options import check_run, chosen_executor
-from tokaido_env.cli.command import write_json
+from tokaido_env.cli.cli_options import (
+    check_run,
+    chosen_executor,
+    measuring_command,
+    print_result,
+    save_result,
+)
 from tokaido_env.files import write_text
-from tokaido_env.report import regret as report
-from tokaido_env.report.tables import markdown, print_table
+from tokaido_env.report.result_tables import regret_table
+from tokaido_env.report.tables import markdown
 from tokaido_env.study.agent_values import has_values
-from tokaido_env.study.regret import choose_actions, regret_difference, summarize
+from tokaido_env.study.regret import (
+    AgentChoices,
+    choose_actions,
+    regret_difference,
+    regret_measures,
+    seconds_measure,
+    set_entry,
+)
 from tokaido_env.study.regret_set import SHIPPED, RegretSet
-from tokaido_env.study.value_error import afterstate_values, summarize_values
-
-VERSION = 1
-GROUPS = ("boards", "phase", "rounds")
+from tokaido_env.study.value_error import afterstate_values, value_measures
 
 
 @cli.options
@@ -52,41 +64,39 @@ def main(options: Regret) -> int:
     """
     policies = map(policy_path_of, options.agents)
     check_run(options, options.json, options.markdown, read=[options.set, *policies])
-    agents = [make(spec) for spec in options.agents]
     regret_set = RegretSet.load(options.set)
+    chosen: list[AgentChoices] = []
+    measures: list[Measure] = []
     with chosen_executor(options.executor) as executor:
-        measured = [choose_actions(agent, regret_set, executor) for agent in agents]
-        values = [
-            summarize_values(regret_set, afterstate_values(agent, regret_set, executor))
-            if has_values(agent, regret_set.boards[0])
-            else None
-            for agent in agents
-        ]
-    found = [
-        summarize(regret_set, one, timed=True) | ({"values": value} if value else {})
-        for one, value in zip(measured, values, strict=True)
-    ]
-    order = sorted(range(len(found)), key=lambda i: float(found[i]["regret"]["mean"]))
-    differences = [
-        regret_difference(regret_set, measured[worse], measured[better])
-        for better, worse in itertools.pairwise(order)
-    ]
-    card = {"name": regret_set.card["name"], "hash": regret_set.hash, "positions": len(regret_set)}
-    title = report.title_of(card)
-    kept = [
-        {key: value for key, value in one.items() if options.timed or key != "core_seconds"}
-        for one in found
-    ]
-    write_json(
-        options.json, {"version": VERSION, "set": card, "agents": kept, "differences": differences}
+        for agent in map(make, options.agents):
+            chosen.append(choose_actions(agent, regret_set, executor))
+            measures += regret_measures(regret_set, chosen[-1])
+            if has_values(agent, regret_set.boards[0]):
+                values = afterstate_values(agent, regret_set, executor)
+                measures += value_measures(regret_set, agent.spec, values)
+    result = Result.made(
+        *("regret", measuring_command()),
+        agents=tuple(one.agent for one in chosen),
+        boards=(set_entry(regret_set),),
+        seed=None,
+        estimates=(*measures, *_differences(regret_set, chosen, measures)),
     )
+    timed = (*result.estimates, *map(seconds_measure, chosen))
+    shown = replace(result, estimates=timed)
+    kept = shown if options.timed else result
+    save_result(kept, options)
     if options.markdown is not None:
-        write_text(options.markdown, markdown(report.main_table(title, kept), code=True))
-    print_table(report.main_table(title, found))
-    for key in GROUPS:
-        print_table(report.groups_table(key, found))
-    for table in report.value_tables(found):
-        print_table(table)
-    if differences:
-        print_table(report.differences_table(differences))
+        write_text(options.markdown, markdown(regret_table(kept), code=True))
+    print_result(shown)
     return 0
+
+
+def _differences(
+    regret_set: RegretSet, chosen: Sequence[AgentChoices], measures: Sequence[Measure]
+) -> list[Measure]:
+    """Return the regret of each agent less that of the next better one."""
+    whole = {x.agent: x.value for x in measures if x.measure == "regret" and not x.group}
+    order = sorted(chosen, key=lambda one: whole[one.agent])
+    return [
+        regret_difference(regret_set, worse, better) for better, worse in itertools.pairwise(order)
+    ]

@@ -11,6 +11,7 @@ from pathlib import Path
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import check_executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.arena.intervals import Estimate
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.review_columns import review_file
@@ -21,9 +22,9 @@ from tokaido_env.files import atomic_write, check_outputs, write_text
 from tokaido_env.record import Record, RecordError, read_verified
 from tokaido_env.render.narration import display_names
 from tokaido_env.report.progress import match_bar
-from tokaido_env.report.tables import Table, print_table
+from tokaido_env.report.result_tables import NO_VALUE
+from tokaido_env.report.tables import MOST, Table, print_table
 from tokaido_env.study.batch_review import ReviewConfig, ReviewTotals, review_games
-from tokaido_env.study.estimates import JsonDict
 from tokaido_env.study.review import CHANCE_SAMPLES, MARKS, Review, check_chance_samples
 from tokaido_env.trajectory import Trajectory
 
@@ -162,7 +163,7 @@ def _review_all(
 def _print(record: Record, found: Review) -> None:
     from tokaido_env.web.review_section import totals_rows, worst_of
 
-    first, second = display_names(record.players)
+    first, second = display_names(record.players, MOST)
     title = f"{first} against {second}, {escape_text(record.board)}"
     print_table(Table(title, ("", first, second), totals_rows(found)))
     labels, worst = found.trajectory.labels(), worst_of(found, _LISTED)
@@ -205,15 +206,12 @@ def _totals_tables(tally: ReviewTotals) -> Iterator[Table]:
     yield Table("Per game", ("player", "games", "luck", "result", "luck-adjusted"), chance)
 
 
-def _with_error(figure: JsonDict, form: str) -> str:
+def _with_error(figure: Estimate | None, form: str) -> str:
     """Return a mean with half of its 95 % interval, which is symmetric."""
-    if figure["mean"] is None:
-        return "–"
-    mean = format(figure["mean"], form)
-    if figure["ci95"] is None:
-        return mean
-    low, high = figure["ci95"]
-    return f"{mean} ± {format((high - low) / 2, form.lstrip('+'))}"
+    if figure is None:
+        return NO_VALUE
+    mean, half = format(figure.value, form), (figure.high - figure.low) / 2
+    return f"{mean} ± {format(half, form.lstrip('+'))}" if half else mean
 
 
 # Files

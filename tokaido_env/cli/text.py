@@ -17,15 +17,23 @@ from urllib.parse import urlsplit
 import numpy as np
 from cyclopts import Group, Parameter
 from msgspec import Meta
+from msgspec.structs import replace
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.records import RecordFile, finished_game
+from tokaido_env.arena.result import Result
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
-from tokaido_env.cli.cli_options import match_state_bar, print_stop, print_stopped, save_results
+from tokaido_env.cli.cli_options import (
+    match_state_bar,
+    matches_result,
+    print_result,
+    print_stop,
+    print_stopped,
+)
 from tokaido_env.cli.command import write_json
 from tokaido_env.core.actions import IDS, NO_ACTION
 from tokaido_env.core.arguments import repr_short, str_short
@@ -34,9 +42,14 @@ from tokaido_env.decoding import Source, Struct
 from tokaido_env.files import check_outputs, parse_json
 from tokaido_env.game import Game
 from tokaido_env.position import to_dict
-from tokaido_env.report import regret as regret_report
-from tokaido_env.report.tables import Table, luck_table, matches_table, print_table
-from tokaido_env.study.regret import AgentChoices, choose_actions, regret_difference, summarize
+from tokaido_env.report.tables import Table, print_table
+from tokaido_env.study.regret import (
+    AgentChoices,
+    choose_actions,
+    regret_difference,
+    regret_measures,
+    set_entry,
+)
 from tokaido_env.study.regret_set import SHIPPED, RegretSet
 from tokaido_env.text import (
     REFUSED,
@@ -55,7 +68,7 @@ _BUSY_CODES = ("408", "409", "429", "500", "502", "503", "504")
 _BUSY = re.compile(
     r"(?i)busy|overload|capacity|rate.?limit|too many requests|unavailable|timed? ?out"
 )
-VERSION = 1  # of the results of `positions`
+VERSION = 1  # of the answers of `positions`
 
 
 class ModelError(RuntimeError):
@@ -119,7 +132,6 @@ class TextPlay(Asking):
     board: cli.Board = "shikoku"
     """a built-in board or a board file"""
     records: cli.Records = None
-    luck_adjusted: bool = field(init=False, default=True)
 
 
 @cli.command("text-play", ModelError)
@@ -139,7 +151,6 @@ def play(options: TextPlay) -> int:
         *(options.json, options.records and options.records.resolve()),
         read=[options.board, policy_path_of(options.opponent)],
     )
-    model = _model_of(options)
     model = _model_of(options)
     player, opponent = _player_of(options, model), make(options.opponent)
     pool = BoardPool.load(options.board)
@@ -179,9 +190,6 @@ def _save_games(
     exchanges = [one for transcript in transcripts for one in transcript.exchanges]
     decisions = sum(len({one.event for one in each.exchanges}) for each in transcripts)
     forfeits = sum(transcript.forfeit is not None for transcript in transcripts)
-    if len(match.games):
-        print_table(matches_table([match], f"{match.results.size} games, seats swapped"))
-        print_table(luck_table([match]))
     answers = _answers(options, model, exchanges, decisions, forfeits)
     games = [
         {
@@ -191,9 +199,13 @@ def _save_games(
         }
         for one, said in ((transcript, transcript.exchanges) for transcript in transcripts)
     ]
-    results = [MatchResult(match, None)] if len(match.games) else []
-    extra = {"answers": answers, "games": games}
-    save_results(options, state.pool, [state.a, state.b], results, [], None, None, extra)
+    data: dict[str, Any] = {"result": None, "answers": answers, "games": games}
+    if len(match.games):
+        played = [MatchResult(match, None)]
+        result = matches_result(played, state.pool, options.seed, "", luck=True)
+        print_result(result)
+        data["result"] = result.to_dict()
+    write_json(options.json, data)
 
 
 @cli.options
@@ -243,26 +255,28 @@ def positions(options: TextPositions) -> int:
         return print_stop(error, done, options.answers)
     choices = np.array([_action_of(answers) for answers in file.answers])
     own = AgentChoices(player.spec, choices, model.seconds / max(1, len(some) - resumed))
-    card = {"name": whole.card["name"], "hash": whole.hash, "positions": len(some)}
-    data = {"version": VERSION, "set": card, "seed": options.seed}
-    data |= _regret_of(some, card, [own, *(choose_actions(agent, some) for agent in agents)])
+    result = _regret_of(some, [own, *(choose_actions(agent, some) for agent in agents)])
     exchanges = [one for answers in file.answers[resumed:] for one in answers]
     forfeits = int((choices[resumed:] == NO_ACTION).sum())
     answers = _answers(options, model, exchanges, len(some) - resumed, forfeits)
-    write_json(options.json, data | {"answers": answers})
+    result = replace(result, seed=options.seed)
+    write_json(options.json, {"result": result.to_dict(), "answers": answers})
     return 0
 
 
-def _regret_of(
-    some: RegretSet, card: dict[str, Any], measured: Sequence[AgentChoices]
-) -> dict[str, Any]:
+def _regret_of(some: RegretSet, measured: Sequence[AgentChoices]) -> Result:
     """Print the regret of agents, and of the first less that of each other; return them."""
-    found = [summarize(some, one) for one in measured]
-    differences = [regret_difference(some, measured[0], other) for other in measured[1:]]
-    print_table(regret_report.main_table(regret_report.title_of(card), found))
-    if differences:
-        print_table(regret_report.differences_table(differences))
-    return {"agents": found, "differences": differences}
+    measures = [measure for one in measured for measure in regret_measures(some, one)]
+    measures += [regret_difference(some, measured[0], other) for other in measured[1:]]
+    result = Result.made(
+        "regret",
+        agents=tuple(one.agent for one in measured),
+        boards=(set_entry(some),),
+        seed=None,
+        estimates=tuple(measures),
+    )
+    print_result(result)
+    return result
 
 
 def _ask(player: TextPlayer, some: RegretSet, number: int) -> list[Exchange]:

@@ -8,14 +8,12 @@ from typing import Annotated
 
 from tokaido_env.agents import make
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.generalisation import Generalisation
-from tokaido_env.arena.placement import LadderRating, submitted_rating
-from tokaido_env.arena.verification import SHARE, Claim, Result, SubmissionError, verify
+from tokaido_env.arena.placement import submitted_rating
+from tokaido_env.arena.result import Result
+from tokaido_env.arena.verification import SHARE, Claim, verify
 from tokaido_env.cli import command as cli
+from tokaido_env.cli.cli_options import print_result
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.decoding import Source
-from tokaido_env.report.generalisation import generalisation_tables
-from tokaido_env.report.tables import placement_tables, print_table
 from tokaido_env.study.generalise import submitted_test
 
 
@@ -52,7 +50,7 @@ def main(options: Verify) -> int:
         agent=None if options.agent is None else make(options.agent),
         progress=lambda what: cli.note(escape_text(what)),
     )
-    _print_result(found.result)
+    print_result(found.result)
     who = "opponents and agent" if options.agent is not None else "opponents"
     print(
         f"verified: {found.games:,} games replayed, {found.repeated:,} decisions of {who} repeated"
@@ -62,18 +60,7 @@ def main(options: Verify) -> int:
 
 def _claim(options: Verify) -> Claim:
     """Read a result of `rate` or `generalise`."""
-    data = Source.json(options.file, "submission", SubmissionError).data
-    if isinstance(data, dict) and "ladder" in data:
+    if Result.load(options.file).protocol == "rate":
         named = options.allow_agents
         return submitted_rating(options.file, options.ladder, options.board, named)
     return submitted_test(options.file)
-
-
-def _print_result(result: Result) -> None:
-    tables = []
-    if isinstance(result, Generalisation):
-        tables = generalisation_tables(result)
-    elif isinstance(result, LadderRating):
-        tables = placement_tables(result)
-    for table in tables:
-        print_table(table)

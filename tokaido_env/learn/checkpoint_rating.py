@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+from dataclasses import replace
+
+from msgspec import structs
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import cost_of, make
 from tokaido_env.arena.ladder import Ladder
 from tokaido_env.arena.match import Match, match_seed
 from tokaido_env.arena.placement import rate_on_ladder
-from tokaido_env.arena.ratings import Rating
+from tokaido_env.arena.result import Measure
 from tokaido_env.arena.tournament import play_match
 
 OPPONENTS = 3
@@ -17,7 +19,7 @@ MAX_COST = 100  # of opponents, as of `registry.cost_of`: slower ones would dela
 RESAMPLES = 300  # of the bootstrap
 
 
-def rate_learner(agent: Agent, ladder: Ladder, max_games: int, seed: int = 0) -> Rating:
+def rate_learner(agent: Agent, ladder: Ladder, max_games: int, seed: int = 0) -> Measure:
     """Rate an agent on a ladder in few games against its fast agents.
 
     All ratings of a run use the same game seeds, so that their differences come from play. `tokaido
@@ -37,12 +39,12 @@ def rate_learner(agent: Agent, ladder: Ladder, max_games: int, seed: int = 0) ->
         return play_match(agent, make(opponent), min(games, max_games), seed, ladder.pool)
 
     fast = tuple(one for one in ladder.agents if cost_of(one.agent) <= MAX_COST)
-    placement = rate_on_ladder(
+    placed = rate_on_ladder(
         agent.spec,
-        replace(ladder, agents=fast),
+        replace(ladder, result=structs.replace(ladder.result, estimates=fast)),
         play=play,
         seed=match_seed(seed, "train"),
         opponents=OPPONENTS,
         resamples=RESAMPLES,
     )
-    return placement.rating
+    return placed.estimate("Elo")

@@ -25,7 +25,7 @@ import torch
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.executors import Executor, SerialExecutor
-from tokaido_env.arena.ratings import Rating
+from tokaido_env.arena.result import Measure
 from tokaido_env.core.arguments import str_short
 from tokaido_env.decoding import Name, Number, Struct
 from tokaido_env.learn.boards import board_summary, splits_of
@@ -87,7 +87,7 @@ class Progress:
     total: int
     unit: str
     figures: Figures
-    rating: Rating | None = None
+    rating: Measure | None = None
     is_new: bool = False
     is_best: bool = False
     note: str = ""
@@ -106,7 +106,7 @@ class RunState(Struct, frozen=True):
     """
 
     ladder: Name | None
-    rating: Rating | None
+    rating: Measure | None
     best_elo: Number | None
     splits: tuple[Name, ...]
     snapshots: tuple[Name, ...]
@@ -140,7 +140,7 @@ class Run:
             for spec in opponent_specs(settings)
         }
         self.pool, self.extra_pool = settings.pool, settings.extra_pool
-        self.rating: Rating | None = None
+        self.rating: Measure | None = None
         self.best_elo: float | None = None
         self._ladder = load_ladder(settings)
         self._splits: list[str] = []  # of the policy to start from
@@ -196,12 +196,12 @@ class Run:
             return {}, False
         agent, settings = PolicyAgent.from_policy(policy, "learner"), self.settings
         self.rating = rate_learner(agent, self._ladder, settings.rating_games, settings.seed)
-        is_best = self.best_elo is None or self.rating.elo > self.best_elo
+        is_best = self.best_elo is None or self.rating.value > self.best_elo
         if is_best:
-            self.best_elo = self.rating.elo
+            self.best_elo = self.rating.value
             policy.save(self.folder / "best")
-        low, high = self.rating.ci95
-        figures = {"elo": self.rating.elo, "low": low, "high": high, "games": self.rating.games}
+        elo = self.rating
+        figures = {"elo": elo.value, "low": elo.low, "high": elo.high, "games": elo.n}
         return {f"rating/{name}": value for name, value in figures.items()}, is_best
 
     def state(self, done: int) -> RunState:

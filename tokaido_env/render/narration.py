@@ -70,8 +70,8 @@ def acting_seat(before: Scene, after: Scene) -> int | None:
     return next(seat for seat, (old, new) in enumerate(players) if old != new)
 
 
-def display_names(players: Sequence[str]) -> tuple[str, str]:
-    """Return short, printable and different names for two players.
+def display_names(players: Sequence[str], length: int = _NAME_LENGTH) -> tuple[str, str]:
+    """Return printable and different names of at most a length for two players.
 
     >>> display_names(["greedy", "mcts:sims=400"])
     ('greedy', 'mcts:sims=400')
@@ -79,11 +79,11 @@ def display_names(players: Sequence[str]) -> tuple[str, str]:
     ('greedy (player_0)', 'greedy (player_1)')
     """
     first, second = (
-        seat if name.strip() in ("", "?") else _printable(name, _NAME_LENGTH)
+        seat if name.strip() in ("", "?") else _printable(name, length)
         for name, seat in zip(players, SEATS, strict=True)
     )
     if first == second:
-        room = _NAME_LENGTH - len(f" ({SEATS[0]})")
+        room = length - len(f" ({SEATS[0]})")
         return f"{_printable(first, room)} ({SEATS[0]})", f"{_printable(second, room)} ({SEATS[1]})"
     return first, second
 

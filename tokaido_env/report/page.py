@@ -1,37 +1,30 @@
-"""Report of matches, ratings and figures as one self-contained HTML page.
+"""A result as one self-contained HTML page: tables, figures, links to games, and the command.
 
-The same matches give the same bytes.
+The same result gives the same bytes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
-from tokaido_env.arena.match import Match
-from tokaido_env.arena.ratings import Rating
+from tokaido_env.arena.result import Result
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import write_text
 from tokaido_env.report.figures import figures
-from tokaido_env.report.page_tables import (
-    Links,
-    match_list,
-    matrix,
-    standings_table,
-    text,
-)
-from tokaido_env.report.results import Results
+from tokaido_env.report.result_tables import tables_of
 from tokaido_env.report.style import FAINT, INK, PAPER, as_svg, drawing
+from tokaido_env.report.tables import html
 
 _CSS = Path(__file__).with_name("page.css")
 
-MOST_UNFOLDED = 10  # matches; more are folded together
+MOST = 2000  # characters of a command or the title
+MOST_NAMED = 4  # agents in the title of a page
 
 # The page and its figures contain styles; browsers must run no script and load nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-
-_FIGURE = """<figure class="wide" tabindex="0">{svg}</figure>"""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -48,7 +41,6 @@ _PAGE = """<!DOCTYPE html>
 <dl>
 {facts}
 </dl>
-<nav aria-label="Sections">{parts}</nav>
 <main>
 {sections}
 </main>
@@ -56,99 +48,84 @@ _PAGE = """<!DOCTYPE html>
 </html>
 """
 
+Links = Sequence[tuple[str, str]]
+"""Text and address of games."""
 
-def write_report(
-    matches: Sequence[Match],
-    ratings: Sequence[Rating],
-    path: str | Path,
-    *,
-    title: str,
-    command: str | None = None,
-    seed: int | None = None,
-    board: str | None = None,
-    note: str | None = None,
-    scale: str | None = None,
-    games: Sequence[Links] = (),
+
+def write_page(
+    result: Result, path: str | Path, *, note: str | None = None, games: Sequence[Links] = ()
 ) -> None:
-    """Write standings, figures and matches as one HTML file, whole or not at all.
+    """Write a result as one HTML file, whole or not at all.
 
     Args:
-        matches: as for `write_plots`.
-        ratings: as for `write_plots`.
+        result: of any protocol.
         path: the file.
-        title: of the page.
-        command: the command line that played the games.
-        seed: of the games.
-        board: its name.
         note: sentence at the top.
-        scale: of the ratings, as from `tables.scale_of`.
-        games: links to games of each match.
+        games: links to games of each score.
 
     Raises:
         ModuleNotFoundError: if matplotlib is missing.
-        ValueError: if there is no match.
     """
-    results = Results.of(matches, ratings)
     with drawing():
-        drawn = {
-            name: _FIGURE.format(svg=_inline(as_svg(figure, name), name, caption))
-            for name, caption, figure in figures(results)
-            if name != "scores"  # the matrix replaces it
-        }
-    elo = drawn.pop("ratings", "")
+        drawn = [
+            f'<figure class="wide" tabindex="0">{_inline(as_svg(figure, name), name, caption)}'
+            "</figure>"
+            for name, caption, figure in figures(result)
+        ]
     sections = {
-        "Standings": _standings(results, scale, elo),
-        "Figures": "\n".join(drawn.values()),
-        "All pairs": matrix(results),
-        "Matches": _matches(results, games),
-        "Command": "" if command is None else f"<pre><code>{text(command)}</code></pre>",
+        "Tables": "\n".join(
+            f'<div class="wide">{html(table)}</div>' for table in tables_of(result)
+        ),
+        "Figures": "\n".join(drawn),
+        "Games": _games(result, games),
+        "Command": f"<pre><code>{text(result.command)}</code></pre>" if result.command else "",
     }
+    many = len(result.agents) > MOST_NAMED
+    title = f"{len(result.agents)} agents" if many else " – ".join(result.agents)
     page = _PAGE.format(
         policy=_POLICY,
         css=_CSS.read_text(encoding="utf-8"),
         title=text(title),
         note="" if note is None else f"<p><strong>{text(note)}</strong></p>",
-        facts=_facts({"seed": seed, "board": board}, results),
-        **_parts({title: html for title, html in sections.items() if html}),
+        facts=_facts(result),
+        sections="\n".join(
+            f"<section>\n<h2>{name}</h2>\n{content}\n</section>"
+            for name, content in sections.items()
+            if content
+        ),
     )
     write_text(Path(path), page)
 
 
-def _parts(sections: Mapping[str, str]) -> dict[str, str]:
-    """Return the sections of the page, and links to them; the titles contain no foreign text."""
-    names = {title: title.lower().replace(" ", "-") for title in sections}
-    return {
-        "parts": " ".join(f'<a href="#{name}">{title}</a>' for title, name in names.items()),
-        "sections": "\n".join(
-            f'<section id="{names[title]}">\n<h2>{title}</h2>\n{html}\n</section>'
-            for title, html in sections.items()
-        ),
+def text(given: str) -> str:
+    """Return foreign text as HTML: short, without control characters that reorder it."""
+    return escape(escape_text(given, MOST))
+
+
+def _facts(result: Result) -> str:
+    known = {
+        "protocol": result.protocol,
+        "boards": ", ".join(boards.name for boards in result.boards),
+        "seed": "" if result.seed is None else str(result.seed),
+        "games": f"{sum(score.n for score in result.scores):,}",
+        "tokaido_env": result.package,
+        "hash": result.hash,
     }
+    return "\n".join(
+        f"<div><dt>{name}</dt><dd>{text(value)}</dd></div>"
+        for name, value in known.items()
+        if value
+    )
 
 
-def _facts(facts: Mapping[str, object], results: Results) -> str:
-    games = sum(match.results.size for match in results.matches)
-    counts = {"agents": results.agents, "matches": results.matches}
-    known = {name: f"{len(some):,}" for name, some in counts.items()} | {"games": f"{games:,}"}
-    known |= {name: text(str(value)) for name, value in facts.items() if value is not None}
-    return "\n".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in known.items())
-
-
-def _standings(results: Results, scale: str | None, figure: str) -> str:
-    if not results.standings:
-        return ""
-    note = "Best first, by score in all games."
-    if results.ratings:
-        on = "" if scale is None else f" ({text(scale)})"
-        note = f"Elo is relative, from these matches only{on}; it is not the ladder's."
-    return f"<p>{note}</p>\n{standings_table(results)}\n{figure}"
-
-
-def _matches(results: Results, games: Sequence[Links]) -> str:
-    listed = match_list(results, games)
-    if len(results.matches) <= MOST_UNFOLDED:
-        return listed
-    return f"<details><summary>{len(results.matches):,} matches</summary>\n{listed}\n</details>"
+def _games(result: Result, games: Sequence[Links]) -> str:
+    """Return the links to games by match; player_0 is named first."""
+    parts = []
+    for score, links in zip(result.scores, games, strict=False):
+        items = "".join(f'<li><a href="{escape(to)}">{text(name)}</a></li>' for name, to in links)
+        if items:
+            parts.append(f"<h3>{text(score.a)} – {text(score.b)}</h3>\n<ul>{items}</ul>")
+    return "\n".join(parts)
 
 
 def _inline(svg: str, name: str, caption: str) -> str:

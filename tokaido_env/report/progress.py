@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from tokaido_env.arena.ratings import Rating
+from tokaido_env.arena.intervals import Estimate
 from tokaido_env.core.arguments import escape_text
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ class RunBar(NamedTuple):
         add_line: takes a line to print above the bar.
     """
 
-    update: Callable[[int, str, Rating | None], None]
-    add_rating: Callable[[int, Rating, bool], None]
+    update: Callable[[int, str, Estimate | None], None]
+    add_rating: Callable[[int, Estimate, bool], None]
     add_line: Callable[[str], None]
 
 
@@ -135,14 +135,14 @@ def run_bar(total: int, unit: str) -> Iterator[RunBar]:
     with progress.Progress(*columns, console=console, disable=hidden) as bar:
         task = bar.add_task(unit, total=total, state="")
 
-        def update(done: int, state: str, rating: Rating | None) -> None:
+        def update(done: int, state: str, rating: Estimate | None) -> None:
             parts = [state] * bool(state) + ([] if rating is None else [_elo(rating)])
             speed = bar.tasks[0].speed
             bar.update(task, completed=done, state=f"{speed or 0:,.3g}/s\n{' · '.join(parts)}")
             if hidden:
                 lines.print(lambda: " · ".join([f"{done:>13,} of {total:,} {unit}", *parts]))
 
-        def add_rating(done: int, rating: Rating, is_best: bool) -> None:
+        def add_rating(done: int, rating: Estimate, is_best: bool) -> None:
             best = ", the best so far" if is_best else ""
             add_line(f"{done:>13,} {unit}  {_elo(rating)}{best}")
 
@@ -152,6 +152,5 @@ def run_bar(total: int, unit: str) -> Iterator[RunBar]:
         yield RunBar(update, add_rating, add_line)
 
 
-def _elo(rating: Rating) -> str:
-    low, high = rating.ci95
-    return f"Elo {rating.elo:.0f} ({low:.0f} – {high:.0f})"
+def _elo(rating: Estimate) -> str:
+    return f"Elo {rating.value:.0f} ({rating.low:.0f} – {rating.high:.0f})"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
-
-from tokaido_env.arena.match import Match
-from tokaido_env.arena.ratings import Rating
+from tokaido_env.arena.result import Result, Score
 
 
 class Standing(NamedTuple):
@@ -18,110 +15,73 @@ class Standing(NamedTuple):
         rank: from 1; equal results share one.
         agent: its spec.
         games: number of games.
-        wins: number of wins.
-        draws: number of draws.
-        losses: number of losses.
-        forfeits: number of losses by forfeit.
         score: share of games won, half of the draws included.
         seats: its score as player_0 and as player_1.
         points: its mean points in a game.
-        rating: relative to the other agents in these matches, None without one.
+        forfeits: number of losses by forfeit.
     """
 
     rank: int
     agent: str
     games: int
-    wins: int
-    draws: int
-    losses: int
-    forfeits: int
     score: float
     seats: tuple[float, float]
     points: float
-    rating: Rating | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the standing as plain JSON types."""
-        rating = None
-        if self.rating is not None:
-            full = self.rating.to_dict()
-            rating = {"elo": full["elo"], "ci95": full["ci95"]}
-        return self._asdict() | {
-            "score": round(self.score, 6),
-            "seats": [round(score, 6) for score in self.seats],
-            "points": round(self.points, 4),
-            "rating": rating,
-        }
+    forfeits: int
 
 
-def standings(matches: Iterable[Match], ratings: Sequence[Rating] = ()) -> list[Standing]:
+def standings(result: Result) -> list[Standing]:
     """Return the results of each agent against others, best first.
 
     Rated agents come first, by rating, which accounts for their opponents; the others follow by
-    score.
-
-    Args:
-        matches: those of an agent against itself do not count; repeated games count once.
-        ratings: from the same matches.
+    score. Matches of an agent against itself do not count; repeated games count once.
     """
-    played = _counted(matches)
-    rated = {rating.agent: rating for rating in ratings}
-    agents = dict.fromkeys(agent for match in played for agent in (match.a, match.b))
-    rows = [_standing(agent, played, rated.get(agent)) for agent in agents]
-    order = sorted(rows, key=lambda row: (*_sort_key(row), row.agent))
-    keys = [_sort_key(row) for row in order]
-    return [row._replace(rank=1 + keys.index(key)) for row, key in zip(order, keys, strict=True)]
+    played = _counted(result.scores)
+    ratings = {one.agent: one.value for one in result.estimates_of("Elo")}
+
+    def key(row: Standing) -> tuple[bool, float]:
+        """Return the rank key, smaller is better, rounded like the output."""
+        rated = row.agent in ratings
+        return not rated, -round(ratings[row.agent], 2) if rated else -round(row.score, 6)
+
+    agents = dict.fromkeys(agent for score in played for agent in (score.a, score.b))
+    rows = sorted((_standing(agent, played) for agent in agents), key=lambda x: (*key(x), x.agent))
+    keys = [key(row) for row in rows]
+    return [row._replace(rank=1 + keys.index(own)) for row, own in zip(rows, keys, strict=True)]
 
 
-def has_ratings(rows: Sequence[Standing]) -> bool:
-    """Return whether an agent in standings has a rating."""
-    return any(row.rating is not None for row in rows)
-
-
-def has_forfeits(rows: Sequence[Standing]) -> bool:
-    """Return whether an agent in standings lost a game by forfeit."""
-    return any(row.forfeits for row in rows)
-
-
-def forfeits_of(match: Match, side: int) -> int:
-    """Return the number of games that `a` (0) or `b` (1) of a match lost by forfeit."""
-    return int(((match.games["forfeit"] > 0) & (match.results == side)).sum())
-
-
-def _counted(matches: Iterable[Match]) -> list[Match]:
-    """Return the matches between different agents, each once."""
+def _counted(scores: Sequence[Score]) -> list[Score]:
+    """Return the scores with counts of matches between different agents, each once."""
     different = {
-        (frozenset((m.a, m.b)), m.games["seed"].tobytes(), m.games["board"].tobytes()): m
-        for m in matches
-        if m.a != m.b
+        (frozenset((one.a, one.b)), one.seed, one.board, one.pairs): one
+        for one in scores
+        if one.a != one.b and one.games is not None
     }
     return list(different.values())
 
 
-def _standing(agent: str, matches: Sequence[Match], rating: Rating | None) -> Standing:
-    sides = [(m, int(agent == m.b)) for m in matches if agent in (m.a, m.b)]
-    # (pairs, 2): `a` is player_0 in the first game of a pair.
-    results = [1 - m.results[:, ::-1] if side else m.results for m, side in sides]
-    all_results = np.concatenate(results)
-    points = np.concatenate([m.games["points"][:, :, side].reshape(-1, 3) for m, side in sides])
-    first, second = all_results.mean(axis=0)
+def _standing(agent: str, scores: Sequence[Score]) -> Standing:
+    own = [score for score in scores if agent in (score.a, score.b)]
+    total = sum(score.n for score in own)
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(value * one.n for value, one in zip(values, own, strict=True)) / total
+
+    sides = [int(agent == score.b) for score in own]
+    games = [one.games for one in own if one.games is not None]
+    # As player_0, agent b plays the games in which agent a is player_1.
+    pairs = [
+        (1 - g.seats[1], 1 - g.seats[0]) if s else g.seats
+        for g, s in zip(games, sides, strict=True)
+    ]
     return Standing(
         rank=0,
         agent=agent,
-        games=int(all_results.size),
-        wins=int((all_results == 1.0).sum()),
-        draws=int((all_results == 0.5).sum()),
-        losses=int((all_results == 0.0).sum()),
-        forfeits=sum(forfeits_of(m, side) for m, side in sides),
-        score=float(all_results.mean()),
-        seats=(float(first), float(second)),
-        points=float(points.sum(axis=1).mean()),
-        rating=rating,
+        games=total,
+        score=mean(
+            [1 - one.value if side else one.value for one, side in zip(own, sides, strict=True)]
+        ),
+        seats=(mean([pair[0] for pair in pairs]), mean([pair[1] for pair in pairs])),
+        points=mean([sum(g.points[s]) for g, s in zip(games, sides, strict=True)]),
+        forfeits=sum(g.forfeits[s] for g, s in zip(games, sides, strict=True)),
     )
-
-
-def _sort_key(row: Standing) -> tuple[bool, float]:
-    """Return the rank key of an agent, smaller is better, rounded like the output."""
-    if row.rating is None:
-        return True, -round(row.score, 6)
-    return False, -round(row.rating.elo, 2)

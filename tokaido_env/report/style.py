@@ -25,9 +25,8 @@ PALETTE = (
     *("#332288", "#882255", "#999933", "#44AA99"),
 )
 CHARACTER_COLOURS = ("#0072B2", "#E69F00", "#009E73")  # faith, commerce, culture
-ALL_GAMES = "#6b7280"
 INK, FAINT, PAPER = "#1b1e24", "#c9ccd3", "#ffffff"
-ON_COLOUR, ON_DARK = "#1a1d23", "#fefefe"  # text on colours, also in dark mode
+ON_COLOUR = "#1a1d23"  # text on colours, also in dark mode
 WIDTH, DPI = 10.0, 120  # inches, dots per inch: pictures of 1200 pixels
 BELOW_TITLE = 0.55  # inches from the title's baseline to the axes
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import CallTask, Executor, SerialExecutor, agent_spec_of
+from tokaido_env.arena.intervals import clustered_mean
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.study.agent_values import check_has_values
-from tokaido_env.study.estimates import JsonDict, clustered_mean, clustered_mean_of_sums
 from tokaido_env.study.review import MARKS, PlayerTotals, Review, review
 from tokaido_env.trajectory import Trajectory
 
@@ -91,9 +91,10 @@ class ReviewTotals:
     def summary(self) -> dict[str, dict[str, Any]]:
         """Return the totals by name, in order of first appearance.
 
-        Each has "games", "choices", the number of each of `MARKS`, and as {"mean", "ci95", "n"}:
-        "loss", "open_loss" and "agreed" of choices, "luck", "result" and "result_less_luck" of
-        games. Intervals treat games as independent. Where both players have one name, both count.
+        Each has "games", "choices", the number of each of `MARKS`, and as estimates, None without
+        values: "loss", "open_loss" and "agreed" of choices, "luck", "result" and
+        "result_less_luck" of games. Intervals treat games as independent. Where both players have
+        one name, both count.
         """
         return {name: _summarize(parts) for name, parts in self._parts.items()}
 
@@ -103,10 +104,10 @@ def _summarize(parts: Sequence[tuple[int, PlayerTotals]]) -> dict[str, Any]:
     choices, loss, open_choices, open_loss, agreed, marks, luck, result = (
         np.array(column) for column in zip(*(totals for _, totals in parts), strict=True)
     )
-    means: dict[str, JsonDict] = {
-        "loss": clustered_mean_of_sums(loss, choices, games),
-        "open_loss": clustered_mean_of_sums(open_loss, open_choices, games),
-        "agreed": clustered_mean_of_sums(agreed, choices, games),
+    means = {
+        "loss": clustered_mean(loss, games, choices),
+        "open_loss": clustered_mean(open_loss, games, open_choices),
+        "agreed": clustered_mean(agreed, games, choices),
         "luck": clustered_mean(luck, games),
         "result": clustered_mean(result, games),
         "result_less_luck": clustered_mean(result - luck, games),

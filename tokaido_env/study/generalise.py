@@ -12,28 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.generalisation import (
-    VERSION,
-    BoardScores,
-    Generalisation,
-    OpponentEstimate,
-    ResultsError,
     generalisation_gap,
     mean_over_opponents,
-    scores_on_boards,
+    pool_estimates,
+    pool_scores,
 )
 from tokaido_env.arena.match import MAX_GAMES
+from tokaido_env.arena.result import BoardsEntry, Measure, Result, ResultError
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.verification import Claim
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import PREFIX, SPLITS, family_numbers, is_family
 from tokaido_env.core.arguments import check_choice, check_seed, repr_short, short_path
+from tokaido_env.decoding import Source
 from tokaido_env.learn.boards import splits_of
 
 OPPONENT = "mcts:sims=400"
@@ -87,27 +83,42 @@ class GeneralisationTest:
             for other, pool, pairs in parts
         ]
 
-    def result(self, matches: Sequence[MatchState]) -> Generalisation:
+    def result(self, matches: Sequence[MatchState]) -> Result:
         """Return the result of the finished matches."""
         is_train = [match.pool is self.train for match in matches]
-        found = [
-            scores_on_boards(match.to_match(), match.pool, self.seed, int(train), drawn=drawn)
-            for match, train in zip(matches, is_train, strict=True)
-            for drawn in [self.train_drawn if train else self.test.name != HAND_MADE]
+        sides = [
+            pool_scores(match.to_match(), match.pool, self.seed, int(train), drawn=drawn)
+            for match, train, drawn in zip(
+                matches, is_train, map(self._drawn, matches), strict=True
+            )
         ]
-        train, gap = None, None
+        test = [side for side, train in zip(sides, is_train, strict=True) if not train]
+        estimates = [one for side in sides for one in pool_estimates(side)]
+        about: dict[str, Any] = {"agent": self.agent, "group": self.test.name}
+        if len(test) > 1:
+            mean = mean_over_opponents(test)
+            estimates.append(Measure(mean.value, mean.low, mean.high, "mean score", **about))
         if self.train is not None:
-            train, gap = found[1][0], generalisation_gap(*found[:2])
-            del found[1]
-        head = VERSION, self.agent, self.opponents[0], self.seed, self.trained_on
-        result = Generalisation(*head, found[0][0], train, gap)
-        if len(found) == 1:
-            return result
-        opponents = tuple(
-            OpponentEstimate.of(scores.mean.value, scores.mean.ci95, spec)
-            for spec, (scores, _) in zip(self.opponents, found, strict=True)
+            gap = generalisation_gap(*sides[:2])
+            about["other"] = self.train.name
+            estimates.append(Measure(gap.value, gap.low, gap.high, "gap", **about))
+        boards = {
+            match.pool.name: BoardsEntry.of(match.pool, drawn=self._drawn(match))
+            for match in matches
+        }
+        return Result.made(
+            "generalise",
+            agents=(self.agent,),
+            boards=tuple(boards.values()),
+            seed=self.seed,
+            scores=tuple(score for side in sides for score in side.scores),
+            estimates=tuple(estimates),
+            trained_on=self.trained_on,
         )
-        return replace(result, opponents=opponents, opponents_mean=mean_over_opponents(found))
+
+    def _drawn(self, match: MatchState) -> bool:
+        """Return whether the boards of a match are a sample."""
+        return self.train_drawn if match.pool is self.train else self.test.name != HAND_MADE
 
 
 def generalisation_test(
@@ -171,43 +182,44 @@ def submitted_test(path: Path) -> Claim:
     """Read a result of `generalise` with its records, to verify it.
 
     Raises:
-        ResultsError: if the file is no result, or its boards are not those of this version.
+        ResultError: if the file is no result, or its boards are not those of this version.
         AgentError: if it names an opponent that a file may not name.
     """
-    found = Generalisation.load(path)
-    test, train = found.test, found.train
-    opponents = found.opponent, *(one.opponent for one in found.opponents[1:])
+    found, source = Result.load(path), Source(path, None, ResultError)
+    pools = [_measured(source, found, boards) for boards in found.boards]
+    whole = found.protocol == "generalise" and len(found.agents) == 1 and 1 <= len(pools) <= 2
+    source.expect(whole, "protocol", "generalise, with scores", found.protocol)
+    pairs = [_pairs_of(source, found, pool) for pool in pools]
+    opponents = tuple(dict.fromkeys(score.b for score in found.scores))
     for spec in opponents:
         check_spec_in_file(spec, f"{short_path(path)}: opponent", path.parent)
-    for scores in (test, train):
-        if scores is not None:
-            _check_pairs(scores.pairs, scores.boards)
-    head = found.agent, opponents, found.seed, found.trained_on
-    more = (None, 0, True) if train is None else (_measured(train), train.pairs, train.drawn)
-    repeated = GeneralisationTest(*head, _measured(test), test.pairs, *more)
-
-    def compute(matches: Sequence[MatchState]) -> Generalisation:
-        return replace(repeated.result(matches), records=found.records)
-
-    return Claim(path, found.to_dict(), found.records, repeated.matches(), compute)
+    train = (pools[1], pairs[1], found.boards[1].drawn) if len(pools) > 1 else (None, 0, True)
+    head = found.agents[0], opponents, found.seed or 0, found.trained_on
+    repeated = GeneralisationTest(*head, pools[0], pairs[0], *train)
+    states = repeated.matches()
+    return Claim(path, found, states, lambda: repeated.result(states))
 
 
-def _measured(scores: BoardScores) -> BoardPool:
-    """Return the boards of scores; raise `ResultsError` for boards of another version or a file."""
-    name = scores.pool
-    if name != HAND_MADE and not is_family(name):
-        raise ResultsError(
-            f"pool: expected boards of the family or {HAND_MADE}, got {repr_short(name)}"
-        )
+def _pairs_of(source: Source, found: Result, pool: BoardPool) -> int:
+    """Return the number of pairs of games on each board of a pool."""
+    pairs = sum(found.scores_of(pool.name)[0].pairs)
+    most = MAX_GAMES // (2 * len(pool))
+    source.expect(pairs <= most, "scores", f"at most {most:,} pairs on each board", pairs)
+    return pairs
+
+
+def _measured(source: Source, found: Result, boards: BoardsEntry) -> BoardPool:
+    """Return the boards of a result; refuse those of another version or of a file."""
+    name, place = boards.name, "boards"
+    known = name == HAND_MADE or is_family(name)
+    source.expect(known, place, f"boards of the family or {HAND_MADE}", name)
     count = _size(name) if name == HAND_MADE else len(family_numbers(name))
-    if count != scores.boards:
-        raise ResultsError(f"boards: expected {count:,} of {name}, got {scores.boards}")
+    source.expect(boards.count == count, place, f"{count:,} of {name}", boards.count)
+    scores = len(found.scores_of(name))
+    source.expect(scores >= count, "scores", f"one of each board of {name}", scores)
     pool = _pool_of(name, count) if name == HAND_MADE else BoardPool.load(name)
-    if pool.hash != scores.hash:
-        raise ResultsError(
-            f"hash: expected {pool.hash} of {pool.name}, got {repr_short(scores.hash)}: measure "
-            "again"
-        )
+    wanted = f"the hash {pool.hash} of {pool.name}"
+    source.expect(pool.hash == boards.hash, place, wanted, boards.hash, "measure again")
     return pool
 
 

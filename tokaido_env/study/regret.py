@@ -31,6 +31,8 @@ from tokaido_env.arena.executors import (
     split_work,
 )
 from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.arena.intervals import Estimate
+from tokaido_env.arena.result import BoardsEntry, Measure
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, repr_short, str_short
@@ -204,49 +206,56 @@ def _best_of(regret_set: RegretSet, values: Floats) -> Rows:
     return np.take_along_axis(rows, np.nanargmax(padded, axis=1), axis=1)
 
 
-def summarize(
-    regret_set: RegretSet, chosen: AgentChoices, *, timed: bool = False
-) -> dict[str, Any]:
-    """Return the regret of an agent as plain JSON types.
+def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure]:
+    """Return the regret of an agent: in the whole set, by each policy of the rollouts, by group.
 
     Args:
         regret_set: the set.
         chosen: by `choose_actions`.
-        timed: include core seconds, which depend on the machine.
     """
     rows = regret_set.action_rows(chosen.choices)
     found = losses(regret_set, rows)
     columns = {
         "regret": found.low,
-        "at_most": found.high,
+        "regret at most": found.high,
         "errors": (found.low >= ERROR).astype(float),
         "blunders": (found.low >= BLUNDER).astype(float),
     }
-    for number, name in enumerate(regret_set.card["policies"]):
-        columns[f"by_{name}"] = losses(regret_set, rows, number).low
+    policies = [f"policy {name}" for name in regret_set.card["policies"]]
+    for number, policy in enumerate(policies):
+        columns[policy] = losses(regret_set, rows, number).low
+    about: dict[str, Any] = {"agent": chosen.agent, "n": len(regret_set)}
+    means = stratified_means(columns, regret_set)
+    measures = [
+        _measure("regret", mean, group=name, **about)
+        if name in policies
+        else _measure(name, mean, **about)
+        for name, mean in means.items()
+    ]
     strata = [stratum for stratum in regret_set.card["strata"] if stratum["share"]]
-    groups = {
-        key: {
-            name: _group_mean(regret_set, found.low, key, name)
-            for name in dict.fromkeys(stratum[key] for stratum in strata)
-        }
-        for key in ("boards", "phase", "rounds")
-    }
-    head = {"agent": chosen.agent, **stratified_means(columns, regret_set), **groups}
-    head["choices"] = chosen.choices.tolist()
-    return head | ({"core_seconds": chosen.seconds} if timed else {})
+    for key in ("boards", "phase", "rounds"):
+        for name in dict.fromkeys(stratum[key] for stratum in strata):
+            selected = [stratum[key] == name for stratum in regret_set.card["strata"]]
+            count = int(np.asarray(selected)[regret_set.stratum].sum())
+            mean = stratified_means({"regret": found.low}, regret_set, selected)["regret"]
+            group = about | {"n": count, "group": f"{key} {name}"}
+            measures.append(_measure("regret", mean, **group))
+    return measures
 
 
-def _group_mean(regret_set: RegretSet, values: Floats, key: str, name: str) -> dict[str, Any]:
-    selected = [stratum[key] == name for stratum in regret_set.card["strata"]]
-    mean: dict[str, Any] = stratified_means({"regret": values}, regret_set, selected)["regret"]
-    return mean
+def seconds_measure(chosen: AgentChoices) -> Measure:
+    """Return the core-seconds of a decision, which depend on the machine."""
+    return Measure.named("core-seconds", chosen.agent, chosen.seconds)
+
+
+def _measure(measure: str, mean: Estimate, **more: Any) -> Measure:
+    return Measure(mean.value, mean.low, mean.high, measure, **more)
 
 
 def stratified_means(
     columns: dict[str, Floats], regret_set: RegretSet, selected: Sequence[bool] | None = None
-) -> dict[str, Any]:
-    """Return means over all choices in some strata, as {"mean", "ci95"} each.
+) -> dict[str, Estimate]:
+    """Return means over all choices in some strata.
 
     The mean of a stratum has the weight of its share among choices. Intervals resample positions
     within strata (the bootstrap of stratified samples, with deviations scaled up for small strata:
@@ -267,14 +276,7 @@ def stratified_means(
         means += weight * own.mean(axis=0)
         deviations += weight * bootstrap_deviations(own, rng)
     low, high = np.quantile(means + deviations, [0.025, 0.975], axis=0)
-    return {
-        name: {"mean": _rounded(means[c]), "ci95": [_rounded(low[c]), _rounded(high[c])]}
-        for c, name in enumerate(columns)
-    }
-
-
-def _rounded(number: float) -> float:
-    return round(float(number), 6)
+    return {name: Estimate.of(means[c], (low[c], high[c])) for c, name in enumerate(columns)}
 
 
 def bootstrap_deviations(values: Floats, rng: np.random.Generator) -> Floats:
@@ -292,7 +294,7 @@ def bootstrap_deviations(values: Floats, rng: np.random.Generator) -> Floats:
 
 def regret_difference(
     regret_set: RegretSet, one: AgentChoices, other: AgentChoices, boards: str | None = None
-) -> dict[str, Any]:
+) -> Measure:
     """Return the regret of one agent less that of another in the same positions.
 
     Args:
@@ -306,4 +308,10 @@ def regret_difference(
         losses(regret_set, regret_set.action_rows(chosen.choices)).low for chosen in (one, other)
     )
     more = stratified_means({"more": of_one - of_other}, regret_set, selected)["more"]
-    return {"a": one.agent, "b": other.agent, **more}
+    about: dict[str, Any] = {"agent": one.agent, "other": other.agent}
+    return _measure("regret difference", more, n=len(regret_set), **about)
+
+
+def set_entry(regret_set: RegretSet) -> BoardsEntry:
+    """Return the entry of a set in results."""
+    return BoardsEntry(regret_set.card["name"], regret_set.hash, len(regret_set), drawn=True)

@@ -30,6 +30,7 @@ from tokaido_env.arena.executors import (
     gather,
 )
 from tokaido_env.arena.match import match_seed
+from tokaido_env.arena.result import Measure
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import repr_short
@@ -111,41 +112,35 @@ def _values_task(
     yield indices, game_values(agent, board, batch)
 
 
-def summarize_values(regret_set: RegretSet, values: Floats) -> dict[str, Any]:
-    """Return bias, value error and share explained, as plain JSON types.
+def value_measures(regret_set: RegretSet, agent: str, values: Floats) -> list[Measure]:
+    """Return bias, value error and share explained of an agent's values.
 
     Args:
         regret_set: the set.
+        agent: its spec.
         values: by `afterstate_values`.
 
     Returns:
-        For each kind of boards "all", and for "rounds" and "distance" (`trigger_distances`) each
-        group: {"positions", "bias": {"mean", "ci95"}, "error": likewise, "explained"}; groups
-        without positions are left out. Positions count by the shares of their strata, as in the
-        regret.
+        For each kind of boards (`other`), all positions and the groups by rounds and by distance
+        (`trigger_distances`); groups without positions are left out. Positions count by the shares
+        of their strata, as in the regret.
     """
     means = _means(regret_set, values)
     sizes = np.bincount(regret_set.stratum, minlength=len(regret_set.shares))
     weights = (regret_set.shares / np.maximum(sizes, 1))[regret_set.stratum]
-    groups = {
-        "boards": _names(regret_set, "boards"),
-        "rounds": _names(regret_set, "rounds"),
-        "distance": np.asarray(DISTANCES)[trigger_distances(regret_set.states)],
-    }
-
-    def measure(chosen: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        return _measure(_Means(*(column[chosen] for column in means)), weights[chosen])
-
-    found: dict[str, Any] = {}
-    for boards in dict.fromkeys(groups["boards"].tolist()):
-        of_boards = groups["boards"] == boards
-        found[boards] = {"all": measure(of_boards)}
-        for key in ("rounds", "distance"):
-            names = DISTANCES if key == "distance" else dict.fromkeys(groups[key].tolist())
-            chosen = {name: of_boards & (groups[key] == name) for name in names}
-            found[boards][key] = {
-                name: measure(rows) for name, rows in chosen.items() if rows.any()
-            }
+    rounds, kinds = (_names(regret_set, key) for key in ("rounds", "boards"))
+    distances = np.asarray(DISTANCES)[trigger_distances(regret_set.states)]
+    found: list[Measure] = []
+    for boards in dict.fromkeys(kinds.tolist()):
+        groups = {"": kinds == boards}
+        groups |= {f"rounds {name}": rounds == name for name in dict.fromkeys(rounds.tolist())}
+        groups |= {f"distance {name}": distances == name for name in DISTANCES}
+        for group, members in groups.items():
+            chosen = members & (kinds == boards)
+            if chosen.any():
+                about = {"agent": agent, "n": int(chosen.sum()), "other": boards, "group": group}
+                own = _Means(*(column[chosen] for column in means))
+                found += _measures(own, weights[chosen], about)
     return found
 
 
@@ -194,7 +189,7 @@ def _means(regret_set: RegretSet, values: Floats) -> _Means:
     )
 
 
-def _measure(means: _Means, weights: Floats) -> dict[str, Any]:
+def _measures(means: _Means, weights: Floats, about: dict[str, Any]) -> list[Measure]:
     """Return the measures of some positions; intervals are of a bootstrap over positions."""
     n = len(weights)
     drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES) * weights
@@ -204,16 +199,14 @@ def _measure(means: _Means, weights: Floats) -> dict[str, Any]:
         resampled = drawn @ column / np.maximum(drawn.sum(axis=1), 1e-300)
         return [weights @ column / weights.sum(), *np.quantile(resampled, [0.025, 0.975])]
 
-    bias, *of_bias = (round(float(x), 4) + 0.0 for x in mean(means.bias))  # never -0.0
-    error, *of_error = map(_root, mean(means.error))
+    bias, *of_bias = (round(float(x), 4) for x in mean(means.bias))
+    error, *of_error = (round(math.sqrt(max(float(x), 0.0)), 4) for x in mean(means.error))
     within, total = (float(weights @ column) for column in (means.within, means.total))
-    return {
-        "positions": n,
-        "bias": {"mean": bias, "ci95": of_bias},
-        "error": {"mean": error, "ci95": of_error},
-        "explained": round(1 - within / total, 4) if total > 0 else None,
-    }
-
-
-def _root(square: float) -> float:
-    return round(math.sqrt(max(float(square), 0.0)), 4)
+    measures = [
+        Measure.named("value bias", value=bias, interval=of_bias, **about),
+        Measure.named("value error", value=error, interval=of_error, **about),
+    ]
+    if total > 0:
+        explained = round(1 - within / total, 4)
+        measures.append(Measure.named("share explained", value=explained, **about))
+    return measures

@@ -27,10 +27,10 @@ def opponents() -> list[JsonDict]:
     ratings = Ladder.load(ladder_for(pool), pool).agents  # the best first
     found, level, least = [], 0, float("-inf")
     for rating in reversed(ratings):
-        is_level = rating.elo >= least or rating is ratings[0]
+        is_level = rating.value >= least or rating is ratings[0]
         if is_level:
-            level, least = level + 1, rating.elo + LEVEL_STEP
-        rated = {"elo": round(rating.elo), "ci95": [*map(round, rating.ci95)]}
+            level, least = level + 1, rating.value + LEVEL_STEP
+        rated = {"elo": round(rating.value), "ci95": [round(rating.low), round(rating.high)]}
         found.append(_described(rating.agent) | rated | {"level": level if is_level else None})
     return [*found, *map(_described, UNRATED)]
 

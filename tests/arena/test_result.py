@@ -1,0 +1,144 @@
+"""Tests of arena/result.py: the file, its checks, and the data frame."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matches import match_of_results
+from msgspec import structs
+from valid_files import generalisation, with_hash
+
+from tokaido_env.arena.intervals import score_interval
+from tokaido_env.arena.result import Games, Result, ResultError, Score
+
+Data = dict[str, Any]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "result.json"
+
+
+def written(path: Path, data: Any) -> Path:
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def test_score__agrees_with_hand_computed_values() -> None:
+    results = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0], [0.5, 0.0]])
+    match = match_of_results(results)
+    match.games["points"][..., 0, :] = (1, 2, 3)
+    match.games["points"][0, 0, 1] = (8, 0, 4)
+    match.games["forfeit"][1, 0] = 1  # that `a` lost
+    score = Score.of(match, "shikoku", 7, decided="a")
+    assert (score.a, score.b, score.board, score.seed, score.n) == ("x", "y", "shikoku", 7, 8)
+    assert (score.pairs, score.points, score.value) == ((0, 1, 1, 1, 1), 5.0, 0.625)
+    interval = score_interval(results)
+    assert (score.low, score.high) == tuple(pytest.approx(x, abs=1e-6) for x in interval)
+    points = (1.0, 2.0, 3.0), (1.0, 0.0, 0.5)
+    assert score.games == Games(2, (0.625, 0.625), points, (1, 0))
+    assert score.decided == "a"
+
+
+def test_result__loads_what_it_saves(path: Path) -> None:
+    for changes in ({}, {"trained_on": None}, {"seed": None, "estimates": [], "complete": False}):
+        result = Result.load(written(path, with_hash(generalisation(**changes))))
+        result.save(path)
+        assert Result.load(path) == result
+        data = json.loads(path.read_text(encoding="utf-8"))
+        assert data == result.to_dict()
+        assert data["hash"] == result.hash
+        assert max(map(len, path.read_text(encoding="utf-8").splitlines())) < 400
+
+
+def test_hash__changes_with_what_was_measured_only(path: Path) -> None:
+    result = Result.load(written(path, generalisation()))
+    assert structs.replace(result, command="tokaido evaluate", package="9").hash == result.hash
+    for changes in ({"seed": 1}, {"agents": ("a",)}, {"scores": ()}, {"anchor": "x"}, {"rules": 2}):
+        assert structs.replace(result, **changes).hash != result.hash
+
+
+def test_estimate__is_found_by_measure_other_and_group(path: Path) -> None:
+    result = Result.load(written(path, generalisation()))
+    found = result.estimate("worst tenth", other="greedy", group="family:train/1")
+    assert (found.measure, found.agent, found.other) == ("worst tenth", result.agents[0], "greedy")
+    for at in ({"other": "nobody"}, {"agent": "nobody", "other": "greedy"}, {"group": "x"}):
+        with pytest.raises(ResultError, match=r"estimates: expected worst tenth of .*, got none"):
+            result.estimate("worst tenth", **at)
+
+
+def test_to_frame__has_a_row_for_each_score_and_estimate(path: Path) -> None:
+    pytest.importorskip("pandas")
+    result = Result.load(written(path, generalisation()))
+    frame = result.to_frame()
+    assert len(frame) == len(result.scores) + len(result.estimates)
+    scores = frame[frame["measure"] == "score"]
+    assert scores["board"].tolist() == [one.board for one in result.scores]
+    assert scores["n"].sum() == sum(one.n for one in result.scores)
+    (gap,) = frame[frame["measure"] == "gap"].to_dict("records")
+    assert (gap["value"], gap["low"], gap["high"]) == (-0.125, -0.25, 0.0625)
+
+
+def score(data: Data) -> Data:
+    first: Data = data["scores"][0]
+    return first
+
+
+def estimate(data: Data, place: int = 0) -> Data:
+    one: Data = data["estimates"][place]
+    return one
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data.clear(), "version: expected 1, got None: measure again, or use the ver"),
+        (lambda data: data.update(version=2), "version: expected 1, got 2: measure again"),
+        (lambda data: data.update(rules=0), "rules: expected 1, got 0: measure again"),
+        (lambda data: data.update(more=1), "expected no key more"),
+        (lambda data: data.update(protocol="bench"), "protocol: expected another value"),
+        (lambda data: data.update(hash="0" * 16), r"hash: expected \w{16} of its content"),
+        (lambda data: data["agents"].append(5), r"agents\[1\]: expected a text, got 5"),
+        (
+            lambda data: data.update(seed=-1),
+            "seed: expected another value|seed: expected .*, got -1",
+        ),
+        (lambda data: score(data).update(pairs=[0] * 5), r"scores\[0\]\.pairs: expected 1 to 10,0"),
+        (
+            lambda data: score(data).update(pairs=[10**15] * 5),
+            r"scores\[0\]\.pairs\[0\]: expected ",
+        ),
+        (lambda data: score(data).update(value=0.999), r"scores\[0\]: expected .* of its pairs, g"),
+        (lambda data: score(data).update(low=0.1), r"scores\[0\]: expected .* of its pairs, got"),
+        (lambda data: score(data).update(board=None), r"scores\[0\]\.board: expected a text"),
+        (
+            lambda data: estimate(data).update(measure="x"),
+            r"estimates\[0\]\.measure: expected a kno",
+        ),
+        (
+            lambda data: estimate(data).update(value=1.01),
+            r"estimates\[0\]: expected values from 0 t",
+        ),
+        (
+            lambda data: estimate(data).update(low=-0.01),
+            r"estimates\[0\]: expected values from 0 to",
+        ),
+        (lambda data: estimate(data, -1).update(value=-1.5), r"expected values from -1 to 1, got"),
+        (lambda data: data.update(records=3), "records: expected"),
+    ],
+)
+def test_load__refuses_a_wrong_file(
+    path: Path, change: Callable[[Data], Any], message: str
+) -> None:
+    data = generalisation()
+    change(data)
+    keep = "hash" in data and data["hash"] == "0" * 16
+    written(path, data if keep else with_hash(data))
+    with pytest.raises(ResultError, match=message) as caught:
+        Result.load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert len(str(caught.value)) < 500
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,394 @@
+"""Results of all measurements: matches, `rate`, `ladder`, `generalise`, `exploit` and `regret`.
+
+A result has the scores of the games that were played, estimates that follow from them, and what
+identifies the measurement: agents, boards, seed, command, versions and the file of the games. The
+file is JSON and ends with a hash of its content; cite a ladder by it.
+
+    result = Result.load("rating.json")
+    result.estimate("Elo").value
+    result.to_frame()                     # a row for each score and each estimate
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Meta
+from msgspec.structs import replace
+
+from tokaido_env.arena.intervals import PAIR_SCORES, Estimate, score_interval
+from tokaido_env.arena.match import MAX_GAMES, Match
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.arguments import str_short
+from tokaido_env.core.optional_deps import extra_error
+from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.decoding import Count, Name, Number, Seed, Share, Source, Struct
+from tokaido_env.files import file_sha256, write_text
+
+VERSION = 1
+
+Protocol = Literal["matches", "rate", "ladder", "generalise", "exploit", "regret"]
+
+ANY = (-1e6, 1e6)
+SHARE = (0.0, 1.0)
+MEASURES = {
+    **dict.fromkeys(("Elo", "Elo difference", "chi-squared", "core-seconds"), ANY),
+    **dict.fromkeys(("chance above", "p of chi-squared", "luck-adjusted score"), SHARE),
+    **dict.fromkeys(("mean score", "interquartile mean", "better than even"), SHARE),
+    **dict.fromkeys(("worst tenth", "errors", "blunders"), SHARE),
+    "gap": (-1.0, 1.0),
+    **dict.fromkeys(("regret", "regret at most", "regret difference"), ANY),
+    **dict.fromkeys(("value bias", "value error", "share explained"), ANY),
+}
+"""The names of estimates, with the least and the greatest value. Regret and values are results."""
+
+_Pairs = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
+_Points = tuple[Number, Number, Number]
+
+
+class ResultError(ValueError):
+    """A file cannot be read as a result: the message names the expected content."""
+
+
+class Games(Struct, frozen=True):
+    """Counts and means of the games of a score, of `a` and `b` where there are two.
+
+    Attributes:
+        draws: number of shared victories, and of games that reached the cap.
+        seats: score of `a` as player_0 and as player_1.
+        points: mean faith, commerce and culture.
+        forfeits: number of games lost by forfeit.
+    """
+
+    draws: Count
+    seats: tuple[Share, Share]
+    points: tuple[_Points, _Points]
+    forfeits: tuple[Count, Count]
+
+    @classmethod
+    def of(cls, match: Match) -> Games:
+        """Return the counts and means of a match."""
+        points = [tuple(round(x, 4) for x in match.mean_points(side)) for side in range(2)]
+        lost = match.games["forfeit"] > 0
+        first, second = (round(x, 6) for x in match.results.mean(axis=0).tolist())
+        forfeits = [int((lost & (match.results == side)).sum()) for side in range(2)]
+        draws = int((match.results == 0.5).sum())
+        return cls(draws, (first, second), tuple(points), tuple(forfeits))  # type: ignore[arg-type]  # pairs
+
+
+class Score(Struct, frozen=True, omit_defaults=True):
+    """The score of agent `a` against agent `b` on a board or a pool of boards.
+
+    Attributes:
+        a: spec of the agent.
+        b: spec of its opponent.
+        board: name of the board or pool.
+        seed: of the match; None if the games have several seeds.
+        pairs: the number of pairs of games in which `a` scored 0, 0.5, 1, 1.5 and 2.
+        value: the mean score of `a`, 0 to 1.
+        low: lower end of its 95 % interval.
+        high: upper end.
+        group: the part of the measurement, such as the pool that the board is from.
+        games: more about the games; None if left out.
+        decided: the better agent, "a" or "b", if a sequential test has found it.
+    """
+
+    a: Name
+    b: Name
+    board: Name
+    seed: Seed | None
+    pairs: tuple[_Pairs, _Pairs, _Pairs, _Pairs, _Pairs]
+    value: Share
+    low: Share
+    high: Share
+    group: Name = ""
+    games: Games | None = None
+    decided: Literal["a", "b"] | None = None
+
+    @classmethod
+    def of_pairs(
+        cls, a: str, b: str, board: str, seed: int | None, pairs: Iterable[int], **more: Any
+    ) -> Score:
+        """Return the score of counted pairs, with its interval; `more` are other fields."""
+        zero, one, two, three, four = map(int, pairs)
+        counts = zero, one, two, three, four
+        scores = np.repeat(PAIR_SCORES, counts)
+        interval = score_interval(np.stack([scores, scores], axis=1))
+        found = Estimate.of(float(scores.mean()), interval)
+        return cls(a, b, board, seed, counts, found.value, found.low, found.high, **more)
+
+    @classmethod
+    def of(cls, match: Match, board: str, seed: int | None, **more: Any) -> Score:
+        """Return the score of a match with its counts; `more` are other fields."""
+        pairs = match.pentanomial.tolist()
+        more = {"games": Games.of(match)} | more
+        return cls.of_pairs(match.a, match.b, board, seed, pairs, **more)
+
+    def reversed(self) -> Score:
+        """Return the score of `b` against `a`, without more about the games."""
+        pairs = self.pairs[::-1]
+        return Score.of_pairs(self.b, self.a, self.board, self.seed, pairs, group=self.group)
+
+    @property
+    def pentanomial(self) -> npt.NDArray[np.int64]:
+        """The numbers of pairs, int64 (5,)."""
+        return np.array(self.pairs, np.int64)
+
+    @property
+    def n(self) -> int:
+        """The number of games."""
+        return 2 * sum(self.pairs)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the interval of the score."""
+        return self.low, self.high
+
+    @property
+    def points(self) -> float:
+        """The points of `a`: its wins and half of its draws."""
+        return sum(half_points * count for half_points, count in enumerate(self.pairs)) / 2
+
+
+class Measure(Estimate, frozen=True, omit_defaults=True):
+    """A named estimate.
+
+    Attributes:
+        measure: what the estimate is of.
+        agent: spec of the agent; "" of all.
+        n: number of games or positions behind it; 0 if unknown.
+        other: the agent or the boards that it is compared with.
+        group: the part of the measurement: boards, rounds, a policy.
+    """
+
+    measure: Name
+    agent: Name
+    n: Count = 0
+    other: Name = ""
+    group: Name = ""
+
+    @classmethod
+    def named(
+        cls,
+        measure: str,
+        agent: str,
+        value: float,
+        interval: Sequence[float] | None = None,
+        **more: Any,
+    ) -> Measure:
+        """Return a named estimate rounded to six decimals; `more` are other fields."""
+        found = Estimate.of(value, interval)
+        return cls(found.value, found.low, found.high, measure, agent, **more)
+
+    def rounded(self, digits: int) -> Measure:
+        """Return the estimate with fewer decimals."""
+        value, low, high = (round(x, digits) + 0.0 for x in (self.value, self.low, self.high))
+        return replace(self, value=value, low=low, high=high)
+
+
+class BoardsEntry(Struct, frozen=True):
+    """Boards of a measurement, or the positions of a regret set.
+
+    Attributes:
+        name: of the board, pool or set.
+        hash: of the contents.
+        count: number of boards or positions.
+        drawn: whether the boards are a sample; if not, they are all there are of their kind, and
+            intervals contain the uncertainty of the games only.
+    """
+
+    name: Name
+    hash: str
+    count: Count
+    drawn: bool = False
+
+    @classmethod
+    def of(cls, pool: BoardPool, *, drawn: bool = False) -> BoardsEntry:
+        """Return the entry of a board or a pool."""
+        return cls(pool.name, pool.hash, len(pool), drawn)
+
+
+class RecordsEntry(Struct, frozen=True):
+    """The record file of a result, in the same folder.
+
+    Attributes:
+        file: its name.
+        sha256: 64 hex digits.
+        games: number of games.
+    """
+
+    file: Name
+    sha256: str
+    games: Count
+
+    def __post_init__(self) -> None:
+        if self.file in ("", "..") or Path(self.file).name != self.file:
+            raise ValueError("file: expected the name of a file in the same folder")
+
+    @classmethod
+    def of(cls, path: Path, games: int) -> RecordsEntry:
+        """Return the entry of a record file with its number of games."""
+        return cls(path.name, file_sha256(path), games)
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """The result of a measurement.
+
+    Attributes:
+        version: of the file format.
+        protocol: of the measurement.
+        command: that measures again; "" if a program called the library.
+        package: version of tokaido_env.
+        rules: version of the rules.
+        agents: specs of the measured agents.
+        boards: that were played on; of `regret` the set of positions.
+        seed: of the measurement; None if the games have several.
+        scores: of the games, one a match or board.
+        estimates: that follow from the scores or positions.
+        anchor: the agent at 0 Elo; "" without ratings.
+        ladder: hash of the ladder that an agent was rated on, or whose differences these are.
+        trained_on: the boards that the agent was trained on; None if unknown.
+        complete: whether the measurement ran to its end.
+        records: the file of the games; None if there is none.
+    """
+
+    version: int = VERSION
+    protocol: Protocol
+    command: str = ""
+    package: str = ""
+    rules: int = RULES_VERSION
+    agents: tuple[Name, ...]
+    boards: tuple[BoardsEntry, ...]
+    seed: Seed | None
+    scores: tuple[Score, ...] = ()
+    estimates: tuple[Measure, ...] = ()
+    anchor: Name = ""
+    ladder: str = ""
+    trained_on: Name | None = None
+    complete: bool = True
+    records: RecordsEntry | None = None
+
+    @classmethod
+    def made(cls, protocol: Protocol, command: str = "", **fields: Any) -> Result:
+        """Return a result of this version of the package."""
+        package = version("tokaido-env")
+        return cls(protocol=protocol, command=command, package=package, **fields)
+
+    @property
+    def hash(self) -> str:
+        """Sixteen hex digits that change with anything measured, not with command or package."""
+        return content_hash(super().to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content and the hash as plain JSON types, as in the file."""
+        return {**super().to_dict(), "hash": self.hash}
+
+    def to_json(self) -> str:
+        """Return the text of the file, with each score and estimate on a line of its own."""
+        parts = []
+        for key, value in self.to_dict().items():
+            text = json.dumps(value, ensure_ascii=False)
+            if isinstance(value, list) and value and isinstance(value[0], dict):
+                rows = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in value)
+                text = f"[\n  {rows}\n ]"
+            parts.append(f' "{key}": {text}')
+        return "{\n" + ",\n".join(parts) + "\n}\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write the result to a file, whole or not at all."""
+        write_text(Path(path), self.to_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """Read a result.
+
+        Raises:
+            ResultError: if the file is cut or changed, or made by another version.
+        """
+        return cls.decoded(Source.json(Path(path), "result", ResultError))
+
+    @classmethod
+    def decoded(cls, source: Source) -> Result:
+        """Return the result that was read from a file; errors are those of the source."""
+        remedy = "measure again, or use the version that made it"
+        source.check_versions(remedy, version=VERSION, rules=RULES_VERSION)
+        found = source.data.pop("hash", None)
+        changed = "it was changed after it was made: restore it, or measure again"
+        result = source.decode(cls)
+        wanted = f"{result.hash} of its content"
+        source.expect(found == result.hash, "hash", wanted, found, changed)
+        for i, score in enumerate(result.scores):
+            _check_score(source, f"scores[{i}]", score)
+        for i, one in enumerate(result.estimates):
+            _check_estimate(source, f"estimates[{i}]", one)
+        return result
+
+    def estimate(
+        self, measure: str, *, agent: str | None = None, other: str = "", group: str = ""
+    ) -> Measure:
+        """Return the only estimate of a measure; raise `ResultError` if there is none."""
+        for one in self.estimates_of(measure):
+            if one.other == other and one.group == group and agent in (None, one.agent):
+                return one
+        place = f"{measure} of {str_short(other or group) or 'the whole'}"
+        raise ResultError(f"estimates: expected {place}, got none")
+
+    def estimates_of(self, *measures: str) -> list[Measure]:
+        """Return the estimates of some measures, in order."""
+        return [one for one in self.estimates if one.measure in measures]
+
+    def scores_of(self, group: str) -> list[Score]:
+        """Return the scores of a part of the measurement, in order."""
+        return [score for score in self.scores if score.group == group]
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each score, then for each estimate.
+
+        Its columns are `measure`, `agent`, `other`, `group`, `board`, `value`, `low`, `high`, `n`.
+
+        Raises:
+            ModuleNotFoundError: if pandas is missing.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise extra_error("data frames need", error.name, "notebooks") from None
+        columns = ("measure", "agent", "other", "group", "board", "value", "low", "high", "n")
+        rows: list[tuple[Any, ...]] = [
+            ("score", one.a, one.b, one.group, one.board, one.value, one.low, one.high, one.n)
+            for one in self.scores
+        ]
+        rows += [
+            (x.measure, x.agent, x.other, x.group, "", x.value, x.low, x.high, x.n)
+            for x in self.estimates
+        ]
+        return pandas.DataFrame(rows, columns=columns)
+
+
+def content_hash(data: Mapping[str, Any]) -> str:
+    """Return the hash of the content of a result, without command, package and the hash."""
+    body = {key: data[key] for key in data if key not in ("command", "package", "hash")}
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _check_score(source: Source, place: str, score: Score) -> None:
+    counted = 0 < sum(score.pairs) <= MAX_GAMES
+    source.expect(counted, f"{place}.pairs", f"1 to {MAX_GAMES:,} pairs", score.pairs)
+    right = Score.of_pairs(score.a, score.b, score.board, score.seed, score.pairs)
+    wanted, got = ((x.value, x.low, x.high) for x in (right, score))
+    source.expect(got == wanted, place, f"{wanted} of its pairs", got)
+
+
+def _check_estimate(source: Source, place: str, one: Measure) -> None:
+    source.expect(one.measure in MEASURES, f"{place}.measure", "a known measure", one.measure)
+    lowest, highest = MEASURES[one.measure]
+    got = one.value, one.low, one.high
+    inside = all(lowest <= x <= highest for x in got)
+    source.expect(inside, place, f"values from {lowest:g} to {highest:g}", got)

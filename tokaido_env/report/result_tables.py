@@ -1,0 +1,402 @@
+"""The tables that show a result, for each protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tokaido_env.arena.generalisation import FIGURES
+from tokaido_env.arena.intervals import Estimate
+from tokaido_env.arena.match import SCORE_KEYS
+from tokaido_env.arena.rating_model import PROBIT
+from tokaido_env.arena.result import Measure, Result, Score
+from tokaido_env.core.arguments import escape_text
+from tokaido_env.report.standings import standings
+from tokaido_env.report.tables import (
+    MOST,
+    Table,
+    percentages,
+    true_minus,
+    whole,
+    with_interval,
+)
+
+NO_VALUE = "–"
+MATCHES = "Matches"
+"""The title of the table of matches, which may be long."""
+_GROUPS = ("boards", "phase", "rounds")  # of regret
+_VALUE_GROUPS = {"rounds": "rounds", "distance": "steps to an end trigger"}
+
+
+def tables_of(result: Result) -> list[Table]:
+    """Return the tables that show a result."""
+    makers: dict[str, Callable[[Result], list[Table]]] = {
+        **{"matches": _of_matches, "rate": _of_rate, "ladder": _of_ladder},
+        **{"generalise": _of_generalise, "exploit": _of_exploit, "regret": _of_regret},
+    }
+    return makers[result.protocol](result)
+
+
+def title_of(result: Result) -> str:
+    """Return boards and seed in words."""
+    seed = "" if result.seed is None else f", seed {result.seed}"
+    return f"board {', '.join(boards.name for boards in result.boards)}{seed}"
+
+
+def share(estimate: Estimate, form: str = ".1f") -> str:
+    """Return a share with its interval, in percent."""
+    return with_interval(estimate.value, estimate.interval, form, 100, " %")
+
+
+# Matches and ratings
+
+
+def _of_matches(result: Result) -> list[Table]:
+    title = f"{sum(score.n for score in result.scores):,} games, {title_of(result)}"
+    tables = [standings_table(result, title), matches_table(result.scores, MATCHES)]
+    return [table for table in (*tables, luck_table(result)) if table.rows]
+
+
+def standings_table(result: Result, title: str) -> Table:
+    """Return standings, with ratings and forfeits where there are any."""
+    rows, ratings = standings(result), {one.agent: one for one in result.estimates_of("Elo")}
+    forfeits = any(row.forfeits for row in rows)
+    headers = ["rank", "agent", "games", "score", *(["Elo", "95 % interval"] if ratings else [])]
+    headers += ["points", "as player_0", "as player_1", *(["forfeits"] if forfeits else [])]
+    cells = []
+    for row in rows:
+        line = [str(row.rank), row.agent, f"{row.games:,}", f"{row.score:.1%}"]
+        rating = ratings.get(row.agent)
+        if ratings:
+            line += (NO_VALUE, NO_VALUE) if rating is None else elo_cells(rating)
+        line += [f"{row.points:.1f}", *(f"{score:.1%}" for score in row.seats)]
+        line += [f"{row.forfeits:,}"] if forfeits else []
+        cells.append(tuple(line))
+    relative = f"Elo is relative, from these matches only ({scale(result.anchor)}); "
+    note = f"{relative}it is not the ladder's." if ratings else ""
+    return Table(title, tuple(headers), cells, left=1, note=note)
+
+
+def matches_table(scores: Sequence[Score], title: str) -> Table:
+    """Return games, score and points of both agents of each match."""
+    headers = ("agent", "games", "wins", "score", "95 % interval", *SCORE_KEYS)
+    return Table(title, headers, [row for score in scores for row in _match_rows(score)])
+
+
+def _match_rows(score: Score) -> list[tuple[str, ...]]:
+    rows, games = [], score.games
+    draws = 0 if games is None else games.draws
+    for side, agent in enumerate((score.a, score.b)):
+        value, low, high = score.value, score.low, score.high
+        if side:
+            value, low, high = 1 - value, 1 - high, 1 - low
+        won = (score.n - score.points if side else score.points) - draws / 2
+        wins = "" if games is None else f"{won:,.0f}"
+        points: tuple[float, ...] = () if games is None else games.points[side]
+        cells = [f"{x:.1f}" for x in (*points, sum(points))] if points else [""] * 4
+        rows.append((agent, f"{score.n:,}", wins, f"{value:.1%}", percentages(low, high), *cells))
+    return rows
+
+
+def verdicts(result: Result, error: float) -> list[str]:
+    """Return a sentence about the better agent of each match that a sequential test watched.
+
+    Args:
+        result: of the matches.
+        error: the maximum error probability.
+    """
+    lines = []
+    for one in result.scores:
+        a, b = escape_text(one.a, MOST), escape_text(one.b, MOST)
+        if one.decided is None:
+            lines.append(f"{a} and {b}: undecided after {one.n:,} games")
+        else:
+            first, second = (a, b) if one.decided == "a" else (b, a)
+            after = f"decided after {one.n:,} games, error at most {error:.3g}"
+            lines.append(f"{first} is better than {second}: {after}")
+    return lines
+
+
+def luck_table(result: Result) -> Table:
+    """Return the luck-adjusted scores, and how many games would be as certain without luck."""
+    headers = ("agent", "score", "95 % interval", "equivalent games")
+    rows = [
+        (f"{x.agent} against {x.other}", f"{x.value:.1%}", percentages(*x.interval), f"{x.n:,}")
+        for x in result.estimates_of("luck-adjusted score")
+    ]
+    return Table("Luck-adjusted scores", headers, rows)
+
+
+def _of_rate(result: Result) -> list[Table]:
+    rows = [(one.agent, *elo_cells(one), f"{one.n:,}") for one in result.estimates_of("Elo")]
+    headers = ("agent", "Elo", "95 % interval", "games")
+    note = f"on ladder {result.ladder}"
+    ratings = Table(f"Ratings: {scale(result.anchor)}", headers, rows, note=note)
+    return [matches_table(result.scores, title_of(result)), ratings]
+
+
+def scale(anchor: str) -> str:
+    """Return the rating model and the agent rated 0 in words."""
+    return f"{PROBIT}, {anchor} = 0"
+
+
+def elo_cells(one: Estimate) -> tuple[str, str]:
+    """Return a rating and its interval, which that of the anchor has not."""
+    if one.low == one.high:
+        return whole(one.value), "reference"
+    return whole(one.value), f"{whole(one.low)} – {whole(one.high)}"
+
+
+# Ladders
+
+
+def _of_ladder(result: Result) -> list[Table]:
+    title = f"Ladder {result.ladder or result.hash}, {title_of(result)}, {scale(result.anchor)}"
+    groups = dict.fromkeys(one.group for one in result.estimates_of("Elo"))
+    tables = [_ladder_table(result, group, group or title) for group in groups]
+    agents = list(dict.fromkeys(name for pair in _differences(result, "") for name in pair))
+    return [*tables, _differences_table(result, agents)] if agents else tables
+
+
+def _differences(result: Result, group: str) -> dict[tuple[str, str], Measure]:
+    """Return the rating differences of a group by the better agent and the other."""
+    found = result.estimates_of("Elo difference")
+    return {(one.agent, one.other): one for one in found if one.group == group}
+
+
+def _ladder_table(result: Result, group: str, title: str) -> Table:
+    """Return ratings with the difference of each agent to the next, and their goodness of fit.
+
+    Agents without differences, such as the epsilon baselines, are left out if others have some.
+    """
+    steps = _differences(result, group)
+    known = {name for pair in steps for name in pair}
+    ratings = [one for one in result.estimates_of("Elo") if one.group == group]
+    ratings = [one for one in ratings if not known or one.agent in known]
+    rows = []
+    for one, below in zip(ratings, [*ratings[1:], None], strict=True):
+        step = None if below is None else steps.get((one.agent, below.agent))
+        cells = ("", "") if step is None else elo_cells(step)
+        rows.append((one.agent, *elo_cells(one), *cells, f"{one.n:,}"))
+    headers = ("agent", "Elo", "95 % interval", "above the next", "95 % interval", "games")
+    return Table(title, headers, rows, note=_fit_line(result, group))
+
+
+def _fit_line(result: Result, group: str) -> str:
+    """Return the goodness of fit of the rating model in a line."""
+    chi2, p = (
+        [one for one in result.estimates_of(name) if one.group == group]
+        for name in ("chi-squared", "p of chi-squared")
+    )
+    if not chi2 or not p:
+        return "Goodness of fit unknown: there are no more matches than ratings."
+    each = f"{chi2[0].value / chi2[0].n:.2f} each"
+    chance = "< 0.0001" if p[0].value < 1e-4 else f"= {p[0].value:.2g}"
+    return f"χ² {chi2[0].value:.1f} on {chi2[0].n} degrees of freedom ({each}), p {chance}"
+
+
+def _differences_table(result: Result, agents: Sequence[str]) -> Table:
+    """Return the differences of rows and columns in Elo; these have the same numbers."""
+    found = _differences(result, "")
+    rows = []
+    for i, a in enumerate(agents):
+        pairs = [found.get((a, b)) or _reversed(found.get((b, a))) for b in agents]
+        cells = ["" if x is None else with_interval(x.value, x.interval, "+.0f") for x in pairs]
+        rows.append((f"{i + 1} {a}", *cells))
+    headers = ("agent", *(str(i + 1) for i in range(len(agents))))
+    return Table("Row above column, Elo with 95 % interval", headers, rows)
+
+
+def _reversed(one: Estimate | None) -> Estimate | None:
+    return None if one is None else Estimate(-one.value, -one.high, -one.low)
+
+
+# Generalisation
+
+
+def _of_generalise(result: Result) -> list[Table]:
+    opponents = list(dict.fromkeys(score.b for score in result.scores))
+    title = f"{result.agents[0]} against {opponents[0]}, seed {result.seed}"
+    columns = []
+    for boards in result.boards:
+        at = {"other": opponents[0], "group": boards.name}
+        estimates = [result.estimate(measure, **at) for measure in FIGURES]
+        columns.append((f"{boards.count:,}", f"{estimates[0].n:,}", *map(share, estimates)))
+    names = "boards", "games", *FIGURES
+    rows = [*zip(names, *columns, strict=True)]
+    heads = ("", *(boards.name for boards in result.boards))
+    tables = [Table(title, heads, rows, note=gap_sentence(result))]
+    if len(opponents) > 1:
+        tables.append(_opponents_table(result, opponents))
+    return tables
+
+
+def _opponents_table(result: Result, opponents: Sequence[str]) -> Table:
+    test = result.boards[0].name
+    found = [result.estimate("mean score", other=one, group=test) for one in opponents]
+    rows = [(one.other, share(one)) for one in found]
+    rows.append(("mean", share(result.estimate("mean score", group=test))))
+    worst = min(found, key=lambda one: one.value)
+    rows.append((f"worst: {worst.other}", share(worst)))
+    return Table(f"On {test}", ("against", "mean score"), rows)
+
+
+def gap_sentence(result: Result) -> str:
+    """Return the generalisation gap in a sentence."""
+    gaps = result.estimates_of("gap")
+    if not gaps:
+        return "No gap: there is no second match."
+    trained = result.trained_on == gaps[0].other or (result.trained_on or "").startswith("family:")
+    known = "its training boards" if trained else "unseen boards of train, as far as is known"
+    return f"Gap, {gaps[0].group} less {gaps[0].other} ({known}): {share(gaps[0], '+.1f')}"
+
+
+# Exploitability
+
+
+_FINALS = {
+    "learner": ("The best learner, in new games", "a learner that trained against it"),
+    "search": ("A search that knows the agent's replies", "a search that knows its replies"),
+}
+
+
+def _of_exploit(result: Result) -> list[Table]:
+    curve = [score for score in result.scores if score.group not in _FINALS]
+    best = max(curve, key=lambda score: score.value, default=None)
+    rows = []
+    for score in curve:
+        cells = f"{score.n:,}", f"{score.value:.1%}", percentages(*score.interval)
+        steps = int(score.group.removeprefix("steps "))
+        rows.append((f"{steps:,}", *cells, "chosen" if score is best else ""))
+    headers = ("steps", "games", "score", "95 % interval", "")
+    tables = [Table(f"Learner against {result.agents[0]}, {title_of(result)}", headers, rows)]
+    for group, (title, _) in _FINALS.items():
+        tables += [matches_table([score], title) for score in result.scores_of(group)]
+    return [*tables[:-1], tables[-1]._replace(note=exploit_sentence(result))]
+
+
+def exploit_sentence(result: Result) -> str:
+    """Return the conclusion from the final matches, in sentences."""
+    agent, finals = result.agents[0], [s for group in _FINALS for s in result.scores_of(group)]
+    if not finals:
+        return f"Nothing is known about {agent}: no final game was played."
+    findings = ", ".join(
+        f"{_FINALS[one.group][1]} scores {one.value:.1%} ({percentages(*one.interval)})"
+        for one in finals
+    )
+    higher = max(finals, key=lambda score: score.value)
+    if higher.low > 0.5:
+        return (
+            f"{agent} can be exploited: {findings}. This is a lower bound: "
+            "a stronger learner, more steps or more simulations may find more."
+        )
+    if higher.high >= 0.5:
+        return (
+            f"It is open whether {agent} can be exploited: {findings}; the interval includes "
+            "50 %. Play more games, or use more steps, a stronger start or more simulations."
+        )
+    return (
+        f"No exploit of {agent} was found: {findings}. This does not show that there is "
+        "none: a stronger learner, more steps or more simulations may find one."
+    )
+
+
+# Regret
+
+
+def _of_regret(result: Result) -> list[Table]:
+    tables = [regret_table(result)]
+    tables += [groups_table(result, key) for key in _GROUPS]
+    tables += [*value_tables(result), regret_differences_table(result)]
+    return [table for table in tables if table.rows]
+
+
+def regret_table(result: Result) -> Table:
+    """Return the regret of agents, lowest first."""
+    rows, seconds = [], {one.agent: one for one in result.estimates_of("core-seconds")}
+    for agent in agents_by_regret(result):
+        most = result.estimate("regret at most", agent=agent)
+        row = [agent, thousandths(result.estimate("regret", agent=agent))]
+        row.append(true_minus(f"{1000 * most.value:.1f}"))
+        for measure in ("errors", "blunders"):
+            row.append(f"{100 * result.estimate(measure, agent=agent).value:.1f} %")
+        if seconds:
+            row.append(f"{seconds[agent].value:.2g}" if agent in seconds else NO_VALUE)
+        rows.append(tuple(row))
+    headers = ["agent", "regret", "at most", "errors", "blunders"]
+    headers += ["core-seconds"] if seconds else []
+    title = f"{set_title(result)}: regret per choice, in 1/1000 of a result"
+    return Table(title, tuple(headers), rows)
+
+
+def set_title(result: Result) -> str:
+    """Return name, hash and size of the set of positions."""
+    (regret_set,) = result.boards
+    return f"{regret_set.name}, hash {regret_set.hash}, {regret_set.count:,} positions"
+
+
+def agents_by_regret(result: Result) -> list[str]:
+    """Return the agents by regret, lowest first."""
+    whole = [one for one in result.estimates_of("regret") if not one.group]
+    return [one.agent for one in sorted(whole, key=lambda one: one.value)]
+
+
+def groups_table(result: Result, key: str) -> Table:
+    """Return the regret of agents by boards, phase, rounds, or policy of the rollouts."""
+    found = [one for one in result.estimates_of("regret") if one.group]
+    return _by_group(f"by {key}", agents_by_regret(result), found, key, thousandths)
+
+
+def _by_group(
+    title: str,
+    agents: Sequence[str],
+    found: Sequence[Measure],
+    key: str,
+    cell: Callable[[Measure], str],
+) -> Table:
+    """Return estimates with a row for each agent and a column for each group of a key."""
+    groups = [x.group for x in found if not x.group or x.group.startswith(f"{key} ")]
+    groups = list(dict.fromkeys(groups))
+    cells = {(x.agent, x.group): cell(x) for x in found}
+    known = [agent for agent in agents if any((agent, group) in cells for group in groups)]
+    rows = [(one, *(cells.get((one, group), NO_VALUE) for group in groups)) for one in known]
+    heads = (group.removeprefix(f"{key} ") or "all" for group in groups)
+    return Table(title, ("agent", *heads), rows)
+
+
+def regret_differences_table(result: Result) -> Table:
+    """Return the paired differences in regret between agents."""
+    found = result.estimates_of("regret difference")
+    rows = [(one.agent, one.other, thousandths(one, "+.1f")) for one in found]
+    return Table("paired, in 1/1000 of a result", ("agent", "than", "more"), rows)
+
+
+def value_tables(result: Result) -> list[Table]:
+    """Return bias and error of the agents that give values, for each kind of boards."""
+    agents, biases = agents_by_regret(result), result.estimates_of("value bias")
+    explained = {
+        (x.agent, x.other, x.group): f"{100 * x.value:.0f} %"
+        for x in result.estimates_of("share explained")
+    }
+
+    def error(x: Measure) -> str:
+        """Return the error and the share explained."""
+        share_explained = explained.get((x.agent, x.other, x.group), NO_VALUE)
+        return true_minus(f"{x.value:.3f}, {share_explained}")
+
+    tables = []
+    for boards in dict.fromkeys(one.other for one in biases):
+        own = [x for x in biases if x.other == boards]
+        errors = [x for x in result.estimates_of("value error") if x.other == boards]
+        title = f"value bias, {boards}, by rounds"
+        tables.append(
+            _by_group(title, agents, own, "rounds", lambda x: true_minus(f"{x.value:+.3f}"))
+        )
+        for key, name in _VALUE_GROUPS.items():
+            title = f"value error and share explained, {boards}, by {name}"
+            tables.append(_by_group(title, agents, errors, key, error))
+    return tables
+
+
+def thousandths(one: Estimate, form: str = ".1f") -> str:
+    """Return a mean with its interval, in thousandths."""
+    return with_interval(one.value, one.interval, form, 1000)
