@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -38,6 +39,22 @@ def piped(data: bytes) -> str:
     return f"/dev/fd/{reader}"
 
 
+def test_write_path__writes_to_any_standard_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """That of a notebook takes no bytes; without any, the command is refused before it plays."""
+    command = ["evaluate", "greedy", "random", "--games", "2", "--json", "-"]
+    notebook = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", notebook)
+    assert main(command) == 0
+    assert json.loads(notebook.getvalue())["agents"] == ["greedy", "random"]
+    monkeypatch.setattr(sys, "stdout", None)
+    capsys.readouterr()
+    assert main(command) == 2
+    error = "evaluate: --json: expected a file, got -: there is no standard output\n"
+    assert capsys.readouterr().err == error
+
+
 @POSIX
 def test_read_path__takes_pipes_and_standard_input(
     games: Path, tmp_path: Path, capfd: Output, monkeypatch: pytest.MonkeyPatch
@@ -53,7 +70,7 @@ def test_read_path__takes_pipes_and_standard_input(
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
             name = "shikoku" if file == str(games) else piped(board)
             assert main(command.replace("FILE", file).replace("BOARD", name).split()) == 0
-            printed.append(capfd.readouterr().out)
+            printed.append(re.sub('"command": .*', "", capfd.readouterr().out))
         assert printed[0]
         assert printed == printed[:1] * 3
     assert main(["replay", piped(data + b"notes\n")]) == 1

@@ -299,6 +299,8 @@ def write_path(text: str) -> Path:
     With standard output (-), the command prints all else on standard error.
     """
     if text == "-":
+        if sys.stdout is None:  # of a process without a console
+            raise ValueError("expected a file, got -: there is no standard output")
         sys.stdout = sys.stderr
     if not _is_pipe(text):
         return home_path(text)
@@ -410,15 +412,23 @@ def _pipes(name: str, arguments: Sequence[str]) -> Iterator[None]:
         for text, path in _outputs.items():
             if not path.stat().st_size:
                 continue
-            to = nullcontext(sys.stdout.buffer) if text == "-" else home_path(text).open("wb")
-            with to as pipe:
-                pipe.write(path.read_bytes())
+            _copy_to(text, path)
     finally:
         _running.pop()
         for path in (*_inputs.values(), *_outputs.values()):
             path.unlink(missing_ok=True)
         _inputs.clear()
         _outputs.clear()
+
+
+def _copy_to(text: str, path: Path) -> None:
+    """Copy a text file to a pipe; standard output may be one without bytes, as in a notebook."""
+    if text == "-" and not hasattr(sys.stdout, "buffer"):
+        sys.stdout.write(path.read_text(encoding="utf-8"))
+        return
+    to = nullcontext(sys.stdout.buffer) if text == "-" else home_path(text).open("wb")
+    with to as pipe:
+        pipe.write(path.read_bytes())
 
 
 def write_json(path: Path | None, data: object, **options: Any) -> None:
