@@ -4,7 +4,8 @@
     tokaido evaluate python:agents.language_model:LanguageModel,model=llama3.2 random --games 2
 
 Without `OPENAI_BASE_URL` it asks OpenAI's server. A game has about 75 decisions of the model, and
-each is a call. `tokaido text-play` measures a model without a program; copy this for another interface.
+each is a call. `tokaido text-play` measures a model without a program; copy this for another
+interface.
 """
 
 from openai import OpenAI
