@@ -24,10 +24,11 @@ from valid_files import GOLDEN, generalisation, with_hash
 
 from tokaido_env import Board, BoardError, Game, PositionError
 from tokaido_env.agent import AgentError
+from tokaido_env.agents import make
 from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent, PolicyError
 from tokaido_env.agents.registry import cost_of
-from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError
+from tokaido_env.arena.result import Result, ResultError
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import BOARDS_FOLDER
 from tokaido_env.core.arguments import SeedError
@@ -39,7 +40,9 @@ from tokaido_env.learn.settings import METHODS
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.observers import masks
 from tokaido_env.record import Forfeit, RecordError, load as load_records, save as save_records
-from tokaido_env.report.generalisation import generalisation_tables
+from tokaido_env.report.result_tables import tables_of
+from tokaido_env.report.tables import table_text
+from tokaido_env.study.regret import choose_actions, regret_measures, set_entry
 from tokaido_env.study.regret_set import RegretSet, RegretSetError
 
 Damage = Callable[[random.Random, bytes, list[Any]], bytes]
@@ -90,7 +93,7 @@ def _damage_bytes(rng: random.Random, data: bytes, values: list[Any]) -> bytes:
 
 
 def damage_hashed(rng: random.Random, data: bytes, values: list[Any]) -> bytes:
-    """Damage a ladder, mostly with a matching hash."""
+    """Damage a result, mostly with a matching hash."""
     tree = mutants.mutated_tree(rng, _with_schema_value(rng, json.loads(data), values), 2)
     if isinstance(tree, dict) and rng.random() < 0.9:
         tree = with_hash(tree)
@@ -202,32 +205,43 @@ def _canonical(given: Any) -> str:
 def _ladders(folder: Path) -> list[bytes]:
     whole = json.loads(LADDER.read_text(encoding="utf-8"))
     few = {"greedy", "heuristic", "mcts:sims=100", "champion"}
-    matches = [one for one in whole["matches"] if few >= {one["a"], one["b"]}]
+    matches = [one for one in whole["scores"] if few >= {one["a"], one["b"]}]
     played = {one[side] for one in matches for side in "ab"}
-    agents = [one for one in whole["agents"] if one["agent"] in played]
-    short = whole | {"anchor": "greedy", "agents": agents, "matches": matches}
-    unfinished = short | {"agents": [], "fit": None}
+    ratings = [one for one in whole["estimates"] if one["agent"] in played]
+    short = whole | {"anchor": "greedy", "estimates": ratings, "scores": matches}
+    unfinished = short | {"estimates": []}
     return [mutants.json_bytes(with_hash(one)) for one in (short, unfinished)]
 
 
 def _use_ladder(path: Path) -> None:
     again = path.with_name("again.json")
     loaded = Ladder.load(path)
-    loaded.save(again)
-    assert Ladder.load(again).to_dict() == loaded.to_dict()
+    loaded.result.save(again)
+    assert Ladder.load(again).result == loaded.result
     assert all(cost_of(one.agent) >= 0 for one in loaded.agents)
 
 
 def _results(folder: Path) -> list[bytes]:
-    alone = generalisation(trained_on=None, train=None, gap=None, opponents=[], opponents_mean=None)
-    return [mutants.json_bytes(one) for one in (generalisation(), alone)]
+    generalised, regret_set = generalisation(), small_set(most=4)
+    few = {"boards": generalised["boards"][:1], "scores": generalised["scores"][:2]}
+    measures = regret_measures(regret_set, choose_actions(make("greedy"), regret_set))
+    regret = {"protocol": "regret", "boards": [set_entry(regret_set).to_dict()], "scores": []}
+    regret |= {"agents": ["greedy"], "estimates": [one.to_dict() for one in measures]}
+    curve = [one | {"group": "steps 8"} for one in generalised["scores"][:1]]
+    exploit = {"protocol": "exploit", "scores": curve, "estimates": []}
+    changes: tuple[dict[str, Any], ...] = ({}, {"trained_on": "shikoku"}, few, regret, exploit)
+    return [mutants.json_bytes(with_hash(generalised | one)) for one in changes]
 
 
 def _use_results(path: Path) -> None:
-    result = Generalisation.load(path)
-    assert all(table.rows for table in generalisation_tables(result))
-    path.write_bytes(mutants.json_bytes(result.to_dict()))
-    assert Generalisation.load(path).to_dict() == result.to_dict()
+    """Load a result again, and print it; its scores may not belong to its protocol."""
+    result = Result.load(path)
+    again = path.with_name("again.json")
+    result.save(again)
+    assert Result.load(again) == result
+    assert len(result.to_frame()) == len(result.scores) + len(result.estimates)
+    with suppress(ResultError):
+        assert all(table_text(table, 80) for table in tables_of(result))
 
 
 def _regrets(folder: Path) -> list[bytes]:
@@ -300,8 +314,8 @@ def _configs(folder: Path) -> list[bytes]:
 
 def _use_config(path: Path) -> None:
     method, values = read_config(path)
-    kind = METHODS[method or "ppo"]
-    settings = kind(**TINY[method or "ppo"] | values)
+    kind = METHODS[method or "td"]
+    settings = kind(**TINY[method or "td"] | values)
     assert kind(**asdict(settings)) == settings
 
 
@@ -345,7 +359,7 @@ FORMATS = {
     "ladders": Format(
         "ladder.json", (LadderError, AgentError), damage_hashed, _ladders, _use_ladder
     ),
-    "results": Format("results.json", (ResultsError,), damage_json, _results, _use_results),
+    "results": Format("results.json", (ResultError,), damage_hashed, _results, _use_results),
     "regrets": Format("set.npz", (RegretSetError,), damage_regrets, _regrets, _use_regrets),
     "policies": Format("policy", (PolicyError,), damage_tensors, _policies, _use_policy),
     "configs": Format("my.toml", _RUN_ERRORS, damage_toml, _configs, _use_config, False),

@@ -137,8 +137,10 @@ class Source:
             known: the expected value of each key.
         """
         for key, value in known.items():
-            own = self.data.get(key) if isinstance(self.data, dict) else self.data
-            self.expect(type(own) is type(value) and own == value, key, str(value), own, remedy)
+            found = isinstance(self.data, dict)
+            own = self.data.get(key) if found else self.data
+            right = found and type(own) is type(value) and own == value
+            self.expect(right, key, str(value), own, remedy)
 
     def decode(self, kind: type[T]) -> T:
         """Return the data as a struct or another type that `msgspec` supports."""
