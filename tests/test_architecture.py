@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = structure.sources()
 
 OPTIONAL = {
-    *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
+    *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "safetensors"),
     *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
     *("resvg_py", "PIL", "pygame", "ray", "starlette", "uvicorn"),
     *("anywidget", "traitlets", "torchrl", "tensordict", "textarena", "minari", "openai"),

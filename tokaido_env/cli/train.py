@@ -31,7 +31,7 @@ from tokaido_env.report.progress import run_bar
 if TYPE_CHECKING:
     from tokaido_env.learn.run import Progress
 
-_NEEDS = ("torch", "tensorboard", "rich", "safetensors")
+_NEEDS = ("torch", "tensorboard", "safetensors")
 _PPO_NEEDS = ("stable_baselines3", "sb3_contrib")
 
 _PROGRESS_FORMATS = {

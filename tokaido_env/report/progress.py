@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.arena.intervals import Estimate
@@ -43,7 +42,7 @@ class ProgressLines:
 def match_bar(
     title: str, games: int, finished: int, note: Callable[[], str] = str
 ) -> Iterator[OnFinished]:
-    """Show the progress of a match: a bar on a terminal with rich, else lines.
+    """Show the progress of a match: a bar on a terminal, else lines.
 
     Args:
         title: stands before the bar.
@@ -86,9 +85,7 @@ def match_bar(
 
 
 def _terminal() -> Console | None:
-    """Return standard error for rich, None if it is no terminal or rich is missing."""
-    if find_spec("rich") is None:
-        return None
+    """Return standard error for rich, None if it is no terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)
