@@ -89,10 +89,16 @@ def command_sections() -> str:
 
 
 def settings_of(method: str) -> str:
-    """Return a section with the settings of a method."""
-    whole = section(load("train").app(["--method", method]))
+    """Return a section with the settings of a method that differ from those of td."""
+    whole, default = (
+        section(load("train").app(["--method", name])) for name in (method, TdSettings.METHOD)
+    )
     _, _, settings = whole.partition(f"**Settings of `--method` {method}**:\n")
-    return f"### Settings of `{method}`\n{settings.partition('**Examples**')[0].rstrip()}\n"
+    rows = settings.partition("**Examples**")[0].strip().splitlines()
+    shared = [row.split()[1].lstrip("`") for row in rows if row in default]
+    own = "\n".join(row for row in rows if row not in default)
+    text = f"As `td`: {', '.join(f'`{name}`' for name in shared)}. Its own:"
+    return f"### Settings of `{method}`\n\n{text}\n\n{own}\n"
 
 
 def section(parser: App) -> str:
