@@ -59,6 +59,11 @@ AGENTS = (
     *("mcts:sims=400", "mcts:sims=1000", "mcts:sims=4000", "mcts:sims=20000", "champion"),
     *("champion:sims=16", "champion:sims=64", "champion:sims=400", "champion:sims=1600"),
 )
+DETAILED = (
+    *("random", "greedy", "heuristic", "mcts:sims=400", "mcts:sims=4000", "mcts:sims=20000"),
+    *("champion", "champion:sims=64", "champion:sims=400", "champion:sims=1600"),
+)
+"""Agents of the tables by groups."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result = replace(found[0], estimates=estimates)
     main_tables = [regret_table(result)]
     groups = "boards", "phase", "rounds", "policy"
-    details = [groups_table(result, group) for group in groups]
+    some = replace(result, estimates=tuple(x for x in estimates if x.agent in DETAILED))
+    details = [groups_table(some, group) for group in groups]
     for table in (*main_tables, *details):
         print_table(table)
     write_plot(result, options.results)
