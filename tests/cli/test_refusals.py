@@ -92,7 +92,10 @@ ERRORS = (
         """exploit "python:custom_agents:Settings,a=' ',b=\\"" """,
         "expected one without spaces, or without quotes",
     ),
-    ("regret greedy --set missing.npz", "missing.npz: not a regret set in a .npz file: expected a file"),
+    (
+        "regret greedy --set missing.npz",
+        "missing.npz: not a regret set (.npz): ",
+    ),
     ("regret greedy --json no/where.json", "no/where.json"),
     ("text-play --model m --timeout 0", "--timeout: expected seconds above 0, got 0"),
     (

@@ -502,7 +502,7 @@ def test_train__refuses_wrong_settings_before_creating_a_folder(
     start = tmp_path / "start"
     random_policy(LayerSizes(64, 16, 8, 64, 16)).save(start)
     for method, option, value, message in (
-        ("ppo", "--steps", "many", "steps: expected an integer from 1, got 'many'"),
+        ("ppo", "--steps", "0", "steps: expected an integer from 1, got 0"),
         ("ppo", "--config", "nowhere.toml", "nowhere.toml"),
         ("ppo", "--start-from", "nowhere", "nowhere: no such policy file"),
         ("td", "--start-from", str(start), "start_from: expected layers of at most 8, 64 units, "),

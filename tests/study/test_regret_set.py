@@ -113,7 +113,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda p: rewritten(p, sums=np.full_like(SET.sums, NOT_ROLLED)),
         "sums: expected one action of each position in all blocks",
     ),
-    "text": (lambda p: p.write_text("{}"), "not a file of arrays: File is not a zip file"),
+    "text": (lambda p: p.write_text("{}"), "not a regret set (.npz): File is not a zip file"),
     "a compressed file": (
         lambda p: np.savez_compressed(p, **members(p)),
         "expected at most 32 MiB of arrays without compression",
@@ -122,12 +122,12 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda p: rewritten(p, sums=np.zeros(33 << 20, np.int8)),
         "expected at most 32 MiB of arrays without compression",
     ),
-    "a huge array": (with_huge_array, "not a file of arrays: EOF: reading array data"),
+    "a huge array": (with_huge_array, "not a regret set (.npz): EOF: reading array data"),
     "objects": (
         lambda p: rewritten(p, actions=np.array([Path()], object)),
-        "not a file of arrays: Object arrays cannot be loaded when allow_pickle=False",
+        "not a regret set (.npz): Object arrays cannot be loaded when allow_pickle=False",
     ),
-    "cut short": (lambda p: p.write_bytes(p.read_bytes()[:500]), "not a file of arrays"),
+    "cut short": (lambda p: p.write_bytes(p.read_bytes()[:500]), "not a regret set (.npz)"),
     "a folder": (lambda p: (p.unlink(), p.mkdir()), "expected a file, got"),
     "nothing": (lambda p: p.unlink(), "expected a file, got"),
 }

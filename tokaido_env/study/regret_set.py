@@ -246,7 +246,7 @@ def _members(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
         arrays = _read_arrays(path)
     except _READ_ERRORS as error:
         reason = str_short(error, 200)
-        raise RegretSetError(f"{where}: not a regret set in a .npz file: {reason}") from None
+        raise RegretSetError(f"{where}: not a regret set (.npz): {reason}") from None
     if sorted(arrays) != sorted(expected):
         raise RegretSetError(
             f"{where}: expected a regret set, with the arrays {', '.join(expected)}"
