@@ -29,7 +29,6 @@ WRITERS = {
     "tokaido_env/files.py": "a lock on the temporary file",
     "tokaido_env/cli/command.py": "none: new temporary files, and pipes",
     "tokaido_env/arena/records.py": "a lock on the record file",
-    "tokaido_env/core/kernel_cache.py": "a lock on the entry",
     "tokaido_env/learn/metrics.py": "the lock on the run folder",
 }
 POSIX_ALONE = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"}

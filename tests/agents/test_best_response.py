@@ -229,7 +229,7 @@ def test_exploiter__is_remade_from_its_spec(tmp_path: Path) -> None:
     [
         ("exploiter", "expected exploiter:VICTIM[,sims=N]"),
         ("exploiter:sims=8", "expected exploiter:VICTIM[,sims=N]"),
-        ("exploiter:champion,5", "expected exploiter:VICTIM[,sims=N], a VICTIM with a comma in do"),
+        ("exploiter:champion,5", "expected exploiter:VICTIM[,sims=N]; put a value with a comma"),
         ("exploiter:mcts:sims=9", "victim: expected an agent that does not search: random"),
         ("exploiter:champion:sims=9", "got 'champion:sims=9'"),
         ("exploiter:exploiter:greedy", "got 'exploiter:greedy,sims=400'"),

@@ -98,7 +98,7 @@ def estimate(data: Data, place: int = 0) -> Data:
         (lambda data: data.clear(), "version: expected 1, got None: measure again, or use the ver"),
         (lambda data: data.update(version=2), "version: expected 1, got 2: measure again"),
         (lambda data: data.update(rules=0), "rules: expected 1, got 0: measure again"),
-        (lambda data: data.update(more=1), "expected no key more"),
+        (lambda data: data.update(more=1), "more: expected no such key"),
         (lambda data: data.update(protocol="bench"), "protocol: expected another value"),
         (lambda data: data.update(hash="0" * 16), r"hash: expected \w{16} of its content"),
         (lambda data: data["agents"].append(5), r"agents\[1\]: expected a text, got 5"),
