@@ -214,7 +214,7 @@ def test_compare__refuses_results_of_another_protocol(
     error = capsys.readouterr().err
     assert error.startswith(f"generalise: {other}: expected the protocol of {several[0]}, ")
     assert "seed 0; got " in error
-    assert main(["greedy", "random", "--games", "2", "--json", str(other)]) == 0
+    assert main(["evaluate", "greedy", "random", "--games", "2", "--json", str(other)]) == 0
     assert main(["generalise", "--compare", str(other)]) == 1
     assert "expected a result of generalise, got one of matches" in capsys.readouterr().err
 
