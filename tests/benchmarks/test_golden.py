@@ -99,7 +99,7 @@ def test_reference_pages__are_current(page: str) -> None:
 
 def test_reference_pages__give_the_feature_of_an_index() -> None:
     """The slices on the page contain indices 0, 100 and 200."""
-    rows = [[cell.strip("`") for cell in row] for row in reference_pages.rows_of(FEATURES)]
+    rows = [[cell.strip("`") for cell in row] for row in reference_pages.rows_of(FEATURES, set())]
     for number, name in {0: "seat", 100: "wave_side", 200: "my_easel"}.items():
         (found,) = [row[1] for row in rows if number in range(*map(int, row[0].split(":")))]
         assert found == name

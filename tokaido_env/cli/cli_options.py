@@ -73,7 +73,10 @@ def resolved_records(options: Any) -> Path | None:
     return records
 
 
-_FILES_ALONE = ("--json", "--records", "--report", "--plots", "--markdown", "--executor", "--run")
+_FILES_ALONE = (
+    *("--json", "--records", "--report", "--plots", "--markdown", "--run", "--out"),
+    "--executor",
+)
 """Options with one value that name files or machines, and change no result."""
 
 
