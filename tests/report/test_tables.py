@@ -11,7 +11,6 @@ from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.__main__ import main as command
 from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
-from tokaido_env.cli.evaluate import main as evaluate
 from tokaido_env.report import tables
 from tokaido_env.report.result_tables import elo_cells, tables_of
 from tokaido_env.report.tables import Table, html, markdown, print_table, table_text
@@ -79,9 +78,9 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     files = ["--json", result, "--records", str(folder / "g.jsonl")]
     small = ["--boards", "2", "--pairs", "1", "--opponent", "random"]
     commands = (
-        ("greedy", policy, "random", "--games", "20", "--luck-adjusted"),
-        ("greedy", policy, "--games", "2", "--records", games),
-        ("ladder", "random", "greedy:epsilon=0.5", "greedy", "--games", "10", *ladder),
+        ("evaluate", "greedy", policy, "random", "--games", "20", "--luck-adjusted"),
+        ("evaluate", "greedy", policy, "--games", "2", "--records", games),
+        ("ladder", "random", "greedy:epsilon=0.5", "greedy", "--games", "10", "--out", ladder[1]),
         ("rate", policy, "--games", "10", *ladder, "--board", "shikoku"),
         ("generalise", policy, "--opponents", "greedy", *small, *files),
         ("generalise", "--compare", result),
@@ -98,7 +97,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
 
         patch.setattr(tables, "table_text", recorded)
         for words in commands:
-            assert evaluate(list(words)) == 0, words
+            assert command([*words]) == 0, words
         assert command(["replay", games, "--summary"]) == 0
         assert command(["review", games, "--judge", "champion"]) == 0
     assert len(found) > 25
