@@ -215,7 +215,7 @@ def test_evaluate__runs_without_extras(installed: Path, required: Path, tmp_path
     match = ("evaluate", "random", "greedy", "--games", "100")
     done = run((installed, required), tmp_path, *command, *match)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "100 games per pair of agents, seats swapped, seed 0, board shikoku" in done.stdout
+    assert "100 games, board shikoku, seed 0" in done.stdout
     rate = ("rate", "greedy", "--games", "10", "--opponent-count", "2")
     done = run((installed, required), tmp_path, *command, *rate)
     assert (done.returncode, done.stderr) == (0, "")

@@ -72,7 +72,7 @@ def test_trader__beats_random(folder: Path) -> None:
 
 def test_pytorch_agent__learns_and_beats_random(folder: Path) -> None:
     pytest.importorskip("torch")
-    assert re.search(r" 1 +python:agents\.pytorch_agent\S+ +20 ", run(folder, "pytorch_agent"))
+    assert re.search(r"pytorch_agent\S+\n +rank 1, games 20", run(folder, "pytorch_agent"))
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tokaido_env.arena.ratings import Rating
+from tokaido_env.arena.intervals import Estimate
 from tokaido_env.report.progress import match_bar, run_bar
 
 
@@ -32,7 +32,7 @@ def test_match_bar__prints_a_line_every_ten_seconds(
 def test_run_bar__prints_every_rating_and_a_line_every_ten_seconds(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rating = Rating("policy", -12.3, (-30.0, 5.0), 100)
+    rating = Estimate(-12.3, -30.0, 5.0)
     with run_bar(4000, "steps") as bar:
         for done in range(1000, 4000, 1000):
             bar.update(done, "value loss 0.1", rating)
