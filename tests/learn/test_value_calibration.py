@@ -1,4 +1,4 @@
-"""Value calibration: the optimum of the fit, unchanged moves, and the command."""
+"""Value calibration: the optimum of the fit, unchanged moves, and refusals."""
 
 from pathlib import Path
 from typing import Any
@@ -9,20 +9,17 @@ from networks import ROUNDING, counting_policy, decisions, random_policy
 
 from tokaido_env import Board
 from tokaido_env.agents import Policy
-from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn import value_calibration as module
 from tokaido_env.learn.value_calibration import (
     Sample,
     calibrate_value,
     fit,
-    main,
     units_of,
     values_of,
 )
 
 BOARD = Board.load()
-SMALL = ("--games", "64")
 
 
 def overconfident(bias_shift: float = 0.7) -> Policy:
@@ -133,56 +130,31 @@ def test_self_play__plays_every_board_of_a_pool() -> None:
     assert np.unique(sample.games).tolist() == list(range(12))
 
 
-def test_main__same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
-    overconfident().save(tmp_path / "policy")
+def test_calibrate_value__same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     files = []
-    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         files.append(tmp_path / name)
-        words = [str(tmp_path / "policy"), "--out", str(files[-1]), "--seed", seed, *SMALL]
-        assert main(words) == 0
+        calibrate_value(overconfident(), games=64, seed=seed).policy.save(files[-1])
     assert files[0].read_bytes() == files[1].read_bytes() != files[2].read_bytes()
-    assert Policy.load(files[0]).training["value"]["games"] == 64
 
 
-def test_main__does_not_write_a_worse_value(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calibrate_value__says_that_a_value_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = counting_policy()
-    policy.save(tmp_path / "policy")
     wrong = np.append(np.zeros(policy.sizes.second), 3.0)
     monkeypatch.setattr(module, "fit", lambda sample, bias_penalty: wrong)
-    assert main([str(tmp_path / "policy"), "--out", str(tmp_path / "out"), *SMALL]) == 1
-    error = capsys.readouterr().err
-    assert "found no better value: squared error " in error
-    assert error.endswith(", on 16 held-out games; nothing written\n")
-    assert not (tmp_path / "out").exists()
-
-
-def test_main__ctrl_c_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(sample: Sample, bias_penalty: float) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "fit", stop)
-    assert main([str(CHAMPION), "--out", str(tmp_path / "out"), "--games", "8"]) == 130
-    assert capsys.readouterr().err == "value_calibration: stopped, nothing written\n"
-    assert list(tmp_path.iterdir()) == []
+    result = calibrate_value(policy, games=64)
+    assert not result.is_better
+    assert str(result).endswith(", on 16 held-out games")
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("options", "message"),
     [
-        (["nowhere"], "nowhere: no such policy file"),
-        ([str(CHAMPION), "--games", "7"], "games: expected 8 to 10,000,000, got 7"),
-        ([str(CHAMPION), "--bias-penalty", "nan"], "bias_penalty: expected 0 to 1,000, got nan"),
+        ({"games": 7}, "games: expected 8 to 10,000,000, got 7"),
+        ({"bias_penalty": float("nan")}, "bias_penalty: expected 0 to 1,000, got nan"),
+        ({"seed": -1}, "seed: expected an integer from 0"),
     ],
 )
-def test_main__refuses_invalid_arguments(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
-) -> None:
-    assert main([*words, "--out", str(tmp_path / "out")]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith(f"value_calibration: {message}")
-    assert error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+def test_calibrate_value__refuses_wrong_numbers(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        calibrate_value(random_policy(), **options)

@@ -8,7 +8,6 @@ import operator
 import os
 import sys
 import traceback
-from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -66,14 +65,6 @@ def seeds_from(first: object, games: npt.NDArray[np.int64]) -> npt.NDArray[np.in
     if number + (1 << 32) <= MAX_SEED:
         return number + games
     return np.array([check_seed(number + game) for game in games.tolist()], np.int64)
-
-
-def parse_seed(text: str) -> int:
-    """Return the value of a command's `--seed`, as `check_seed`."""
-    try:
-        return check_seed(int(text))
-    except ValueError:
-        raise ArgumentTypeError(f"expected an integer from 0, got {repr_short(text)}") from None
 
 
 def as_integer(value: object) -> int | None:

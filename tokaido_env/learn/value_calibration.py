@@ -1,26 +1,25 @@
 """Calibrate a trained policy's value to the results of its games against itself.
 
-python -m tokaido_env.learn.value_calibration runs/mine --out mine
+    result = calibrate_value(Policy.load("runs/mine/best"))
+    if result.is_better:
+        result.policy.save("mine.safetensors")
 
 12,000 games of a policy of width 256 take about a minute on two cores.
 
 Only the value's last layer changes, one weight per unit of the layer before and a bias: the
 policy's moves stay the same bytes. Given these units, the value is a logistic regression of the
 result, which has one optimum: no learning rate, no order of samples. L-BFGS (`scipy.optimize`) fits
-it to three quarters of the games; the others compare it with the old value, and a value that is not
-better is not written. Where the units do not identify the round, the most likely value may be too
-high in some rounds and too low in others: a penalty on the squared mean error of each three rounds
-(`--bias-penalty`) reduces that and costs hardly any likelihood.
+it to three quarters of the games; the others compare it with the old value. Where the units do not
+identify the round, the most likely value may be too high in some rounds and too low in others: a
+penalty on the squared mean error of each three rounds (`bias_penalty`) reduces that and costs
+hardly any likelihood.
 
 The policy plays its most likely actions, as in evaluations.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,20 +27,17 @@ import numpy.typing as npt
 
 from tokaido_env.agents.policy import BOARD_TENSOR, Policy, PolicyAgent
 from tokaido_env.agents.weights import Floats
-from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import MAX_GAMES, match_seed
 from tokaido_env.arena.tournament import pair_seeds, play_selfplay
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
-from tokaido_env.core.arguments import check_seed, parse_seed
+from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.state import copy_rows
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.network_inputs import encode_positions
-from tokaido_env.files import check_outputs
 from tokaido_env.learn.settings import CALIBRATION_GAMES, MIN_CALIBRATION_GAMES
 from tokaido_env.learn.settings_schema import RunError
-from tokaido_env.report.progress import match_bar
 from tokaido_env.trajectory import Trajectory, replay_chunks
 
 MAX_BOARDS = 100
@@ -264,58 +260,3 @@ def _loss(weights: Values, task: _Regression) -> tuple[float, Values]:
     slopes = bias_penalty * (biases / task.sizes())[groups] * wins * (1 - wins)
     gradient: Values = x.T @ ((wins - y) / len(y) + slopes) + _RIDGE * weights
     return float(np.mean(np.logaddexp(0, z) - y * z)) + penalty / 2, gradient
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
-    options = _parser().parse_args(arguments)
-    try:
-        check_outputs(options.out, read=[options.board])
-        policy = Policy.load(options.policy)
-        with match_bar("calibrate", options.games, 0) as progress:
-            result = calibrate_value(
-                *(policy, options.board, options.games, options.seed),
-                *(progress, options.bias_penalty),
-            )
-        if not result.is_better:
-            raise RunError(f"{options.policy}: found no better value: {result}; nothing written")
-        result.policy.save(options.out)
-        print(f"{options.out}: {result}")
-    except (ValueError, OSError, AgentFailed) as error:
-        print(f"value_calibration: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("value_calibration: stopped, nothing written", file=sys.stderr)
-        return 130
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tokaido_env.learn.value_calibration",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("policy", type=Path, metavar="POLICY", help="policy file, or run folder for its best")
-    add("--out", type=Path, required=True, metavar="FILE", help="policy file to write")
-    add(
-        "--games",
-        type=int,
-        default=CALIBRATION_GAMES,
-        help=f"self-play games, at least {MIN_CALIBRATION_GAMES} (default: {CALIBRATION_GAMES:,})",
-    )
-    add("--seed", type=parse_seed, default=0, help="seed of the games (default: 0)")
-    add(
-        "--bias-penalty",
-        type=float,
-        default=BIAS_PENALTY,
-        help="weight of the squared mean error of each three rounds, 0 to 1,000 "
-        f"(default: {BIAS_PENALTY:g})",
-    )
-    add("--board", default="shikoku", help="board, board file or pool (default: shikoku)")
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -37,7 +37,9 @@ class Table(NamedTuple):
 def print_table(table: Table) -> None:
     """Print a table as wide as the terminal: see `table_text`."""
     width = shutil.get_terminal_size().columns
-    print(table_text(table, width if sys.stdout.isatty() else max(width, PIPED_WIDTH)))
+    print(
+        table_text(table, width if sys.stdout and sys.stdout.isatty() else max(width, PIPED_WIDTH))
+    )
 
 
 def table_text(table: Table, width: int) -> str:
