@@ -53,7 +53,7 @@ def test_evaluate__writes_a_result_and_prints_tables(tmp_path: Path, capsys: Out
     shares = [f"{share:.1%}" for share in (first.value, 1 - first.value)]
     assert ranked == [["1", "greedy", "20", shares[0]], ["2", "random", "20", shares[1]]]
     assert " reference " in standings.splitlines()[4]
-    scores = [line.split()[3] for line in matches.splitlines() if line.split()[1:2] == ["20"]]
+    scores = [line.split()[4] for line in matches.splitlines() if line.split()[2:3] == ["20"]]
     assert scores[:2] == shares
 
 
@@ -79,7 +79,7 @@ def test_evaluate__prints_many_matches_only_on_request(capsys: Output) -> None:
     assert main([*command, "--all-matches"]) == 0
     printed = capsys.readouterr().out
     assert "prints them" not in printed
-    assert printed.partition("Matches")[2].count("greedy:epsilon=0.4") == 5
+    assert printed.partition("Matches")[2].count("greedy:epsilon=0.4") == 10  # each row has both
 
 
 # Records, stop and resume

@@ -243,8 +243,9 @@ def test_write_page__has_standings_matches_and_facts(
     assert second[4:6] == ["−50", "−110 – 36"]
     assert last[4:6] == ["–", "–"]
     for score in result.scores:
-        row = next(row for row in found if row[0] == score.a and row[3] == f"{score.value:.1%}")
-        assert row[1:5:3] == ["12", f"{score.low:.1%} – {score.high:.1%}"]
+        row = next(row for row in found if row[:2] == [score.a, score.b])
+        assert row[2:6:2] == ["12", f"{score.value:.1%}"]
+        assert row[5] == f"{score.low:.1%} – {score.high:.1%}"
     assert "forfeit" not in parsed.text
 
 

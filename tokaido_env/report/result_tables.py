@@ -77,15 +77,30 @@ def standings_table(result: Result, title: str) -> Table:
 
 
 def matches_table(scores: Sequence[Score], title: str) -> Table:
-    """Return games, score and points of both agents of each match."""
-    headers = ("agent", "games", "wins", "score", "95 % interval", *SCORE_KEYS)
-    return Table(title, headers, [row for score in scores for row in _match_rows(score)])
+    """Return games, score and points of both agents of each match, and of several the opponents."""
+    headers: tuple[str, ...] = (
+        "agent",
+        "against",
+        "games",
+        "wins",
+        "score",
+        "95 % interval",
+        *SCORE_KEYS,
+    )
+    rows = [row for score in scores for row in _match_rows(score)]
+    if len(scores) == 1:
+        headers, rows = _without_opponent(headers), [_without_opponent(row) for row in rows]
+    return Table(title, headers, rows)
+
+
+def _without_opponent(cells: tuple[str, ...]) -> tuple[str, ...]:
+    return cells[:1] + cells[2:]
 
 
 def _match_rows(score: Score) -> list[tuple[str, ...]]:
     rows, games = [], score.games
     draws = 0 if games is None else games.draws
-    for side, agent in enumerate((score.a, score.b)):
+    for side, names in enumerate(((score.a, score.b), (score.b, score.a))):
         value, low, high = score.value, score.low, score.high
         if side:
             value, low, high = 1 - value, 1 - high, 1 - low
@@ -93,7 +108,7 @@ def _match_rows(score: Score) -> list[tuple[str, ...]]:
         wins = "" if games is None else f"{won:,.0f}"
         points: tuple[float, ...] = () if games is None else games.points[side]
         cells = [f"{x:.1f}" for x in (*points, sum(points))] if points else [""] * 4
-        rows.append((agent, f"{score.n:,}", wins, f"{value:.1%}", percentages(low, high), *cells))
+        rows.append((*names, f"{score.n:,}", wins, f"{value:.1%}", percentages(low, high), *cells))
     return rows
 
 
