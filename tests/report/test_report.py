@@ -3,6 +3,7 @@
 import re
 import struct
 import sys
+from html import escape
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -18,6 +19,7 @@ from valid_files import generalisation
 
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.figures import write_figures
 from tokaido_env.report.page import write_page
 from tokaido_env.report.standings import Standing, standings
@@ -243,7 +245,8 @@ def test_write_page__has_standings_matches_and_facts(
     assert second[4:6] == ["−50", "−110 – 36"]
     assert last[4:6] == ["–", "–"]
     for score in result.scores:
-        row = next(row for row in found if row[:2] == [score.a, score.b])
+        names = [escape(escape_text(name)) for name in (score.a, score.b)]
+        row = next(row for row in found if row[:2] == names)
         assert row[2:6:2] == ["12", f"{score.value:.1%}"]
         assert row[5] == f"{score.low:.1%} – {score.high:.1%}"
     assert "forfeit" not in parsed.text
