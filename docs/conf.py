@@ -33,7 +33,7 @@ highlight_language = "none"  # only blocks marked as Python are highlighted
 suppress_warnings = ["ref.python"]
 nitpicky = True
 # Names of other libraries are not linked, since building needs no network. Ours must resolve.
-nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*")]
+nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*|tokaido_env\.decoding\.PlacedError")]
 
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 4
