@@ -94,7 +94,7 @@ class LineProcess:
         return True
 
     def _open(self) -> tuple[subprocess.Popen[bytes], int]:
-        """Start the process; return it and this end of a pipe whose closing kills its group."""
+        """Start the process; return it and this end of a pipe: closing it kills the group."""
         errors = subprocess.PIPE if self._quotes_errors else None
         other_end, lifeline = os.pipe()
         try:

@@ -253,7 +253,7 @@ class Result(Struct, frozen=True, kw_only=True):
         scores: of the games, one a match or board.
         estimates: that follow from the scores or positions.
         anchor: the agent at 0 Elo; "" without ratings.
-        ladder: hash of the ladder that an agent was rated on, or whose differences these are.
+        ladder: hash of the ladder that an agent was rated on, or that the differences are of.
         trained_on: the boards that the agent was trained on; None if unknown.
         complete: whether the measurement ran to its end.
         records: the file of the games; None if there is none.

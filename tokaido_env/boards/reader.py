@@ -239,7 +239,7 @@ def read_board_data(data: object, source: str) -> dict[str, Any]:
 
 
 class _BoardSource(Source):
-    """Data whose errors name list items as provenances do, such as `culture.points.6`."""
+    """Data with errors that name list items as provenances do, such as `culture.points.6`."""
 
     def failure(self, place: str, text: str) -> Exception:
         return super().failure(re.sub(r"\[(\d+)\]", r".\1", place), text)

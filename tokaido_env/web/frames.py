@@ -46,7 +46,7 @@ def game_of(
         scenes: of all positions.
         log: of the events between them.
         review: of the game.
-        players: the seats whose decisions can be moments of the review.
+        players: the seats with decisions that can be moments of the review.
         number: of the game on its page.
         animated: the number of newest events with their motions; None: all.
     """

@@ -1,4 +1,4 @@
-// Recorded games, whose data is in script elements of the page: `replay_page.py` describes it.
+// Recorded games, with data in script elements of the page: `replay_page.py` describes it.
 import { BOARD, Frames, MOVES, PLAYBACK } from "./frames.js";
 
 const LAYOUT = `<header><h1>Tokaido Duo</h1><label class="choice"><span>Game</span> </label><button class="theme" type="button"></button></header>
