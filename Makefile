@@ -1,4 +1,4 @@
-# make train      set up, train about five minutes, evaluate, rate on the ladder
+# make train      set up, train about four minutes, evaluate, rate on the ladder
 # make test       set up, run the linters and the fast tests: some minutes
 # make test-all   run all tests: before a release or a merge, and every night
 # make test-long  compare the rules with the reference in many games: make test-long GAMES=20000

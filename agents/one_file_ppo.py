@@ -53,14 +53,24 @@ class ActionScores(nn.Module):
         nn.init.orthogonal_(self.by_id.weight, 0.01)
 
     def forward(self, hidden: Tensor, actions: Tensor) -> Tensor:
-        """Return scores (n, N_ACTIONS), from actions (n, N_ACTIONS, N_AFTERSTATE)."""
+        """Return the scores of all actions, (n, N_ACTIONS).
+
+        Args:
+            hidden: float32 (n, width), the units of the trunk.
+            actions: float32 (n, N_ACTIONS, N_AFTERSTATE), features of each action's afterstate.
+        """
         units = torch.relu(self.afterstate(actions) + self.context(hidden)[:, None])
         scores: Tensor = self.score(units).squeeze(2) + self.by_id(hidden)
         return scores
 
 
 class Network(nn.Module):
-    """Computes log-probabilities of actions and the value for the player to decide, -1 to 1."""
+    """Computes log-probabilities of actions and the value for the player to decide, -1 to 1.
+
+    Args:
+        inputs: length of the observation; with N_INPUTS actions are scored by their afterstates.
+        width: units of each layer.
+    """
 
     def __init__(self, inputs: int = N_FEATURES, width: int = 256) -> None:
         super().__init__()
@@ -76,14 +86,25 @@ class Network(nn.Module):
             nn.init.orthogonal_(self.policy.weight, 0.01)
 
     def forward(self, observation: Tensor, mask: Tensor, *actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities (n, N_ACTIONS), about -1e9 if illegal, and values (n,)."""
+        """Return log-probabilities (n, N_ACTIONS), about -1e9 if illegal, and values (n,), float32.
+
+        Args:
+            observation: float32 (n, inputs).
+            mask: bool (n, N_ACTIONS), True = legal.
+            actions: with N_INPUTS inputs also float32 (n, N_ACTIONS, N_AFTERSTATE).
+        """
         hidden = self.trunk(observation)
         logits = self.policy(hidden, *actions).masked_fill(~mask, -1e9)
         return logits.log_softmax(dim=1), torch.tanh(self.value(hidden)).squeeze(1)
 
 
 def tensors(observed: Any, mask: npt.NDArray[Any]) -> list[Tensor]:
-    """Return the arguments of the network: observation, mask and, if there are any, actions."""
+    """Return the arguments of the network: observation, mask and, if there are any, actions.
+
+    Args:
+        observed: float32 (n, inputs), or the dict of the observation "afterstates".
+        mask: int8 or bool (n, N_ACTIONS), 1 = legal.
+    """
     if not isinstance(observed, dict):
         return [torch.as_tensor(observed), torch.as_tensor(mask) > 0]
     inputs, actions = (torch.as_tensor(observed[name]) for name in ("observation", "actions"))
@@ -123,6 +144,9 @@ class Rollout:
     """Stores `STEPS` decisions of `GAMES` games, in tensors (STEPS, GAMES, …).
 
     `sign` is 1 where the same player decides next, -1 for the other, and 0 at the end of a game.
+
+    Args:
+        inputs: as for `Network`.
     """
 
     def __init__(self, inputs: int = N_FEATURES) -> None:
@@ -137,7 +161,11 @@ class Rollout:
         self.value, self.reward, self.sign = zeros(), zeros(), zeros()
 
     def advantages(self, last: Tensor) -> Tensor:
-        """Return generalised advantages; `last` is the values after the last step, (GAMES,)."""
+        """Return the generalised advantages, float32 (STEPS, GAMES).
+
+        Args:
+            last: float32 (GAMES,), the values after the last step.
+        """
         next_value, advantage = last, torch.zeros(GAMES)
         out = torch.zeros(STEPS, GAMES)
         for t in reversed(range(STEPS)):
@@ -196,7 +224,14 @@ def collect(network: Network, batch: Batch, timestep: Any, rollout: Rollout) -> 
 def learn(
     network: Network, optimizer: torch.optim.Optimizer, rollout: Rollout, advantages: Tensor
 ) -> None:
-    """Take PPO's gradient steps on a rollout."""
+    """Take PPO's gradient steps on a rollout.
+
+    Args:
+        network: the network, changed in place.
+        optimizer: of its parameters.
+        rollout: the decisions.
+        advantages: float32 (STEPS, GAMES), of the decisions.
+    """
     flat = [
         tensor.reshape(STEPS * GAMES, *tensor.shape[2:])
         for tensor in (rollout.action, rollout.log_prob, advantages, *rollout.seen)

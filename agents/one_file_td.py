@@ -34,7 +34,12 @@ TRACKS: dict[str, tuple[Any, int]] = {"afterstates": ("afterstates", 780), "raw"
 
 
 class Network(nn.Module):
-    """Computes the value of afterstates for their viewers, as log-odds / 2; 0 at the start."""
+    """Computes the value of afterstates for their viewers, as log-odds / 2; 0 at the start.
+
+    Args:
+        track: "raw" to read the observation, or "afterstates" for the inputs of our networks.
+        width: units of the first layer.
+    """
 
     def __init__(self, track: str = "afterstates", width: int = 128) -> None:
         super().__init__()
@@ -46,12 +51,21 @@ class Network(nn.Module):
         self.layers = nn.Sequential(*layers, last)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the values (n,)."""
+        """Return the values as log-odds / 2, float32 (n,).
+
+        Args:
+            inputs: float32 (n, width of the track), as `Afterstates.inputs`.
+        """
         return self.layers(inputs).squeeze(1)  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def values(self, after: Afterstates, movers: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
-        """Return the values (k,) of afterstates for the players who move, -1 to 1."""
+        """Return the values of afterstates for the players who move, float32 (k,) in [-1, 1].
+
+        Args:
+            after: the afterstates of n games, k in all; an action that ends a game has its result.
+            movers: int8 (n,), the seat that decides in each game.
+        """
         values = torch.tanh(self(torch.from_numpy(after.inputs))).numpy()
         values *= np.where(after.viewer == movers[after.game], 1, -1)
         return np.where(after.kind == END, after.result, values)
@@ -83,7 +97,12 @@ class ValueAgent(Agent):
 
 
 def best_rows(game: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the row of each game's highest score."""
+    """Return the row of each game's highest score, int64 (games,).
+
+    Args:
+        game: int64 (k,), the game of each row.
+        scores: (k,), the score of each row.
+    """
     order = np.lexsort((scores, game))
     return order[np.flatnonzero(np.diff(game[order], append=-1))]
 
@@ -91,8 +110,14 @@ def best_rows(game: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> npt.NDAr
 def play_games(network: Network, seed: int, temperature: float) -> tuple[Tensor, Tensor]:
     """Play games of the network against itself to their end.
 
+    Args:
+        network: plays both seats.
+        seed: of the first game; the others follow.
+        temperature: of the noise that is added to the values, to explore; 0: none.
+
     Returns:
-        The inputs (n, …) of the afterstates, and the targets (n,): their viewers' win probability.
+        The inputs of the afterstates, float32 (n, width of the track), and the targets, float32
+        (n,): their viewers' win probabilities.
     """
     batch, rng = Batch(GAMES, observation=None, autoreset=False), np.random.default_rng(seed)
     batch.reset(seed=seed)

@@ -17,7 +17,7 @@ from tokaido_env.core.observation import N_FEATURES
 
 
 def new_network() -> nn.Sequential:
-    """Return a network that scores the actions of an observation."""
+    """Return a network from observations, float32 (n, N_FEATURES), to scores (n, N_ACTIONS)."""
     return nn.Sequential(nn.Linear(N_FEATURES, 256), nn.ReLU(), nn.Linear(256, N_ACTIONS))
 
 

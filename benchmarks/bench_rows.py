@@ -102,7 +102,7 @@ ROWS = (
     *_on_threads("random", "random play, int8 masks", random_play(None), 18e6, 33e6),
     *_on_threads("pool", "… on a pool of 1,000 boards", random_play(None, board=_POOL)),
     *_on_threads("float32", "… and float32 observations", random_play("float32"), 7e6, 13e6),
-    *_on_threads("block", "… and the board's features", random_play("float32", see_board=True)),
+    *_on_threads("block", "… and board features", random_play("float32", see_board=True)),
     Row("entities.1", "… and entities", _SPEED, random_play("entities")),
     *_on_threads("afterstates", "… and afterstates", random_play("afterstates")),
     *_on_threads("after", "`Batch.afterstates`", afterstates, two=300e3, unit="afterstates/s"),
@@ -155,12 +155,6 @@ ROWS = (
 RATIOS = (
     Ratio("pool / random", "a pool of 1,000 boards to one board", "pool.1", "random.1", 0.93),
     Ratio("pool / random, 2", "… on two threads", "pool.2", "random.2", 0.93, threads=2),
-    Ratio(
-        "block / float32",
-        "the board's features behind the observation",
-        "block.1",
-        "float32.1",
-        0.6,
-    ),
+    Ratio("block / float32", "board features added", "block.1", "float32.1", 0.6),
     Ratio("copied / float32", "copied arrays to shared ones", "copied.1", "float32.1", 0.85),
 )

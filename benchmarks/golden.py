@@ -59,7 +59,7 @@ DERIVED = (
         "champion",
         ("tokaido_env/agents/champion.safetensors",),
         "",
-        "5½ hours on one to two cores, 8 minutes with a GPU",
+        "6½ hours on one to two cores, 8 minutes of them with a GPU",
         "docs/benchmarks/champion.md",
     ),
     DerivedFiles(
@@ -97,7 +97,7 @@ DERIVED = (
         "tracks",
         ("docs/benchmarks/results.json",),
         "python benchmarks/tracks.py --docs",
-        "about two hours on one core, calculated",
+        "70 minutes on one core",
         "docs/benchmarks/tokaido-100.md",
     ),
     DerivedFiles(

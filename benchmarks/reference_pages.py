@@ -112,7 +112,10 @@ def section(parser: App) -> str:
 
 def _prose(text: str) -> str:
     """Return Markdown with its options as code, outside of code."""
-    return re.sub(r"(?<![\w`-])(--\w[\w-]*)(?![^`\n]*`:)", r"`\1`", text)
+    parts = re.split("(```.*?```)", text, flags=re.DOTALL)  # every second one is code
+    option = re.compile(r"(?<![\w`-])(--\w[\w-]*)(?![^`\n]*`:)")
+    parts[::2] = [option.sub(r"`\1`", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

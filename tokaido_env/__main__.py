@@ -42,7 +42,7 @@ GROUPS = {
         "features": ("features:main", "print the layout of the observation"),
         "actions": ("actions:main", "print the actions and the outcomes of chance"),
     },
-    "Maintenance": {"warmup": ("warmup:main", "compile all kernels in advance")},
+    "Maintenance": {"warmup": ("warmup:main", "compile kernels in advance")},
 }
 """By group: the name of each command, its place in the package `cli`, and its summary."""
 

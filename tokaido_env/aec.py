@@ -62,7 +62,12 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
     """The AEC environment without checks of order, bounds and legality: `raw_env`.
 
     Args:
-        board, reward, observation, see_board, mask, render_mode: as for `env`.
+        board: as for `env`.
+        reward: as for `env`.
+        observation: as for `env`.
+        see_board: as for `env`.
+        mask: as for `env`.
+        render_mode: as for `env`.
 
     Attributes:
         game: the `Game` being played; read its record and position, but do not play it.
@@ -187,7 +192,10 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         return vector
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, or show it, depending on the render mode."""
+        """Return the position as text or pixels, or show it, depending on the render mode.
+
+        `tokaido_env.render.modes` has the types and shapes.
+        """
         return self._render()
 
     def close(self) -> None:

@@ -102,7 +102,10 @@ class Agent(Protocol):
         """Evaluate n positions; by default, the action of `act` gets probability 1.
 
         Args:
-            boards, states, legal, keys: as for `act`.
+            boards: as for `act`.
+            states: as for `act`.
+            legal: as for `act`.
+            keys: as for `act`.
 
         Returns:
             The probability of each action, float32 (n, N_ACTIONS), 0 where illegal; and player_0's
@@ -171,7 +174,7 @@ class AgentAdapter(Agent):
         return actions
 
     def judge(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Judgement:
-        """Return the object's judgement, or the default of `Agent.judge`."""
+        """Return the object's judgement, or the default of `Agent.judge`; see there."""
         judge = getattr(self.wrapped, "judge", super().judge)
         judgement: Judgement = judge(boards, states, legal, keys)
         return judgement

@@ -205,7 +205,8 @@ class Batch(CopiedWhole):
 
         Args:
             games: indices (k,).
-            seed, positions: as for `reset`; sequences have one entry per given game.
+            seed: as for `reset`; a sequence has one entry per given game.
+            positions: as for `reset`; a sequence has one entry per given game.
         """
         self.initialize(games, seed, positions)
         self.advance_to_decision(games)
@@ -213,7 +214,13 @@ class Batch(CopiedWhole):
     def initialize(
         self, games: Games, seed: Seeds = None, positions: Positions | None = None
     ) -> None:
-        """Set up an episode of some games without playing chance; arguments as for `begin`."""
+        """Set up an episode of some games without playing chance.
+
+        Args:
+            games: as for `begin`.
+            seed: as for `begin`.
+            positions: as for `begin`.
+        """
         games = self._indices(games, unique=True)
         info = self.episode_info
         base_seeds, follows = batch_validation.base_seeds(seed, games, info["base_seed"][games])
@@ -282,7 +289,12 @@ class Batch(CopiedWhole):
         return chosen, self._illegal(games, chosen)
 
     def illegal_moves_error(self, games: Games, moves: npt.NDArray[np.int64]) -> IllegalMove:
-        """Return the error of moves that `check_moves` has found, naming the legal ones."""
+        """Return the error of moves that `check_moves` has found, naming the legal ones.
+
+        Args:
+            games: int64 (k,), indices.
+            moves: int64 (k,), from `check_moves`.
+        """
         refusals = map(self._refusal_text, games.tolist(), moves.tolist())
         return IllegalMove(join_limited(refusals, len(games), "games"))
 
@@ -382,7 +394,7 @@ class Batch(CopiedWhole):
         return np.asarray(self.states["end"] != NOT_ENDED)
 
     def snapshot(self, games: Games | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return copies of all arrays of some games (default: all), random numbers included."""
+        """Return copies of all arrays of some games (default: all) by name, random numbers too."""
         games = None if games is None else self._indices(games)
         taken = {name: copy_rows(array, games) for name, array in self._arrays().items()}
         return taken | {"boards": self.pool.hashes[taken["episode_info"]["board"]]}
@@ -391,6 +403,10 @@ class Batch(CopiedWhole):
         """Restore a snapshot of k games, or of one, into k games (default: all).
 
         The snapshot may come from other games and another batch on the same boards.
+
+        Args:
+            snapshot: arrays (k, …) or (1, …) by name, from `snapshot`.
+            games: indices (k,).
 
         Raises:
             ValueError: for arrays that are no such snapshot; nothing changes then.

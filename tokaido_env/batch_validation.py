@@ -55,7 +55,11 @@ _INFO_LIMITS: dict[str, tuple[Any, Any]] = {
 
 
 def checked_count(n: object) -> int:
-    """Return the number of games as an int, or raise `ValueError`."""
+    """Return a number of games as an int.
+
+    Raises:
+        ValueError: for anything else than an integer from 1 to `MAX_GAMES`.
+    """
     count = as_integer(n)
     if count is None or not 1 <= count <= MAX_GAMES:
         raise ValueError(f"n: expected 1 to {MAX_GAMES} games, got {repr_short(n)}")
@@ -90,7 +94,17 @@ def checked_games(
 def checked_seats(
     seats: npt.ArrayLike, k: int, lowest: int = NO_PLAYER, *, name: str = "seats"
 ) -> npt.NDArray[np.signedinteger[Any]]:
-    """Return seats, from `lowest` to 1, as int8 or int64 (k,), or raise `ValueError`."""
+    """Return seats as int8 or int64 (k,).
+
+    Args:
+        seats: integers (k,).
+        k: number of games.
+        lowest: the lowest value allowed; the highest is 1.
+        name: of the argument, for errors.
+
+    Raises:
+        ValueError: for anything else.
+    """
     chosen: npt.NDArray[np.signedinteger[Any]] = as_array(name, seats)
     is_int8 = chosen.dtype == np.int8 and chosen.ndim == 1
     if not (is_int8 and chosen.flags.carray):
@@ -104,12 +118,20 @@ def checked_seats(
 
 
 def checked_moves(moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
-    """Return moves as int64 (n,), or raise `ValueError`."""
+    """Return moves, integers (n,), as int64 (n,).
+
+    Raises:
+        ValueError: for anything else than integers (n,); they may be illegal moves.
+    """
     return _integers("moves", moves, (n,), ", one for each game")
 
 
 def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
-    """Return the bots of k games as int64 (k, 2), or raise `ValueError`."""
+    """Return the bots of k games, integers (k, 2), as int64 (k, 2).
+
+    Raises:
+        ValueError: for an unknown bot, or bots in both seats of a game.
+    """
     array = _integers("bots", bots, (k, 2))
     if not np.isin(array, (NO_BOT, *BOTS.values())).all():
         raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {repr_short(bots)}")
@@ -139,7 +161,13 @@ def base_seeds(
 
 
 def check_deciding(games: Games, legal: npt.NDArray[np.uint64], states: Rows) -> None:
-    """Raise `IllegalMove` for a game of a batch that is not at a decision."""
+    """Raise `IllegalMove` for a game of a batch that is not at a decision.
+
+    Args:
+        games: int64 (k,), indices.
+        legal: uint64 (n,), the legal actions of all games as bits.
+        states: `STATE` (n,), of all games.
+    """
     idle = games[legal[games] == 0]
     if len(idle):
         phase = Phase(states["phase"][idle[0]])

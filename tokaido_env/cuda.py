@@ -80,7 +80,10 @@ class CudaBatch(NotCopied):
 
     Args:
         n: number of games.
-        board, chance, autoreset, reward: as for `Batch`.
+        board: as for `Batch`.
+        chance: as for `Batch`.
+        autoreset: as for `Batch`.
+        reward: as for `Batch`.
         observation: "float32", "uint8" or None; entities are available on CPUs only.
         see_board: as for `Batch`.
         check: raise an error for an illegal move before any game is played. It waits for the GPU
@@ -244,7 +247,11 @@ class CudaBatch(NotCopied):
         return self.host().snapshot()
 
     def restore(self, snapshot: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace the games by a snapshot of n games of a `CudaBatch` or a `Batch`."""
+        """Replace the games by a snapshot of n games of a `CudaBatch` or a `Batch`.
+
+        Args:
+            snapshot: arrays (n, …) by name.
+        """
         self._host.restore(snapshot)
         self._upload(self._host)
 

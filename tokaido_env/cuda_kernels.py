@@ -35,26 +35,45 @@ _SCRATCH = aligned(STATE)
 
 
 class Games(NamedTuple):
-    """The games on a GPU: aligned versions of the arrays of `Batch`, (n,) unless noted."""
+    """The games on a GPU: aligned versions of the arrays of `Batch`.
 
-    boards: Any  # BOARD (b,)
-    initial_states: Any  # STATE (b,)
-    states: Any  # STATE
-    lucks: Any  # LUCK
-    episode_info: Any  # EPISODE_INFO
-    masks: Any  # uint64
-    words: Any  # uint64 (n, MASK_BYTES / 8)
+    Attributes:
+        boards: `BOARD` (b,).
+        initial_states: `STATE` (b,).
+        states: `STATE` (n,).
+        lucks: `LUCK` (n,).
+        episode_info: `EPISODE_INFO` (n,).
+        masks: uint64 (n,), the legal actions as bits.
+        words: uint64 (n, MASK_BYTES / 8), the same as bytes.
+    """
+
+    boards: Any
+    initial_states: Any
+    states: Any
+    lucks: Any
+    episode_info: Any
+    masks: Any
+    words: Any
 
 
 class StepOutput(NamedTuple):
-    """The results of a step, as in `TimeStep`, (n,) unless noted."""
+    """The results of a step, as in `TimeStep`.
 
-    mover: Any  # int8
-    reward: Any  # float32 (n, 2)
-    terminated: Any  # bool
-    truncated: Any  # bool
-    player: Any  # int8
-    next_player: Any  # int8
+    Attributes:
+        mover: int8 (n,).
+        reward: float32 (n, 2).
+        terminated: bool (n,).
+        truncated: bool (n,).
+        player: int8 (n,).
+        next_player: int8 (n,).
+    """
+
+    mover: Any
+    reward: Any
+    terminated: Any
+    truncated: Any
+    player: Any
+    next_player: Any
 
 
 def step(games: Games, output: StepOutput, moves: Any, options_row: Any) -> None:

@@ -48,7 +48,7 @@ class Game(CopiedWhole):
 
     Args:
         board: name of a built-in board, path of a board file, `family:NUMBER`, a `Board`, or a
-            pool such as `family:train/1000`, from which the seed draws one (`boards.board_pool`).
+            pool such as `family:train/1000`; the seed draws a board of it (`boards.board_pool`).
         seed: random seed of dice and draws, an integer from 0; from 2**53 on it is hashed
             (`core.arguments.check_seed`). The same seed and moves give the same game. None takes a
             seed from the operating system.
@@ -62,7 +62,8 @@ class Game(CopiedWhole):
             chance and in a copy with new random numbers.
         player: the player to decide, 0 or 1; None at chance and at the end.
         legal_mask: the legal actions as bits of one integer; 0 at chance and at the end.
-        boards, states: `BOARD` and `STATE` arrays of shape (1,), for kernels. Read only.
+        boards: `BOARD` (1,), the board for kernels. Read only.
+        states: `STATE` (1,), the position for kernels. Read only.
 
     `print(game)` draws the position as text, and notebooks show a picture. Games are equal (`==`)
     if their boards and positions are equal.

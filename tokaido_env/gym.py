@@ -140,7 +140,10 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         return masks
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, or show it, depending on the render mode."""
+        """Return the position as text or pixels, or show it, depending on the render mode.
+
+        `tokaido_env.render.modes` has the types and shapes.
+        """
         return self._renderer.render(partial(self.games.scene, 0), self.metadata["render_fps"])
 
     def close(self) -> None:
@@ -169,7 +172,11 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             "NextStep" starts it in the following step, which ignores the game's action, so the
             mask of an ended game is empty; "Disabled" waits for
             `reset(options={"reset_mask": …})`.
-        seat, board, reward, observation, see_board: as for `TokaidoDuoEnv`.
+        seat: as for `TokaidoDuoEnv`.
+        board: as for `TokaidoDuoEnv`.
+        reward: as for `TokaidoDuoEnv`.
+        observation: as for `TokaidoDuoEnv`.
+        see_board: as for `TokaidoDuoEnv`.
         render_mode: None, "ansi" or "rgb_array", also with "_list", as in `gymnasium.make`.
         max_episode_steps: truncate episodes after this many steps; None or -1 for no limit.
         disable_env_checker: ignored, for calls that `gymnasium.make` takes.

@@ -115,7 +115,8 @@ def observe(
         states: `STATE` (n,), the positions.
         seats: integers (n,), the observing seats; by default the player to decide, or player_0 at
             chance and at the end.
-        observation, see_board: as for `Batch`.
+        observation: as for `Batch`.
+        see_board: as for `Batch`.
 
     Returns:
         float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`; with "entities"
@@ -175,7 +176,11 @@ def _checked_positions(
 
 
 def masks(legal: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Return legal actions, given as bits uint64 (n,), as bool (n, N_ACTIONS)."""
+    """Return legal actions as bool (n, N_ACTIONS).
+
+    Args:
+        legal: uint64 (n,), the legal actions as bits.
+    """
     bits = np.ascontiguousarray(as_array("legal", legal), np.uint64)
     return batch_kernels.mask_rows(np.arange(len(bits)), bits).view(np.bool_)
 
@@ -310,11 +315,11 @@ class GameObserver:
         return _as_arrays(row, self._observation)
 
     def new_row(self) -> npt.NDArray[np.float32]:
-        """Return zeros of one observation's size."""
+        """Return zeros for one observation, float32 (size,)."""
         return np.zeros(self._size, np.float32)
 
     def write(self, game: Game, seat: int, row: npt.NDArray[np.float32]) -> None:
-        """Write the observation of a seat to a row as `new_row` returns it."""
+        """Write the observation of a seat to a row, float32 (size,), as `new_row` returns it."""
         if self._observation == ENTITIES:
             row[:] = self._static_part_of(game, board_entities)[0]
             flat = np.empty(N_FEATURES, np.float32)
@@ -353,7 +358,7 @@ _POOL_SIZE = 4  # buffers that a pool reuses; not tuned
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return zeros in memory that starts at a multiple of `ALIGNMENT` bytes."""
+    """Return zeros of a shape and dtype, aligned to `ALIGNMENT` bytes."""
     kind = np.dtype(dtype)
     size = int(np.prod(shape)) * kind.itemsize
     raw = np.zeros(size + ALIGNMENT, np.uint8)
@@ -367,6 +372,10 @@ class BufferPool:
     New memory of some megabytes costs a page fault per 4 KiB, which takes longer than writing it.
     An array belongs to its caller, who may keep it and write to it. Views, tensors, DLPack
     capsules and memory views keep the memory in use, so its contents never change under them.
+
+    Args:
+        shape: of all arrays.
+        dtype: of all arrays.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
@@ -375,7 +384,10 @@ class BufferPool:
         self._ring: list[tuple[weakref.ref[npt.NDArray[Any]], memoryview]] = []
 
     def take(self) -> npt.NDArray[Any]:
-        """Return an uninitialised array that starts at a multiple of `ALIGNMENT` bytes."""
+        """Return an array of the pool's shape and dtype, aligned to `ALIGNMENT` bytes.
+
+        Its contents are not initialised.
+        """
         free = [k for k, (owner, _) in enumerate(self._ring) if owner() is None]
         if free:
             memory = self._ring.pop(free[-1])[1]

@@ -91,7 +91,7 @@ class TokaidoDuoGame(pyspiel.Game):
         board: the `Board`.
         margin: whether returns are score margins.
         see_board: whether observers append the board features.
-        start: the `Game` from which every state starts; do not play it.
+        start: the `Game` at the start of every state; do not play it.
 
     Raises:
         BoardError: for an unknown board.

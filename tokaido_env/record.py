@@ -70,19 +70,36 @@ class Forfeit(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Record:
-    """One game, as one line of a record file."""
+    """One game, as one line of a record file; `docs/reference/file-formats.md` explains the keys.
+
+    Attributes:
+        board: name of the board.
+        board_hash: hash of its contents.
+        seed: that gives the same chance outcomes; None if they were chosen.
+        start: the position at the start as from `Game.to_dict`; None for the set-up.
+        players: names, player_0 first.
+        events: labels of actions and outcomes of chance, in order.
+        scores: points of both seats by category, with the total.
+        winner: the winning seat; None for a shared victory, or in an unfinished game.
+        end: "triggers", "cap" or "forfeit"; None in an unfinished game.
+        rounds: number of rounds, the last included.
+        forfeit: the forfeit that ended the game; None without one, and left out of the line.
+        format: always `FORMAT`.
+        version: of the record format.
+        rules: version of the rules.
+    """
 
     board: str
     board_hash: str
     seed: Seed | None
-    start: dict[str, Any] | None  # the initial position, unless it is the set-up
+    start: dict[str, Any] | None
     players: tuple[str, str]
-    events: tuple[str, ...]  # actions and outcomes of chance, in order
+    events: tuple[str, ...]
     scores: tuple[dict[str, int], ...]
     winner: int | None
-    end: str | None  # "triggers", "cap", "forfeit"; None for an unfinished game
+    end: str | None
     rounds: int
-    forfeit: Forfeit | None = None  # omitted from the line if None
+    forfeit: Forfeit | None = None
     format: str = FORMAT
     version: int = VERSION
     rules: int = RULES_VERSION

@@ -77,7 +77,10 @@ class SingleAgentBatch(CopiedWhole):
         opponents: agents or spec strings; game `i` plays against `opponents[i % len(opponents)]`.
         seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2), or "random" (drawn
             from the seed of each episode).
-        board, reward, observation, see_board: as for `Batch`.
+        board: as for `Batch`.
+        reward: as for `Batch`.
+        observation: as for `Batch`.
+        see_board: as for `Batch`.
         autoreset: SAME_STEP starts a game's next episode within the step that ends it; NEXT_STEP
             in the next step, which ignores the game's action; DISABLED waits for `reset`.
         illegal: "raise" raises `IllegalMove`; "terminate" ends the game as the learner's loss.
@@ -86,8 +89,9 @@ class SingleAgentBatch(CopiedWhole):
     Attributes:
         batch: the `Batch` of the games.
         seats: int8 (n,), the learner's seats.
-        reward, terminated, truncated: float32, bool and bool (n,), the learner's results of the
-            last step.
+        reward: float32 (n,), the learner's reward in the last step.
+        terminated: bool (n,), True if a trigger or an illegal action ended the game in that step.
+        truncated: bool (n,), True if the cap on rounds or `max_decisions` did.
         player: int8 (n,), the learner's seat if it decided in the last step, -1 after a reset.
         done: bool (n,), whether a game has ended, or not started, and needs a reset.
         over: bool (n,), whether a game has no decision left: done, but not by `max_decisions`.
@@ -148,6 +152,10 @@ class SingleAgentBatch(CopiedWhole):
             games: indices (k,) (default: all).
             when: "next game": a running game keeps its opponent to its end. "now": from the
                 learner's next decision on, so that a result may depend on two opponents.
+
+        Raises:
+            AgentError: for an unknown spec string, or an object that is no agent.
+            ValueError: for an unknown `when`, or no opponents.
         """
         check_choice("when", when, ("next game", "now"))
         if isinstance(opponents, str) or not isinstance(opponents, Sequence):
@@ -173,11 +181,13 @@ class SingleAgentBatch(CopiedWhole):
         """Start an episode of some games and play to the learner's first decision.
 
         Args:
-            seed, positions: as for `Batch.begin`.
+            seed: as for `Batch.begin`.
+            positions: as for `Batch.begin`.
             games: indices (k,) (default: all).
 
         Raises:
-            SeedError, PositionError: as for `Batch.reset`.
+            SeedError: as for `Batch.reset`.
+            PositionError: as for `Batch.reset`.
             IllegalMove: for an opponent's illegal action, naming the opponent and the game. No
                 game changes on errors.
         """
@@ -246,12 +256,15 @@ class SingleAgentBatch(CopiedWhole):
         return scene_of(board, batch.states[game : game + 1], names=names)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return arrays from which `restore` continues identically with the same opponents."""
+        """Return arrays by name; `restore` continues from them with the same opponents."""
         own = {name: array.copy() for name, array in self._arrays().items()}
         return self.batch.snapshot() | own
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> None:
         """Restore a snapshot of as many games on the same boards.
+
+        Args:
+            snapshot: arrays by name, from `snapshot`.
 
         Raises:
             ValueError: for arrays that are no such snapshot; nothing changes then.

@@ -47,7 +47,8 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], header: Mapping[str, 
         header: strings by key.
 
     Raises:
-        OSError, InUseError: as `files.atomic_write`.
+        OSError: as `files.atomic_write`.
+        InUseError: as `files.atomic_write`.
     """
     from safetensors.numpy import save
 

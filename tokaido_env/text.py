@@ -104,7 +104,13 @@ class TextFormat:
 
 
 class ParsedAnswer(NamedTuple):
-    """The legal label in an answer, or None and an error; and the action that the answer names."""
+    """The meaning of an answer.
+
+    Attributes:
+        label: the legal label in it; None without one.
+        error: why there is none; "" otherwise.
+        raw_action: the action that it names, legal or not; None if it names none.
+    """
 
     label: str | None
     error: str = ""
@@ -119,7 +125,14 @@ class ParsedAnswer(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """One answer: the seat, the number of events before it, the end of the answer, its meaning."""
+    """One answer of a text player.
+
+    Attributes:
+        seat: of the player.
+        event: number of events before the answer.
+        answer: its last characters.
+        parsed: its meaning.
+    """
 
     seat: int
     event: int

@@ -200,7 +200,10 @@ class LegalActions(Categorical):
 
 
 def random_policy(tensordict: TensorDictBase) -> TensorDictBase:
-    """Set `action` to random actions of `action_mask`; a policy for `rollout` and collectors."""
+    """Set `action`, int64 (n,), to random actions of `action_mask`, bool (n, N_ACTIONS).
+
+    A policy for `rollout` and collectors.
+    """
     mask = tensordict["action_mask"]
     drawn = torch.multinomial(mask.reshape(-1, N_ACTIONS).float(), 1)
     return tensordict.set("action", drawn.reshape(mask.shape[:-1]))

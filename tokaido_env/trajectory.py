@@ -125,7 +125,12 @@ class Trajectory:
 
 
 def labels_of(board: Board, events: npt.NDArray[np.int16]) -> tuple[str, ...]:
-    """Return the labels of one game's events, up to `NO_ACTION`."""
+    """Return the labels of one game's events, up to `NO_ACTION`.
+
+    Args:
+        board: of the game.
+        events: int16 (events,), codes of events.
+    """
     labels = event_labels(board.kinds)
     return tuple([labels[code] for code in events.tolist() if code >= 0])
 

@@ -1,4 +1,4 @@
-"""Tests of the board's features: they hold all that affects play, and nothing else."""
+"""Tests of the board features: they hold all that affects play, and nothing else."""
 
 import random
 from collections.abc import Sequence

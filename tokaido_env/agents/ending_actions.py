@@ -210,6 +210,8 @@ def solve_endings(
 
     Args:
         values: float32 (n,), expected results for player_0; changed in place.
-        boards, states, legal: as for `improve_endings`.
+        boards: as for `improve_endings`.
+        states: as for `improve_endings`.
+        legal: as for `improve_endings`.
     """
     _solve_each(len(values), values, boards, states, legal, LIMIT)

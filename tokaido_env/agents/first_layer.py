@@ -47,9 +47,9 @@ def quantize(weights: Floats, bias: Floats, board: Floats | None) -> FirstLayer:
     """Return a first layer as integers.
 
     Args:
-        weights: (inputs, outputs).
-        bias: (outputs,).
-        board: (N_BOARD_FEATURES, outputs), weights of board features, or None.
+        weights: float32 (inputs, outputs).
+        bias: float32 (outputs,).
+        board: float32 (N_BOARD_FEATURES, outputs), weights of board features, or None.
     """
     inputs, features = _samples()
     # Libraries and processors add products in different orders: in 64 bits, with the scale rounded
@@ -64,7 +64,12 @@ def quantize(weights: Floats, bias: Floats, board: Floats | None) -> FirstLayer:
 
 
 def whole_bias(bias: Floats, scale: Floats) -> Whole:
-    """Return biases (…, outputs) as integers; those beyond half of the range are cut off."""
+    """Return biases as integers, int16 (…, outputs); those beyond half of the range are cut off.
+
+    Args:
+        bias: float32 (…, outputs).
+        scale: float32 (outputs,), of the integers.
+    """
     whole = np.rint(bias / scale).clip(-_LARGEST // 2, _LARGEST // 2)
     return np.asarray(whole, np.int16)
 

@@ -61,16 +61,24 @@ _ROUNDING = np.float32(_OFFSET + 0.5)
 
 
 class PositionBatch(NamedTuple):
-    """Positions to evaluate or search."""
+    """Positions to evaluate or search, n of them.
 
-    boards: Any  # BOARD (1,) for all positions, or (n,)
-    eval_tables: Any  # EVAL_TABLES, one for each board
-    states: Any  # STATE (n,)
-    legal: Any  # uint64 (n,), the legal actions as bits, not 0
-    bias_rows: npt.NDArray[np.int64] = SHARED_BIAS  # (1,) or (n,), rows of the first bias
+    Attributes:
+        boards: `BOARD` (1,) for all positions, or (n,).
+        eval_tables: `EVAL_TABLES`, one for each board.
+        states: `STATE` (n,).
+        legal: uint64 (n,), the legal actions as bits, not 0.
+        bias_rows: int64 (1,) or (n,), rows of the network's first bias.
+    """
+
+    boards: Any
+    eval_tables: Any
+    states: Any
+    legal: Any
+    bias_rows: npt.NDArray[np.int64] = SHARED_BIAS
 
     def part(self, part: slice | npt.NDArray[np.int64]) -> PositionBatch:
-        """Return the positions at a slice or at indices."""
+        """Return the positions at a slice, or at indices, int64 (k,)."""
         each = part if len(self.boards) > 1 else slice(None)
         rows = self.bias_rows[part] if len(self.bias_rows) > 1 else self.bias_rows
         return PositionBatch(
@@ -79,29 +87,52 @@ class PositionBatch(NamedTuple):
 
 
 class PositionRow(NamedTuple):
-    """One position of a `PositionBatch`."""
+    """One position of a `PositionBatch`.
+
+    Attributes:
+        board: a row of `BOARD`.
+        tables: a row of `EVAL_TABLES`.
+        state: a row of `STATE`.
+        legal: the legal actions as bits; 0 at chance.
+        bias_row: row of the network's first bias.
+    """
 
     board: Row
     tables: Row
     state: Row
     legal: np.uint64
-    bias_row: int  # of the first bias
+    bias_row: int
 
 
 class Workspace(NamedTuple):
-    """Memory for a forward pass of one thread; for several threads with one more axis, first."""
+    """Memory for a forward pass of one thread; for several threads with one more axis, first.
 
-    copy: Any  # int, the copy of the network that the thread reads
-    scratch: Any  # SCRATCH (1,): compiled functions cannot return a row
-    layers: Floats  # the inputs, the layers of the trunk, the heads, the layer of a move
-    changed: npt.NDArray[np.int64]  # the inputs that differ from the position before
-    changes: Whole  # the differences, in units
-    whole: Whole  # (2, N_INPUTS): the inputs of the position before of each seat, in units
-    sums: Whole  # (2, units): the first layer of these positions, without its bias
-    afterstates: Floats  # (MAX_LEGAL or more, N_AFTERSTATE)
-    units: npt.NDArray[np.int64]  # the indices of a layer's units that are not 0
-    values: Floats  # their values
-    logits: Floats  # (N_ACTIONS or more,), for a position that nothing else stores
+    Attributes:
+        copy: the copy of the network that the thread reads, an integer.
+        scratch: `SCRATCH` (1,): compiled functions cannot return a row.
+        layers: float32, one after the other: the inputs, the second layer, the heads, the layer of
+            a move.
+        changed: int64, the inputs that differ from those of the seat's last position.
+        changes: int16, the differences, in units.
+        whole: int16 (2, N_INPUTS), the inputs of the last position of each seat, in units.
+        sums: int16 (2, units), the first layer of these positions, without its bias.
+        afterstates: float32 (MAX_LEGAL or more, N_AFTERSTATE).
+        units: int64, the indices of a layer's units that are not 0.
+        values: float32, their values.
+        logits: float32 (N_ACTIONS or more,), for a position that nothing else stores.
+    """
+
+    copy: Any
+    scratch: Any
+    layers: Floats
+    changed: npt.NDArray[np.int64]
+    changes: Whole
+    whole: Whole
+    sums: Whole
+    afterstates: Floats
+    units: npt.NDArray[np.int64]
+    values: Floats
+    logits: Floats
 
 
 def evaluate_all(
@@ -110,13 +141,17 @@ def evaluate_all(
     states: States,
     legal: Legal,
 ) -> tuple[Floats, Floats]:
-    """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for the player to decide.
+    """Return the logits and values of n positions.
 
     Args:
         network: the network.
         boards: `BOARD` (1,) for all positions, or (n,).
         states: `STATE` (n,), at decisions.
         legal: uint64 (n,), the legal actions as bits, not 0.
+
+    Returns:
+        Logits, float32 (n, N_ACTIONS), -inf where illegal; and values for the player to decide,
+        float32 (n,) in [-1, 1].
     """
     logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
     values = np.empty(len(states), np.float32)
@@ -132,10 +167,15 @@ def evaluate_all(
 def cached_workspaces(
     threads: int, weights: Weights | None, *, of_opponent: bool = False
 ) -> Workspace:
-    """Return a workspace for each thread; without a network it has only the scratch.
+    """Return a workspace for each thread.
 
     Equal calls of one Python thread get the same memory. A search needs one for its own network and
     one for the opponent's.
+
+    Args:
+        threads: number of threads.
+        weights: of the network; None: workspaces with the scratch only.
+        of_opponent: whether the network is that of an opponent model.
     """
     thread = threading.get_ident()
     if weights is None:

@@ -2,9 +2,8 @@
 
 A model contains the agent's own network or kernel; it is not learned from games. An agent that
 always takes the same action in a position has odds of 1 for it. For random choices the model has
-the
-probabilities: ties of `greedy` are even, `policy` with a temperature has its softmax. Only agents
-of this package that do not search have a model, because compiled code cannot ask others.
+the probabilities: ties of `greedy` are even, `policy` with a temperature has its softmax. Only
+agents of this package that do not search have a model, because compiled code cannot ask others.
 """
 
 from __future__ import annotations
@@ -53,7 +52,12 @@ class OpponentModel(NamedTuple):
     """Whether it takes better actions by exact results (`endings`); only with a network."""
 
     def for_boards(self, boards: BoardRows, threads: int) -> OpponentArrays:
-        """Return the model as the kernels read it, with workspaces for so many threads."""
+        """Return the model as the kernels read it, with a workspace for each thread.
+
+        Args:
+            boards: `BOARD` (1,) for all positions, or (n,).
+            threads: number of threads.
+        """
         weights, rows = None, SHARED_BIAS
         if self.network is not None:
             weights, rows = self.network.for_boards(boards)
@@ -64,11 +68,21 @@ class OpponentModel(NamedTuple):
 
 
 class OpponentArrays(NamedTuple):
-    """An opponent model for several positions and threads."""
+    """An opponent model for several positions and threads, as the kernels read it.
 
-    network: Any  # Weights, or None
-    bias_rows: Any  # int64 (1,) or (n,), rows of the network's first bias
-    workspaces: Workspace  # of several threads
+    Attributes:
+        network: `Weights`, or None.
+        bias_rows: int64 (1,) or (n,), rows of the network's first bias.
+        workspaces: of several threads.
+        temperature: as in `OpponentModel`.
+        bot: as in `OpponentModel`.
+        epsilon: as in `OpponentModel`.
+        exact_endings: as in `OpponentModel`.
+    """
+
+    network: Any
+    bias_rows: Any
+    workspaces: Workspace
     temperature: float
     bot: int
     epsilon: float
@@ -80,11 +94,21 @@ class OpponentArrays(NamedTuple):
 
 
 class OpponentRow(NamedTuple):
-    """An opponent model for one position and one thread."""
+    """An opponent model for one position and one thread.
 
-    network: Any  # Weights, or None
+    Attributes:
+        network: `Weights`, or None.
+        bias_row: row of the network's first bias.
+        workspace: of one thread.
+        temperature: as in `OpponentModel`.
+        bot: as in `OpponentModel`.
+        epsilon: as in `OpponentModel`.
+        exact_endings: as in `OpponentModel`.
+    """
+
+    network: Any
     bias_row: int
-    workspace: Workspace  # of one thread
+    workspace: Workspace
     temperature: float
     bot: int
     epsilon: float

@@ -69,7 +69,15 @@ class PolicyError(AgentError):
 
 
 class LayerSizes(NamedTuple):
-    """The numbers of units of a network's layers."""
+    """The numbers of units of a network's layers.
+
+    Attributes:
+        first: first layer of the policy; 0 without policy layers.
+        second: second layer of the policy.
+        move: layer that scores each legal action.
+        value_first: first layer of the value.
+        value_second: second layer of the value.
+    """
 
     first: int = 256
     second: int = 64
@@ -174,17 +182,26 @@ class Policy:
         return Network(one, None if board is None else BoardWeights(board, bias, layer.scale))
 
     def evaluate(self, boards: BoardRows, states: States, legal: Legal) -> tuple[Floats, Floats]:
-        """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) of the mover.
+        """Return the logits and values of n positions.
 
         Args:
             boards: `BOARD` (1,) for all positions, or (n,).
             states: `STATE` (n,), at decisions.
             legal: uint64 (n,), the legal actions as bits, not 0.
+
+        Returns:
+            Logits, float32 (n, N_ACTIONS), -inf where illegal; and values for the player to decide,
+            float32 (n,) in [-1, 1].
         """
         return evaluate_all(self.network(), boards, states, legal)
 
     def save(self, path: str | Path) -> None:
-        """Write the policy file; a failure leaves no part of it."""
+        """Write the policy file; a failure leaves no part of it.
+
+        Raises:
+            OSError: as `files.atomic_write`.
+            InUseError: as `files.atomic_write`.
+        """
         header = _header(self.uses_board_features) | {"training": json.dumps(self.training)}
         write_tensors(Path(path), self.tensors, header)
 
@@ -236,7 +253,14 @@ class PolicyAgent(Agent):
     def from_policy(
         cls, policy: Policy, spec: str, temperature: float = 0.0, endings: str = EXACT
     ) -> PolicyAgent:
-        """Make an agent from a policy in memory."""
+        """Make an agent from a policy in memory.
+
+        Args:
+            policy: the policy.
+            spec: the agent's spec or name.
+            temperature: as for `PolicyAgent`.
+            endings: as for `PolicyAgent`.
+        """
         agent = cls.__new__(cls)
         agent._begin(policy, temperature, endings)
         agent.spec = spec

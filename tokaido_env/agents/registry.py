@@ -24,7 +24,8 @@ class Parameter:
 
     Attributes:
         type: int, float or str.
-        low, high: the least and the greatest number allowed.
+        low: the least number allowed.
+        high: the greatest number allowed.
         choices: the allowed texts; empty for any.
     """
 
@@ -64,15 +65,28 @@ class Parameter:
 
 @dataclass(frozen=True)
 class AgentKind:
-    """A kind of agent: its class and the grammar of its spec string."""
+    """A kind of agent: its class and the grammar of its spec string.
+
+    Attributes:
+        module: module of `tokaido_env.agents` with the class.
+        name: the class, or the function that makes the agent; called with the parameters by name.
+        usage: the grammar, such as "mcts[:sims=N][,rollout=full]".
+        meaning: a sentence for lists of agents.
+        parameters: by name; a spec may give the first one without its name.
+        required: whether a spec has to give the first parameter.
+        is_user_code: whether the agent runs code from outside this package, which takes any other
+            parameters.
+        cost: returns `Agent.cost`, in simulations of `mcts` for a decision, by the given
+            parameters; 0: the agent does not search.
+    """
 
     module: str
     name: str
     usage: str
     meaning: str
-    parameters: dict[str, Parameter]  # by name; a spec may give the first without its name
-    required: bool = False  # a spec has to give the first
-    is_user_code: bool = False  # code from outside this package, which takes any other parameter
+    parameters: dict[str, Parameter]
+    required: bool = False
+    is_user_code: bool = False
     cost: Callable[[Mapping[str, Any]], int] = lambda parameters: 0
     """`Agent.cost` by the parameters."""
 
@@ -167,7 +181,7 @@ KINDS = {
         "Runs tree search of N simulations a decision (default: 400) with the network of a policy "
         "file or of a run's best policy. Logits divided by T (default: 2) give the priors; C "
         "(default: 0.3) is the exploration constant. Results after an end trigger are exact, or "
-        "the network's values. 400 simulations take about 5 ms.",
+        "the network's values. 400 simulations take about 3 ms.",
         {"path": Parameter(str), **_NETWORK_SEARCH},
         required=True,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
@@ -256,7 +270,12 @@ def cost_of(spec: str) -> int:
 
 
 class NamedAgent(NamedTuple):
-    """The spec of an agent and the name that results give it."""
+    """The spec of an agent and the name that results give it.
+
+    Attributes:
+        name: in tables and records.
+        spec: the spec string.
+    """
 
     name: str
     spec: str

@@ -142,9 +142,12 @@ class SearchAgent(Agent):
     def judge(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the shares of the visits and the values, as `Agent.judge`.
+        """Return the shares of the visits and the values; arguments as for `Agent.judge`.
 
         The chosen action counts as visited the most.
+
+        Returns:
+            float32 (n, N_ACTIONS), and float32 (n,) for player_0.
         """
         check_agent_arguments(boards, states, legal, keys)
         actions, values, visits = self.search(boards, eval_tables_of(boards), states, legal, keys)
@@ -218,7 +221,13 @@ class PolicySearchAgent(SearchAgent):
     def from_policy(
         cls, policy: Policy, spec: str, config: int | SearchConfig
     ) -> PolicySearchAgent:
-        """Make an agent from a policy in memory; an integer `config` is a number of simulations."""
+        """Make an agent from a policy in memory.
+
+        Args:
+            policy: the policy.
+            spec: the agent's spec or name.
+            config: the settings of the search, or the number of simulations for a decision.
+        """
         agent = cls.__new__(cls)
         if isinstance(config, int):
             config = network_search_config(config)

@@ -64,15 +64,25 @@ SIZE = np.dtype([("nodes", "<i8"), ("edges", "<i8")])
 
 
 class Tree(NamedTuple):
-    """The tree of one thread, root first; trees of several threads have one more axis, first."""
+    """The tree of one thread, root first; trees of several threads have one more axis, first.
 
-    size: Any  # a row of SIZE
-    luck: Any  # a row of LUCK, for samples of chance
-    nodes: Any  # NODE (nodes,)
-    edges: Any  # EDGE (…)
-    priors: Any  # float32, the prior of each edge; (0,) in a search without a network
-    states: Any  # STATE (nodes,), the position of each node
-    path: Any  # int64 (nodes,), the edges of a simulation
+    Attributes:
+        size: a row of `SIZE`.
+        luck: a row of `LUCK`, for samples of chance.
+        nodes: `NODE` (nodes,).
+        edges: `EDGE` (…); the edges of a node are neighbours.
+        priors: float32, the prior of each edge; (0,) in a search without a network.
+        states: `STATE` (nodes,), the position of each node.
+        path: int64 (nodes,), the edges of a simulation.
+    """
+
+    size: Any
+    luck: Any
+    nodes: Any
+    edges: Any
+    priors: Any
+    states: Any
+    path: Any
 
 
 _FIRST_CAPACITY = 4

@@ -21,27 +21,45 @@ _MAX_COPIES = 16  # of a network, half a megabyte each; more threads share them
 
 
 class Weights(NamedTuple):
-    """A network as the kernels read it: float32 but for Whole; matrices (copies, inputs, outputs).
+    """A network as the kernels read it: float32 but for int16 in the first layer.
 
     Each thread has a copy. Processors that share weights fetch them from each other whenever the
-    weights fall out of a cache, which makes a forward pass a third longer.
+    weights fall out of a cache, which makes a forward pass a third longer. Widths are those of
+    `LayerSizes`.
+
+    Attributes:
+        first: int16 (copies, N_INPUTS, first + value_first).
+        first_scale: (copies, first + value_first), of these integers.
+        first_bias: int16 (rows, first + value_first): one row for all boards, or one a board.
+        second: (copies, first, second).
+        second_bias: (copies, second).
+        heads: (copies, second, N_ACTIONS + move): actions, context of moves.
+        heads_bias: (copies, N_ACTIONS + move).
+        value_second: (copies, value_first, value_second).
+        value_second_bias: (copies, value_second).
+        value_out: (copies, value_second).
+        value_bias: (copies, 1).
+        afterstate: (copies, N_AFTERSTATE, move).
+        moves: (copies, N_ACTIONS, move).
+        move_out: (copies, move).
+        afterstate_factor: (copies, 1).
     """
 
-    first: Whole  # (copies, N_INPUTS, first + value_first)
-    first_scale: Floats  # (copies, first + value_first), of the integers
-    first_bias: Whole  # (rows, first + value_first): one row for all boards, or one a board
+    first: Whole
+    first_scale: Floats
+    first_bias: Whole
     second: Floats
     second_bias: Floats
-    heads: Floats  # (copies, second, N_ACTIONS + move): actions, context of moves
+    heads: Floats
     heads_bias: Floats
     value_second: Floats
     value_second_bias: Floats
-    value_out: Floats  # (copies, value_second)
-    value_bias: Floats  # (copies, 1)
-    afterstate: Floats  # (copies, N_AFTERSTATE, move)
-    moves: Floats  # (copies, N_ACTIONS, move)
-    move_out: Floats  # (copies, move)
-    afterstate_factor: Floats  # (copies, 1)
+    value_out: Floats
+    value_bias: Floats
+    afterstate: Floats
+    moves: Floats
+    move_out: Floats
+    afterstate_factor: Floats
 
 
 SHARED_BIAS = np.zeros(1, np.int64)
@@ -49,11 +67,17 @@ SHARED_BIAS = np.zeros(1, np.int64)
 
 
 class BoardWeights(NamedTuple):
-    """The part of the first layer that reads the board."""
+    """The part of the first layer that reads the board; widths are those of `LayerSizes`.
 
-    weights: Floats  # (N_BOARD_FEATURES, first + value_first)
-    bias: Floats  # (first + value_first,), without a board
-    scale: Floats  # (first + value_first,), of the integers of the first layer
+    Attributes:
+        weights: float32 (N_BOARD_FEATURES, first + value_first).
+        bias: float32 (first + value_first,), without a board.
+        scale: float32 (first + value_first,), of the integers of the first layer.
+    """
+
+    weights: Floats
+    bias: Floats
+    scale: Floats
 
 
 class Network:
@@ -75,7 +99,14 @@ class Network:
             self._biases = BoardCache(functools.partial(_make_biases, board), bias.shape, np.int16)
 
     def for_boards(self, boards: npt.NDArray[np.void]) -> tuple[Weights, npt.NDArray[np.int64]]:
-        """Return the weights and the rows of the first bias, (1,) or (b,), for `BOARD` (b,)."""
+        """Return the weights for b boards, and the row of the first bias for each.
+
+        Args:
+            boards: `BOARD` (b,).
+
+        Returns:
+            The weights, and int64 (b,), or (1,) if the network reads no board.
+        """
         if self._biases is None:
             return self._weights, SHARED_BIAS
         table, rows = self._biases.rows(boards)

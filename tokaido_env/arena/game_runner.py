@@ -90,7 +90,13 @@ class FinishedGames(NamedTuple):
 
 
 def mark_forfeits(games: npt.NDArray[np.void], numbers: Numbers, forfeits: Forfeits) -> None:
-    """Write the results and reasons of forfeits to `GAME` (k,): a forfeit loses the game."""
+    """Write the results and reasons of forfeits to games: a forfeit loses the game.
+
+    Args:
+        games: `GAME` (k,), changed in place.
+        numbers: int64 (k,), of the games within the match.
+        forfeits: by number.
+    """
     for i, number in enumerate(numbers.tolist() if forfeits else ()):
         if number in forfeits:
             forfeit = forfeits[number]
@@ -99,7 +105,7 @@ def mark_forfeits(games: npt.NDArray[np.void], numbers: Numbers, forfeits: Forfe
 
 
 def pad_columns(rows: npt.NDArray[Any], columns: int) -> npt.NDArray[Any]:
-    """Return rows with at least `columns` columns; new columns hold -1."""
+    """Return rows, (k, c), with at least `columns` columns; new columns hold -1."""
     more = max(columns - rows.shape[1], 0)
     return np.pad(rows, ((0, 0), (0, more)), constant_values=-1) if more else rows
 
@@ -110,8 +116,14 @@ def play_games(a: Agent, b: Agent, batch_spec: GameBatchSpec) -> Iterator[Finish
     If an error or Ctrl-C stops playing, the games that have finished by then are yielded first. A
     `SandboxedAgent` forfeits the games in which it fails.
 
+    Args:
+        a: agent `a` of the match.
+        b: agent `b`.
+        batch_spec: the games.
+
     Raises:
-        IllegalMove, AgentFailed: if another agent failed, naming it, the game and the decision.
+        IllegalMove: if another agent chose an illegal action, naming it, the game and the decision.
+        AgentFailed: if another agent failed in another way, naming the same.
     """
     for agent in (a, b):
         agent.prepare(list(batch_spec.boards))

@@ -65,16 +65,16 @@ class PoolScores(NamedTuple):
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
-        """The pentanomial of each board, (boards, 5)."""
+        """The pentanomial of each board, int64 (boards, 5)."""
         return np.array([score.pairs for score in self.scores], np.int64)
 
     @property
     def means(self) -> Floats:
-        """The score on each board, (boards,)."""
+        """The score on each board, float64 (boards,)."""
         return np.asarray(self.counts @ PAIR_SCORES / self.counts[0].sum())
 
     def resampled(self) -> Floats:
-        """Return resampled scores on boards, (resamples, boards)."""
+        """Return resampled scores on boards, float64 (resamples, boards)."""
         return bootstrap_boards(self.counts, [self.seed, self.kind], drawn=self.drawn)
 
 

@@ -14,7 +14,13 @@ Z95 = 1.959963984540054  # the 97.5 % quantile of the standard normal distributi
 
 
 class Estimate(Struct, frozen=True):
-    """A value with its 95 % interval; both ends are the value where there is no interval."""
+    """A value with its 95 % interval.
+
+    Attributes:
+        value: the estimate.
+        low: lower end of the interval; the value where there is no interval.
+        high: upper end, likewise.
+    """
 
     value: Number
     low: Number
@@ -52,10 +58,13 @@ def student_t_quantile(degrees: float) -> float:
 
 
 def score_interval(results: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of paired results, (pairs, 2) within [0, 1].
+    """Return the 95 % interval of the mean of paired results.
 
     Wilson's interval with the effective number of independent games, estimated from the variance
     between pairs.
+
+    Args:
+        results: float64 (pairs, 2), within [0, 1].
     """
     pairs = len(results)
     p = float(results.mean())
@@ -68,7 +77,7 @@ def effective_games(p: float, variance: float, pairs: int) -> float:
 
     Args:
         p: the mean score.
-        variance: between the scores of pairs.
+        variance: of the mean scores of pairs.
         pairs: their number.
     """
     n = p * (1 - p) * pairs / variance if variance > 0 else pairs
@@ -231,8 +240,8 @@ def percentile_interval(
 
     Args:
         draws: float64 (resamples,).
-        boards: number of resampled boards; None: boards were not resampled. Few boards take
-            percentiles further out, by Student's t distribution. Source: Hesterberg 2015, "What
+        boards: number of resampled boards; None: boards were not resampled. With few boards the
+            percentiles are further out, by Student's t distribution. Source: Hesterberg 2015, "What
             Teachers Should Know About the Bootstrap".
     """
     from scipy.special import ndtr
@@ -243,7 +252,11 @@ def percentile_interval(
 
 
 def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the mean along the last axis without the highest and the lowest quarter."""
+    """Return the mean along the last axis without the highest and the lowest quarter.
+
+    Args:
+        scores: float64 (…, boards).
+    """
     quarter = scores.shape[-1] // 4
     middle: npt.NDArray[np.float64] = np.sort(scores, axis=-1)[
         ..., quarter : scores.shape[-1] - quarter
@@ -252,11 +265,19 @@ def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
 
 
 def worst_tenth_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the mean of the lowest tenth along the last axis, of one score at least."""
+    """Return the mean of the lowest tenth along the last axis, of one score at least.
+
+    Args:
+        scores: float64 (…, boards).
+    """
     lowest = np.sort(scores, axis=-1)[..., : -(-scores.shape[-1] // 10)]
     return np.asarray(lowest.mean(axis=-1))
 
 
 def share_above_even(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of scores above 0.5 along the last axis; a score of 0.5 counts half."""
+    """Return the share of scores above 0.5 along the last axis; a score of 0.5 counts half.
+
+    Args:
+        scores: float64 (…, boards).
+    """
     return np.asarray(((scores > 0.5) + 0.5 * (scores == 0.5)).mean(axis=-1))

@@ -1,4 +1,4 @@
-"""Ladders: results with the ratings of agents, and the matches from which these follow.
+"""Ladders: results with the matches of agents, and the ratings that follow from them.
 
 Cite a rating together with the hash of its ladder.
 """
@@ -187,7 +187,7 @@ def make_ladder(
     Args:
         agents: their specs, each once.
         games_of: returns the number of games of two agents, even; 0 if they do not meet.
-        seed: from which the seeds of the matches are derived (`match_seed`).
+        seed: determines the seeds of the matches (`match_seed`).
         board: on which `play` plays, one board or a pool.
         play: see `PlayMatch`.
         path: the file.
@@ -240,7 +240,7 @@ def is_epsilon_baseline(spec: str) -> bool:
 
 
 def epsilon_baselines(ladder: Ladder) -> tuple[tuple[Score, ...], str] | None:
-    """Return the matches between epsilon baselines, and the agent from which these are derived.
+    """Return the matches between epsilon baselines, and the agent that they are variants of.
 
     The matches include those with that agent, which is the anchor of a separate scale. The
     baselines measure the effect of a share of random moves.

@@ -103,7 +103,13 @@ def match_seed(seed: int, *names: str) -> int:
 def unplayed_games(
     seeds: npt.NDArray[np.int64], seats_of_a: npt.ArrayLike, board_index: npt.ArrayLike
 ) -> npt.NDArray[np.void]:
-    """Return games before they are played, `GAME` (n,): with seed, seat of `a` and board only."""
+    """Return games before they are played, `GAME` (n,): with seed, seat of `a` and board only.
+
+    Args:
+        seeds: int64 (n,).
+        seats_of_a: integers, one for all games or (n,).
+        board_index: integers, one for all games or (n,), the index of the board.
+    """
     games = np.zeros(len(seeds), GAME)
     games["seed"], games["seat_of_a"], games["board"] = seeds, seats_of_a, board_index
     return games
@@ -112,7 +118,13 @@ def unplayed_games(
 def store_played(
     games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory
 ) -> None:
-    """Store decisions and ends of replayed games in `GAME` (n,): `some` are their indices."""
+    """Store the decisions and ends of replayed games.
+
+    Args:
+        games: `GAME` (n,), changed in place.
+        some: int64 (k,), the indices of the replayed games.
+        played: the replayed games, in this order.
+    """
     part = games[some]
     part["decisions"] = np.bincount(played.games[played.decided], minlength=len(played))
     store_ends(part, played.board.record, np.zeros(len(part), np.int64), played.ends)

@@ -20,7 +20,12 @@ Monitor = Callable[[MatchState, int], AbstractContextManager[OnProgress]]
 
 
 class MatchResult(NamedTuple):
-    """A match, and the better agent, "a" or "b", if a sequential test has decided."""
+    """A match, and the better agent if a sequential test has found it.
+
+    Attributes:
+        match: the games.
+        decided: "a", "b", or None.
+    """
 
     match: Match
     decided: Literal["a", "b"] | None

@@ -21,7 +21,7 @@ PairedMatch = Match | Score
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of several matches.
+    """The pairs of several matches, all arrays float64.
 
     Attributes:
         counts: (matches, 5), the pentanomials, with pairs that `with_drawn_pairs` added.
@@ -58,26 +58,30 @@ class Pairs:
 
     @classmethod
     def of_counts(cls, counts: npt.NDArray[np.int64]) -> Pairs:
-        """Return the pairs of matches (matches, 5) that share no seeds."""
+        """Return the pairs of matches that share no seeds.
+
+        Args:
+            counts: int64 (matches, 5), the pentanomials.
+        """
         floats = counts.astype(np.float64)
         no_seeds = np.zeros((0, len(floats)))
         return cls(floats, floats, no_seeds, no_seeds)
 
     @property
     def points(self) -> Floats:
-        """The points of `a` in each match."""
+        """The points of `a` in each match, (matches,)."""
         points: Floats = 2 * self.counts @ PAIR_SCORES
         return points
 
     @property
     def played(self) -> Floats:
-        """The number of games of each match."""
+        """The number of games of each match, (matches,)."""
         played: Floats = 2 * self.counts.sum(axis=1)
         return played
 
     @property
     def effective_games(self) -> Floats:
-        """The effective number of independent games of each match."""
+        """The effective number of independent games of each match, (matches,)."""
         pairs = self.counts.sum(axis=1)
         mean = self.counts @ PAIR_SCORES / pairs
         squares = self.counts @ PAIR_SCORES**2 - pairs * mean**2
@@ -85,7 +89,11 @@ class Pairs:
         return np.array([effective_games(*column) for column in columns])
 
     def with_drawn_pairs(self, where: npt.NDArray[np.bool_]) -> Pairs:
-        """Return the pairs with one more, drawn, in some of the matches."""
+        """Return the pairs with one more, drawn, in some of the matches.
+
+        Args:
+            where: bool (matches,).
+        """
         added = np.outer(where, [0, 0, 1, 0, 0])
         return replace(self, counts=self.counts + added, unshared=self.unshared + added)
 
@@ -96,9 +104,8 @@ class Pairs:
         distribution, pairs of one seed the same. Unlike draws of whole pairs it never loses a rare
         outcome of a pair, so that every resample has finite ratings. One more pair is added, which
         has the distribution of two independent games. It gives the interval a positive width where
-        all pairs are equal. The weights are gamma variates a little smaller
-        than exponential ones, such that the variance of a mean is that of the pairs over their
-        number.
+        all pairs are equal. The weights are gamma variates a little smaller than exponential ones,
+        such that the variance of a mean is that of the pairs over their number.
         """
         pairs = self.counts.sum(axis=1)
         size = np.maximum(pairs - 1, 1) / (pairs + 1)

@@ -50,7 +50,7 @@ def rate_on_ladder(
         agent: its spec; if it is on the ladder, it does not meet itself.
         ladder: a finished ladder.
         play: see `PlayMatch`; on the board of the ladder.
-        seed: from which the seed of each opponent's match is derived, the same for every agent.
+        seed: from it follows the seed of each opponent's match, the same for every agent.
         opponents: number of opponents.
         include_slow: also play against slow agents.
         resamples: for the interval, see `ratings.rate_against`.
@@ -187,7 +187,8 @@ def submitted_rating(
 
     Raises:
         ResultError: if the file is no result of `rate` on this ladder.
-        LadderError, AgentError: as `Ladder.load`.
+        LadderError: as `Ladder.load`.
+        AgentError: as `Ladder.load`.
     """
     found, source = Result.load(path), Source(path, None, ResultError)
     whole = (

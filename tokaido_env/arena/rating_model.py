@@ -29,16 +29,16 @@ class RatingError(ValueError):
 
 
 def maximum_likelihood(design: Floats, offset: Floats, points: Floats, played: Floats) -> Floats:
-    """Return the skills (sets, k) of maximum likelihood for each set of points.
+    """Return the skills of maximum likelihood for each set of points, float64 (sets, k).
 
     In match m the expected score is Phi(offset[m] + design[m] @ skills). The likelihood is concave
     (Pratt 1981). By Newton's method for all sets at once, which SciPy's solvers do one at a time.
 
     Args:
-        design: (matches, k).
-        offset: (sets, matches), in standard deviations, as the skills.
-        points: (sets, matches), of `a`; within 0 and `played`.
-        played: (matches,), games.
+        design: float64 (matches, k).
+        offset: float64 (sets, matches), in standard deviations, as the skills.
+        points: float64 (sets, matches), of `a`; within 0 and `played`.
+        played: float64 (matches,), games.
 
     Raises:
         RatingError: if the maximum does not exist or is numerically out of reach.

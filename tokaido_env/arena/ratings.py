@@ -58,8 +58,9 @@ class RatingDifferences(NamedTuple):
 
     Attributes:
         agents: best first.
-        elo: (agents, agents), the row's rating minus the column's.
-        low, high: likewise, the 95 % intervals.
+        elo: float64 (agents, agents), the row's rating minus the column's.
+        low: likewise, the lower ends of the 95 % intervals.
+        high: likewise, the upper ends.
         above: likewise, the share of resamples in which the row is above the column.
     """
 
@@ -70,13 +71,17 @@ class RatingDifferences(NamedTuple):
     above: Floats
 
     def among(self, agents: Sequence[str]) -> RatingDifferences:
-        """Return the differences between some of the agents."""
+        """Return the differences between some of the agents, given by their specs."""
         chosen = [i for i, agent in enumerate(self.agents) if agent in agents]
         some = (matrix[np.ix_(chosen, chosen)] for matrix in self[1:])
         return RatingDifferences(tuple(self.agents[i] for i in chosen), *some)
 
     def measures(self) -> list[Measure]:
-        """Return the difference of every two agents, the better first, and the share above."""
+        """Return two estimates for every two agents, the better one first.
+
+        "Elo difference" is the difference with its interval. "chance above" is the share of
+        resamples in which the first agent is above the second.
+        """
         found = []
         for i, j in combinations(range(len(self.agents)), 2):
             pair: dict[str, Any] = {"agent": self.agents[i], "other": self.agents[j]}

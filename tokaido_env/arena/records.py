@@ -53,7 +53,7 @@ HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
 
 _BLANK = BLANK.encode()
 
-LINES_AT_ONCE = 256  # enough for replays to be fast, in little memory
+LINES_AT_ONCE = 256  # games replayed at once; the states of a whole file could fill the memory
 
 
 class RecordFile:
@@ -199,7 +199,12 @@ def finished_game(match_state: MatchState, number: int, record: Record) -> Finis
 
 
 def records_of(match_state: MatchState, numbers: Numbers) -> list[Record]:
-    """Return the records of finished games of a match, replayed; players are named by spec."""
+    """Return the records of finished games of a match, replayed; players are named by spec.
+
+    Args:
+        match_state: the match.
+        numbers: int64 (k,), of the games within it.
+    """
     _, events = _replayed(match_state, numbers, match_state.actions[numbers])
     pairs = zip(numbers.tolist(), events, strict=True)
     return [_record(match_state, number, labels) for number, labels in pairs]
@@ -399,8 +404,8 @@ class MergedMatches(NamedTuple):
     """Matches from record files.
 
     Attributes:
-        match_states: of every two agents that met, in the order of their first games.
-        games: number of games of the files.
+        match_states: one for every two agents that met, in the order of their first games.
+        games: number of games in the files.
         unpaired: number of games without the game of swapped seats; they are not counted.
     """
 

@@ -132,7 +132,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
         return cls.of_pairs(match.a, match.b, board, seed, pairs, **more)
 
     def reversed(self) -> Score:
-        """Return the score of `b` against `a`, without more about the games."""
+        """Return the score of `b` against `a`; its `games` and `decided` are None."""
         pairs = self.pairs[::-1]
         return Score.of_pairs(self.b, self.a, self.board, self.seed, pairs, group=self.group)
 

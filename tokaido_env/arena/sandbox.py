@@ -161,7 +161,7 @@ class SandboxedAgent(Agent):
     def decide(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> list[int | ProcessFailure]:
-        """Return an action or a failure for each game.
+        """Return an action or a failure for each of n games; arguments as for `Agent.act`.
 
         Raises:
             AgentError: if the system allows no more processes.

@@ -42,7 +42,7 @@ ARRAYS: dict[str, np.dtype[Any]] = {
 
 
 def encode_array(array: npt.NDArray[Any]) -> str:
-    """Return the bytes of an array in base64."""
+    """Return the bytes of an array of any dtype in base64."""
     return base64.b64encode(array.tobytes()).decode()
 
 

@@ -42,10 +42,15 @@ def better_agent(scores: Floats, error: float) -> Literal["a", "b"] | None:
 
 
 def capital_processes(scores: Floats) -> tuple[Floats, Floats]:
-    """Return the capital after each pair, of 0.5 bet on `a` and of 0.5 bet on `b`.
+    """Return the wealth of both betting tests after each pair.
+
+    Each starts at 0.5: the first bets on `a`, the second on `b`.
 
     Args:
         scores: as for `better_agent`.
+
+    Returns:
+        float64 (pairs,) each.
     """
     n = np.arange(1, len(scores) + 1)
     means = (NULL_MEAN + np.cumsum(scores)) / (n + 1)

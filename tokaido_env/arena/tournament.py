@@ -68,7 +68,8 @@ def play_match(
         executor: as for `play_remaining`.
 
     Raises:
-        IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
+        IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.
+        AgentFailed: if an agent failed in another way, naming the same.
     """
     a, b = as_agent(a), as_agent(b)
     match_state = MatchState(a.spec, b.spec, games, seed, board)
@@ -117,7 +118,15 @@ class MatchState:
     def from_pairs(
         cls, a: str, b: str, pool: BoardPool, seeds: Seeds, board_index: npt.NDArray[np.int64]
     ) -> MatchState:
-        """Return a match of pairs with given seeds and boards, int64 (pairs,) each."""
+        """Return a match of pairs with given seeds and boards.
+
+        Args:
+            a: spec of one agent.
+            b: spec of the other.
+            pool: the boards.
+            seeds: int64 (pairs,).
+            board_index: int64 (pairs,), the index of the board of each pair.
+        """
         match_state = cls.__new__(cls)
         match_state._set_pairs(a, b, pool, seeds, board_index)
         return match_state
@@ -151,7 +160,7 @@ class MatchState:
             b: spec of the other.
             pool: the boards.
             pairs: on each board.
-            seed: from which, with `names` and the board, the seeds are derived.
+            seed: with `names` and the board, it determines the seeds of the games.
             names: of the measurement.
         """
         boards = pool.names.tolist()
@@ -185,7 +194,7 @@ class MatchState:
         self.forfeits |= finished.forfeits
 
     def boards_of(self, numbers: Numbers) -> Sequence[Board]:
-        """Return the board of each game, or the only board of the pool."""
+        """Return the board of each game, numbers int64 (k,), or the only board of the pool."""
         if len(self.pool) == 1:
             return [self.pool[0]]
         return [self.pool[board] for board in self.games["board"][numbers].tolist()]
@@ -223,7 +232,8 @@ def play_remaining(
             speed up. Other processes make the agents from their specs.
 
     Raises:
-        IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
+        IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.
+        AgentFailed: if an agent failed in another way, naming the same.
     """
     for finished in games_as_completed(match_state, a, b, games=games, executor=executor):
         progress(len(finished.numbers))

@@ -53,7 +53,13 @@ _MOVES = (  # of the characters, as masks
 def store_luck(
     games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory
 ) -> None:
-    """Store the luck of replayed games in `GAME` (n,): `some` are their indices."""
+    """Store the luck of replayed games.
+
+    Args:
+        games: `GAME` (n,), changed in place.
+        some: int64 (k,), the indices of the replayed games.
+        played: the replayed games, in this order.
+    """
     each = np.zeros(len(played.states))  # by event, 0 for decisions and set-up
     boards, outcomes = played.board.record, played.outcomes
     outcomes[played.states["phase"] == SETUP] = NO_ACTION

@@ -62,27 +62,45 @@ _KINDS = {**dict.fromkeys(COASTAL_TOWNS, COAST), **{kind: i for i, kind in enume
 class Board:
     """A validated board: load one with `Board.load`. The kernels use `record`.
 
-    `==` and `hash` ignore `provenance` and `notes`. `provenance` has entries for tables
-    (`"culture"`, `"dice.pilgrim"`), and for single values that differ from their tables
-    (`"culture.6"`, `"mountains.M1"`, `"starts.player_0.pilgrim"`); `provenance_of` finds either.
+    `==` and `hash` ignore `provenance` and `notes`.
+
+    Attributes:
+        name: of the board.
+        source: the file or number that it came from.
+        max_rounds: the cap on rounds.
+        faces: six numbers for each character's die.
+        stations: clockwise from C1; a coastal town by its name.
+        routes: pairs of towns.
+        mountain_numbers: wares drawn at M1 to M4.
+        area_icons: of A1 to A8.
+        starts: ring index of the pilgrim, town of the merchant and area of the artist, by seat.
+        boutiques: ware and price of each token.
+        commerce: points with 0 to 6 gold slabs.
+        culture: points with 0 to 10 paintings given.
+        temple: numbers of the slots 1 to 9.
+        garden: numbers of the slots 1 to 6.
+        provenance: of tables (`"culture"`, `"dice.pilgrim"`), and of single values that differ from
+            their tables (`"culture.6"`, `"mountains.M1"`, `"starts.player_0.pilgrim"`);
+            `provenance_of` finds either.
+        notes: texts by table.
     """
 
     name: str
-    source: str  # the file or number it came from
+    source: str
     max_rounds: int
-    faces: tuple[tuple[int, ...], ...]  # by character
-    stations: tuple[str, ...]  # clockwise from C1; a coastal town by its name
+    faces: tuple[tuple[int, ...], ...]
+    stations: tuple[str, ...]
     routes: tuple[tuple[str, str], ...]
-    mountain_numbers: tuple[int, ...]  # M1 … M4
-    area_icons: tuple[str, ...]  # A1 … A8
-    starts: tuple[tuple[int, str, str], ...]  # by seat: ring index, town, area
-    boutiques: tuple[tuple[str, int], ...]  # ware and price of each token
+    mountain_numbers: tuple[int, ...]
+    area_icons: tuple[str, ...]
+    starts: tuple[tuple[int, str, str], ...]
+    boutiques: tuple[tuple[str, int], ...]
     commerce: tuple[int, ...]
     culture: tuple[int, ...]
     temple: tuple[int, ...]
     garden: tuple[int, ...]
-    provenance: dict[str, str] = field(compare=False)  # by table or single value
-    notes: dict[str, str] = field(default_factory=dict, compare=False)  # by table
+    provenance: dict[str, str] = field(compare=False)
+    notes: dict[str, str] = field(default_factory=dict, compare=False)
 
     @classmethod
     def load(cls, board: str | Path | Board = "shikoku") -> Board:
@@ -139,7 +157,8 @@ class Board:
         """Return a board of the family; `boards.generator` has the distribution.
 
         Args:
-            number: from 0 to 2**31 - 1; the board's name is `family:<number>`.
+            number: from 0 to 2**31 - 1, or of the split `far` (`procedural.SPLITS`). The board's
+                name is `family:<number>`.
 
         Raises:
             BoardError: if the number is out of range.
@@ -262,7 +281,13 @@ _ROUTES = "routes."
 
 
 class Difference(NamedTuple):
-    """A value that differs between two boards, in JSON types; None for a missing value."""
+    """A value that differs between two boards.
+
+    Attributes:
+        name: of the value, as for `Board.provenance_of`.
+        before: in the first board, in JSON types; None for a missing value.
+        after: in the second board, likewise.
+    """
 
     name: str
     before: Any

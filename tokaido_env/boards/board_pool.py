@@ -121,7 +121,10 @@ class BoardPool:
         return self
 
     def indices_of_seeds(self, seeds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return for each seed the index of its game's board in the pool, int64 (n,).
+        """Return the index in the pool of the board of each seed's game, int64 (n,).
+
+        Args:
+            seeds: int64 (n,).
 
         Raises:
             BoardError: as `check_drawn`.
@@ -133,11 +136,14 @@ class BoardPool:
     def indices_of_episodes(
         self, base_seeds: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """Return the board index of each game in an episode, int64 (n,).
+        """Return the index in the pool of the board of each game's episode, int64 (n,).
 
         Args:
-            base_seeds: int64 (n,), of episode 0 of the games.
-            episodes: int64 (n,), the numbers of the episodes.
+            base_seeds: int64 (n,), the seed of each game's episode 0.
+            episodes: int64 (n,), the number of each game's episode.
+
+        Raises:
+            BoardError: as `check_drawn`.
         """
         seeds = np.empty(len(base_seeds), np.int64)
         episode_seeds(base_seeds, episodes, seeds)

@@ -99,7 +99,7 @@ def draw_board(number: int) -> dict[str, Any]:
     """Return the fields of the family's `Board` with a number.
 
     Args:
-        number: from 0 to 2**31 - 1.
+        number: from 0 to 2**31 - 1, or of the split `far` (`procedural.SPLITS`).
 
     Raises:
         BoardError: if the number is out of range.

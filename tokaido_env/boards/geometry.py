@@ -107,7 +107,7 @@ def town_reach(routes: Routes, most: int = MAX_DIE) -> list[list[int]]:
 def _unions(masks: Sequence[int], groups: Sequence[Sequence[int]]) -> list[int]:
     """Return the union of each group's masks."""
     unions = []
-    for group in groups:  # loops: a tenth of a board's time less than with functools.reduce
+    for group in groups:  # a board is drawn 10 % faster than with functools.reduce
         union = 0
         for one in group:
             union |= masks[one]
@@ -150,7 +150,7 @@ def neighbours(routes: Routes) -> Neighbours:
 
 @functools.lru_cache(maxsize=512)  # 441 different neighbours exist
 def areas_on_the_way(neighbours: Neighbours) -> npt.NDArray[np.int16]:
-    """Return the areas on walks, (`MAX_DIE` + 1, 8, 8): bit a of [steps, start, end].
+    """Return the areas on walks, int16 (`MAX_DIE` + 1, 8, 8): bit a of [steps, start, end].
 
     They are the areas on all simple paths of a number of steps, with both ends; 0 without such a
     path. The array is read-only.

@@ -70,7 +70,13 @@ def _text(least: int, most: int) -> Meta:
 
 
 class ByCharacter(Struct, Generic[T], frozen=True):
-    """A value for each character, in the order of `CHARACTERS`."""
+    """A value for each character, in the order of `CHARACTERS`.
+
+    Attributes:
+        pilgrim: the pilgrim's.
+        merchant: the merchant's.
+        artist: the artist's.
+    """
 
     pilgrim: T
     merchant: T

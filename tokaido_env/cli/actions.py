@@ -35,7 +35,14 @@ _WAVES = {
 
 
 class Outcomes(NamedTuple):
-    """Row of the outcomes of a chance phase, or of a step of the set-up."""
+    """A row of the table of outcomes: of a chance phase, or of a step of the set-up.
+
+    Attributes:
+        phase: name of the phase.
+        ids: one id, or several in words.
+        label: the label, or its form.
+        meaning: a phrase with the number of the rule.
+    """
 
     phase: str
     ids: str

@@ -22,7 +22,7 @@ from tokaido_env.features.afterstate_observation import (
 
 @cli.command("features")
 def main(options: cli.NoOptions) -> int:
-    """Print the layouts of the observation, the board block, entities and afterstates.
+    """Print the layouts of the observation, the board features, entities and afterstates.
 
     The last table has the entity of each action.
     """
@@ -31,7 +31,7 @@ def main(options: cli.NoOptions) -> int:
 
 
 def tables() -> list[str]:
-    """Return the tables as text: observation, board block, entities, afterstates, actions."""
+    """Return the tables as text: observation, board features, entities, afterstates, actions."""
     shapes = {name: " x ".join(map(str, shape)) for name, shape in ENTITY_SHAPES.items()}
     entities = [
         table_of(f"{kind}: {shapes[kind]}, a kind of entity", features)
@@ -39,7 +39,7 @@ def tables() -> list[str]:
     ]
     return [
         table_of("observation", FEATURES),
-        table_of("board block, with see_board=True", BOARD_FEATURES),
+        table_of("board features, with see_board=True", BOARD_FEATURES),
         *entities,
         "\n".join(f"{name}: {shapes[name]}, 0 or 1" for name in list(shapes)[len(TOKENS) :]),
         columns_table("observation, with observation='afterstates'", AFTERSTATE_INPUTS),

@@ -50,7 +50,13 @@ class Column(NamedTuple):
     """One entry of a layout: `size` numbers from index `start`, in [low, high].
 
     Attributes:
+        name: of the entry.
+        start: index of its first number.
+        size: how many numbers it has.
         unit: the value of a raw count of 1: the number is a count times `unit`.
+        low: the lowest value.
+        high: the highest value.
+        meaning: what the numbers say, in their order.
     """
 
     name: str
@@ -178,14 +184,18 @@ AFTERSTATE_ROW = -(-_MASK_END // 16) * 16
 
 
 def bounds_of(columns: tuple[Column, ...]) -> npt.NDArray[np.float32]:
-    """Return the lowest and the highest value of each number of a layout, (2, numbers)."""
+    """Return the lowest and the highest value of each number of a layout, float32 (2, numbers)."""
     sizes = [each.size for each in columns]
     bounds = np.array([(each.low, each.high) for each in columns], np.float32)
     return np.repeat(bounds.T, sizes, axis=1)
 
 
 def afterstate_arrays(rows: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[Any]]:
-    """Return views of rows (…, AFTERSTATE_ROW): arrays (…, *AFTERSTATE_SHAPES[name])."""
+    """Return views of rows (…, AFTERSTATE_ROW): arrays (…, *AFTERSTATE_SHAPES[name]) by name.
+
+    Args:
+        rows: float32; the view of `action_mask` is int8.
+    """
     actions = rows[..., N_INPUTS:_ACTIONS_END]
     return {
         "observation": rows[..., :N_INPUTS],

@@ -93,10 +93,16 @@ _NAMES = [name for name, _ in TERMS]
 
 
 class Style(NamedTuple):
-    """Changes of the shipped weights: factors of terms, of the others, and new weights of terms."""
+    """Changes of the shipped weights.
+
+    Attributes:
+        factors: of the weights of some terms, by name.
+        factor: of all other weights; below 1 where others grow, or expected results saturate.
+        pairs: new weights, opening and ending, of some terms by name.
+    """
 
     factors: dict[str, float]
-    factor: float  # below 1 where others grow, or expected results saturate
+    factor: float
     pairs: dict[str, tuple[float, float]]
 
 
@@ -148,9 +154,11 @@ def styled_weights(style: str) -> npt.NDArray[np.float32]:
 
 
 def eval_tables_of(boards: npt.NDArray[np.void], style: str = "heuristic") -> npt.NDArray[np.void]:
-    """Return the tables of boards, `BOARD` (b,), with the weights of a style, `EVAL_TABLES` (b,).
+    """Return the tables of boards for the evaluation, `EVAL_TABLES` (b,).
 
-    "heuristic" has the shipped weights.
+    Args:
+        boards: `BOARD` (b,).
+        style: of the weights: "heuristic" for the shipped ones, or one of `STYLES`.
     """
     table, which = _TABLES_BY_BOARD[style].rows(boards)
     return table[which[0] :][:1] if len(which) == 1 else copy_rows(table, which)
@@ -159,7 +167,12 @@ def eval_tables_of(boards: npt.NDArray[np.void], style: str = "heuristic") -> np
 def eval_tables_with_weights(
     boards: npt.NDArray[np.void], weights: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.void]:
-    """Return the tables of boards, `BOARD` (b,), with weights, float32 (2, N_TERMS)."""
+    """Return the tables of boards for the evaluation, `EVAL_TABLES` (b,).
+
+    Args:
+        boards: `BOARD` (b,).
+        weights: float32 (2, N_TERMS): opening, ending.
+    """
     tables = np.zeros(len(boards), EVAL_TABLES)
     _fill_tables(boards, tables)
     tables["weights"] = np.rint(weights / WEIGHT_UNIT)

@@ -61,12 +61,19 @@ class Checkpoint(NamedTuple):
 
 
 class NumpyState(Struct, frozen=True):
-    """NumPy's global random state, a Mersenne Twister, which shuffles SB3's minibatches."""
+    """NumPy's global random state, a Mersenne Twister, which shuffles SB3's minibatches.
+
+    Attributes:
+        keys: its 624 words.
+        position: in the words; NumPy does not check it.
+        has_gauss: 1 if a normal variate is stored, else 0.
+        gauss: that variate.
+    """
 
     keys: Annotated[
         list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(min_length=624, max_length=624)
     ]
-    position: Annotated[int, Meta(ge=0, le=624)]  # NumPy does not check it
+    position: Annotated[int, Meta(ge=0, le=624)]
     has_gauss: int
     gauss: float
 
@@ -130,7 +137,8 @@ def decode_counter(counters: Mapping[str, Any], key: str, kind: type[T]) -> T:
     """Return an entry of `Checkpoint.counters` as a type that `msgspec` supports.
 
     Raises:
-        KeyError, ValueError: if there is none, or one of another type.
+        KeyError: if there is no such entry.
+        ValueError: if it has another type.
     """
     return Source(f"state: {key}", counters[key], ValueError).decode(kind)
 
@@ -157,6 +165,10 @@ def restore_learner(
 
 def load_checked(network: PolicyNetwork, weights: Mapping[str, torch.Tensor]) -> None:
     """Load weights from an untrusted source into a network.
+
+    Args:
+        network: the network, changed in place.
+        weights: by tensor name.
 
     Raises:
         One of `READ_ERRORS`: naming the tensor, if it does not fit or is not finite.

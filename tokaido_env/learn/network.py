@@ -101,7 +101,7 @@ class PolicyNetwork(nn.Module):
         self.outlook = nn.ParameterDict({"weight": torch.full((1,), INITIAL_OUTLOOK)})
 
     def policies(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
-        """Return copies of the policy's tensors by name, under the key "".
+        """Return copies of the policy's tensors, float32 by name, under the key "".
 
         A network with a second value has a second entry, with that value in place of the first.
         """
@@ -114,7 +114,7 @@ class PolicyNetwork(nn.Module):
         return found
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        """Return an array as a tensor on the network's device."""
+        """Return an array as a tensor of its dtype and shape on the network's device."""
         weight: Any = self.value[1].weight
         return torch.from_numpy(array).to(weight.device)
 
@@ -125,21 +125,29 @@ class PolicyNetwork(nn.Module):
         board: torch.Tensor | None = None,
         self_play: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the scores (k,) of the legal actions, and the values (n,) as log odds / 2.
+        """Return the scores of the legal actions, and the values as log odds / 2.
 
         Args:
-            inputs: (n, N_INPUTS).
-            moves: the legal actions of these positions.
+            inputs: float32 (n, N_INPUTS).
+            moves: the k legal actions of these positions.
             board: int64 (n,), index into `boards`; unused without board features.
             self_play: bool (n,), whether each game is self-play; the others get the second value,
                 if the network has one.
+
+        Returns:
+            float32 (k,) and float32 (n,).
         """
         first = torch.relu(self._first(inputs, board, slice(None)))
         of_policy, of_value = torch.split(first, [self.sizes.first, self.sizes.value_first], 1)
         return self._scores(inputs, of_policy, moves), self._values(of_value, self_play)
 
     def values(self, inputs: torch.Tensor, board: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the values (n,) as log odds / 2, of positions at decisions or at chance nodes."""
+        """Return the values of positions at decisions or at chance, as log odds / 2: float32 (n,).
+
+        Args:
+            inputs: float32 (n, N_INPUTS).
+            board: as for `forward`.
+        """
         return self._values(torch.relu(self._first(inputs, board, slice(self.sizes.first, None))))
 
     def _values(self, first: torch.Tensor, self_play: torch.Tensor | None = None) -> torch.Tensor:
@@ -187,11 +195,19 @@ def evaluate_decisions(
     states: States,
     legal: Legal,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Evaluate decisions with a network; arguments as of `encode_positions`.
+    """Evaluate decisions with a network.
+
+    Args:
+        network: the network.
+        boards: as for `encode_positions`.
+        tables: the `eval_tables` of `encode_positions`.
+        which: as for `encode_positions`.
+        states: `STATE` (n,), at decisions.
+        legal: as for `encode_positions`.
 
     Returns:
-        Logits (n, N_ACTIONS), `ILLEGAL_LOGIT` where illegal, and values (n,) as log odds / 2 for
-        the player to decide.
+        Logits float32 (n, N_ACTIONS), `ILLEGAL_LOGIT` where illegal, and values float32 (n,) as log
+        odds / 2 for the player to decide.
     """
     trunk, moves = encode_positions(boards, tables, which, states, legal, ROW_MULTIPLE)
     n, k = len(legal), int(np.bitwise_count(legal).sum())
@@ -211,9 +227,15 @@ def evaluate_values(
     states: States,
     legal: Legal,
 ) -> torch.Tensor:
-    """Return the values (n,) of positions, as log odds / 2 for the viewer.
+    """Return the values of positions, as log odds / 2 for the viewer: float32 (n,).
 
-    Arguments are as of `encode_positions`: positions may be at decisions or at chance.
+    Args:
+        network: the network.
+        boards: as for `encode_positions`.
+        tables: the `eval_tables` of `encode_positions`.
+        which: as for `encode_positions`.
+        states: `STATE` (n,), at decisions or at chance.
+        legal: as for `encode_positions`.
     """
     inputs, _ = encode_positions(boards, tables, which, states, legal, ROW_MULTIPLE)
     board = pad_rows(network.tensor(which), len(inputs))
@@ -221,20 +243,34 @@ def evaluate_values(
 
 
 def moves_of(legal: Legal) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return position index and action id of each legal action, int64 (k,) each."""
+    """Return position index and action id of each legal action, int64 (k,) each.
+
+    Args:
+        legal: uint64 (n,), the legal actions as bits.
+    """
     position, action = masks(legal).nonzero()
     return position, action
 
 
 def pad_rows(numbers: torch.Tensor, rows: int) -> torch.Tensor:
-    """Return numbers (n,) padded with zeros to (rows,)."""
+    """Return numbers (n,) of any dtype, padded with zeros to (rows,)."""
     return torch.nn.functional.pad(numbers, (0, rows - len(numbers)))
 
 
 def logits_of(
     scores: torch.Tensor, position: torch.Tensor, action: torch.Tensor, n: int
 ) -> torch.Tensor:
-    """Return scores of legal actions as logits (n, N_ACTIONS), `ILLEGAL_LOGIT` where illegal."""
+    """Return the scores of legal actions as logits, `ILLEGAL_LOGIT` where illegal.
+
+    Args:
+        scores: float32 (k,).
+        position: int64 (k,), the position of each action.
+        action: int64 (k,), its id.
+        n: number of positions.
+
+    Returns:
+        float32 (n, N_ACTIONS).
+    """
     logits = torch.full((n, N_ACTIONS), ILLEGAL_LOGIT, device=scores.device)
     return logits.index_put((position, action), scores)
 
@@ -273,9 +309,14 @@ def take_step(
 ) -> None:
     """Take a step of an optimizer, with the gradient scaled down to a norm if it is larger.
 
+    Args:
+        optimizer: of the weights.
+        loss: a scalar.
+        max_grad_norm: that norm.
+        where: begins the error.
+
     Raises:
-        FloatingPointError: beginning with `where`, if the loss or the norm is not finite; the
-            weights stay as they are.
+        FloatingPointError: if the loss or the norm is not finite; the weights stay as they are.
     """
     optimizer.zero_grad()
     if not torch.isfinite(loss):

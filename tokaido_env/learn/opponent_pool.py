@@ -111,7 +111,12 @@ class OpponentPool:
         return found | {name: agents / len(self._agents) for name in self._agents}
 
     def count(self, games: npt.NDArray[np.int64], rewards: npt.NDArray[np.floating]) -> None:
-        """Record finished games: their indices (k,) and the learner's rewards (k,)."""
+        """Count the results of finished games.
+
+        Args:
+            games: int64 (k,), their indices.
+            rewards: float (k,), the learner's.
+        """
         for game, reward in zip(games.tolist(), rewards.tolist(), strict=True):
             if self.same_opponent[game]:
                 name = self.slot_opponents[game % len(self.slot_opponents)]

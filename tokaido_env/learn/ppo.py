@@ -147,7 +147,12 @@ class PpoTrainer(Trainer):
             policy.save(path)
 
     def count(self, dones: npt.NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
-        """Count the games that ended at this step."""
+        """Count the games that ended at this step.
+
+        Args:
+            dones: bool (games,).
+            infos: of the step, as from `TokaidoVecEnv`.
+        """
         ended = np.flatnonzero(dones)
         episodes = [infos[game]["episode"] for game in ended]
         self.pool.count(ended, np.array([episode["r"] for episode in episodes], np.float64))

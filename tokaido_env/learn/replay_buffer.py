@@ -43,7 +43,7 @@ class Samples(NamedTuple):
     boards: npt.NDArray[np.int32]
 
     def take(self, rows: npt.NDArray[np.int64]) -> Samples:
-        """Return the samples at these indices."""
+        """Return the samples at these indices, int64 (k,)."""
         return Samples(*(copy_rows(column, rows) for column in self))
 
     @classmethod
@@ -80,7 +80,11 @@ class ReplayBuffer:
         self._parts.append((copy_rows(states), legal, visits, values, seats, boards, games))
 
     def samples(self, results: npt.NDArray[np.float32]) -> Samples:
-        """Return all positions; `results` (games,) are those of player_0."""
+        """Return all positions as samples.
+
+        Args:
+            results: float32 (games,), of player_0.
+        """
         parts = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         states, legal, visits, values, seats, boards, games = parts
         weights = np.where(games < 0, 0.0, np.where(np.isnan(values), 1.0, self._result_weight))
@@ -91,7 +95,12 @@ class ReplayBuffer:
 
 
 def save_samples(path: Path, samples: Samples) -> None:
-    """Write samples to a file atomically."""
+    """Write samples to a file, whole or not at all.
+
+    Raises:
+        OSError: as `files.atomic_write`.
+        InUseError: as `files.atomic_write`.
+    """
     write_tensors(path, as_numbers(samples._asdict()), {})
 
 

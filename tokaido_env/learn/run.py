@@ -73,7 +73,8 @@ class Progress:
     """Progress of a run after an update or a round.
 
     Attributes:
-        done, total: the finished and the whole length of the run.
+        done: the finished length of the run.
+        total: its whole length.
         unit: steps, updates or rounds.
         figures: metrics of the update or round; empty before the first.
         rating: the newest rating; None before the first.
@@ -215,8 +216,7 @@ class Run:
         """Restore what `state` returned.
 
         Raises:
-            RunError: if another ladder rated the run, or a policy file is missing: the run would
-                go on without it.
+            RunError: if another ladder rated the run, or a policy file is missing.
         """
         for name in ("last", "best", *(f"{self.snapshots.name}/{one}" for one in state.snapshots)):
             if not (self.folder / name).is_file():
@@ -290,8 +290,13 @@ class Trainer(ABC):
 def begin(folder: str | Path, settings: RunSettings) -> None:
     """Create a run folder for `train`.
 
+    Args:
+        folder: of the new run.
+        settings: the run's settings.
+
     Raises:
-        RunError, PolicyError: if the policy to start from does not fit.
+        RunError: if the policy to start from does not fit, and as `create_folder`.
+        PolicyError: if the policy to start from is missing or damaged.
         Others: as `create_folder`.
     """
     if settings.start_from:
@@ -309,8 +314,8 @@ def train(
 ) -> bool:
     """Train a run to its end, from its newest checkpoint if it has one.
 
-    Ctrl-C and SIGTERM stop at the next update, after saving a checkpoint. Outside the main thread,
-    where Python handles no signals, they do what they do without training.
+    Ctrl-C and SIGTERM stop at the next update, after saving a checkpoint. Outside the main thread
+    Python handles no signals: there they have their usual effects.
 
     Args:
         folder: the run folder.

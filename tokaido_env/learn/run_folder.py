@@ -110,7 +110,9 @@ def create_folder(folder: str | Path, settings: RunSettings) -> None:
     Raises:
         RunError: if the folder has other files; they stay as they are.
         InUseError: if another command uses the folder.
-        BoardError, AgentError, LadderError: if a board, opponent or ladder does not exist.
+        BoardError: if a board does not exist.
+        AgentError: if an opponent does not exist.
+        LadderError: if the ladder does not exist.
     """
     folder = Path(folder)
     _check_empty(folder)

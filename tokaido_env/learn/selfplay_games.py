@@ -191,6 +191,11 @@ def _add_chance(
 def sample_rows(
     weights: npt.NDArray[Any], number: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """Return an index per row, sampled by the row's weights with a number in [0, 1)."""
+    """Return an index per row, drawn in proportion to the row's weights: int64 (n,).
+
+    Args:
+        weights: (n, m), from 0; each row has a positive one.
+        number: float64 (n,), a number in [0, 1) for each row.
+    """
     bounds = np.cumsum(weights, axis=1, dtype=np.float64)
     return np.asarray((bounds <= (number * bounds[:, -1])[:, None]).sum(axis=1))

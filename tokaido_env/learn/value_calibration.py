@@ -71,7 +71,7 @@ class Sample(NamedTuple):
     results: Values
 
     def select(self, rows: npt.NDArray[np.bool_]) -> Sample:
-        """Return the decisions where `rows` is True."""
+        """Return the decisions where `rows`, bool (n,), is True."""
         units, results = self.units[rows], self.results[rows]
         return Sample(self.games[rows], self.rounds[rows], units, results)
 
@@ -81,7 +81,8 @@ class CalibratedPolicy(NamedTuple):
 
     Attributes:
         policy: the policy with the new value.
-        before, after: mean squared errors of the old and the new value.
+        before: mean squared error of the old value.
+        after: mean squared error of the new value.
         bias: mean of new value minus result.
         games: number of held-out games.
     """
@@ -206,7 +207,12 @@ def units_of(
 
 
 def values_of(policy: Policy, units: Floats) -> Values:
-    """Return the values by the outputs of `units_of`, float64 (n,)."""
+    """Return the values of a policy by the units before its value, float64 (n,) in [-1, 1].
+
+    Args:
+        policy: has the layer of the value.
+        units: float32 (n, value_second), from `units_of`.
+    """
     weight, bias = (policy.tensors[f"value.1.{name}"] for name in ("weight", "bias"))
     values: Values = np.tanh((units @ weight[0] + bias[0]).astype(float))
     return values
@@ -230,11 +236,15 @@ class _Regression(NamedTuple):
 
 
 def fit(sample: Sample, bias_penalty: float = BIAS_PENALTY) -> Values:
-    """Return the most likely weights of the value's layer, its bias last.
+    """Return the most likely weights of the value's layer, float64 (value_second + 1,), bias last.
 
     tanh(x) is 2 / (1 + exp(-2 x)) - 1, so that (1 + value) / 2 is a win probability; a shared
     victory counts as half a win. The loss is the mean negative log likelihood plus
     `bias_penalty` / 2 times the sum of the squared mean errors of each three rounds.
+
+    Args:
+        sample: the decisions.
+        bias_penalty: weight of the squared mean errors.
     """
     from scipy.optimize import minimize
 

@@ -9,7 +9,12 @@ from typing import NamedTuple
 
 
 class Glyph(NamedTuple):
-    """An icon: path data to fill and path data to stroke."""
+    """An icon.
+
+    Attributes:
+        fill: path data to fill.
+        line: path data to stroke.
+    """
 
     fill: str = ""
     line: str = ""

@@ -51,7 +51,7 @@ class Renderer:
         self._shown = ""
 
     def render(self, current_scene: Callable[[], Scene], fps: float) -> str | Pixels | None:
-        """Return text or pixels, or show the window, depending on the mode.
+        """Return text or pixels, or show the window, depending on the mode; pixels are uint8.
 
         Args:
             current_scene: returns the scene; called only if the mode needs it.

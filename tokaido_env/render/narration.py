@@ -21,7 +21,14 @@ _UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 
 class LogEntry(NamedTuple):
-    """An event's label, round, acting player (None in the set-up) and description."""
+    """One event of a game in words.
+
+    Attributes:
+        event: its label.
+        round: number of the round.
+        seat: the player who decides, rolls or draws; None in the set-up.
+        sentence: the description.
+    """
 
     event: str
     round: int

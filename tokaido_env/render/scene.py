@@ -52,7 +52,14 @@ class Choice(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A move of a character in a game: its player, the character, the start and the end."""
+    """A move of a character in a game.
+
+    Attributes:
+        seat: of its player.
+        character: its name.
+        start: the place that it left.
+        end: the place where it arrived.
+    """
 
     seat: int
     character: str
@@ -196,7 +203,13 @@ def choices_of(
 
 
 def state_after(board: Board, states: States, action: int) -> States:
-    """Return the position after a legal action, before any chance: `STATE` (1,)."""
+    """Return the position after a legal action, before any chance: `STATE` (1,).
+
+    Args:
+        board: of the position.
+        states: `STATE` (1,), not changed.
+        action: id of a legal action.
+    """
     then = copy_rows(states)
     advance_game(
         board.record, then, _UNUSED_LUCK, 0, action, False, np.zeros(_EVENT_BUFFER, np.int32)
@@ -205,7 +218,11 @@ def state_after(board: Board, states: States, action: int) -> States:
 
 
 def moves(events: Events) -> npt.NDArray[np.bool_]:
-    """Return which events move a character: bool (rows,)."""
+    """Return which events move a character: bool (rows,).
+
+    Args:
+        events: int16 (rows,), codes of events.
+    """
     return np.asarray((events >= 0) & (events <= ARTIST_STAY))
 
 

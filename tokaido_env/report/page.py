@@ -98,7 +98,7 @@ def write_page(
 
 
 def text(given: str) -> str:
-    """Return foreign text as HTML: short, without control characters that reorder it."""
+    """Escape untrusted text for HTML, with unprintable characters as in `repr`, and shorten it."""
     return escape(escape_text(given, MOST))
 
 

@@ -155,7 +155,7 @@ def scale(anchor: str) -> str:
 
 
 def elo_cells(one: Estimate) -> tuple[str, str]:
-    """Return a rating and its interval, which that of the anchor has not."""
+    """Return the cells of a rating and its interval; "reference" stands for that of the anchor."""
     if one.low == one.high:
         return whole(one.value), "reference"
     return whole(one.value), f"{whole(one.low)} – {whole(one.high)}"

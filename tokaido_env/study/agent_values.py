@@ -19,7 +19,7 @@ Values = npt.NDArray[np.float64]
 
 
 def has_values(agent: Agent, board: Board) -> bool:
-    """Return whether an agent gives values."""
+    """Return whether an agent gives values of positions."""
     batch = Batch(1, board, observation=None)
     batch.reset(0)
     position = batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)
@@ -36,12 +36,18 @@ def check_has_values(agent: Agent, board: Board) -> None:
 
 
 def game_values(agent: Agent, board: Board, batch: Batch) -> Values:
-    """Return player_0's results in finished games and an agent's values in the others: (n,).
+    """Return the values of n games for player_0: its result in a finished game, else the agent's.
 
     Args:
         agent: gives the values, with the random bits of the games.
         board: of all games.
         batch: the games; unfinished ones are at a decision.
+
+    Returns:
+        float64 (n,) in [-1, 1].
+
+    Raises:
+        AgentFailed: as `position_values`.
     """
     values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
     running = np.flatnonzero(~batch.over)

@@ -17,7 +17,14 @@ from tokaido_env.trajectory import Trajectory
 
 
 class ReviewConfig(NamedTuple):
-    """The arguments of `review` that all games share."""
+    """The arguments of `review` that all games share.
+
+    Attributes:
+        judge: as for `review`.
+        value_agent: as for `review`.
+        chance_samples: as for `review`.
+        seed: as for `review`.
+    """
 
     judge: Agent
     value_agent: Agent
@@ -40,7 +47,8 @@ def review_games(
         executor: runs the reviews. None: this process.
 
     Raises:
-        ValueError, AgentFailed: as `review`; errors of other processes as AgentFailed.
+        ValueError: as `review`; in another process as AgentFailed.
+        AgentFailed: as `review`.
     """
     waiting: dict[int, Review] = {}
     ready = 0

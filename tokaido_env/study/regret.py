@@ -61,13 +61,17 @@ class Losses(NamedTuple):
 
 
 class AgentChoices(NamedTuple):
-    """An agent's actions in a set."""
+    """An agent's actions in a set.
+
+    Attributes:
+        agent: its spec.
+        choices: int64 (n,), the actions; NO_ACTION where the agent forfeits.
+        seconds: processor time of a decision on one thread.
+    """
 
     agent: str
     choices: Rows
-    """Actions, int64 (n,); NO_ACTION where the agent forfeits."""
     seconds: float
-    """Of a processor, a decision, on one thread."""
 
 
 # Actions
@@ -182,12 +186,22 @@ def block_means(regret_set: RegretSet, policy: int | None = None) -> Floats:
 
 
 def best_rows(regret_set: RegretSet, values: Floats) -> Rows:
-    """Return the row of the best action with all blocks, int64 (n,)."""
+    """Return the row of the best action with all blocks, int64 (n,).
+
+    Args:
+        regret_set: the set.
+        values: float64 (m, blocks), from `block_means`.
+    """
     return _best_of(regret_set, values.sum(axis=1)[:, None])[:, 0]
 
 
 def best_rows_without_each_block(regret_set: RegretSet, values: Floats) -> Rows:
-    """Return the row of the best action by all blocks but one, for each, int64 (n, blocks)."""
+    """Return the row of the best action by all blocks but one, for each, int64 (n, blocks).
+
+    Args:
+        regret_set: the set.
+        values: float64 (m, blocks), from `block_means`.
+    """
     return _best_of(regret_set, values.sum(axis=1)[:, None] - values)
 
 

@@ -196,7 +196,14 @@ class RegretSet:
         )
 
     def action_rows(self, choices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the rows of actions, one of each position, -1 for NO_ACTION: int64 (n,)."""
+        """Return the row of one action of each position, int64 (n,); -1 for NO_ACTION.
+
+        Args:
+            choices: int64 (n,), action ids, legal ones or NO_ACTION.
+
+        Raises:
+            ValueError: if an action is not legal.
+        """
         found = np.flatnonzero(self.actions == choices[self.action_positions])
         rows = np.full(len(self), NO_ACTION, np.int64)
         rows[self.action_positions[found]] = found

@@ -55,14 +55,25 @@ _CHANCE_NODES = 4096  # expanded at once, which bounds memory
 
 
 class PlayerTotals(NamedTuple):
-    """Totals of a player's decisions and luck in one game."""
+    """Totals of a player's decisions and luck in one game.
+
+    Attributes:
+        choices: number of decisions with two or more legal actions.
+        loss: win probability that all of them lost.
+        open_choices: number of those while both could win (`OPEN`).
+        open_loss: win probability that these lost.
+        agreed: number of choices that the judge prefers too.
+        marks: number of each of `MARKS`, in their order.
+        luck: change of the win probability by chance.
+        result: 1, ½ or 0; in an unfinished game the expected result.
+    """
 
     choices: int
-    loss: float  # of all of them
+    loss: float
     open_choices: int
     open_loss: float
     agreed: int
-    marks: tuple[int, ...]  # in the order of `MARKS`
+    marks: tuple[int, ...]
     luck: float
     result: float
 
@@ -258,7 +269,11 @@ def _sampled_losses(
 
 
 def interval_half_width(samples: Floats) -> Floats:
-    """Return half the width of the 95 % interval of each row's mean."""
+    """Return half the width of the 95 % interval of each row's mean, float64 (k,).
+
+    Args:
+        samples: float64 (k, samples).
+    """
     count = samples.shape[1]
     return np.asarray(student_t_quantile(count - 1) * samples.std(axis=1, ddof=1) / count**0.5)
 

@@ -75,7 +75,7 @@ class Advice(NamedTuple):
 
     Attributes:
         moves: the suggestions, best first.
-        win_probability: of the player to move after the first of them, the same estimate.
+        win_probability: that of the first suggestion, for the player to move.
     """
 
     moves: list[MoveSuggestion]
@@ -141,7 +141,8 @@ class Session(CopiedWhole):
             board: as for `record.load`.
 
         Raises:
-            RecordError: if the record is untrue, or a player has forfeited the game.
+            RecordError: if an event or the result of the record is wrong, or a player has forfeited
+                the game.
         """
         resigned = record.forfeit is not None and record.forfeit.reason == RESIGNED
         if record.forfeit is not None and not resigned:
@@ -169,8 +170,9 @@ class Session(CopiedWhole):
         """Start a new game with the same players.
 
         Args:
-            board, chance: as for a session; None keeps the current ones.
+            board: as for a session; None keeps the current one.
             seed: of chance; None takes one from the operating system.
+            chance: as for a session; None keeps the current one.
         """
         self.earlier_records = self.records_to_keep()
         board = self.game.board if board is None else board

@@ -53,7 +53,7 @@ class LiveGame(NotCopied):
         is_chosen: whether a person chose this game; otherwise pages first offer a choice.
 
     Attributes:
-        version: of the snapshot.
+        version: number of changes so far; clients wait for the next.
         closed: whether `close` was called.
     """
 

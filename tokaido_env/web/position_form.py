@@ -75,7 +75,7 @@ def position_from_form(data: Any) -> JsonDict:
     """Return the position of a filled-in form, as `Game.from_dict` takes it.
 
     Raises:
-        PositionError: if a value is missing from which others follow.
+        PositionError: if a value is missing that determines others.
     """
     try:
         return _with_computed_values(data)

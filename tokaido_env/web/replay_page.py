@@ -66,7 +66,7 @@ def replay_page(
         reviews: one review per game, to show what each decision lost; not together with `agent`.
 
     Raises:
-        RecordError: if a record is untrue.
+        RecordError: if an event or the result of a record is wrong.
         ValueError: for no game, more than `MAX_GAMES`, or reviews that do not fit the games.
         AgentError: if the spec names no agent.
     """
@@ -125,9 +125,9 @@ def replay_frame(
         board: of a record, as for `record.load`; None for a game.
         agent: as for `replay_page`.
 
-
     Raises:
-        ValueError: if `game` is a `Game` and `board` is given; the rest as for `replay_page`.
+        ValueError: if `game` is a `Game` and `board` is given.
+        Others: as for `replay_page`.
     """
     if isinstance(game, Game):
         if board is not None:

@@ -52,7 +52,9 @@ def play(
         opponent: an agent, the spec of one, or "human".
         player: plays your seat; "human" or an agent.
         seat: your seat, 0 or 1.
-        board, seed, chance: as for `Session`.
+        board: as for `Session`.
+        seed: as for `Session`.
+        chance: as for `Session`.
         advisor: advises, and judges decisions in a review.
 
     Raises:
@@ -80,7 +82,7 @@ def resume(
         advisor: as for `play`.
 
     Raises:
-        RecordError: if the record is untrue.
+        RecordError: if an event or the result of the record is wrong.
     """
     if isinstance(game, Game):
         game, board = game.record(), game.board

@@ -60,7 +60,8 @@ class Task(Protocol):
             make: makes agents, and keeps them from task to task.
 
         Raises:
-            IllegalMove, AgentFailed: if an agent failed.
+            IllegalMove: if an agent chose an illegal action.
+            AgentFailed: if an agent failed in another way.
         """
 
 
@@ -108,7 +109,8 @@ class Executor(ABC):
             agents: that need not be made from their specs in this process.
 
         Raises:
-            IllegalMove, AgentFailed: of the failed task with the lowest number.
+            IllegalMove: if that stopped the failed task with the lowest number.
+            AgentFailed: likewise.
             KeyboardInterrupt: after all results that had arrived were yielded.
         """
 
@@ -137,7 +139,13 @@ class SerialExecutor(Executor):
 
 
 class Message(NamedTuple):
-    """A message of a worker about a task: results, whether it has ended, and its error."""
+    """A message of a worker about a task.
+
+    Attributes:
+        results: of the task, since the last message.
+        is_last: whether the task has ended.
+        error: that stopped it; None otherwise.
+    """
 
     results: list[Any]
     is_last: bool = True
@@ -256,19 +264,24 @@ def policy_sha256(spec: str) -> str:
 
 
 def agent_spec_of(agent: Agent) -> tuple[str, str, Limits | None]:
-    """Return the arguments with which an `AgentFactory` makes the agent in another process."""
+    """Return (spec, SHA-256 of the policy, sandbox limits or None) for an `AgentFactory`."""
     limits = agent.limits if isinstance(agent, SandboxedAgent) else None
     return agent.spec, policy_sha256(agent.spec), limits
 
 
 def split_work(numbers: Numbers, workers: int) -> list[Numbers]:
-    """Split numbers into one part for each task; one worker gets all in one task."""
+    """Split numbers into parts, one a task: several for each worker, or one for a single worker.
+
+    Args:
+        numbers: int64 (n,).
+        workers: number of workers.
+    """
     size = len(numbers) if workers == 1 else -(-len(numbers) // (_TASKS_PER_WORKER * workers))
     return chunked(numbers, max(size, 1))
 
 
 def chunked(numbers: Numbers, size: int) -> list[Numbers]:
-    """Return numbers in chunks of at most `size`."""
+    """Return numbers, int64 (n,), in chunks of at most `size`."""
     return [numbers[first : first + size] for first in range(0, len(numbers), size)]
 
 
