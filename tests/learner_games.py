@@ -11,7 +11,7 @@ from tokaido_env import Game, Phase
 from tokaido_env.agents import Agent, make
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
-from tokaido_env.core.board_features import board_blocks
+from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.entities import board_entities, encode_entities_of_game, entity_arrays
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
 from tokaido_env.core.rng import agent_keys
@@ -122,7 +122,7 @@ def expected_observation(
     encode_game(boards, states, 0, seat, flat)
     if observation == "uint8":
         flat = np.rint(flat * SCALES)
-    block = board_blocks(boards, observation)[0].tolist() if see_board else []
+    block = board_features_of(boards, observation)[0].tolist() if see_board else []
     return [*flat.tolist(), *block]
 
 

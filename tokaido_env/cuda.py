@@ -39,7 +39,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.arguments import Chance, check_choice, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
-from tokaido_env.core.board_features import board_blocks
+from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.bots import BOTS, GREEDY
 from tokaido_env.core.copying import NotCopied
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, quotient_table
@@ -129,7 +129,7 @@ class CudaBatch(NotCopied):
         width = N_FEATURES if observation is not None else 0
         blocks = np.zeros((len(self.pool), 0), self._dtype)
         if see_board:
-            blocks = board_blocks(self._host.boards, self._dtype)
+            blocks = board_features_of(self._host.boards, self._dtype)
             width += blocks.shape[1]
         self._check_memory(n, width)
         self._allocate(n, width, blocks)

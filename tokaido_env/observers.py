@@ -17,7 +17,7 @@ from tokaido_env.agent import check_agent_arguments
 from tokaido_env.batch_validation import checked_seats
 from tokaido_env.core import batch_kernels
 from tokaido_env.core.arguments import as_array, check_choice
-from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
+from tokaido_env.core.board_features import N_BOARD_FEATURES, board_features_of
 from tokaido_env.core.entities import (
     N_ENTITY_NUMBERS,
     board_entities,
@@ -222,7 +222,7 @@ class Observer:
         elif observation == AFTERSTATES:
             self._static_part = eval_tables_of(boards)
         elif see_board:
-            self._static_part = board_blocks(boards, dtype)
+            self._static_part = board_features_of(boards, dtype)
         self._n = n
         self._pool = BufferPool((n, self._size), dtype)
         self._rows: npt.NDArray[Any] | None = None
@@ -330,7 +330,7 @@ class GameObserver:
             observe_afterstates(1, *args)
         elif self._sees_board:
             encode_game(game.boards, game.states, 0, seat, row[:N_FEATURES])
-            row[N_FEATURES:] = self._static_part_of(game, board_blocks)[0]
+            row[N_FEATURES:] = self._static_part_of(game, board_features_of)[0]
         else:
             encode_game(game.boards, game.states, 0, seat, row)
 

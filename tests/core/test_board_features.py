@@ -18,7 +18,7 @@ from tokaido_env.core.board_features import (
     BOARD_LAYOUT_HASH,
     BOARD_SCALES,
     N_BOARD_FEATURES,
-    board_blocks,
+    board_features_of,
 )
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, STATIONS, TOWNS
 from tokaido_env.core.observation import FEATURES
@@ -41,14 +41,14 @@ def boards(tmp_path_factory: pytest.TempPathFactory) -> list[Board]:
 
 
 def block(board: Board, dtype: str = "float32") -> npt.NDArray[Any]:
-    (numbers,) = board_blocks(board.record, dtype)
+    (numbers,) = board_features_of(board.record, dtype)
     return np.asarray(numbers)
 
 
 # A decoder, written from the meanings of the table alone
 
 
-def test_board_blocks__can_be_decoded(boards: list[Board]) -> None:
+def test_board_features_of__can_be_decoded(boards: list[Board]) -> None:
     for board in boards:
         values = read(block(board))
         assert values == read(block(board, "uint8"), raw=True)
@@ -111,18 +111,18 @@ def tokens(values: dict[str, list[int]]) -> list[tuple[str, int]]:
     return sorted(kind for kind, number in counted for _ in range(number))
 
 
-def test_board_blocks__range_from_0_to_1(tmp_path: Path) -> None:
+def test_board_features_of__range_from_0_to_1(tmp_path: Path) -> None:
     highest = other_board_data() | {"max_rounds": 400}
     for entry, key in TRACKS:
         highest[entry][key] = [255] * len(highest[entry][key])
-    numbers = board_blocks(Board.load(write_board(tmp_path / "high.toml", highest)).record)
+    numbers = board_features_of(Board.load(write_board(tmp_path / "high.toml", highest)).record)
     assert (numbers.dtype, numbers.shape) == (np.float32, (1, N_BOARD_FEATURES))
     assert (numbers.min(), numbers.max()) == (0, 1)
     points = [f for f in BOARD_FEATURES if f.name.startswith(("commerce", "culture", "temple"))]
     assert all((numbers[0, feature.slice] == 1).all() for feature in points)
 
 
-def test_board_blocks__ignore_orders_that_do_not_affect_play() -> None:
+def test_board_features_of__ignore_orders_that_do_not_affect_play() -> None:
     rng, data = random.Random(0), shikoku_data()
     for die in data["dice"].values():
         rng.shuffle(die["faces"])
@@ -134,13 +134,13 @@ def test_board_blocks__ignore_orders_that_do_not_affect_play() -> None:
     assert block(board).tobytes() == block(Board.load()).tobytes()
 
 
-def test_board_blocks__refuses_rounds_that_uint8_cannot_hold() -> None:
+def test_board_features_of__refuses_rounds_that_uint8_cannot_hold() -> None:
     record = Board.from_dict(shikoku_data() | {"max_rounds": 256}).record
-    assert board_blocks(record)[0, 0] * 400 == 256
+    assert board_features_of(record)[0, 0] * 400 == 256
     with pytest.raises(ValueError, match="expected max_rounds of at most 255 for 'uint8', got 256"):
-        board_blocks(record, "uint8")
+        board_features_of(record, "uint8")
     with pytest.raises(ValueError, match="dtype: expected"):
-        board_blocks(record, "int8")
+        board_features_of(record, "int8")
 
 
 def test_board_features__cover_the_block() -> None:

@@ -11,7 +11,7 @@ from positions import other_board_data, random_position, random_walk, write_boar
 
 from tokaido_env import ACTIONS, Board, Game
 from tokaido_env.boards.board import built_in_boards
-from tokaido_env.core.board_features import BOARD_FEATURES, board_blocks
+from tokaido_env.core.board_features import BOARD_FEATURES, board_features_of
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -207,7 +207,7 @@ def test_encode_entities__keeps_the_other_features_as_globals(games: list[Game])
         vector = np.empty(N_FEATURES, np.float32)
         encode_game(game.boards, game.states, 0, seat, vector)
         both = {feature.name: vector[feature.slice] for feature in FEATURES}
-        (block,) = board_blocks(game.boards)
+        (block,) = board_features_of(game.boards)
         both |= {feature.name: block[feature.slice] for feature in BOARD_FEATURES}
         numbers = entity_arrays(encoded(game, seat))["globals"]
         for feature in ENTITY_FEATURES["globals"]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.batch import Batch
-from tokaido_env.core.board_features import board_blocks
+from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.state import copy_rows
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.network_inputs import INPUT_UNITS, encode_positions
@@ -87,6 +87,6 @@ def _samples() -> tuple[Floats, Floats]:
             states, legal = copy_rows(batch.states, at), batch.legal[at]
             encoded, _ = encode_positions(boards, eval_tables_of(boards), which, states, legal)
             inputs.append(encoded)
-            features.append(board_blocks(boards))
+            features.append(board_features_of(boards))
         batch.play("random" if move % 10 == 9 else "greedy")
     return np.concatenate(inputs), np.concatenate(features)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tokaido_env.agents.first_layer import Whole, whole_bias
 from tokaido_env.agents.sparse_layers import apply_layer, list_nonzero
-from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
+from tokaido_env.core.board_features import N_BOARD_FEATURES, board_features_of
 from tokaido_env.core.jit import entry
 from tokaido_env.features.board_cache import BoardCache
 
@@ -113,7 +113,7 @@ class Network:
         return self._weights._replace(first_bias=table), rows
 
 
-_BOARD_FEATURES = BoardCache(board_blocks, (N_BOARD_FEATURES,), np.float32)  # for all networks
+_BOARD_FEATURES = BoardCache(board_features_of, (N_BOARD_FEATURES,), np.float32)  # for all networks
 
 
 def _make_biases(board: BoardWeights, boards: npt.NDArray[np.void]) -> Whole:

@@ -172,7 +172,7 @@ def observe_with_board(
     """Write observations as `observe`, followed by the block of each game's board.
 
     Args:
-        blocks: (b, N_BOARD_FEATURES), `board_blocks` of the boards.
+        blocks: (b, N_BOARD_FEATURES), `board_features_of` of the boards.
         cached_board: int32 (k,), the board of the block that each row of `out` holds, -1 for none.
             A block is written only if its board changed; updated.
         out: (k, N_FEATURES + N_BOARD_FEATURES).

@@ -89,17 +89,17 @@ BOARD_FEATURES = layout_of(
         ("garden", 6, 255, "numbers of the slots 1 to 6"),
     )
 )
-"""The layout of the block. New features are appended only."""
+"""The layout of the board features. New features are appended only."""
 
 N_BOARD_FEATURES = width(BOARD_FEATURES)
 BOARD_LAYOUT_HASH = layout_hash(BOARD_FEATURES)
 
 BOARD_SCALES = scales_of(BOARD_FEATURES)
-"""The divisors that turn a uint8 block into the float32 one: float32 (N_BOARD_FEATURES,)."""
+"""The divisors that turn uint8 features into float32 ones: float32 (N_BOARD_FEATURES,)."""
 
 
-def board_blocks(boards: npt.NDArray[np.void], dtype: str = "float32") -> npt.NDArray[Any]:
-    """Return the block of each board.
+def board_features_of(boards: npt.NDArray[np.void], dtype: str = "float32") -> npt.NDArray[Any]:
+    """Return the features of boards.
 
     Args:
         boards: `BOARD` (b,).

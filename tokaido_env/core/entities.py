@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.actions import MOVE_ARTIST, MOVE_MERCHANT, MOVE_PILGRIM, N_ACTIONS
-from tokaido_env.core.board_features import BOARD_FEATURES, board_blocks
+from tokaido_env.core.board_features import BOARD_FEATURES, board_features_of
 from tokaido_env.core.constants import (
     AREAS,
     COASTAL_TOWNS,
@@ -210,7 +210,7 @@ def board_entities(boards: npt.NDArray[np.void]) -> npt.NDArray[np.float32]:
         boards: `BOARD` (b,).
     """
     rows = np.zeros((len(boards), N_ENTITY_NUMBERS), np.float32)
-    blocks = board_blocks(boards)
+    blocks = board_features_of(boards)
     for feature in BOARD_FEATURES:
         if feature.name not in _EXPRESSED_DIFFERENTLY:
             rows[:, _feature_indices(feature)] = blocks[:, feature.slice]

@@ -19,7 +19,7 @@ from torch.nn.functional import linear
 from tokaido_env.agent import Legal, States
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
+from tokaido_env.core.board_features import N_BOARD_FEATURES, board_features_of
 from tokaido_env.features.network_inputs import (
     AFTERSTATE_VALUES,
     N_AFTERSTATE,
@@ -85,7 +85,9 @@ class PolicyNetwork(nn.Module):
         if boards is not None:
             weight = torch.zeros(sizes.first + sizes.value_first, N_BOARD_FEATURES)
             self.board = nn.ParameterDict({"weight": weight})
-            self.register_buffer("blocks", torch.from_numpy(board_blocks(boards)), persistent=False)
+            self.register_buffer(
+                "blocks", torch.from_numpy(board_features_of(boards)), persistent=False
+            )
 
     def _add_policy(self, sizes: LayerSizes) -> None:
         self.trunk.append(nn.Linear(sizes.first, sizes.second))

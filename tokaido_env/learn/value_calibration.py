@@ -32,7 +32,7 @@ from tokaido_env.arena.tournament import pair_seeds, play_selfplay
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.arguments import check_seed
-from tokaido_env.core.board_features import board_blocks
+from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.state import copy_rows
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.network_inputs import encode_positions
@@ -197,7 +197,7 @@ def units_of(
     t = policy.tensors
     bias = t["trunk.0.bias"]
     if policy.uses_board_features:
-        bias = bias + board_blocks(board.record)[0] @ t[BOARD_TENSOR].T
+        bias = bias + board_features_of(board.record)[0] @ t[BOARD_TENSOR].T
     which = np.zeros(len(states), np.int64)
     inputs, _ = encode_positions(board.record, eval_tables_of(board.record), which, states, legal)
     weight = t["value.0.weight"]

@@ -117,10 +117,10 @@ def _end_safe_path() -> None:
 
 @contextmanager
 def _process_start() -> Iterator[None]:
-    """Block Ctrl-C while a process starts, which inherits the block; deliver it later.
+    """Start a process with SIGINT blocked and a safe import path; restore both afterwards.
 
-    It imports nothing from the current folder, which may have a json.py. It gets the import path
-    of this process later, and ends this setting by `_end_safe_path`.
+    The process inherits both. It imports nothing from the current folder, which may have a json.py.
+    It gets the import path of this process later, and ends this setting by `_end_safe_path`.
     """
     os.environ.setdefault(*_SAFE_PATH)
     can_block = hasattr(signal, "pthread_sigmask")  # not on Windows
