@@ -368,7 +368,7 @@ def _as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 @entry
 def first_outside(numbers: Any, low: int, high: int) -> int:
-    """Return the index of the first number outside `low` to `high`, or -1."""
+    """Return the index of the first of some integers, (k,), outside `low` to `high`, or -1."""
     for j in range(len(numbers)):
         if not low <= numbers[j] <= high:
             return j

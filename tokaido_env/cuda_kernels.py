@@ -161,7 +161,7 @@ def observe(games: Games, seats: Any, quotients: Any, blocks: Any, out: Any) -> 
         games: all games.
         seats: int8 (n,).
         quotients: `observation.quotient_table` of the dtype of `out`.
-        blocks: (b, width), the boards' features to append; width 0 for none.
+        blocks: (b, width), the board features to append; width 0 for none.
         out: (n, N_FEATURES + width).
     """
     i = cuda.grid(1)
@@ -174,7 +174,7 @@ def observe(games: Games, seats: Any, quotients: Any, blocks: Any, out: Any) -> 
 
 
 def keys(games: Games, out: Any) -> None:
-    """Write the keys of the agents' random numbers for the next decision, uint64 (n,)."""
+    """Write the keys of the agents' random numbers for the next decision to `out`, uint64 (n,)."""
     i = cuda.grid(1)
     if i < len(games.states):
         out[i] = decision_key(games.states[i], games.episode_info[i])
@@ -188,7 +188,7 @@ def weights(games: Games, out: Any) -> None:
 
 
 def outcomes(games: Games, out: Any) -> None:
-    """Write a sampled outcome of each game, int64 (n,); NO_ACTION if chance is not next."""
+    """Write a sampled outcome of each game to `out`, int64 (n,); NO_ACTION if none is next."""
     i = cuda.grid(1)
     if i < len(games.states):
         out[i] = NO_ACTION

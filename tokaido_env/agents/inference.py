@@ -463,7 +463,15 @@ def _score_moves(
 
 @entry
 def choose_actions(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
-    """Write `choose_action` of n positions, int64 (n,)."""
+    """Write the actions of n positions, as `choose_action`.
+
+    Args:
+        out: int64 (n,), written.
+        logits: float32 (n, N_ACTIONS).
+        legal: uint64 (n,), the legal actions as bits, not 0.
+        keys: uint64 (n,), random bits.
+        temperature: as for `choose_action`.
+    """
     for i in range(len(out)):
         out[i] = choose_action(logits[i], legal[i], keys[i], temperature)
 
@@ -472,7 +480,11 @@ def choose_actions(out: Any, logits: Any, legal: Any, keys: Any, temperature: fl
 def choose_action(logits: Any, legal: np.uint64, key: np.uint64, temperature: float) -> int:
     """Return the legal action with the highest logit.
 
-    With a temperature, Gumbel noise makes it a sample of the softmax (Gumbel 1954).
+    Args:
+        logits: float32 (N_ACTIONS,).
+        legal: the legal actions as bits, not 0.
+        key: random bits.
+        temperature: above 0, Gumbel noise makes the action a sample of the softmax (Gumbel 1954).
     """
     best = -np.inf
     choice = lowest_action(legal)  # if all scores are -inf, for example at a temperature of 1e-310

@@ -132,7 +132,13 @@ def make_opponent_model(agent: Agent) -> OpponentModel | None:
 
 @kernel
 def opponent_at(opponents: Any, thread: int, i: int) -> Any:
-    """Return the opponent of position `i` for one thread, None without an opponent model."""
+    """Return the opponent of position `i` for one thread, an `OpponentRow`.
+
+    Args:
+        opponents: `OpponentArrays`; None: the result is None.
+        thread: number of the thread.
+        i: index of the position.
+    """
     if opponents is None:
         return None
     workspace = workspace_at(opponents.workspaces, thread)
@@ -151,7 +157,13 @@ def opponent_at(opponents: Any, thread: int, i: int) -> Any:
 
 @kernel
 def opponent_decides(opponent: Any, tree: Tree, node: Row) -> bool:
-    """Return whether the modelled opponent, who is not the player at the root, decides a node."""
+    """Return whether the modelled opponent, who is not the player at the root, decides a node.
+
+    Args:
+        opponent: an `OpponentRow`, or None.
+        tree: of the search.
+        node: a row of `NODE`.
+    """
     if opponent is None:
         return False
     return int(node["player"]) == 1 - int(tree.nodes[0]["player"])
@@ -159,7 +171,14 @@ def opponent_decides(opponent: Any, tree: Tree, node: Row) -> bool:
 
 @subroutine
 def write_reply_odds(opponent: Any, position: PositionRow, tree: Tree, at: int) -> None:
-    """Write the odds of the opponent's actions at a node as the priors of its edges."""
+    """Write the odds of the opponent's actions at a node as the priors of its edges.
+
+    Args:
+        opponent: an `OpponentRow`.
+        position: the root of the search, for its board.
+        tree: of the search; its priors are written.
+        at: index of the node.
+    """
     mask = edge_mask(tree, tree.nodes[at])
     row = PositionRow(position.board, position.tables, tree.states[at], mask, opponent.bias_row)
     _write_reply(opponent.network, opponent, row, tree, tree.nodes[at])

@@ -36,7 +36,17 @@ def evaluate_leaf(
     at: int,
     workspace: Workspace,
 ) -> np.float32:
-    """Return the value of a node for player_0; with a network, write the priors of its edges."""
+    """Return the value of a node for player_0; with a network, write the priors of its edges.
+
+    Args:
+        network: `Weights`; None: the heuristic's evaluation.
+        opponent: an `OpponentRow`, or None.
+        config: the settings of the search.
+        position: the root of the search, for its board.
+        tree: of the search.
+        at: index of the node.
+        workspace: as for `forward`.
+    """
     s = tree.states[at]
     if network is None:
         return evaluate(position.board, position.tables, s, workspace.scratch[0])
@@ -74,7 +84,15 @@ def _exact_value(position: PositionRow, tree: Tree, at: int, workspace: Workspac
 def rollout(
     position: PositionRow, tree: Tree, at: int, bits: np.uint64, workspace: Workspace
 ) -> np.float32:
-    """Return the result for player_0 of random play from a node to the end of the game."""
+    """Return the result for player_0 of random play from a node to the end of the game.
+
+    Args:
+        position: the root of the search, for its board.
+        tree: of the search; its luck is overwritten.
+        at: index of the node.
+        bits: 64 random bits.
+        workspace: its scratch is overwritten.
+    """
     board = position.board
     s = workspace.scratch[0]["states"][0]
     workspace.scratch[0]["states"][0] = tree.states[at]

@@ -150,7 +150,14 @@ def reset_tree(tree: Tree, position: Row, mask: Mask) -> None:
 
 @kernel
 def expand(board: Row, tree: Tree, at: int, edge: Row) -> int:
-    """Return the child behind an edge of a decision; make it if it is new."""
+    """Return the child behind an edge of a decision; make it if it is new.
+
+    Args:
+        board: a row of `BOARD`.
+        tree: the tree.
+        at: index of the node that decides.
+        edge: one of its edges, a row of `EDGE`.
+    """
     if int64(edge["node"]) == NO_NODE:
         new = int64(tree.size["nodes"])
         tree.states[new] = tree.states[at]
@@ -164,7 +171,16 @@ def expand(board: Row, tree: Tree, at: int, edge: Row) -> int:
 def sample_chance(
     board: Row, key: np.uint64, tree: Tree, at: int, visits: int, stratified: bool
 ) -> int:
-    """Return the child behind a sample of a chance node: a new sample, or the next in turn."""
+    """Return the child behind a sample of a chance node: a new sample, or the next in turn.
+
+    Args:
+        board: a row of `BOARD`.
+        key: of the search's random numbers.
+        tree: the tree.
+        at: index of the chance node.
+        visits: earlier visits of the node.
+        stratified: whether rolls are stratified.
+    """
     node = tree.nodes[at]
     samples = int64(node["edges"])
     widens = samples < len(_VISITS_OF_SAMPLE) and visits >= _VISITS_OF_SAMPLE[samples]
@@ -219,7 +235,13 @@ def _resolve_chance_stratified(
 
 @kernel
 def stratified_roll(key: np.uint64, round_number: int, sample_number: int) -> int:
-    """Return one of the 216 stratified rolls, for `rng.outcome_of_roll`."""
+    """Return one of the 216 stratified rolls, for `rng.outcome_of_roll`.
+
+    Args:
+        key: of the search's random numbers.
+        round_number: of the game.
+        sample_number: from 0.
+    """
     block, turn = sample_number // _FACES, sample_number % _FACES
     roll = 0
     for die in range(3):
@@ -275,7 +297,10 @@ def _ensure_capacity(tree: Tree, node: Row) -> bool:
 
 @kernel
 def add_node(tree: Tree, mask: Mask) -> None:
-    """Add a node for the state already written at its index, with an edge for each legal action."""
+    """Append a node, with an edge for each action in `mask`.
+
+    The node's state must already be in `tree.states`.
+    """
     new = int64(tree.size["nodes"])
     last = int64(tree.size["edges"])
     node = tree.nodes[new]
@@ -312,7 +337,14 @@ def edge_mask(tree: Tree, node: Row) -> Mask:
 
 @kernel
 def back_up(tree: Tree, depth: int, value: np.float32, squares: bool) -> None:
-    """Add a leaf's value, for player_0, to each edge on the path of a simulation."""
+    """Add a leaf's value to each edge on the path of a simulation.
+
+    Args:
+        tree: the tree.
+        depth: number of edges on the path.
+        value: of the leaf, for player_0.
+        squares: whether to add its square too.
+    """
     for d in range(depth):
         edge = tree.edges[tree.path[d]]
         edge["visits"] += 1
@@ -383,7 +415,7 @@ def is_decided(tree: Tree, left: int, by_bound: bool) -> bool:
 
 @kernel
 def write_visits(tree: Tree, out: Any) -> None:
-    """Write the visit counts of the root's actions, (N_ACTIONS,)."""
+    """Write the visit counts of the root's actions to `out`, (N_ACTIONS,)."""
     first = int64(tree.nodes[0]["first"])
     for k in range(first, first + int64(tree.nodes[0]["edges"])):
         out[int64(tree.edges[k]["move"])] = tree.edges[k]["visits"]

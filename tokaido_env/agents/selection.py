@@ -29,9 +29,14 @@ _SQRT_LOG = np.sqrt(np.log(np.arange(1, _TABLE_SIZE + 1))).astype(np.float32)
 
 @kernel
 def select_ucb1(tree: Tree, node: Row, visits: int) -> int:
-    """Return the edge with the highest UCB1 bound.
+    """Return the edge with the highest UCB1 bound, as an index into `tree.edges`.
 
     An unvisited edge has the bound of one visit with the value of its node.
+
+    Args:
+        tree: the tree.
+        node: at a decision, a row of `NODE`.
+        visits: earlier visits of the node.
     """
     sign = np.float32(1 - 2 * int64(node["player"]))
     node_value = sign * node["value"]
@@ -61,7 +66,14 @@ def _sqrt_log(visits: int) -> np.float32:
 
 @kernel
 def select_puct(tree: Tree, node: Row, visits: int, c_puct: np.float32) -> int:
-    """Return the edge with the highest PUCT bound; `c_puct` is the exploration constant."""
+    """Return the edge with the highest PUCT bound, as an index into `tree.edges`.
+
+    Args:
+        tree: the tree, with priors.
+        node: at a decision, a row of `NODE`.
+        visits: earlier visits of the node.
+        c_puct: the exploration constant.
+    """
     first = int64(node["first"])
     if int64(node["edges"]) == 1:
         return first
@@ -85,7 +97,15 @@ def select_puct(tree: Tree, node: Row, visits: int, c_puct: np.float32) -> int:
 
 @kernel
 def select_by_probability(tree: Tree, node: Row, visits: int) -> int:
-    """Return the edge that is furthest behind its odds; edges without odds are never selected."""
+    """Return the edge that is furthest behind its odds, as an index into `tree.edges`.
+
+    Edges without odds are never selected.
+
+    Args:
+        tree: the tree; the odds are its priors.
+        node: at a decision, a row of `NODE`.
+        visits: earlier visits of the node.
+    """
     first = int64(node["first"])
     choice = first
     largest = np.float32(-np.inf)
@@ -99,7 +119,14 @@ def select_by_probability(tree: Tree, node: Row, visits: int) -> int:
 
 @kernel
 def write_priors(tree: Tree, node: Row, logits: Any, temperature: np.float32) -> None:
-    """Write softmax(logits / temperature) over a node's actions as the priors of its edges."""
+    """Write softmax(logits / temperature) over a node's actions as the priors of its edges.
+
+    Args:
+        tree: the tree; its priors are written.
+        node: at a decision, a row of `NODE`.
+        logits: float32 (N_ACTIONS,).
+        temperature: above 0.
+    """
     priors = tree.priors
     first = int64(node["first"])
     last = first + int64(node["edges"])

@@ -9,7 +9,13 @@ from tokaido_env.core.jit import index, int64, kernel
 
 @kernel
 def list_nonzero(inputs: Any, units: Any, values: Any) -> int:
-    """List the inputs that are not 0; return their number."""
+    """List the inputs that are not 0; return their number.
+
+    Args:
+        inputs: (n,).
+        units: int64 (n,), the first entries become the indices of these inputs.
+        values: (n,), the first entries become the inputs.
+    """
     count = 0
     for i in range(len(inputs)):
         units[count] = i
@@ -20,7 +26,13 @@ def list_nonzero(inputs: Any, units: Any, values: Any) -> int:
 
 @kernel
 def list_positive(layer: Any, units: Any, values: Any) -> int:
-    """List the units above 0; return their number."""
+    """List the units above 0; return their number.
+
+    Args:
+        layer: (n,).
+        units: as for `list_nonzero`.
+        values: as for `list_nonzero`.
+    """
     count = 0
     for i in range(len(layer)):
         units[count] = i
@@ -31,7 +43,16 @@ def list_positive(layer: Any, units: Any, values: Any) -> int:
 
 @kernel
 def apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
-    """Write the bias plus the weighted rows of a matrix."""
+    """Write the bias plus the weighted rows of a matrix.
+
+    Args:
+        weights: (inputs, outputs).
+        bias: (outputs,).
+        units: indices of rows, as `list_nonzero` writes them.
+        values: their weights.
+        count: number of rows.
+        out: (outputs,), written.
+    """
     for o in range(len(out)):
         out[o] = bias[o]
     add_weighted_rows(weights, units, values, count, out)
@@ -39,7 +60,7 @@ def apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, ou
 
 @kernel
 def add_weighted_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
-    """Add the weighted rows of a matrix to `out`.
+    """Add the weighted rows of a matrix to `out`; arguments as for `apply_layer`.
 
     Four rows at a time, so that `out` is loaded and stored less often.
     """

@@ -59,7 +59,15 @@ def check_seed(seed: object) -> int:
 
 
 def seeds_from(first: object, games: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return `check_seed(first + i)` for each game `i` of `games`, int64 (k,)."""
+    """Return `check_seed(first + i)` for each game `i` of `games`, int64 (k,).
+
+    Args:
+        first: the seed of game 0.
+        games: int64 (k,), indices.
+
+    Raises:
+        SeedError: as `check_seed`.
+    """
     check_seed(first)
     number = as_integer(first) or 0
     if number + (1 << 32) <= MAX_SEED:
@@ -119,7 +127,11 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
 
 
 def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return the value of argument `name` as a NumPy array, or raise `ValueError`."""
+    """Return the value of argument `name` as an array of its own dtype and shape.
+
+    Raises:
+        ValueError: if NumPy cannot make an array of it.
+    """
     try:
         return np.asarray(values)
     except Exception:  # ragged, nested too deeply, or an untrusted `__array__`

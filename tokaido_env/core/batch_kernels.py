@@ -1,7 +1,16 @@
 """Compiled loops over the games of a `Batch`.
 
-Each kernel takes `games`, the int64 indices of the games to process, and the batch's arrays. Row
-`j` of every other argument or output belongs to `games[j]`.
+Each kernel takes `games`, int64 (k,), the indices of the games to process, and the arrays of a
+batch of n games:
+
+    boards    BOARD (b,)
+    states    STATE (n,)
+    lucks     LUCK (n,)
+    infos     EPISODE_INFO (n,)
+    masks     uint64 (n,), the legal actions as bits
+
+Row `j` of every other argument or output, (k, …), belongs to `games[j]`. Such are `moves`, int64,
+and `seats`, int8.
 
 Kernels check no index: `games` must hold valid indices, each once where a kernel writes to games,
 and states must be possible (`state_validation`). Moves may be any integers: an illegal move is not
@@ -117,7 +126,7 @@ def advance(
 def find_illegal(
     games: Any, boards: Any, states: Any, infos: Any, masks: Any, moves: Any, wrong: Any
 ) -> None:
-    """Write to `wrong`, bool, which moves are illegal."""
+    """Write to `wrong`, bool (k,), which moves are illegal."""
     for j in prange(len(games)):
         i = games[j]
         move = int64(moves[j])
@@ -169,12 +178,12 @@ def observe_with_board(
     cached_board: Any,
     out: Any,
 ) -> None:
-    """Write observations as `observe`, followed by the block of each game's board.
+    """Write observations as `observe`, followed by the features of each game's board.
 
     Args:
-        blocks: (b, N_BOARD_FEATURES), `board_features_of` of the boards.
-        cached_board: int32 (k,), the board of the block that each row of `out` holds, -1 for none.
-            A block is written only if its board changed; updated.
+        blocks: (b, N_BOARD_FEATURES), `board_features_of` the boards.
+        cached_board: int32 (k,), the board whose features each row of `out` holds, -1 for none;
+            updated. Features are written only if the board changed.
         out: (k, N_FEATURES + N_BOARD_FEATURES).
     """
     for j in prange(len(games)):
@@ -216,7 +225,10 @@ def observe_entities(
 
 @parallel
 def rewards(games: Any, boards: Any, states: Any, infos: Any, margin: bool, out: Any) -> None:
-    """Write the rewards of both seats in the present states, float32 (k, 2)."""
+    """Write the rewards of both seats in the present states to `out`, float32 (k, 2).
+
+    `margin` asks for score margins, as in `rules.reward`.
+    """
     for j in prange(len(games)):
         i = games[j]
         for seat in range(2):
@@ -225,7 +237,7 @@ def rewards(games: Any, boards: Any, states: Any, infos: Any, margin: bool, out:
 
 @parallel
 def keys(games: Any, states: Any, infos: Any, out: Any) -> None:
-    """Write the keys of the agents' random numbers for the next decision, uint64."""
+    """Write the keys of the agents' random numbers for the next decision to `out`, uint64 (k,)."""
     for j in prange(len(games)):
         out[j] = decision_key(states[games[j]], infos[games[j]])
 
@@ -240,7 +252,10 @@ def weights(games: Any, boards: Any, states: Any, infos: Any, out: Any) -> None:
 
 @parallel
 def outcomes(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, out: Any) -> None:
-    """Write an outcome sampled from each game's luck, int64; NO_ACTION where chance is not next."""
+    """Write an outcome sampled from each game's luck to `out`, int64 (k,).
+
+    It is NO_ACTION where chance is not next.
+    """
     for j in prange(len(games)):
         i = games[j]
         out[j] = NO_ACTION

@@ -41,7 +41,12 @@ def highest_action(mask: Mask) -> int:
 
 @kernel
 def highest_score(mask: Mask, scores: Any) -> int:
-    """Return the action of a non-empty mask with the highest score; ties go to the lowest id."""
+    """Return the action of a non-empty mask with the highest score; ties go to the lowest id.
+
+    Args:
+        mask: actions as bits.
+        scores: (N_ACTIONS,).
+    """
     choice = lowest_action(mask)
     while mask != np.uint64(0):
         action = lowest_action(mask)

@@ -180,7 +180,11 @@ the globals. The destination of a pilgrim depends on the position: see the featu
 
 
 def entity_arrays(rows: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
-    """Return views of rows (…, N_ENTITY_NUMBERS) by name: arrays (…, *ENTITY_SHAPES[name])."""
+    """Return views of rows by name: float32 (…, *ENTITY_SHAPES[name]).
+
+    Args:
+        rows: float32 (…, N_ENTITY_NUMBERS).
+    """
     before = rows.shape[:-1]
     return {
         name: rows[..., where].reshape(*before, *ENTITY_SHAPES[name])
@@ -318,5 +322,14 @@ def _relate_player(board: Row, s: Row, player: Seat, relative: int, out: Any) ->
 def encode_entities_of_game(
     boards: Any, states: Any, i: int, seat: Seat, flat: Any, out: Any
 ) -> None:
-    """`encode_entities` of game `i`, for Python callers."""
+    """`encode_entities` of game `i`, for Python callers.
+
+    Args:
+        boards: `BOARD` (n,), the board of each game.
+        states: `STATE` (n,).
+        i: index of the game.
+        seat: as for `encode_entities`.
+        flat: as for `encode_entities`.
+        out: as for `encode_entities`.
+    """
     encode_entities(boards[i], states[i], seat, flat, out)

@@ -26,7 +26,15 @@ Entry = tuple[str, int, int, str]
 
 
 class Feature(NamedTuple):
-    """One entry of a layout: `size` numbers from index `start`, each a raw value / `scale`."""
+    """One entry of a layout: `size` numbers from index `start`, each a raw value / `scale`.
+
+    Attributes:
+        name: of the entry.
+        start: index of its first number.
+        size: how many numbers it has.
+        scale: the largest raw value.
+        meaning: what the numbers say, in their order.
+    """
 
     name: str
     start: int
@@ -201,7 +209,12 @@ def quotient_table(dtype: str) -> npt.NDArray[Any]:
 
 
 def check_fits(boards: npt.NDArray[np.void], dtype: str) -> None:
-    """Raise `ValueError` if the dtype cannot hold the numbers of a game on one of the boards."""
+    """Raise `ValueError` if the dtype cannot hold the numbers of a game on one of the boards.
+
+    Args:
+        boards: `BOARD` (b,).
+        dtype: "float32" or "uint8".
+    """
     rounds = int(boards["max_rounds"].max())
     if dtype == "uint8" and rounds > 255:
         raise ValueError(
@@ -228,7 +241,15 @@ def encode(board: Row, s: Row, seat: Seat, quotients: Any, out: Any) -> None:
 
 @entry
 def encode_game(boards: Any, states: Any, i: int, seat: Seat, out: Any) -> None:
-    """`encode` of game `i` as float32, for callers in Python."""
+    """`encode` of game `i` as float32, for callers in Python.
+
+    Args:
+        boards: `BOARD` (n,), the board of each game.
+        states: `STATE` (n,).
+        i: index of the game.
+        seat: the observing seat.
+        out: float32 (N_FEATURES,), overwritten.
+    """
     encode(boards[i], states[i], seat, FLOAT_QUOTIENTS, out)
 
 

@@ -194,7 +194,7 @@ def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
 
 @kernel
 def init_luck(luck: Row, key: np.uint64) -> None:
-    """Initialise luck with a key."""
+    """Initialise a row of `LUCK` with a key."""
     luck["key"] = key
     luck["drawn"][0] = 0
     luck["drawn"][1] = 0
@@ -203,13 +203,20 @@ def init_luck(luck: Row, key: np.uint64) -> None:
 
 @entry
 def seed_luck(lucks: Any, i: int, seed: int) -> None:
-    """Set the luck of game `i` from a seed."""
+    """Set the luck of game `i` in `LUCK` (n,) from a seed."""
     init_luck(lucks[i], key_of_seed(seed))
 
 
 @entry
 def fork_luck(lucks: Any, i: int, copies: Any, j: int) -> None:
-    """Set new luck for copy `j` of game `i`, derived from the key and a count of copies."""
+    """Set new luck for copy `j` of game `i`, derived from the game's key and its number of copies.
+
+    Args:
+        lucks: `LUCK` (n,) of the games; the number of copies is updated.
+        i: index of the game.
+        copies: `LUCK` (m,) of the copies.
+        j: index of the copy.
+    """
     count = int(lucks[i]["copies"])
     lucks[i]["copies"] = count + 1
     init_luck(copies[j], hash_bits(lucks[i]["key"], _COPY, 0, count))
@@ -223,7 +230,13 @@ def agent_key_of_seed(seed: int) -> np.uint64:
 
 @kernel
 def agent_key(key: np.uint64, seat: Seat, decision: int) -> np.uint64:
-    """Return the key of one decision of a seat's agent, from the key of agents in the game."""
+    """Return the key of an agent's random numbers for one decision.
+
+    Args:
+        key: of the agents in the game, `agent_key_of_seed`.
+        seat: of the agent.
+        decision: number of decisions made in the game.
+    """
     return hash_bits(key, _AGENT, seat, decision)
 
 
@@ -250,21 +263,33 @@ def arena_seed(seed: int, pair: int) -> int:
 
 @entry
 def seats_of_seeds(seeds: Any, out: Any) -> None:
-    """Write a random seat for each of n games, int8, from seeds, int64."""
+    """Write a random seat for each of n games to `out`, int8 (n,), from `seeds`, int64 (n,)."""
     for i in range(len(seeds)):
         out[i] = int64(hash_bits(np.uint64(seeds[i]), _SEAT, 0, 0) >> np.uint64(63))
 
 
 @entry
 def boards_of_seeds(seeds: Any, boards: int, out: Any) -> None:
-    """Write `board_of_seed` for each of n games, int64, from seeds, int64."""
+    """Write `board_of_seed` of n games to `out`, int64 (n,).
+
+    Args:
+        seeds: int64 (n,).
+        boards: number of boards to draw from.
+        out: int64 (n,).
+    """
     for i in range(len(seeds)):
         out[i] = board_of_seed(seeds[i], boards)
 
 
 @entry
 def episode_seeds(seeds: Any, episodes: Any, out: Any) -> None:
-    """`seed_of_episode` for each of n environments, int64 (n,) each."""
+    """Write `seed_of_episode` of n environments to `out`.
+
+    Args:
+        seeds: int64 (n,), of the environments.
+        episodes: int64 (n,), the numbers of their episodes.
+        out: int64 (n,).
+    """
     for i in range(len(out)):
         out[i] = seed_of_episode(seeds[i], episodes[i])
 

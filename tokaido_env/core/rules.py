@@ -11,6 +11,9 @@ that change it return the new legal mask. The verbs check nothing: the state mus
 Otherwise they read and write out of bounds. Only drivers sample (`rng`, and through it `Game` and
 `Batch`). R-numbers refer to `docs/reference/rules.md`.
 
+Functions for Python callers take `boards`, `BOARD` (n,), and `states`, `STATE` (n,): game `i` has
+the state `states[i]` on `boards[i]`.
+
 Kernels read small fields through `int`, so that interpreted kernels do not overflow. They pass
 values on as `int64`, because Numba compiles a function for each type of argument.
 """

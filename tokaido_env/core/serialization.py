@@ -56,7 +56,13 @@ def state_to_dict(name: str, board: np.void, row: np.void) -> dict[str, Any]:
 def points_of(
     boards: npt.NDArray[np.void], states: npt.NDArray[np.void], i: int = 0
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the present points of both seats of game `i` by the names of `POINTS` (R9.2)."""
+    """Return the present points of both seats of game `i` by the names of `POINTS` (R9.2).
+
+    Args:
+        boards: `BOARD` (n,).
+        states: `STATE` (n,).
+        i: index of the game.
+    """
     first, second = scores_of(boards, states, i)
     return _counts(POINTS, first), _counts(POINTS, second)
 
@@ -64,7 +70,10 @@ def points_of(
 def result_of(
     boards: npt.NDArray[np.void], states: npt.NDArray[np.void], i: int = 0
 ) -> dict[str, Any]:
-    """Return `scores` with totals, `winner`, `end` and `rounds` of game `i`."""
+    """Return `scores` with totals, `winner`, `end` and `rounds` of game `i`.
+
+    Arguments are those of `points_of`.
+    """
     return {
         "scores": tuple(p | {"total": sum(p.values())} for p in points_of(boards, states, i)),
         "winner": seat_or_none(winner_of(boards, states, i)),

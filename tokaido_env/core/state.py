@@ -121,7 +121,11 @@ BOARD = np.dtype(
 
 
 def initial_states(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return the states before set-up (R1), `STATE` (b,), on boards, `BOARD` (b,)."""
+    """Return the states of b boards before the set-up (R1), `STATE` (b,).
+
+    Args:
+        boards: `BOARD` (b,).
+    """
     states = np.zeros(len(boards), STATE)
     for name in ("player", "hot_spring", "wave_owner"):
         states[name] = NO_PLAYER
@@ -139,9 +143,13 @@ def initial_states(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 def copy_rows(
     array: npt.NDArray[Any], rows: npt.NDArray[np.int64] | None = None
 ) -> npt.NDArray[Any]:
-    """Return a copy of some rows (default: all) of an array (n,) of records.
+    """Return a copy of some rows of an array.
 
     Copies whole bytes: NumPy copies records field by field, up to fifty times slower.
+
+    Args:
+        array: (n,) of records or numbers.
+        rows: int64 (k,), indices (default: all rows).
     """
     whole = array.view(_bytes_of(array.dtype))
     return (whole.copy() if rows is None else whole[rows]).view(array.dtype)
@@ -150,7 +158,13 @@ def copy_rows(
 def put_rows(
     array: npt.NDArray[Any], rows: npt.NDArray[np.int64], values: npt.NDArray[Any]
 ) -> None:
-    """Write `values`, one per row or one for all, to rows of an array (n,) of records."""
+    """Write values to rows of an array.
+
+    Args:
+        array: (n,) of records or numbers.
+        rows: int64 (k,), indices.
+        values: (k,), or (1,) for all rows, of the array's dtype.
+    """
     whole = _bytes_of(array.dtype)
     array.view(whole)[rows] = values.view(whole)
 

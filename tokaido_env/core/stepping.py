@@ -1,4 +1,9 @@
-"""Kernels that step one game: a move, chance, the end, the next episode and bots."""
+"""Kernels that step one game: a move, chance, the end, the next episode and bots.
+
+Arguments of kernels are rows of arrays: `board` of `BOARD`, `s` of `STATE`, `luck` of `LUCK`,
+`info` of `EPISODE_INFO`, `options` of `STEP_OPTIONS`. `mask` has the legal actions as bits.
+Functions for Python callers take whole arrays, (n,), and the index `i` of a game.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +78,10 @@ MASK_BITS = 64  # of a legal mask
 
 @kernel
 def checked_move(board: Row, s: Row, mask: Mask, move: int) -> int:
-    """Return a move, any integer, if it is legal or possible, else NO_ACTION."""
+    """Return `move` if it is a legal action, or at chance a possible outcome; else NO_ACTION.
+
+    Any integer is allowed.
+    """
     if mask == np.uint64(0):
         return checked_outcome(board, s, move)
     return move if is_legal(mask, move) else NO_ACTION
@@ -81,13 +89,13 @@ def checked_move(board: Row, s: Row, mask: Mask, move: int) -> int:
 
 @kernel
 def is_legal(mask: Mask, move: int) -> bool:
-    """Return whether a move, any integer, is an action of a mask."""
+    """Return whether an integer is an action of a mask."""
     return 0 <= move < MASK_BITS and mask >> np.uint64(move) & np.uint64(1) != np.uint64(0)
 
 
 @subroutine
 def checked_outcome(board: Row, s: Row, move: int) -> int:
-    """Return an outcome, any integer, if its weight is above 0, else NO_ACTION."""
+    """Return `move` if this outcome has positive weight, else NO_ACTION; any integer is allowed."""
     return move if outcome_weight(board, s, move) > 0 else NO_ACTION
 
 
@@ -136,7 +144,19 @@ def finish_step(
     """Finish the step of game `i` after its move: its end, the next episode, moves of bots.
 
     Args:
+        i: index of the game.
+        boards: `BOARD` (b,).
+        states: `STATE` (n,).
+        luck: of the game.
+        info: of the game.
+        mask: of the game after the move.
         moved: whether a decision or an outcome was played; if not, the game was over or begins.
+        initial_states: `STATE` (b,), the initial state on each board.
+        options: of the step.
+        scratch: `STATE` (2,), overwritten; None if no bot is greedy.
+
+    Returns:
+        The new legal mask.
     """
     s = states[i]
     board = boards[info["board"]]
@@ -211,7 +231,10 @@ def decision_key(s: Row, info: Row) -> np.uint64:
 
 @kernel
 def begin_episode(luck: Row, info: Row) -> None:
-    """Set the seed, the keys and the luck of a game's episode."""
+    """Set the seed, the agents' key and the luck of an episode; set its decisions to 0.
+
+    They follow from the base seed and the number of the episode in `info`.
+    """
     seed = seed_of_episode(int64(info["base_seed"]), int64(info["episode"]))
     info["seed"] = seed
     info["agent_key"] = agent_key_of_seed(seed)
@@ -258,7 +281,11 @@ def advance_game(
 
 @entry
 def weights_of(boards: Any, states: Any, i: int, out: Any) -> tuple[int, int]:
-    """Write the outcome weights of game `i` to `out`; return their number and the set-up step."""
+    """Write the outcome weights of game `i` to `out`, int64 (MAX_OUTCOMES,).
+
+    Returns:
+        Their number, and the set-up step.
+    """
     return outcome_weights(boards[i], states[i], out), setup_step(states[i])
 
 

@@ -36,7 +36,7 @@ def single_thread() -> Iterator[None]:
 
 
 def padded_rows(rows: int, length: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return zeros (rows, `length` + padding), one row for each thread to write to.
+    """Return zeros (rows, `length` + padding) of a dtype, one row for each thread to write to.
 
     The padding keeps rows in different cache lines. Processors exchange a cache line that two
     threads write to, which takes longer than a simulation of a search.

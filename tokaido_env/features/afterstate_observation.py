@@ -219,7 +219,12 @@ def observe_afterstates(
     """Write the afterstate observations of `seats`, NO_PLAYER read as 0.
 
     Args:
-        games, boards, states, infos: as for `core.batch_kernels`.
+        first: the first game of the range.
+        last: the end of the range.
+        games: as for `core.batch_kernels`.
+        boards: as for `core.batch_kernels`.
+        states: as for `core.batch_kernels`.
+        infos: as for `core.batch_kernels`.
         seats: int8 (k,).
         eval_tables: `EVAL_TABLES` (b,), one for each board.
         rows: float32 (k, AFTERSTATE_ROW), overwritten.

@@ -183,7 +183,14 @@ def game_phase(s: Row) -> int:
 
 @kernel
 def count_terms(board: Row, tables: Row, s: Row, out: Any) -> None:
-    """Write `TERMS` of both players, int16 (2, N_TERMS); no effect may be pending."""
+    """Write the terms of both players; no effect may be pending.
+
+    Args:
+        board: a row of `BOARD`.
+        tables: a row of `EVAL_TABLES`.
+        s: a row of `STATE`.
+        out: int16 (2, N_TERMS), in the order of `TERMS`.
+    """
     out[:] = 0
     closed = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
     neighbours = neighbour_counts(board, s)

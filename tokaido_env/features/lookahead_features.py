@@ -123,7 +123,15 @@ _SALE, _DRAW, _ICON, _CROWD = (
 
 @kernel
 def write_lookahead(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> None:
-    """Write `LOOKAHEAD` of a seat, float32 (N_LOOKAHEAD,), in any phase but the set-up."""
+    """Write `LOOKAHEAD` of a seat, in any phase but the set-up.
+
+    Args:
+        board: a row of `BOARD`.
+        tables: a row of `EVAL_TABLES`.
+        s: a row of `STATE`.
+        seat: the seat.
+        out: float32 (N_LOOKAHEAD,).
+    """
     write_reach(board, tables, s, seat, neighbour_counts(board, s), out)
     for k in range(N_REACH, N_LOOKAHEAD):
         out[k] = 0.0
@@ -138,7 +146,16 @@ def write_lookahead(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> No
 def write_reach(
     board: Row, tables: Row, s: Row, seat: Seat, neighbours: np.uint64, out: Any
 ) -> None:
-    """Write the reach features of a seat; `neighbours` is from `neighbour_counts`."""
+    """Write the reach features of a seat.
+
+    Args:
+        board: a row of `BOARD`.
+        tables: a row of `EVAL_TABLES`.
+        s: a row of `STATE`.
+        seat: the seat.
+        neighbours: from `neighbour_counts`.
+        out: float32 (N_REACH or more,).
+    """
     for k in range(N_REACH):
         out[k] = 0.0
     closed = _closed_towns(board, s, seat)
