@@ -156,7 +156,11 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
             self._render()
 
     def step(self, action: int | None) -> None:
-        """Play an action of `agent_selection`; pass None for an agent that is done."""
+        """Play an action of `agent_selection`; pass None for an agent that is done.
+
+        Raises:
+            IllegalMove: naming the legal actions; the environment is unchanged.
+        """
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
@@ -289,6 +293,10 @@ class TokaidoEnv(RawTokaidoEnv):
         illegal: "terminate" ends the game on an illegal action, with reward -1 for the offender
             and 0 for the other; "raise" raises `IllegalMove` and changes nothing.
         render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
+
+    Raises:
+        BoardError: for an unknown board.
+        ValueError: for another argument that is not allowed.
     """
 
     def __init__(
@@ -326,7 +334,15 @@ class TokaidoEnv(RawTokaidoEnv):
         self._has_reset = self._moved = True
 
     def step(self, action: int | None) -> None:
-        """Play an action of `agent_selection` after checks of order, bounds and legality."""
+        """Play an action of `agent_selection` after checks of order, bounds and legality.
+
+        Args:
+            action: id of an action; None for an agent that is done.
+
+        Raises:
+            AssertionError: for an action outside the action space.
+            IllegalMove: with `illegal="raise"`, naming the legal actions; nothing changes then.
+        """
         if not self._has_reset:
             EnvLogger.error_step_before_reset()
         self._moved = True

@@ -79,6 +79,10 @@ class Batch(CopiedWhole):
         episode_info: `EPISODE_INFO` (n,), seeds, episodes, decisions and results of the last step.
         options: `STEP_OPTIONS` (1,), the options of a step: chance, autoreset, reward, bots.
         all_games: int64 (n,), the indices of all games. Passing this very array skips checks.
+
+    Raises:
+        BoardError: for an unknown board.
+        ValueError: for another argument that is not allowed.
     """
 
     def __init__(
@@ -266,6 +270,9 @@ class Batch(CopiedWhole):
         Args:
             games: indices (k,).
             moves: integers (k,).
+
+        Raises:
+            IllegalMove: as for `step`; nothing is played.
         """
         games = self._indices(games, unique=True)
         self._check_begun(games)

@@ -143,7 +143,11 @@ class Source:
             self.expect(right, key, str(value), own, remedy)
 
     def decode(self, kind: type[T]) -> T:
-        """Return the data as a struct or another type that `msgspec` supports."""
+        """Return the data as a struct or another type that `msgspec` supports.
+
+        Raises:
+            An error of the class `error`: naming the place of the first value that does not fit.
+        """
         try:
             return msgspec.convert(self.data, kind)
         except msgspec.ValidationError as error:

@@ -65,6 +65,11 @@ class Game(CopiedWhole):
         boards: `BOARD` (1,), the board for kernels. Read only.
         states: `STATE` (1,), the position for kernels. Read only.
 
+    Raises:
+        BoardError: for an unknown board.
+        SeedError: for a seed that is not a non-negative integer.
+        ValueError: for unknown `chance`.
+
     `print(game)` draws the position as text, and notebooks show a picture. Games are equal (`==`)
     if their boards and positions are equal.
 

@@ -56,6 +56,11 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         observation: "float32", "uint8", "entities" or "afterstates", as for `Batch`.
         see_board: append the board features to the observation, as for `Batch`.
         render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
+
+    Raises:
+        AgentError: for an unknown spec string, or an object that is no agent.
+        BoardError: for an unknown board.
+        ValueError: for another argument that is not allowed.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  as Gymnasium declares it
@@ -123,6 +128,11 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
 
         Returns:
             Observation, reward, terminated, truncated (at the cap on rounds), and infos.
+
+        Raises:
+            ValueError: for an action that is no integer.
+            IllegalMove: for an illegal action of the opponent.
+            RuntimeError: after the end of the game: reset first.
         """
         games = self.games
         move = as_array("action", action)
@@ -180,6 +190,11 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         render_mode: None, "ansi" or "rgb_array", also with "_list", as in `gymnasium.make`.
         max_episode_steps: truncate episodes after this many steps; None or -1 for no limit.
         disable_env_checker: ignored, for calls that `gymnasium.make` takes.
+
+    Raises:
+        AgentError: for an unknown spec string, or an object that is no agent.
+        BoardError: for an unknown board.
+        ValueError: for another argument that is not allowed.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  as Gymnasium declares it

@@ -309,7 +309,7 @@ class GameObserver:
         self._static_part: Any = None  # of the cached board
 
     def observe(self, game: Game, seat: int) -> Any:
-        """Return the observation of a seat: a new array, or a dict of new arrays."""
+        """Return the observation of a seat, float32 (size,), or a dict of arrays; all are new."""
         row = np.empty(self._size, np.float32)
         self.write(game, seat, row)
         return _as_arrays(row, self._observation)

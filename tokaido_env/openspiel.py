@@ -273,7 +273,7 @@ class TokaidoDuoObserver:
         self.dict = {"observation": self.tensor}
 
     def set_from(self, state: TokaidoDuoState, player: int) -> None:
-        """Write the observation of a seat to `tensor`."""
+        """Write the observation of a seat to `tensor`; raise `ValueError` for another player."""
         seat = as_integer(player)
         if seat not in SEATS:
             raise ValueError(f"player: expected 0 or 1, got {repr_short(player)}")

@@ -138,7 +138,7 @@ def to_dict(board: Board, row: np.void) -> dict[str, Any]:
 
 
 def board_name(position: Mapping[str, Any]) -> str:
-    """Return the board name in a position."""
+    """Return the board name in a position; raise `PositionError` if there is none."""
     if not isinstance(position, Mapping) or not isinstance(position.get("board"), str):
         raise PositionError(
             "the position: expected an object with the key 'board', the name of a board", "board"

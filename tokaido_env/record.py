@@ -175,7 +175,15 @@ def read_unverified(path: str | Path) -> Iterator[tuple[int, Record]]:
 
 
 def parse_lines(path: str | Path, lines: Iterable[bytes]) -> Iterator[tuple[int, Record]]:
-    """Yield what `read_unverified` yields, of the lines of a file; blank lines are skipped."""
+    """Yield what `read_unverified` yields, of the lines of a file; blank lines are skipped.
+
+    Args:
+        path: for errors.
+        lines: of the file.
+
+    Raises:
+        RecordError: naming the line.
+    """
     for number, line in enumerate(lines, start=1):
         try:
             text = line.decode()

@@ -56,6 +56,12 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
             are dicts of arrays, for `MultiInputPolicy`.
         see_board: as for `Batch`.
         render_mode: None, or "rgb_array" for `render` and `VecVideoRecorder`.
+
+    Raises:
+        AgentError: for an unknown spec string, or an object that is no agent.
+        BoardError: for an unknown board.
+        SeedError: for a seed that is not a non-negative integer.
+        ValueError: for another argument that is not allowed.
     """
 
     metadata: dict[str, Any]
@@ -181,7 +187,11 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         """Do nothing: no resources are open."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute per game: "opponent", "seat", or one of this environment."""
+        """Return an attribute per game: "opponent", "seat", or one of this environment.
+
+        Raises:
+            AttributeError: for an unknown one.
+        """
         _check_name("attr_name", attr_name)
         games = self._games(indices).tolist()
         if attr_name == "opponent":
@@ -196,7 +206,11 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
             ) from None
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Set "opponent" of some games, or an attribute of this environment."""
+        """Set "opponent" of some games, or an attribute of this environment.
+
+        Raises:
+            AttributeError: for "seat", which `TokaidoVecEnv` takes as an argument.
+        """
         _check_name("attr_name", attr_name)
         if attr_name == "opponent":
             self.set_opponents(value, indices)
@@ -208,7 +222,11 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call `action_masks`, the only supported method, for some games."""
+        """Call `action_masks`, the only supported method, for some games.
+
+        Raises:
+            AttributeError: for another method.
+        """
         if not isinstance(method_name, str) or method_name != "action_masks":
             raise AttributeError(
                 f"method_name: expected 'action_masks', got {repr_short(method_name)}"

@@ -95,6 +95,11 @@ class SingleAgentBatch(CopiedWhole):
         player: int8 (n,), the learner's seat if it decided in the last step, -1 after a reset.
         done: bool (n,), whether a game has ended, or not started, and needs a reset.
         over: bool (n,), whether a game has no decision left: done, but not by `max_decisions`.
+
+    Raises:
+        AgentError: for an unknown spec string, or an object that is no agent.
+        BoardError: for an unknown board.
+        ValueError: for another argument that is not allowed.
     """
 
     def __init__(

@@ -72,6 +72,10 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
 
     Attributes:
         games: the `Batch` being played.
+
+    Raises:
+        BoardError: for an unknown board.
+        ValueError: for another argument that is not allowed.
     """
 
     def __init__(

@@ -94,7 +94,11 @@ class ProgramPlayer:
                 raise self.process.failure("illegal", text)
 
     def choose(self, game: Game, rng: np.random.Generator) -> int:
-        """Return the id of the program's action."""
+        """Return the id of the program's action.
+
+        Raises:
+            ProcessFailure: if the program fails, is late, or answers no legal action.
+        """
         self.start()
         board, legal, messages = game.board, game.legal_labels(), []
         if board.hash not in self._boards:

@@ -43,10 +43,11 @@ def network_search_config(
     c_puct: float = C_PUCT,
     endings: str = EXACT,
 ) -> SearchConfig:
-    """Return the settings of a search with a network.
+    """Return the settings of a search with a network; arguments as for `PolicySearchAgent`.
 
     Raises:
-        ValueError: if a setting is out of range.
+        AgentError: if a setting is out of range.
+        ValueError: for unknown `endings`.
     """
     if not 0.0 < temperature < np.inf:
         raise AgentError(f"search: temperature: expected a number above 0, got {temperature}")

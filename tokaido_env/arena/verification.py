@@ -84,6 +84,7 @@ def verify(
     Raises:
         SubmissionError: at the first difference from the submission.
         RecordError: naming line and event of the first game that is none of the matches.
+        ValueError: if `share` is out of range.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share: expected a number from 0 to 1, got {share}")

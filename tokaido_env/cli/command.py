@@ -221,7 +221,7 @@ def command(name: str, *errors: type[Exception], **more: Any) -> Callable[[Any],
 
 
 def only_one(arguments: ArgumentCollection) -> None:
-    """Refuse more than one of the options of a group."""
+    """Raise `ValueError` for more than one of the options of a group."""
     given = [one.name for one in arguments if one.tokens]
     if len(given) > 1:
         raise ValueError(f"{' and '.join(given)}: expected one of them")
@@ -270,7 +270,7 @@ def home_path(text: str) -> Path:
 
 
 def file_path(text: str) -> Path:
-    """Return the path of a file that cannot be a pipe."""
+    """Return the path of a file; raise `ValueError` for a pipe."""
     if _is_pipe(text):
         raise ValueError(f"expected a file, got the pipe {text}")
     return home_path(text)

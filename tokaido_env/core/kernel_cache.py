@@ -128,6 +128,9 @@ class KernelCache:
 
     It replaces Numba's cache, which depends on one source file only, keeps stale entries, and fails
     on a damaged file.
+
+    Args:
+        dispatcher: the compiled function.
     """
 
     def __init__(self, dispatcher: Any) -> None:

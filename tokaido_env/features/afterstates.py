@@ -49,10 +49,9 @@ class Afterstates(NamedTuple):
             the end the seat that moved.
         kind: int8 (k,), what follows: CHANCE, DECISION or END.
         result: float32 (k,), at the end the reward of the seat that moved, else 0.
-        inputs: float32, from the view of `viewer`, whose values have the opposite sign for the
-            other seat: (k, N_INPUTS), the inputs of the networks, or
-            (k, N_FEATURES), the observation; None without inputs. At the end only the first
-            N_FEATURES inputs are set, the others are 0.
+        inputs: float32 (k, N_INPUTS), the inputs of the networks, or (k, N_FEATURES), the
+            observation; None without inputs. They are from the view of `viewer`: a value changes
+            its sign for the other seat. At the end the inputs after the first N_FEATURES are 0.
     """
 
     game: Any

@@ -73,7 +73,11 @@ class PpoTrainer(Trainer):
         self._observe()
 
     def advance(self, stopping: Callable[[], int]) -> Figures:
-        """Collect a rollout, train on it, and update the opponents."""
+        """Collect a rollout, train on it, and update the opponents.
+
+        Raises:
+            FloatingPointError: if a weight is no longer finite.
+        """
         model, settings, before = self.model, self.settings, self.done
         model.collect_rollouts(self.env, self._callback, model.rollout_buffer, model.n_steps)
         model._update_current_progress_remaining(self.done, settings.steps)

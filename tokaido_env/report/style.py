@@ -53,7 +53,11 @@ STYLE: Any = {  # matplotlib's rcParams
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw in the style of the reports, independent of the user's settings."""
+    """Draw in the style of the reports, independent of the user's settings.
+
+    Raises:
+        ExtraError: if matplotlib is missing.
+    """
     try:
         import matplotlib
     except ModuleNotFoundError as error:
