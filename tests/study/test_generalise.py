@@ -16,7 +16,12 @@ from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.report.comparison import worst_opponent
-from tokaido_env.study.generalise import GeneralisationTest, generalisation_test, trained_on
+from tokaido_env.study.generalise import (
+    GeneralisationTest,
+    also_trained_on,
+    generalisation_test,
+    trained_on,
+)
 
 
 def learner(training: Any) -> Agent:
@@ -153,6 +158,17 @@ def test_result__on_hand_made_boards_resamples_games_only() -> None:
     assert test.train.name == "family:train/6"
     with pytest.raises(ValueError, match="got handmade: one of them is that of its training"):
         generalisation_test(trained_on_board("shikoku_art"), split="handmade")
+
+
+def test_also_trained_on__counts_extra_boards_of_the_test() -> None:
+    handmade = generalisation_test(make("greedy"), split="handmade").test
+    assert also_trained_on(make("generalist"), handmade) == 6
+    assert also_trained_on(make("champion"), handmade) == 0
+    assert also_trained_on(make("greedy"), handmade) == 0
+    extra = {"extra_boards": "shikoku,shikoku_art,shikoku_art,shikoku_dice"}
+    assert also_trained_on(learner({"settings": extra}), handmade) == 2
+    for untrusted in ({"settings": []}, {"settings": {"extra_boards": ["shikoku_art"]}}):
+        assert also_trained_on(learner(untrusted), handmade) == 0
 
 
 def test_result__on_far_boards_has_a_gap_to_train() -> None:

@@ -16,6 +16,7 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.result import RecordsEntry, Result
 from tokaido_env.arena.tournament import MatchState
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
     check_run,
@@ -35,6 +36,7 @@ from tokaido_env.study.generalise import (
     OPPONENTS,
     PAIRS,
     SPLIT,
+    also_trained_on,
     generalisation_test,
 )
 
@@ -135,6 +137,7 @@ def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> i
     numbers = {name: getattr(options, name) for name in names}
     by_spec = {opponent.spec: opponent for opponent in opponents}
     planned = generalisation_test(agent, [*by_spec], **numbers, seed=options.seed)
+    _note_training(agent, planned.test)
     states, path = planned.matches(), options.records
     _, stopped = play_matches(
         *([(agent, by_spec[state.b]) for state in states], states),
@@ -154,6 +157,15 @@ def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> i
     if options.plots is not None:
         write_figures(result, options.plots)
     return 0
+
+
+def _note_training(agent: Agent, boards: BoardPool) -> None:
+    """Say that some boards are not unseen, if the header of a policy does."""
+    if seen := also_trained_on(agent, boards):
+        cli.note(
+            f"{agent.spec} was also trained on {seen} of the {len(boards)} boards of "
+            f"{boards.name} (extra_boards): the score there does not measure generalisation"
+        )
 
 
 def _finished_boards(state: MatchState) -> str:

@@ -230,6 +230,13 @@ def trained_on(agent: Agent) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def also_trained_on(agent: Agent, boards: BoardPool) -> int:
+    """Return how many of some boards a policy file names among its `extra_boards`."""
+    settings = _training(agent).get("settings")
+    names = settings.get("extra_boards") if isinstance(settings, dict) else None
+    return len({*names.split(",")}.intersection(boards.names)) if isinstance(names, str) else 0
+
+
 def _training(agent: Agent) -> dict[str, Any]:
     """Return the training entry of a policy file, {} for other agents."""
     policy = getattr(agent, "policy", None)
