@@ -112,10 +112,7 @@ def section(parser: App) -> str:
 
 def _prose(text: str) -> str:
     """Return Markdown with its options as code, outside of code."""
-    parts = re.split("(```.*?```)", text, flags=re.DOTALL)  # every second one is code
-    option = re.compile(r"(?<![\w`-])(--\w[\w-]*)(?![^`\n]*`:)")
-    parts[::2] = [option.sub(r"`\1`", part) for part in parts[::2]]
-    return "".join(parts)
+    return re.sub(r"(?<![\w`-])(--\w[\w-]*)(?![^`\n]*`:)", r"`\1`", text)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

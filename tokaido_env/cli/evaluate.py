@@ -86,9 +86,9 @@ class Evaluate(cli.Matches):
 def main(options: Evaluate) -> int:
     """Measure agents against each other in paired games.
 
-    Each pair of agents plays pairs of games: the same seed twice, with seats swapped. Scores have
-    95 % intervals. With --records, the same command resumes where it stopped. Matches take seconds
-    for agents that do not search, and up to hours for agents that do.
+    Every two agents play pairs of games: the same seed twice, with seats swapped. Scores have 95 %
+    intervals. With --records, the same command resumes where it stopped. Matches take seconds for
+    agents that do not search, and up to hours for agents that do.
 
     Examples:
         tokaido evaluate greedy random --games 1000 --seed 0

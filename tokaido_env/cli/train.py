@@ -155,9 +155,9 @@ def _owner_of(option: str, known: list[str]) -> str:
 def main(options: Train) -> int:
     """Train an agent by self-play.
 
-    A run takes about four minutes on two cores. It saves checkpoints: --resume continues it after
-    Ctrl-C or a kill, or extends it. Settings on the command line override those of the file. Use
-    --help after --method NAME to list every setting of a method.
+    A run takes four minutes on two cores. It saves checkpoints: --resume continues it after Ctrl-C
+    or a kill, or extends it. Settings on the command line override those of the file. Use --help
+    after --method NAME to list every setting of a method.
 
     Examples:
         tokaido train --run runs/first

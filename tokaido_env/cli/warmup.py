@@ -207,8 +207,8 @@ def main(options: Warmup) -> int:
 
     Numba compiles a kernel when it is first called, and stores it on disk. This command calls every
     kernel once; those of batches also with many games, for which they have a parallel form. Several
-    processes may run it at the same time: one compiles, the others wait. It takes a few minutes,
-    the first time only.
+    processes may run it at the same time: one compiles, the others wait. Compiling everything takes
+    a few minutes, the first time only.
 
     Examples:
         tokaido warmup
