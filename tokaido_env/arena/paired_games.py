@@ -58,11 +58,7 @@ class Pairs:
 
     @classmethod
     def of_counts(cls, counts: npt.NDArray[np.int64]) -> Pairs:
-        """Return the pairs of matches that share no seeds.
-
-        Args:
-            counts: int64 (matches, 5), the pentanomials.
-        """
+        """Return the pairs of matches (matches, 5) that share no seeds."""
         floats = counts.astype(np.float64)
         no_seeds = np.zeros((0, len(floats)))
         return cls(floats, floats, no_seeds, no_seeds)

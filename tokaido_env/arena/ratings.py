@@ -58,7 +58,7 @@ class RatingDifferences(NamedTuple):
 
     Attributes:
         agents: best first.
-        elo: float64 (agents, agents), the row's rating minus the column's.
+        elo: (agents, agents), the row's rating minus the column's.
         low: likewise, the lower ends of the 95 % intervals.
         high: likewise, the upper ends.
         above: likewise, the share of resamples in which the row is above the column.
@@ -71,17 +71,13 @@ class RatingDifferences(NamedTuple):
     above: Floats
 
     def among(self, agents: Sequence[str]) -> RatingDifferences:
-        """Return the differences between some of the agents, given by their specs."""
+        """Return the differences between some of the agents."""
         chosen = [i for i, agent in enumerate(self.agents) if agent in agents]
         some = (matrix[np.ix_(chosen, chosen)] for matrix in self[1:])
         return RatingDifferences(tuple(self.agents[i] for i in chosen), *some)
 
     def measures(self) -> list[Measure]:
-        """Return two estimates for every two agents, the better one first.
-
-        "Elo difference" is the difference with its interval. "chance above" is the share of
-        resamples in which the first agent is above the second.
-        """
+        """Return the difference of every two agents, the better first, and the share above."""
         found = []
         for i, j in combinations(range(len(self.agents)), 2):
             pair: dict[str, Any] = {"agent": self.agents[i], "other": self.agents[j]}

@@ -26,12 +26,7 @@ MOST_BY_DEFAULT = 200  # games of all matches: about a minute and 12 MB
 
 
 def check_replays(each: int | None, report: Path | None) -> None:
-    """Raise `ValueError` or `OutputError` if the pages of a report cannot be written.
-
-    Args:
-        each: number of games per match; None: the default.
-        report: the page that links them, if one is asked for.
-    """
+    """Check the number of games per match, and that the pages of a report can be written."""
     if each is not None and report is None:
         raise ValueError("--replays: expected together with --report")
     if each is not None and not 0 <= each <= MOST_PER_MATCH:
