@@ -264,7 +264,7 @@ def policy_sha256(spec: str) -> str:
 
 
 def agent_spec_of(agent: Agent) -> tuple[str, str, Limits | None]:
-    """Return (spec, SHA-256 of the policy, sandbox limits or None), to make it in another process."""
+    """Return (spec, SHA-256 of the policy, sandbox limits or None), to make an agent elsewhere."""
     limits = agent.limits if isinstance(agent, SandboxedAgent) else None
     return agent.spec, policy_sha256(agent.spec), limits
 
