@@ -154,18 +154,11 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         return [self._renderer.render(scene, RENDER_FPS) for scene in scenes]
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return arrays by name; `restore` continues from them with the same opponents."""
+        """Return arrays from which `restore` continues identically with the same opponents."""
         return self.games.snapshot()
 
     def restore(self, snapshot: dict[str, npt.NDArray[Any]]) -> None:
-        """Restore a snapshot of an environment with as many games on the same boards.
-
-        Args:
-            snapshot: arrays by name, from `snapshot`.
-
-        Raises:
-            ValueError: for arrays that are no such snapshot; nothing changes then.
-        """
+        """Restore a snapshot of an environment with as many games on the same boards."""
         self.games.restore(snapshot)
 
     def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
