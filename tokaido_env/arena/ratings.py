@@ -59,8 +59,7 @@ class RatingDifferences(NamedTuple):
     Attributes:
         agents: best first.
         elo: (agents, agents), the row's rating minus the column's.
-        low: likewise, the lower ends of the 95 % intervals.
-        high: likewise, the upper ends.
+        low, high: likewise, the 95 % intervals.
         above: likewise, the share of resamples in which the row is above the column.
     """
 
