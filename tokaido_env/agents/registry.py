@@ -181,7 +181,7 @@ KINDS = {
         "Runs tree search of N simulations a decision (default: 400) with the network of a policy "
         "file or of a run's best policy. Logits divided by T (default: 2) give the priors; C "
         "(default: 0.3) is the exploration constant. Results after an end trigger are exact, or "
-        "the network's values. 400 simulations take about 3 ms.",
+        "the network's values. 400 simulations take some milliseconds.",
         {"path": Parameter(str), **_NETWORK_SEARCH},
         required=True,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
@@ -191,8 +191,8 @@ KINDS = {
         "ExploiterAgent",
         "exploiter:VICTIM[,sims=N]",
         "Searches for a best response to the agent VICTIM, with N simulations a decision "
-        "(default: 400, about 30 ms). VICTIM is random, greedy, heuristic, champion, generalist or "
-        "policy:PATH.",
+        "(default: 400, some milliseconds). VICTIM is random, greedy, heuristic, champion, "
+        "generalist or policy:PATH.",
         {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMS)},
         required=True,
         cost=lambda parameters: RESPONSE_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
