@@ -51,7 +51,8 @@ def random_play(observation: str | None, **options: Any) -> Callable[[], Through
     """Return a measure of random play of a batch, one kernel call per ply, in decisions.
 
     Args:
-        observation, options: of the batch; `copy` is False by default.
+        observation: of the batch.
+        options: of the batch; `copy` is False by default.
     """
 
     @cache

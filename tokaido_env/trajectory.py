@@ -260,7 +260,9 @@ def _replay_games(
         seeds: int64 (n,).
         moves: int16 (n, longest), event codes, then -1; decisions only if `sampled`.
         sampled: whether chance follows from the seed.
-        states, events, legal: as in `Trajectory`.
+        states: as in `Trajectory`.
+        events: as in `Trajectory`.
+        legal: as in `Trajectory`.
     """
     for i in range(first, len(moves)):
         row = offsets[i]

@@ -198,7 +198,9 @@ class _PythonProcess(Agent):
         spec: of the agent.
 
     Attributes:
-        seconds, memory, process: as those of `ProgramPlayer`.
+        seconds: as for `ProgramPlayer`.
+        memory: as for `ProgramPlayer`.
+        process: as for `ProgramPlayer`.
     """
 
     seconds: float | None = None

@@ -372,7 +372,8 @@ class _Model:
     """A model that the package openai asks, with the costs so far.
 
     Attributes:
-        prompt_tokens, answer_tokens: as the server counts them; 0 if it does not.
+        prompt_tokens: as the server counts them; 0 if it does not.
+        answer_tokens: likewise.
         seconds: duration of all requests, with their further tries.
         pause: seconds before the first further try after an error under status 200.
     """
