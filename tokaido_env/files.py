@@ -102,7 +102,7 @@ def flush_folder(folder: Path) -> None:
 
 @contextmanager
 def name_path_in_errors(path: Path) -> Iterator[None]:
-    """Add `path` to an `OSError` that names no file, as for a full disk, or a file next to it."""
+    """Name `path` in an `OSError` that names no file, or the temporary or lock file next to it."""
     try:
         yield
     except OSError as error:

@@ -105,7 +105,12 @@ def _contents_sha256(arrays: Mapping[str, Array], header: Mapping[str, str]) -> 
 
 
 def as_numbers(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Return arrays in dtypes of the format: others (n,), as states, as bytes (n, itemsize)."""
+    """Return arrays in dtypes of the format.
+
+    Args:
+        arrays: by name. Those of another dtype, (n,), such as states, become their bytes, uint8
+            (n, itemsize).
+    """
     return {
         name: array
         if array.dtype.kind in _NUMBERS
@@ -115,9 +120,11 @@ def as_numbers(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def as_rows(arrays: Mapping[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the arrays that `as_numbers` made from others of the names and dtypes of `like`.
+    """Return arrays as they were before `as_numbers`.
 
-    An array that was made from another dtype is returned unchanged.
+    Args:
+        arrays: from `as_numbers`, by name; those whose bytes do not fit `like` stay as they are.
+        like: arrays with the expected names and dtypes; others are left out.
     """
     return {name: _view(array, like[name].dtype) for name, array in arrays.items() if name in like}
 

@@ -59,7 +59,7 @@ def check_run(
 
 
 def resolved_records(options: Any) -> Path | None:
-    """Return the record file, which is the one that a symbolic link names; the link stays.
+    """Return the record file: of a symbolic link the file that it names, so that the link stays.
 
     Raises:
         ValueError: if it is not in the folder of the results, which name it.
@@ -207,7 +207,7 @@ def play_matches(
 
 
 def print_resumed(records: RecordFile) -> None:
-    """Print the number of games that a record file held, and those of others."""
+    """Print how many games a record file held, and whether its last line was incomplete."""
     if records.dropped_bytes:
         note("dropped the last line of the records: it is incomplete")
     if records.loaded:

@@ -277,7 +277,7 @@ def file_path(text: str) -> Path:
 
 
 def read_path(text: str, suffix: str = "") -> Path:
-    """Return the path of a file to read: of a pipe that of a copy, to be read more than once."""
+    """Return the path of a file to read; a pipe is copied to a file, to be read more than once."""
     if not _is_pipe(text):
         return home_path(text)
     if text not in _inputs:
@@ -289,7 +289,7 @@ def read_path(text: str, suffix: str = "") -> Path:
 
 
 def board_name(text: str) -> str:
-    """Return the name of a board, or the path of a board file as `read_path` does."""
+    """Return the name of a board, or the path of a board file; a pipe is read as by `read_path`."""
     return str(read_path(text, ".toml")) if _is_pipe(text) else expand_home(text)
 
 

@@ -86,7 +86,7 @@ def as_integer(value: object) -> int | None:
 
 
 class Foreign:
-    """A value of a type that JSON lacks, which no reader takes for another: only to be shown."""
+    """Stands for a value of a type that JSON lacks, in messages only: no reader accepts it."""
 
     def __init__(self, value: object) -> None:
         self.value = value

@@ -44,7 +44,7 @@ def probabilities(scene: Scene) -> list[JsonDict]:
 
 
 def status_of(session: Session) -> str:
-    """Return the status as text, which addresses the only person."""
+    """Return the status as text; a single person is addressed as "you"."""
     text = session.status_text()
     if session.waits_for != "human" or len(session.humans) > 1:
         return text
