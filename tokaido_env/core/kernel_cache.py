@@ -94,7 +94,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder for compiled entries; None if you cannot write there, or other users can."""
+    """Return the folder for compiled entries; None if you cannot write there, or others can."""
     try:
         parent = _cache_root() / "tokaido_env"
         folder = parent / "kernels"

@@ -269,7 +269,7 @@ def _last_moves(scene: Scene, layout: MapLayout) -> str:
 
 
 def way_of(board: Board, step: Step) -> list[Point]:
-    """Return the points of a pawn's way: along the coast or the routes, or straight for an artist."""
+    """Return the points of a pawn's way: along coast or routes, or straight for an artist."""
     seat, character, *ends = step
     layout, size = map_layout_of(board), len(board.stations)
     start, end = (_pawn_point(layout, place, seat) for place in ends)
