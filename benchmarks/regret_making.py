@@ -19,10 +19,10 @@ import numpy.typing as npt
 from regret_rollouts import Blocks, roll_out
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.inference import PositionBatch
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.agents.weights import Network
+from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
 from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
 from tokaido_env.arena.match import match_seed, unplayed_games

@@ -13,17 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Keys
-from tokaido_env.agents.inference import (
+from tokaido_env.agents.inference import choose_action, forward
+from tokaido_env.agents.weights import SHARED_BIAS, Network
+from tokaido_env.agents.workspaces import (
     PositionBatch,
     PositionRow,
     Workspace,
     cached_workspaces,
-    choose_action,
     forget_positions,
-    forward,
     workspace_at,
 )
-from tokaido_env.agents.weights import SHARED_BIAS, Network
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for

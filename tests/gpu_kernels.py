@@ -93,8 +93,8 @@ def _network(moves: Any) -> tuple[Any, Any]:
     """Return the types of a network's weights and of its workspace."""
     from numba import types
 
-    from tokaido_env.agents.inference import Workspace
     from tokaido_env.agents.weights import Weights
+    from tokaido_env.agents.workspaces import Workspace
     from tokaido_env.features.evaluation import SCRATCH
 
     two, three, units = _array("float32", 2), _array("float32", 3), _array("int64", 2)

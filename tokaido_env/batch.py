@@ -23,11 +23,10 @@ from tokaido_env.batch_validation import Games, Positions, Seeds
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core import batch_kernels
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
-from tokaido_env.core.arguments import Chance, IllegalMove, check_choice, join_limited, repr_short
+from tokaido_env.core.arguments import Chance, IllegalMove, check_choice, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
 from tokaido_env.core.copying import CopiedWhole
-from tokaido_env.core.events import illegal_move_message
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, copy_rows, initial_states, put_rows
@@ -218,13 +217,7 @@ class Batch(CopiedWhole):
     def initialize(
         self, games: Games, seed: Seeds = None, positions: Positions | None = None
     ) -> None:
-        """Set up an episode of some games without playing chance.
-
-        Args:
-            games: as for `begin`.
-            seed: as for `begin`.
-            positions: as for `begin`.
-        """
+        """Set up an episode of some games without playing chance; arguments as for `begin`."""
         games = self._indices(games, unique=True)
         info = self.episode_info
         base_seeds, follows = batch_validation.base_seeds(seed, games, info["base_seed"][games])
@@ -265,14 +258,11 @@ class Batch(CopiedWhole):
         self.options["bots"] |= (checked != NO_BOT).any()
 
     def advance(self, games: Games, moves: npt.ArrayLike) -> None:
-        """Play one move of some games, as `step` does, without returning a time step.
+        """Play one move of some games; errors and moves as for `step`, but without a time step.
 
         Args:
             games: indices (k,).
             moves: integers (k,).
-
-        Raises:
-            IllegalMove: as for `step`; nothing is played.
         """
         games = self._indices(games, unique=True)
         self._check_begun(games)
@@ -296,14 +286,9 @@ class Batch(CopiedWhole):
         return chosen, self._illegal(games, chosen)
 
     def illegal_moves_error(self, games: Games, moves: npt.NDArray[np.int64]) -> IllegalMove:
-        """Return the error of moves that `check_moves` has found, naming the legal ones.
-
-        Args:
-            games: int64 (k,), indices.
-            moves: int64 (k,), from `check_moves`.
-        """
-        refusals = map(self._refusal_text, games.tolist(), moves.tolist())
-        return IllegalMove(join_limited(refusals, len(games), "games"))
+        """Return the error of moves, int64 (k,), that `check_moves` has found illegal."""
+        arrays = self.pool, self.boards, self.episode_info["board"], self.states
+        return batch_validation.illegal_moves_error(*arrays, games, moves)
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play one decision of some games, and return its actions, int64 (k,).
@@ -409,11 +394,7 @@ class Batch(CopiedWhole):
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]], games: Games | None = None) -> None:
         """Restore a snapshot of k games, or of one, into k games (default: all).
 
-        The snapshot may come from other games and another batch on the same boards.
-
-        Args:
-            snapshot: arrays (k, …) or (1, …) by name, from `snapshot`.
-            games: indices (k,).
+        The arrays of `snapshot` may come from other games and another batch on the same boards.
 
         Raises:
             ValueError: for arrays that are no such snapshot; nothing changes then.
@@ -494,11 +475,6 @@ class Batch(CopiedWhole):
     @cached_property
     def _eval_tables(self) -> npt.NDArray[np.void]:
         return eval_tables_of(self.boards)
-
-    def _refusal_text(self, game: int, move: int) -> str:
-        board = int(self.episode_info["board"][game])
-        args = self.boards[board:][:1], self.states[game:][:1], 0
-        return f"game {game}: {illegal_move_message(self.pool[board].kinds, *args, move)}"
 
 
 def advance_checked(

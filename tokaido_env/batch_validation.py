@@ -23,10 +23,12 @@ from tokaido_env.core.arguments import (
     as_integer,
     check_seed,
     describe_array,
+    join_limited,
     repr_short,
     seeds_from,
 )
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
+from tokaido_env.core.events import illegal_move_message
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rng import entropy_seed
 from tokaido_env.core.rules import legal as legal_actions
@@ -158,6 +160,33 @@ def base_seeds(
     if as_array("seed", seed).ndim == 0:
         return seeds_from(seed, games), False
     return checked_seeds(seed, games, previous)
+
+
+def illegal_moves_error(
+    pool: BoardPool,
+    boards: Rows,
+    board_index: Games,
+    states: Rows,
+    games: Games,
+    moves: npt.NDArray[np.int64],
+) -> IllegalMove:
+    """Return the error of illegal moves of a batch, naming the legal ones.
+
+    Args:
+        pool: the boards of the batch.
+        boards: `BOARD` (b,), the same boards.
+        board_index: integers (n,), the board of each game.
+        states: `STATE` (n,), of all games.
+        games: int64 (k,), the indices of the games with these moves.
+        moves: int64 (k,).
+    """
+
+    def text(game: int, move: int) -> str:
+        board = int(board_index[game])
+        position = boards[board:][:1], states[game:][:1], 0
+        return f"game {game}: {illegal_move_message(pool[board].kinds, *position, move)}"
+
+    return IllegalMove(join_limited(map(text, games.tolist(), moves.tolist()), len(games), "games"))
 
 
 def check_deciding(games: Games, legal: npt.NDArray[np.uint64], states: Rows) -> None:

@@ -14,7 +14,6 @@ from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import make, search as search_module
 from tokaido_env.agents.baselines import GreedyAgent
-from tokaido_env.agents.inference import PositionBatch
 from tokaido_env.agents.opponent_model import make_opponent_model
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import check_spec_in_file, cost_of, policy_path_of
@@ -22,6 +21,7 @@ from tokaido_env.agents.search import SearchResult
 from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.agents.search_tree import Tree
 from tokaido_env.agents.weights import Network
+from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import CHANCE_PHASES
 from tokaido_env.features.eval_tables import eval_tables_of

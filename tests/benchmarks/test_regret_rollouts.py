@@ -10,7 +10,7 @@ from processes import ROOT
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.inference import PositionBatch
+from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.serialization import state_to_dict

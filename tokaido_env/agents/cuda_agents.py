@@ -20,15 +20,10 @@ import numpy as np
 from numba import cuda
 from numpy.lib.recfunctions import repack_fields
 
-from tokaido_env.agents.inference import (
-    PositionRow,
-    Workspace,
-    choose_action,
-    forward,
-    workspace_sizes,
-)
+from tokaido_env.agents.inference import choose_action, forward
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.weights import Weights
+from tokaido_env.agents.workspaces import PositionRow, Workspace, workspace_sizes
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.stepping import decision_key

@@ -14,37 +14,40 @@ the order of positions changes no result (efficiently updatable neural networks;
 
 from __future__ import annotations
 
-import functools
 import math
-import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tokaido_env.agent import BoardRows, Legal, States
-from tokaido_env.agents.first_layer import Whole
 from tokaido_env.agents.sparse_layers import (
     add_weighted_rows,
     apply_layer,
     list_nonzero,
     list_positive,
 )
-from tokaido_env.agents.weights import SHARED_BIAS, Floats, Network, Weights
+from tokaido_env.agents.weights import Floats, Network, Weights
+from tokaido_env.agents.workspaces import (
+    PositionBatch,
+    PositionRow,
+    Workspace,
+    cached_workspaces,
+    forget_positions,
+    workspace_at,
+)
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
-from tokaido_env.core.constants import Row, Seat
+from tokaido_env.core.constants import Seat
 from tokaido_env.core.jit import entry, index, int64, kernel, pooled, subroutine, threads_for
 from tokaido_env.core.rng import hash_bits
 from tokaido_env.core.rules import apply
 from tokaido_env.core.state import OVER
-from tokaido_env.core.threads import fetch_add, padded_rows
-from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of
-from tokaido_env.features.evaluation import SCRATCH, final_result
+from tokaido_env.core.threads import fetch_add
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.evaluation import final_result
 from tokaido_env.features.network_inputs import (
     AFTERSTATE_VALUES,
     INPUT_UNITS,
-    MAX_LEGAL,
     N_INPUTS,
     active_seat,
     encode_position,
@@ -58,81 +61,6 @@ _CHUNK = 16  # positions that a thread takes at once, if there are many
 _INVERSE_UNITS = 1 / INPUT_UNITS
 _OFFSET = 1 << 14
 _ROUNDING = np.float32(_OFFSET + 0.5)
-
-
-class PositionBatch(NamedTuple):
-    """Positions to evaluate or search, n of them.
-
-    Attributes:
-        boards: `BOARD` (1,) for all positions, or (n,).
-        eval_tables: `EVAL_TABLES`, one for each board.
-        states: `STATE` (n,).
-        legal: uint64 (n,), the legal actions as bits, not 0.
-        bias_rows: int64 (1,) or (n,), rows of the network's first bias.
-    """
-
-    boards: Any
-    eval_tables: Any
-    states: Any
-    legal: Any
-    bias_rows: npt.NDArray[np.int64] = SHARED_BIAS
-
-    def part(self, part: slice | npt.NDArray[np.int64]) -> PositionBatch:
-        """Return the positions at a slice, or at indices, int64 (k,)."""
-        each = part if len(self.boards) > 1 else slice(None)
-        rows = self.bias_rows[part] if len(self.bias_rows) > 1 else self.bias_rows
-        return PositionBatch(
-            self.boards[each], self.eval_tables[each], self.states[part], self.legal[part], rows
-        )
-
-
-class PositionRow(NamedTuple):
-    """One position of a `PositionBatch`.
-
-    Attributes:
-        board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
-        state: a row of `STATE`.
-        legal: the legal actions as bits; 0 at chance.
-        bias_row: row of the network's first bias.
-    """
-
-    board: Row
-    tables: Row
-    state: Row
-    legal: np.uint64
-    bias_row: int
-
-
-class Workspace(NamedTuple):
-    """Memory for a forward pass of one thread; for several threads with one more axis, first.
-
-    Attributes:
-        copy: the copy of the network that the thread reads, an integer.
-        scratch: `SCRATCH` (1,): compiled functions cannot return a row.
-        layers: float32, one after the other: the inputs, the second layer, the heads, the layer of
-            a move.
-        changed: int64, the inputs that differ from those of the seat's last position.
-        changes: int16, the differences, in units.
-        whole: int16 (2, N_INPUTS), the inputs of the last position of each seat, in units.
-        sums: int16 (2, units), the first layer of these positions, without its bias.
-        afterstates: float32 (MAX_LEGAL or more, N_AFTERSTATE).
-        units: int64, the indices of a layer's units that are not 0.
-        values: float32, their values.
-        logits: float32 (N_ACTIONS or more,), for a position that nothing else stores.
-    """
-
-    copy: Any
-    scratch: Any
-    layers: Floats
-    changed: npt.NDArray[np.int64]
-    changes: Whole
-    whole: Whole
-    sums: Whole
-    afterstates: Floats
-    units: npt.NDArray[np.int64]
-    values: Floats
-    logits: Floats
 
 
 def evaluate_all(
@@ -162,79 +90,6 @@ def evaluate_all(
     taken = np.zeros(1, np.int64)
     _evaluate_each(threads, values, logits, weights, positions, workspaces, taken)
     return logits, values
-
-
-def cached_workspaces(
-    threads: int, weights: Weights | None, *, of_opponent: bool = False
-) -> Workspace:
-    """Return a workspace for each thread.
-
-    Equal calls of one Python thread get the same memory. A search needs one for its own network and
-    one for the opponent's.
-
-    Args:
-        threads: number of threads.
-        weights: of the network; None: workspaces with the scratch only.
-        of_opponent: whether the network is that of an opponent model.
-    """
-    thread = threading.get_ident()
-    if weights is None:
-        return _make_workspaces(thread, of_opponent, threads, 1, None)
-    copies, sizes = len(weights.first), workspace_sizes(weights)
-    return _make_workspaces(thread, of_opponent, threads, copies, sizes)
-
-
-def workspace_sizes(weights: Weights) -> tuple[int, int, int]:
-    """Return the lengths of a workspace's layers, of its widest layer and of an afterstate."""
-    _, inputs, units = weights.first.shape
-    value_second = weights.value_second.shape[2]
-    _, result, move = weights.afterstate.shape
-    _, second, heads = weights.heads.shape
-    layers = inputs + max(second, value_second) + heads + move
-    return layers, max(units, second, value_second, result), result
-
-
-@functools.lru_cache(maxsize=8)
-def _make_workspaces(
-    python_thread: int,
-    of_opponent: bool,
-    threads: int,
-    copies: int,
-    sizes: tuple[int, int, int] | None,
-) -> Workspace:
-    layers, widest, result = (0, 0, N_TERMS) if sizes is None else sizes
-    moves = 0 if sizes is None else MAX_LEGAL
-    return Workspace(
-        copy=np.arange(threads) % copies,
-        scratch=padded_rows(threads, 1, SCRATCH),
-        layers=padded_rows(threads, layers, np.float32),
-        changed=padded_rows(threads, N_INPUTS + 3, np.int64),
-        changes=padded_rows(threads, N_INPUTS + 3, np.int16),
-        whole=padded_rows(threads, 2, np.dtype((np.int16, N_INPUTS))),
-        sums=padded_rows(threads, 2, np.dtype((np.int16, max(widest, 1)))),
-        afterstates=padded_rows(threads, moves, np.dtype((np.float32, result))),
-        units=padded_rows(threads, widest, np.int64),
-        values=padded_rows(threads, widest, np.float32),
-        logits=padded_rows(threads, N_ACTIONS, np.float32),
-    )
-
-
-@kernel
-def workspace_at(workspaces: Workspace, thread: int) -> Workspace:
-    """Return the workspace of one thread; callers must not count references (`jit.kernel`)."""
-    return Workspace(
-        workspaces.copy[thread],
-        workspaces.scratch[thread],
-        workspaces.layers[thread],
-        workspaces.changed[thread],
-        workspaces.changes[thread],
-        workspaces.whole[thread],
-        workspaces.sums[thread],
-        workspaces.afterstates[thread],
-        workspaces.units[thread],
-        workspaces.values[thread],
-        workspaces.logits[thread],
-    )
 
 
 @kernel
@@ -401,14 +256,6 @@ def _compute_value(net: Any, workspace: Workspace, sums: Any) -> np.float32:
     for k in range(len(second)):
         value += max(second[k], np.float32(0.0)) * net.value_out[k]
     return np.float32(math.tanh(value))
-
-
-@kernel
-def forget_positions(workspace: Workspace) -> None:
-    """Prepare a workspace for another network: all inputs are 0, and so is the first layer."""
-    for seat in range(2):
-        workspace.whole[seat, :] = 0
-        workspace.sums[seat, :] = 0
 
 
 @kernel

@@ -16,18 +16,18 @@ from tokaido_env.agent import Agent, BoardRows
 from tokaido_env.agents.baselines import GreedyAgent, RandomAgent
 from tokaido_env.agents.ending_actions import LIMIT, exact_action
 from tokaido_env.agents.heuristic import HeuristicAgent
-from tokaido_env.agents.inference import (
-    PositionRow,
-    Workspace,
-    cached_workspaces,
-    forget_positions,
-    forward,
-    workspace_at,
-)
+from tokaido_env.agents.inference import forward
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.search_tree import Tree, edge_mask
 from tokaido_env.agents.selection import write_priors
 from tokaido_env.agents.weights import SHARED_BIAS, Network
+from tokaido_env.agents.workspaces import (
+    PositionRow,
+    Workspace,
+    cached_workspaces,
+    forget_positions,
+    workspace_at,
+)
 from tokaido_env.core.bitmask import count_bits, highest_score
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_choices
 from tokaido_env.core.constants import Mask, Row

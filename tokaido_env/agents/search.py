@@ -37,14 +37,6 @@ from tokaido_env.agent import (
     check_agent_arguments,
 )
 from tokaido_env.agents.ending_actions import EXACT, LIMIT, exact_action
-from tokaido_env.agents.inference import (
-    PositionBatch,
-    PositionRow,
-    Workspace,
-    cached_workspaces,
-    forget_positions,
-    workspace_at,
-)
 from tokaido_env.agents.opponent_model import (
     OpponentModel,
     opponent_at,
@@ -79,6 +71,14 @@ from tokaido_env.agents.selection import (
     select_ucb1,
 )
 from tokaido_env.agents.weights import SHARED_BIAS, Network
+from tokaido_env.agents.workspaces import (
+    PositionBatch,
+    PositionRow,
+    Workspace,
+    cached_workspaces,
+    forget_positions,
+    workspace_at,
+)
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bitmask import lowest_action

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agents.inference import PositionRow, Workspace, forward, value_of
+from tokaido_env.agents.inference import forward, value_of
 from tokaido_env.agents.opponent_model import opponent_decides
 from tokaido_env.agents.search_config import SearchConfig
 from tokaido_env.agents.search_tree import Tree, edge_mask
 from tokaido_env.agents.selection import write_priors
+from tokaido_env.agents.workspaces import PositionRow, Workspace
 from tokaido_env.core.bots import random_action
 from tokaido_env.core.jit import int64, subroutine
 from tokaido_env.core.rng import hash_bits, init_luck, resolve_chance

@@ -199,11 +199,9 @@ def finished_game(match_state: MatchState, number: int, record: Record) -> Finis
 
 
 def records_of(match_state: MatchState, numbers: Numbers) -> list[Record]:
-    """Return the records of finished games of a match, replayed; players are named by spec.
+    """Return the records of some finished games of a match, replayed; players are named by spec.
 
-    Args:
-        match_state: the match.
-        numbers: int64 (k,), of the games within it.
+    `numbers`, int64 (k,), are those of the games within the match.
     """
     _, events = _replayed(match_state, numbers, match_state.actions[numbers])
     pairs = zip(numbers.tolist(), events, strict=True)

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.inference import PositionBatch, choose_actions, evaluate_all
+from tokaido_env.agents.inference import choose_actions, evaluate_all
 from tokaido_env.agents.search import SearchAgent, SearchResult, search
+from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.arena.executors import AgentFactory
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.batch import Batch, advance_checked
