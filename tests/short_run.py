@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from tokaido_env.learn.settings import (
-    AlphaZeroSettings,
-    PpoSettings,
-    RunSettings,
-    TdSettings,
-)
+from tokaido_env.learn.settings import AlphaZeroSettings, PpoSettings, RunSettings, TdSettings
 
 VALUES: dict[str, Any] = {
     **{"games": 8, "n_steps": 32, "minibatch_size": 128, "width": 32, "opponent_slots": 4},

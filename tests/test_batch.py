@@ -11,14 +11,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
-from positions import (
-    changed,
-    other_board_data,
-    position,
-    random_walk,
-    shikoku_data,
-    write_board,
-)
+from positions import changed, other_board_data, position, random_walk, shikoku_data, write_board
 from processes import run_script
 
 from tokaido_env import Game, IllegalMove, PositionError, SeedError

@@ -80,11 +80,7 @@ def test_make__passes_options_by_name() -> None:
     assert (observation.dtype, observation[SEAT], info["seat"]) == (np.uint8, 1, 1)
     assert agent.decisions > 0
     envs = gymnasium.make_vec(
-        ID,
-        num_envs=3,
-        opponent=["greedy", agent],
-        seat=0,
-        autoreset_mode="Disabled",
+        ID, num_envs=3, opponent=["greedy", agent], seat=0, autoreset_mode="Disabled"
     )
     assert envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED
     assert [opponent.spec for opponent in envs.unwrapped.games.opponents] == [

@@ -536,8 +536,7 @@ LOADINGS: dict[str, Loading] = {
     ),
     "Board.load, Game, Batch": Loading("theirs.toml", board_file, boards, BOARDS),
     "evaluate --board": Loading(
-        *("theirs.toml", board_file, "evaluate random greedy --games 2 --board theirs.toml"),
-        BOARDS,
+        *("theirs.toml", board_file, "evaluate random greedy --games 2 --board theirs.toml"), BOARDS
     ),
     "positions": Loading("position.json", position_file, positions, POSITIONS),
     "policy:FILE": Loading("theirs", policy_file, lambda: policies("theirs"), POLICIES),
@@ -550,8 +549,7 @@ LOADINGS: dict[str, Loading] = {
         *("rate random --games 2 --ladder l.json", LADDERS),
     ),
     "ladder --ladder": Loading(
-        *("l.json", no_file, "ladder random greedy --games 2 --out l.json"),
-        *(LADDERS, ("l.json",)),
+        *("l.json", no_file, "ladder random greedy --games 2 --out l.json"), *(LADDERS, ("l.json",))
     ),
     "verify, rate": Loading("mine.json", rating_file, "verify mine.json --ladder l.json", RATINGS),
     "verify, generalise": Loading("mine.json", result_file, "verify mine.json", TESTED),
@@ -565,10 +563,10 @@ LOADINGS: dict[str, Loading] = {
         *(RESULTS, ("o", "o.md")),
     ),
     "train --config": Loading(
-        *("my.toml", config_file, "train --run new --config my.toml", CONFIGS, ("new",)),
+        *("my.toml", config_file, "train --run new --config my.toml", CONFIGS, ("new",))
     ),
     "train --resume": Loading(
-        *("run", run_folder, "train --resume run --steps 512", RUNS, ("run",)),
+        *("run", run_folder, "train --resume run --steps 512", RUNS, ("run",))
     ),
     "train --resume, alphazero": Loading(
         *("run", writer(run_folder, "alphazero"), "train --resume run --rounds 2"),

@@ -16,12 +16,7 @@ from tokaido_env.arena import game_runner
 from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.records import RecordFile
-from tokaido_env.arena.tournament import (
-    MatchState,
-    games_as_completed,
-    play_match,
-    play_remaining,
-)
+from tokaido_env.arena.tournament import MatchState, games_as_completed, play_match, play_remaining
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board import Board
 from tokaido_env.core.rng import arena_seed

@@ -76,9 +76,7 @@ def test_generalisation_gap__of_equal_results_has_positive_width() -> None:
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (0.3, 12)], ids=["even", "nearly always lost"])
-def test_pool_estimates__by_rank_cover_what_new_boards_give(
-    shape: tuple[float, float],
-) -> None:
+def test_pool_estimates__by_rank_cover_what_new_boards_give(shape: tuple[float, float]) -> None:
     """The truth is the mean over many measurements: measured scores contain the luck of pairs."""
     rng, each = np.random.default_rng(3), []
     for _ in range(60):

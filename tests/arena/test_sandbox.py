@@ -20,12 +20,7 @@ from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.game_runner import Forfeits
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.records import RecordFile, merge_records, read_records
-from tokaido_env.arena.sandbox import (
-    Limits,
-    SandboxedAgent,
-    check_limits,
-    make_sandboxed,
-)
+from tokaido_env.arena.sandbox import Limits, SandboxedAgent, check_limits, make_sandboxed
 from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -264,10 +259,7 @@ def test_records__contain_forfeits_and_load_them(forfeited: Path) -> None:
     [
         ({"forfeit": {"seat": 0}}, "player_0 cannot forfeit after the last event: it was player_1"),
         ({"forfeit": {"seat": 2}}, "forfeit.seat: expected an integer <= 1, got 2"),
-        (
-            {"forfeit": {"reason": "luck"}},
-            "forfeit.reason: expected one of crash, illegal",
-        ),
+        ({"forfeit": {"reason": "luck"}}, "forfeit.reason: expected one of crash, illegal"),
         ({"forfeit": {"detail": "x" * 301}}, "forfeit.detail: expected a text of length <= 300"),
         ({"winner": 1}, "winner: expected 0 after the last event"),
         ({"end": "triggers"}, "end: expected 'forfeit' after the last event"),

@@ -156,16 +156,7 @@ def start(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 SOURCES = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
 LONG_MATCH = ["evaluate", "python:custom_agents:Dice", "greedy", "--games", "24"]
-GENERALISE = [
-    "generalise",
-    LONG_MATCH[1],
-    "--opponent",
-    "greedy",
-    "--boards",
-    "3",
-    "--pairs",
-    "3",
-]
+GENERALISE = ["generalise", LONG_MATCH[1], "--opponent", "greedy", "--boards", "3", "--pairs", "3"]
 needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks these signals")
 
 

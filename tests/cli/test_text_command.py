@@ -180,7 +180,7 @@ def test_positions__reports_regret_next_to_agents(
     assert regret["value"] == pytest.approx(forfeits / positions, abs=0.4)
     difference = data["result"]["estimates"][-1]
     assert [difference[key] for key in ("measure", "agent", "other")] == [
-        *("regret difference", *agents),
+        *("regret difference", *agents)
     ]
 
 

@@ -68,10 +68,7 @@ def scenes_of_moves(game: Game, names: tuple[str, str] = ("anna", "ben")) -> lis
 
 
 def test_gif__has_a_frame_for_each_move(
-    short: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     game = played(short)
     games, out, again = (tmp_path / name for name in ("games.jsonl", "game.gif", "again.gif"))

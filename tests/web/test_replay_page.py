@@ -154,7 +154,7 @@ def test_page__of_games_that_have_hardly_begun() -> None:
     (game_data,) = games_of(replay_page([game.record()]))
     assert game_data["rounds"] == [[190, 0]]
     assert [sentence for _, _, sentence in game_data["log"]] == [
-        "player_0 takes the pilgrim's 2 to the garden, space 2",
+        "player_0 takes the pilgrim's 2 to the garden, space 2"
     ]
 
 
