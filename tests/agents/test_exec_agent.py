@@ -164,24 +164,16 @@ def test_start__needs_an_answer_of_this_protocol(monkeypatch: pytest.MonkeyPatch
         make_sandboxed(bot("newer"), SHORT)
 
 
-@pytest.mark.parametrize(
-    ("how", "reason", "detail"),
-    [
-        ("hangs", "time", "no answer in 2 s; stderr: first | about to: hangs"),
-        ("illegal", "illegal", "illegal action 'discard:fan': legal are "),
-        pytest.param("eats", "exit", "its process ended with status 1; stderr: ", marks=LINUX),
-    ],
-)
-def test_sandbox__forfeits_only_the_games_in_which_a_program_fails(
-    short: Path, how: str, reason: str, detail: str
-) -> None:
-    match, forfeits = sandboxed_match(bot(how), short, SHORT if how == "hangs" else LATE)
+@LINUX
+def test_sandbox__forfeits_only_the_games_in_which_a_program_fails(short: Path) -> None:
+    """It needs more memory than there is, in one seat."""
+    match, forfeits = sandboxed_match(bot("eats"), short, LATE)
     assert sorted(forfeits) == [1, 3]
-    for reason_and_detail in forfeits.values():
-        assert reason_and_detail[0] == reason
-        assert reason_and_detail[1].startswith(detail)
+    for reason, detail in forfeits.values():
+        assert reason == "exit"
+        assert detail.startswith("its process ended with status 1; stderr: ")
+        assert "MemoryError" in detail
     assert match.games["result"].reshape(-1)[[1, 3]].tolist() == [0.0, 0.0]
-    assert "MemoryError" in forfeits[1][1] or how != "eats"
 
 
 @LINUX
