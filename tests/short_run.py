@@ -34,6 +34,7 @@ SHORT: dict[str, RunSettings] = {
     "alphazero": AlphaZeroSettings(
         **{"rounds": 3, "shards": 3, "games": 6, "first_sims": 3, "sims": 3, "width": 16},
         **{"minibatch_size": 256, "promotion_games": 12, "replay_rounds": 2},
+        **{"samples_per_position": 0.5},
         **{"extra_boards": "shikoku_ring,shikoku_art", "extra_boards_every": 2},
         **{"rate_every": 2, "rating_games": 2},
     ),
