@@ -236,7 +236,7 @@ def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") ->
 def result_file(path: Path, **changes: Any) -> None:
     """Write results of `generalise --json` of greedy, next to the games."""
     play = "generalise greedy --opponent random --boards 2 --pairs 1 --no-gap"
-    run(f"{play} --json {path} --records {path.parent}/mine.jsonl")
+    files_of("generalise", path, f"{play} --json {{0}}/{path.name} --records {{0}}/mine.jsonl")
     data = json.loads(path.read_text(encoding="utf-8")) | changes
     path.write_text(json.dumps(data), encoding="utf-8")
 
@@ -246,11 +246,20 @@ def rating_file(path: Path, ladder: Maker | None = None, **changes: Any) -> None
     theirs = path.with_name("l.json")
     json_file(theirs, "ladder", spec="greedy")
     play = f"rate greedy --games 2 --opponent-count 1 --ladder {theirs}"
-    run(f"{play} --json {path} --records {path.parent}/mine.jsonl")
+    files_of("rate", path, f"{play} --json {{0}}/{path.name} --records {{0}}/mine.jsonl")
     data = json.loads(path.read_text(encoding="utf-8")) | changes
     path.write_text(json.dumps(data), encoding="utf-8")
     if ladder is not None:
         ladder(theirs)
+
+
+def files_of(name: str, path: Path, words: str) -> None:
+    """Write the files of a command next to a path; the command runs at the first call."""
+    made = WORKSPACE / name
+    if not made.exists():
+        made.mkdir()
+        run(words.format(made))
+    shutil.copytree(made, path.parent, dirs_exist_ok=True)
 
 
 TINY: dict[str, dict[str, Any]] = {
