@@ -150,15 +150,16 @@ def test_choose__reports_a_second_answer_that_comes_later() -> None:
 
 
 def test_start__needs_an_answer_of_this_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_agent, "START_SECONDS", 0.5)
-    for spec, message in (
-        (bot("mute"), "no answer in 0.5 s: a program has to flush its output after each line"),
-        (bot("newer"), "expected protocol 1, got 2"),
-        ("exec:cat", 'expected a line such as {"protocol": 1}, got \'{"type": "hello"'),
-        ("exec:true", "its process ended with status 0"),
+    for spec, reason, message in (
+        (bot("mute"), "time", "no answer in 0.5 s: a program has to flush its output after each"),
+        (bot("newer"), "illegal", "expected protocol 1, got 2"),
+        ("exec:cat", "illegal", 'expected a line such as {"protocol": 1}, got \'{"type": "hello"'),
+        ("exec:true", "exit", "its process ended with status 0"),
     ):
+        monkeypatch.setattr(exec_agent, "START_SECONDS", 0.5 if reason == "time" else 60.0)
         with pytest.raises(ProcessFailure) as failure:
             choose(player(spec), 0)
+        assert failure.value.reason == reason
         assert message in str(failure.value)
     with pytest.raises(AgentError, match=r"newer.* cannot be made: expected protocol 1"):
         make_sandboxed(bot("newer"), SHORT)
