@@ -120,7 +120,7 @@ def moves_for(games: Any) -> npt.NDArray[np.int64]:
     return np.zeros(np.size(games), np.int64)
 
 
-READERS: dict[str, Callable[[Batch, Any], object]] = {
+METHODS: dict[str, Callable[[Batch, Any], object]] = {
     "observe": lambda batch, games: batch.observe(games, np.zeros(np.size(games), np.int8)),
     "masks": lambda batch, games: batch.masks(games),
     "keys": lambda batch, games: batch.keys(games),
@@ -128,8 +128,6 @@ READERS: dict[str, Callable[[Batch, Any], object]] = {
     "illegal": lambda batch, games: batch.check_moves(games, moves_for(games))[1],
     "boards_of": lambda batch, games: batch.boards_of(games),
     "snapshot": lambda batch, games: batch.snapshot(games),
-}
-WRITERS: dict[str, Callable[[Batch, Any], object]] = {
     "begin": lambda batch, games: batch.begin(games),
     "place": lambda batch, games: batch.initialize(games, 3),
     "settle": lambda batch, games: batch.advance_to_decision(games),
@@ -138,7 +136,6 @@ WRITERS: dict[str, Callable[[Batch, Any], object]] = {
     "seat_bots": lambda batch, games: batch.set_bots(games, np.zeros((np.size(games), 2), int)),
     "restore": lambda batch, games: batch.restore(batch.snapshot(np.array([0])), games),
 }
-METHODS = READERS | WRITERS
 
 
 class Lowest:
