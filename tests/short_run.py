@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from tokaido_env.learn.settings import (
-    AlphaZeroSettings,
-    PpoSettings,
-    RunSettings,
-    TdSettings,
-)
+from tokaido_env.learn.settings import AlphaZeroSettings, PpoSettings, RunSettings, TdSettings
 
 VALUES: dict[str, Any] = {
     **{"games": 8, "n_steps": 32, "minibatch_size": 128, "width": 32, "opponent_slots": 4},
@@ -39,6 +34,7 @@ SHORT: dict[str, RunSettings] = {
     "alphazero": AlphaZeroSettings(
         **{"rounds": 3, "shards": 3, "games": 6, "first_sims": 3, "sims": 3, "width": 16},
         **{"minibatch_size": 256, "promotion_games": 12, "replay_rounds": 2},
+        **{"samples_per_position": 0.5},
         **{"extra_boards": "shikoku_ring,shikoku_art", "extra_boards_every": 2},
         **{"rate_every": 2, "rating_games": 2},
     ),

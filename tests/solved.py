@@ -10,6 +10,8 @@ from tokaido_env.core.state import CHANCE_PHASES
 
 MAX_POSITIONS = 1000  # behind one that is solved
 
+_results: dict[tuple[str, bytes], float] = {}
+
 
 def last_positions(dice: int = 1) -> Iterator[Game]:
     """Yield last picks of the last round with level scores, where not all actions are equally good.
@@ -46,6 +48,14 @@ def solve(game: Game) -> dict[int, float]:
 
 
 def expected_result(game: Game) -> float:
+    """Return the expected result of player_0 under best play, computed once for a position."""
+    key = game.board.hash, game.states.tobytes()
+    if key not in _results:
+        _results[key] = _expected_result(game)
+    return _results[key]
+
+
+def _expected_result(game: Game) -> float:
     if game.is_over:
         return {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
     if game.phase in CHANCE_PHASES:

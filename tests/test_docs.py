@@ -32,10 +32,6 @@ ON_THE_SITE = [
     page for page in PAGES if page.is_relative_to(DOCS) and not page.is_relative_to(DOCS / "dev")
 ]
 READ = [ROOT / "README.md", ROOT / "agents" / "README.md", ROOT / "CONTRIBUTING.md", *ON_THE_SITE]
-# Results with an interval, durations and speeds, as pages write them.
-NUMBER, TO = "[\N{MINUS SIGN}+]?[0-9][0-9.,]*", "\N{EN DASH}"
-MEASURED = rf"{NUMBER}(?: %)? \({NUMBER} (?:{TO}|to) {NUMBER}|\| {NUMBER} {TO} {NUMBER} \|"
-MEASURED += rf"|[0-9]+:[0-9]{{2}} minutes|{NUMBER} (?:decisions|simulations|passes|steps)/s"
 ADAPTERS = ["gym", "observers", "openspiel", "rllib", "sb3"]
 ADAPTERS += ["text", "textarena", "torchrl"]
 

@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from positions import (
-    Position,
-    game_at,
-    position,
-    random_move,
-)
+from positions import Position, game_at, position, random_move
 
 from tokaido_env import Game, IllegalMove
 from tokaido_env.core.actions import IDS

@@ -303,10 +303,7 @@ ROBUST = {"merchant": ("robust", 1)}
         (position(theirs={"wares": {"fan": 7}}, waves=ROBUST), 1),
         (position(phase="DRAW", die="merchant", left=[], pending=3, theirs=FANS), 1),
         (position(phase="DRAW", die="merchant", left=[], pending=3, mine={"wares": {"fan": 7}}), 0),
-        (
-            position(phase="DISCARD", die="merchant", left=[], mine=FANS, theirs={"wares": DOLLS}),
-            1,
-        ),
+        (position(phase="DISCARD", die="merchant", left=[], mine=FANS, theirs={"wares": DOLLS}), 1),
         (
             position(
                 phase="DISCARD",

@@ -14,17 +14,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip(
-    "tokaido_env.rllib",
-    reason="RLlib is not installed: make certify-rllib",
-    exc_type=ImportError,
+    "tokaido_env.rllib", reason="RLlib is not installed: make certify-rllib", exc_type=ImportError
 )
 
 import ray
 import torch
 from networks import ROUNDING
-from ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module import (
-    DefaultPPOTorchRLModule,
-)
+from ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module import DefaultPPOTorchRLModule
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.distribution.torch.torch_distribution import TorchCategorical
 from ray.rllib.core.rl_module import RLModuleSpec
@@ -37,13 +33,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import episode_seed
-from tokaido_env.rllib import (
-    NAME,
-    POLICY,
-    MaskedModule,
-    TokaidoMultiAgentEnv,
-    self_play_config,
-)
+from tokaido_env.rllib import NAME, POLICY, MaskedModule, TokaidoMultiAgentEnv, self_play_config
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "recipes"))
 
@@ -139,9 +129,7 @@ def test_step__loses_on_an_illegal_action() -> None:
     assert not any(truncated.values())
 
 
-def test_recipe_env__terminates_at_the_cap(
-    short: Path,
-) -> None:
+def test_recipe_env__terminates_at_the_cap(short: Path) -> None:
     e = LearnerEnv({"board": short})
     seen, _ = e.reset(seed=1)
     while len(seen) == 1:

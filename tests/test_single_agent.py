@@ -14,7 +14,7 @@ from learner_games import CountingAgent, Ints, LearnerGame, random_legal_actions
 from positions import other_board_data, position, write_board
 
 from tokaido_env import IllegalMove
-from tokaido_env.agents import Agent, AgentError, make
+from tokaido_env.agents import Agent, make
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.rng import episode_seed
@@ -400,21 +400,6 @@ def test_reset__restores_all_games_if_an_opponent_fails() -> None:
         versus.reset()
     assert contents(versus) == before
     assert facts(versus) == outputs
-
-
-def test_set_opponents__refuses_wrong_opponents() -> None:
-    versus = SingleAgentBatch(2, "greedy")
-    before = versus.opponents.copy()
-    for games in (None, np.array([1])):
-        with pytest.raises(ValueError, match="opponents: expected at least one, got none"):
-            versus.set_opponents([], games)
-        with pytest.raises(AgentError, match="unknown agent 'grumpy'"):
-            versus.set_opponents(["random", "grumpy"], games)
-        with pytest.raises(ValueError, match="when: expected one of 'next game', 'now', got"):
-            versus.set_opponents("random", games, when="soon")  # type: ignore[arg-type]
-    assert versus.opponents == before
-    with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):
-        SingleAgentBatch(1, "random", illegal="ignore")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("autoreset", AutoresetMode)

@@ -102,10 +102,7 @@ SENTENCES = {
         "slabs) + culture (by paintings given)",
         "The higher total wins",
     ],
-    "R9.3": [
-        "Tied totals: more coins win",
-        "Coins tied too: both players share the victory",
-    ],
+    "R9.3": ["Tied totals: more coins win", "Coins tied too: both players share the victory"],
     "R9.4": ["Wares, coins and other paintings score nothing"],
     "R10.1": ["Without such an end the game stops after round 200, and nobody wins"],
 }

@@ -9,12 +9,7 @@ import pytest
 
 pytest.importorskip("torchrl")
 import torch
-from torchrl.envs import (
-    ActionMask,
-    SerialEnv,
-    StepCounter,
-    TransformedEnv,
-)
+from torchrl.envs import ActionMask, SerialEnv, StepCounter, TransformedEnv
 from torchrl.envs.utils import check_env_specs
 
 from tokaido_env import Batch

@@ -1,5 +1,9 @@
-"""Wrong arguments of all objects that play games: refused in one line, and nothing changes."""
+"""Wrong arguments of all objects that play games: refused in one line, and nothing changes.
 
+Each argument gets every value of `VALUES`. It takes those of `TAKEN` and refuses all others.
+"""
+
+import copy
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,27 +15,78 @@ from mutants import HostileInt, One, StrSubclass, deep_list
 from positions import random_walk
 
 from tokaido_env import Game
-from tokaido_env.aec import env
+from tokaido_env.aec import env, raw_env
 from tokaido_env.batch import Batch
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.single_agent import SingleAgentBatch
 
 N = 3
-START = random_walk(0, 40).to_dict()
+WALK = random_walk(0, 40)
+START = WALK.to_dict()
 SOME, SEATS = np.array([2, 0]), np.array([0, 1])
 ERRORS = (ValueError, IndexError, TypeError, RuntimeError)
 REMEDIES = ("expected", "legal are", "unknown", "no such", "needs", "is not a valid", "has no att")
-WRONG: tuple[Any, ...] = (
-    *(True, -1, 2, 2**63, 10**400, 0.5, float("nan"), "", "x" * 9999, "\ud800", "../x", b"C1", 1j),
-    *([], {}, set(), [[1, 2], [3]], [None], [5] * N, range(N), deep_list(200), {"x": None}, len),
-    *(object(), HostileInt(1), StrSubclass("random"), One.ONE, np.zeros((2, 2)), np.arange(N) + 99),
-    *(np.array([None, HostileInt(1)], object), np.array(["C1"]), np.full(N, np.nan)),
-    *(
-        np.array([2**64 - 1], np.uint64),
-        np.zeros(N, [("a" * 999, "i8")]),
-        START | {"round": 10**30},
+VALUES: dict[str, Any] = {
+    **{"True": True, "-1": -1, "2": 2, "2**63": 2**63, "10**400": 10**400, "0.5": 0.5},
+    **{"nan": float("nan"), "''": "", "long": "x" * 9999, "surrogate": "\ud800", "../x": "../x"},
+    **{"bytes": b"C1", "1j": 1j, "[]": [], "{}": {}, "set": set(), "ragged": [[1, 2], [3]]},
+    **{"[None]": [None], "fives": [5] * N, "range": range(N), "deep": deep_list(200)},
+    **{"{x}": {"x": None}, "len": len, "object": object(), "HostileInt": HostileInt(1)},
+    **{"StrSubclass": StrSubclass("random"), "IntEnum": One.ONE, "2x2": np.zeros((2, 2))},
+    **{"99s": np.arange(N) + 99, "objects": np.array([None, HostileInt(1)], object)},
+    **{"texts": np.array(["C1"]), "nans": np.full(N, np.nan), "[True, 0]": [True, 0]},
+    **{"uint64": np.array([2**64 - 1], np.uint64), "records": np.zeros(N, [("a" * 999, "i8")])},
+    **{"twice": np.array([2, 1, 2]), "mask": np.ones(N, bool), "[0, 2]": np.array([0, 2])},
+    **{"[2**40, 0]": np.array([2**40, 0]), "[0., 1.]": np.array([0.0, 1.0]), "0-d": np.array(1)},
+    **{"[0, -1, 2]": [0, -1, 2], "two states": WALK.state.repeat(2)},
+    **{"3x1 states": WALK.state.repeat(N)[:, None], "round": START | {"round": 10**30}},
+    **{"board alone": {"state": {"board": "shikoku"}}, "state": {"state": START | {"lead": 7}}},
+}
+# What messages name in place of the argument: another one, or what is in it.
+ALIASES = ("moves", "seats", "bots", "agent", "game ", "illegal action")
+ALIASES += ("the position", "phase", "round", "lead")
+INTEGERS = ("2", "2**63", "10**400", "IntEnum", "0-d")
+ONE_SEED, SEEDS = (*INTEGERS, "HostileInt"), (*INTEGERS, "fives", "range", "99s", "twice")
+PAIR = ("[True, 0]", "[0, 2]")
+TAKEN: dict[tuple[str, ...], tuple[str, ...]] = {
+    SEEDS: ("Batch.reset seed", "SingleAgentBatch.reset seed", "vector.reset seed"),
+    (*INTEGERS, "objects", "[0, 2]", "[2**40, 0]"): ("Batch.begin seed", "Batch.initialize seed"),
+    ONE_SEED: (
+        *("Game seed", "Game.from_dict seed", "Game.copy seed"),
+        *(f"{name}.reset seed" for name in ("env", "raw_env", "Gymnasium")),
     ),
-)
+    (*ONE_SEED, "-1"): ("vector max_episode_steps",),
+    ("2", "HostileInt", "IntEnum", "0-d"): ("Batch n", "SingleAgentBatch n", "Game.label move"),
+    ("{}", "{x}", "round"): tuple(
+        f"{name}.reset options" for name in ("env", "raw_env", "Gymnasium", "vector")
+    ),
+    ("range", *PAIR): (
+        *(f"Batch.{name} games" for name in ("begin", "initialize", "advance_to_decision")),
+        *("Batch.decide games", "SingleAgentBatch.set_opponents games"),
+    ),
+    ("range", "twice", *PAIR): tuple(
+        f"Batch.{name} games" for name in ("masks", "keys", "rewards", "snapshot", "boards_of")
+    ),
+    PAIR: tuple(f"Batch.{name} games" for name in ("advance", "check_moves", "observe")),
+    (*PAIR, "[2**40, 0]"): ("Batch.check_moves moves",),
+    PAIR[:1]: ("Batch.observe seats",),
+    ("range",): ("Batch.restore games",),
+    ("two states",): ("Batch.initialize positions",),
+    ("StrSubclass",): (
+        *("Batch.play bot", "Batch.finish bot", "Batch.decide agent", "Gymnasium opponent"),
+        *("SingleAgentBatch opponents", "SingleAgentBatch.set_opponents opponents"),
+        "vector opponent",
+    ),
+    ("-1", "2", "2**63", "IntEnum", "0-d", "uint64"): ("Gymnasium.step action",),
+    ("fives", "range", "99s", "twice", "[0, -1, 2]"): ("vector.step actions",),
+    ("True", "StrSubclass", "IntEnum"): tuple(
+        f"{name} seat" for name in ("SingleAgentBatch", "Gymnasium", "vector")
+    ),
+    ("True", "HostileInt", "IntEnum"): tuple(
+        f"{name} see_board" for name in ("env", "raw_env", "Gymnasium")
+    ),
+}
+TAKEN_AT = {place: {*labels} for labels, places in TAKEN.items() for place in places}
 
 
 class Target(NamedTuple):
@@ -39,23 +94,11 @@ class Target(NamedTuple):
 
     make: Callable[[], Any]
     state: Callable[[Any], Any]
-    calls: dict[str, tuple[Any, ...]]
+    calls: dict[str, dict[str, Any]]
 
 
-def _batch() -> Batch:
-    batch = Batch(N)
-    batch.reset(seed=0)
-    return batch
-
-
-def _single_agent() -> SingleAgentBatch:
-    games = SingleAgentBatch(N, "random")
-    games.reset(seed=0)
-    return games
-
-
-def _after_reset(made: Any) -> Any:
-    made.reset(seed=0)
+def _after_reset(made: Any, seed: int | None = 0) -> Any:
+    made.reset(seed=seed)
     return made
 
 
@@ -67,83 +110,110 @@ def _state_of_game(game: Game) -> tuple[Any, ...]:
     return bytes(game.states), bytes(game._luck), game.legal_mask, bytes(game._history)
 
 
-BATCH = {
-    "reset": (5, START),
-    "step": (np.zeros(N, int),),
-    "play": ("random",),
-    "begin": (SOME, 7),
-    "initialize": (SOME, 7, START),
-    "advance_to_decision": (SOME,),
-    "advance": (SOME, np.zeros(2, int)),
-    "set_bots": (SOME, np.full((2, 2), -1)),
-    "check_moves": (SOME, np.zeros(2, int)),
-    "observe": (SOME, SEATS),
-    "masks": (SOME,),
-    "keys": (SOME,),
-    "rewards": (SOME,),
-    "snapshot": (SOME,),
-    "restore": (Batch(N).snapshot(), SOME),
-    "decide": ("random", SOME),
-    "finish": ("random",),
+def _next_seed(made: Any) -> Any:
+    return _after_reset(copy.deepcopy(made), None).infos["player_0"]["seed"]
+
+
+MOVES, TWO_MOVES = np.zeros(N, int), np.zeros(2, int)
+GAMES = {"games": SOME}
+RESET = {"seed": 5, "options": {"state": START}}
+BATCH: dict[str, dict[str, Any]] = {
+    "reset": {"seed": 5, "positions": START},
+    "step": {"moves": MOVES},
+    "play": {"bot": "random"},
+    "begin": GAMES | {"seed": 7},
+    "initialize": GAMES | {"seed": 7, "positions": START},
+    "advance": GAMES | {"moves": TWO_MOVES},
+    "set_bots": GAMES | {"bots": np.full((2, 2), -1)},
+    "check_moves": GAMES | {"moves": TWO_MOVES},
+    "observe": GAMES | {"seats": SEATS},
+    **dict.fromkeys(("advance_to_decision", "masks", "keys", "rewards"), GAMES),
+    **dict.fromkeys(("snapshot", "boards_of"), GAMES),
+    "restore": {"snapshot": Batch(N).snapshot(), "games": SOME},
+    "decide": {"agent": "random", "games": SOME},
+    "finish": {"bot": "random"},
+}
+PETTINGZOO: dict[str, dict[str, Any]] = {
+    "reset": RESET,
+    **{key: {"agent": "player_0"} for key in ("observe", "observation_space", "action_space")},
 }
 TARGETS = {
-    "Batch": Target(_batch, _contents, BATCH),
+    "Batch": Target(lambda: _after_reset(Batch(N, ["shikoku"] * 2)), _contents, BATCH),
     "SingleAgentBatch": Target(
-        _single_agent,
+        lambda: _after_reset(SingleAgentBatch(N, "random")),
         _contents,
-        {"reset": (5, START), "step": (np.zeros(N, int),), "set_opponents": ("random", SOME)},
+        {
+            "reset": {"seed": 5, "positions": START},
+            "step": {"actions": MOVES},
+            "set_opponents": {"opponents": "random", "games": SOME, "when": "now"},
+        },
     ),
     "Game": Target(
         lambda: Game(seed=0),
         _state_of_game,
-        {"play": (0,), "label": (0,), "record": (("a", "b"),), "copy": ("same", 7)},
+        {
+            "play": {"move": 0},
+            "label": {"move": 0},
+            "record": {"players": ("a", "b")},
+            "copy": {"luck": "same", "seed": 7},
+        },
     ),
-    "env": Target(
-        lambda: _after_reset(env()),
-        lambda made: _state_of_game(made.game),
-        {"reset": (5, {"state": START}), "observe": ("player_0",)},
-    ),
+    **{
+        name: Target(
+            lambda make=make: _after_reset(make()),  # type: ignore[misc]
+            lambda made: (_state_of_game(made.game), _next_seed(made)),
+            PETTINGZOO,
+        )
+        for name, make in (("env", env), ("raw_env", raw_env))
+    },
     "Gymnasium": Target(
-        lambda: _after_reset(TokaidoDuoEnv("random")), lambda made: None, {"step": (0,)}
+        lambda: _after_reset(TokaidoDuoEnv("random")),
+        lambda made: (_contents(made.games), str(made.np_random.bit_generator.state)),
+        {"step": {"action": 0}, "reset": RESET},
     ),
     "vector": Target(
-        lambda: _after_reset(TokaidoDuoVectorEnv(N)), lambda made: None, {"step": (np.zeros(N),)}
+        lambda: _after_reset(TokaidoDuoVectorEnv(N, "random")),
+        lambda made: _contents(made.games),
+        {"step": {"actions": np.zeros(N)}, "reset": RESET},
     ),
 }
 
 
-def is_refused(call: Callable[[], object]) -> bool:
-    """Call; return whether it was refused, by a short message with a remedy."""
+def is_refused(call: Callable[[], object], argument: str) -> bool:
+    """Call; return whether it was refused, by a short message with the argument and a remedy."""
     try:
         call()
     except (RecursionError, NotImplementedError, UnicodeError):
         raise
     except ERRORS as error:
-        check_refusal(str(error))
+        check_refusal(str(error), argument)
         return True
     return False
 
 
-def check_refusal(message: str) -> None:
+def check_refusal(message: str, argument: str) -> None:
     check_message(message)
     assert any(remedy in message for remedy in REMEDIES), message
+    assert any(word in message for word in (argument, *ALIASES)), message
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", TARGETS)
 def test_call__refuses_wrong_arguments_without_a_change(name: str) -> None:
-    target, refused = TARGETS[name], 0
+    target = TARGETS[name]
     for method, right in target.calls.items():
-        for place in range(len(right)):
-            made = target.make()
-            for wrong in WRONG:
-                before, given = target.state(made), (*right[:place], wrong, *right[place + 1 :])
-                if is_refused(partial(getattr(made, method), *given)):
-                    assert target.state(made) == before, (method, place)
-                    refused += 1
+        for argument in right:
+            made, taken = target.make(), []
+            for label, wrong in VALUES.items():
+                before = target.state(made)
+                given = right | {argument: wrong}
+                if is_refused(partial(getattr(made, method), **given), argument):
+                    assert target.state(made) == before, (method, argument, label)
                 else:
+                    taken.append(label)
                     made = target.make()
-    assert refused > len(target.calls) * len(WRONG) // 3
+            place = f"{name}.{method} {argument}"
+            assert {*taken} == TAKEN_AT.get(place, set()), place
 
 
 MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
@@ -152,13 +222,30 @@ MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"n": N, "board": "shikoku", "chance": "sampled", "reward": "win", "observation": None},
     ),
     "SingleAgentBatch": (
-        lambda n, opponents, **options: SingleAgentBatch(n, opponents, **options),
+        SingleAgentBatch,
         {"n": N, "opponents": "random", "seat": 0, "illegal": "raise"},
     ),
     "Game": (Game, {"board": "shikoku", "seed": 3, "chance": "sampled"}),
     "Game.from_dict": (Game.from_dict, {"position": START, "seed": 3, "chance": "explicit"}),
-    "env": (env, {"board": "shikoku", "reward": "win", "illegal": "raise", "render_mode": None}),
-    "Gymnasium": (TokaidoDuoEnv, {"opponent": "random", "seat": 0, "board": "shikoku"}),
+    **{
+        name: (
+            make,
+            {"board": "shikoku", "reward": "win", "observation": "dict", "see_board": False}
+            | {"render_mode": None},
+        )
+        for name, make in (("env", env), ("raw_env", raw_env))
+    },
+    "env, illegal": (env, {"illegal": "raise"}),
+    "Gymnasium": (
+        TokaidoDuoEnv,
+        {"opponent": "random", "seat": 0, "board": "shikoku", "reward": "win"}
+        | {"observation": "float32", "see_board": False, "render_mode": None},
+    ),
+    "vector": (
+        partial(TokaidoDuoVectorEnv, N),
+        {"opponent": "random", "seat": 0, "board": "shikoku", "reward": "win"}
+        | {"autoreset_mode": "NextStep", "max_episode_steps": 9, "render_mode": None},
+    ),
 }
 
 
@@ -166,9 +253,10 @@ MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", MAKERS)
 def test_make__refuses_wrong_options(name: str) -> None:
     make, options = MAKERS[name]
-    refused = [
-        is_refused(partial(make, **options | {option: wrong}))
-        for option in options
-        for wrong in WRONG
-    ]
-    assert sum(refused) > len(refused) // 2
+    for option in options:
+        taken = [
+            label
+            for label, wrong in VALUES.items()
+            if not is_refused(partial(make, **options | {option: wrong}), option)
+        ]
+        assert {*taken} == TAKEN_AT.get(f"{name} {option}", set()), f"{name} {option}"

@@ -236,7 +236,7 @@ def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") ->
 def result_file(path: Path, **changes: Any) -> None:
     """Write results of `generalise --json` of greedy, next to the games."""
     play = "generalise greedy --opponent random --boards 2 --pairs 1 --no-gap"
-    run(f"{play} --json {path} --records {path.parent}/mine.jsonl")
+    files_of("generalise", path, f"{play} --json {{0}}/{path.name} --records {{0}}/mine.jsonl")
     data = json.loads(path.read_text(encoding="utf-8")) | changes
     path.write_text(json.dumps(data), encoding="utf-8")
 
@@ -246,11 +246,20 @@ def rating_file(path: Path, ladder: Maker | None = None, **changes: Any) -> None
     theirs = path.with_name("l.json")
     json_file(theirs, "ladder", spec="greedy")
     play = f"rate greedy --games 2 --opponent-count 1 --ladder {theirs}"
-    run(f"{play} --json {path} --records {path.parent}/mine.jsonl")
+    files_of("rate", path, f"{play} --json {{0}}/{path.name} --records {{0}}/mine.jsonl")
     data = json.loads(path.read_text(encoding="utf-8")) | changes
     path.write_text(json.dumps(data), encoding="utf-8")
     if ladder is not None:
         ladder(theirs)
+
+
+def files_of(name: str, path: Path, words: str) -> None:
+    """Write the files of a command next to a path; the command runs at the first call."""
+    made = WORKSPACE / name
+    if not made.exists():
+        made.mkdir()
+        run(words.format(made))
+    shutil.copytree(made, path.parent, dirs_exist_ok=True)
 
 
 TINY: dict[str, dict[str, Any]] = {
@@ -536,8 +545,7 @@ LOADINGS: dict[str, Loading] = {
     ),
     "Board.load, Game, Batch": Loading("theirs.toml", board_file, boards, BOARDS),
     "evaluate --board": Loading(
-        *("theirs.toml", board_file, "evaluate random greedy --games 2 --board theirs.toml"),
-        BOARDS,
+        *("theirs.toml", board_file, "evaluate random greedy --games 2 --board theirs.toml"), BOARDS
     ),
     "positions": Loading("position.json", position_file, positions, POSITIONS),
     "policy:FILE": Loading("theirs", policy_file, lambda: policies("theirs"), POLICIES),
@@ -550,8 +558,7 @@ LOADINGS: dict[str, Loading] = {
         *("rate random --games 2 --ladder l.json", LADDERS),
     ),
     "ladder --ladder": Loading(
-        *("l.json", no_file, "ladder random greedy --games 2 --out l.json"),
-        *(LADDERS, ("l.json",)),
+        *("l.json", no_file, "ladder random greedy --games 2 --out l.json"), *(LADDERS, ("l.json",))
     ),
     "verify, rate": Loading("mine.json", rating_file, "verify mine.json --ladder l.json", RATINGS),
     "verify, generalise": Loading("mine.json", result_file, "verify mine.json", TESTED),
@@ -565,10 +572,10 @@ LOADINGS: dict[str, Loading] = {
         *(RESULTS, ("o", "o.md")),
     ),
     "train --config": Loading(
-        *("my.toml", config_file, "train --run new --config my.toml", CONFIGS, ("new",)),
+        *("my.toml", config_file, "train --run new --config my.toml", CONFIGS, ("new",))
     ),
     "train --resume": Loading(
-        *("run", run_folder, "train --resume run --steps 512", RUNS, ("run",)),
+        *("run", run_folder, "train --resume run --steps 512", RUNS, ("run",))
     ),
     "train --resume, alphazero": Loading(
         *("run", writer(run_folder, "alphazero"), "train --resume run --rounds 2"),

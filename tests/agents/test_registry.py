@@ -100,10 +100,7 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (
-            "gredy",
-            "unknown agent 'gredy': the nearest is 'greedy'; tokaido agents",
-        ),
+        ("gredy", "unknown agent 'gredy': the nearest is 'greedy'; tokaido agents"),
         ({}, "agent: expected a text such as 'greedy', got dict {}"),
         ("", "unknown agent '': expected one of random, greedy"),
         ("Greedy", "unknown agent 'Greedy': the nearest is 'greedy'"),

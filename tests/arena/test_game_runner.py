@@ -16,12 +16,7 @@ from tokaido_env.arena import game_runner
 from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.records import RecordFile
-from tokaido_env.arena.tournament import (
-    MatchState,
-    games_as_completed,
-    play_match,
-    play_remaining,
-)
+from tokaido_env.arena.tournament import MatchState, games_as_completed, play_match, play_remaining
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board import Board
 from tokaido_env.core.rng import arena_seed
@@ -158,18 +153,18 @@ def test_failure__of_an_agent_that_other_processes_cannot_make() -> None:
 # Stops
 
 
-@pytest.mark.parametrize("agent", ["Fails,how=raises,from_round=42", "Interrupts,at=500"])
+@pytest.mark.parametrize("agent", ["Fails,how=raises,from_round=42", "Interrupts,at=200"])
 def test_stop__keeps_finished_games_and_the_rest_can_be_played_later(agent: str) -> None:
-    match_state, numbers, _ = play_until_stopped(f"python:custom_agents:{agent}", games=20)
+    match_state, numbers, _ = play_until_stopped(f"python:custom_agents:{agent}", games=8)
     assert numbers == np.flatnonzero(match_state.finished).tolist()
-    assert 0 < len(numbers) < 20
+    assert 0 < len(numbers) < 8
     dice, random = make("python:custom_agents:Dice"), make("random")
-    whole = play_match(dice, random, 20, 0, executor=SerialExecutor())
+    whole = play_match(dice, random, 8, 0, executor=SerialExecutor())
     pairs = match_state.finished.reshape(-1, 2).all(axis=1)
     assert (match_state.to_match().games == whole.games[pairs]).all()
     for some in games_as_completed(match_state, dice, random, executor=SerialExecutor()):
         numbers += some.numbers.tolist()
-    assert sorted(numbers) == list(range(20))
+    assert sorted(numbers) == list(range(8))
     assert (match_state.to_match().games == whole.games).all()
     assert (match_state.to_match().actions == whole.actions).all()
 

@@ -20,12 +20,7 @@ from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.game_runner import Forfeits
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.records import RecordFile, merge_records, read_records
-from tokaido_env.arena.sandbox import (
-    Limits,
-    SandboxedAgent,
-    check_limits,
-    make_sandboxed,
-)
+from tokaido_env.arena.sandbox import Limits, SandboxedAgent, check_limits, make_sandboxed
 from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -39,7 +34,7 @@ LIMITS = Limits(seconds=5.0, memory=256)
 
 
 def sandboxed_match(
-    agent: str, *, executor: str = "serial", limits: Limits = LIMITS, games: int = 4
+    agent: str, *, executor: str = "serial", limits: Limits = LIMITS, games: int = 2
 ) -> tuple[Match, Forfeits]:
     """Play a sandboxed agent as `a` against `random`; return the match and its forfeits."""
     own = make_sandboxed(f"python:custom_agents:{agent}", limits)
@@ -56,8 +51,9 @@ def sandboxed_match(
     ("agent", "executor"), [("Dice", "processes:1"), ("HighestAtOnce", "serial")]
 )
 def test_sandboxed_agent__plays_as_in_this_process(agent: str, executor: str) -> None:
-    match, forfeits = sandboxed_match(agent, executor=executor, games=6)
-    expected = play_match(make(f"python:custom_agents:{agent}"), make("random"), 6, 1, BOARD)
+    match, forfeits = sandboxed_match(agent, executor=executor)
+    own = make(f"python:custom_agents:{agent}")
+    expected = play_match(own, make("random"), 2, 1, BOARD, executor=SerialExecutor())
     assert (match.games == expected.games).all()
     assert (match.actions == expected.actions).all()
     assert not forfeits
@@ -76,7 +72,6 @@ def test_make_sandboxed__makes_agents_of_this_package_without_a_process() -> Non
         ("Fails,how=raises", "crash", "RuntimeError: cannot decide (custom_agents.py, line "),
         ("Fails,how=illegal", "illegal", "illegal action 48 (discard:fan): legal are "),
         ("Fails,how=label", "illegal", "choose: expected the id or the label of an action, got "),
-        ("Fails,how=none", "illegal", "choose: expected the id or the label of an action, got N"),
         ("Dies", "exit", "it tried to end the command: SystemExit: 3 (custom_agents.py, line "),
         ("DiesAtOnce", "exit", "its process ended with status 3"),
         ("Eats", "memory", "it needs more than 256 MiB"),
@@ -94,8 +89,8 @@ def test_failure__forfeits_the_game_with_its_reason(agent: str, reason: str, det
         assert games["seat_of_a"][number] == forfeit.seat
         assert games["result"][number] == 0.0
     if agent.startswith("Fails") or agent == "Eats":  # in one seat only
-        assert sorted(forfeits) == [1, 3]
-        assert not games["forfeit"][[0, 2]].any()
+        assert sorted(forfeits) == [1]
+        assert not games["forfeit"][0]
 
 
 def test_failure__of_a_batched_agent_forfeits_only_the_games_in_which_it_fails() -> None:
@@ -110,11 +105,11 @@ def test_failure__of_both_agents_forfeits_the_game_of_the_first() -> None:
     agents = [
         SandboxedAgent(f"python:custom_agents:{name}", LIMITS) for name in ("Dies", "DiesAtOnce")
     ]
-    match_state = MatchState("A", "B", 6, 0, BOARD)
+    match_state = MatchState("A", "B", 2, 0, BOARD)
     play_remaining(match_state, *agents)
-    assert sorted(match_state.forfeits) == list(range(6))
+    assert sorted(match_state.forfeits) == [0, 1]
     seats = match_state.games["seat_of_a"]
-    results = [int(match_state.forfeits[n].seat != seats[n]) for n in range(6)]
+    results = [int(match_state.forfeits[n].seat != seats[n]) for n in range(2)]
     assert match_state.games["result"].tolist() == results
 
 
@@ -125,7 +120,6 @@ def test_failure__of_both_agents_forfeits_the_game_of_the_first() -> None:
             "python:custom_agents:Nobody",
             "agent 'python:custom_agents:Nobody': no class 'Nobody' in",
         ),
-        ("python:nowhere:Nobody", "agent 'python:nowhere:Nobody': no module 'nowhere'"),
         (
             "python:custom_agents:Unmade",
             "'python:custom_agents:Unmade': Unmade cannot be made: MemoryErr",
@@ -139,18 +133,18 @@ def test_make_sandboxed__refuses_an_agent_that_cannot_be_made(spec: str, message
 
 def test_failure__to_make_the_agent_during_a_match_is_the_reason_of_each_forfeit() -> None:
     agent = SandboxedAgent("python:custom_agents:Unmade", LIMITS)
-    match_state = MatchState("A", "random", 4, 1, BOARD)
+    match_state = MatchState("A", "random", 2, 1, BOARD)
     play_remaining(match_state, agent, make("random"), executor=SerialExecutor())
     assert match_state.finished.all()
     assert all("cannot be made: Memory" in one.detail for one in match_state.forfeits.values())
 
 
 def test_act__raises_the_failure_that_decide_returns() -> None:
-    batch = Batch(2)
+    batch = Batch(1)
     batch.reset(0)
-    games = batch.boards, batch.states, batch.legal, batch.keys(np.arange(2))
+    games = batch.boards, batch.states, batch.legal, batch.keys(np.arange(1))
     with SandboxedAgent("python:custom_agents:DiesAtOnce", LIMITS) as agent:
-        assert [type(one) for one in agent.decide(*games)] == [ProcessFailure, ProcessFailure]
+        assert [type(one) for one in agent.decide(*games)] == [ProcessFailure]
         with pytest.raises(ProcessFailure, match="its process ended with status 3"):
             agent.act(*games)
 
@@ -264,10 +258,7 @@ def test_records__contain_forfeits_and_load_them(forfeited: Path) -> None:
     [
         ({"forfeit": {"seat": 0}}, "player_0 cannot forfeit after the last event: it was player_1"),
         ({"forfeit": {"seat": 2}}, "forfeit.seat: expected an integer <= 1, got 2"),
-        (
-            {"forfeit": {"reason": "luck"}},
-            "forfeit.reason: expected one of crash, illegal",
-        ),
+        ({"forfeit": {"reason": "luck"}}, "forfeit.reason: expected one of crash, illegal"),
         ({"forfeit": {"detail": "x" * 301}}, "forfeit.detail: expected a text of length <= 300"),
         ({"winner": 1}, "winner: expected 0 after the last event"),
         ({"end": "triggers"}, "end: expected 'forfeit' after the last event"),

@@ -136,13 +136,13 @@ def test_play_match__refuses_wrong_seeds_and_boards() -> None:
 def test_executors__give_the_same_games() -> None:
     """With an agent that plays one game at a time, and with batched agents."""
     agents = make("python:custom_agents:Dice"), make("greedy")
-    serial = play_match(*agents, 12, seed=7, executor=SerialExecutor())
+    serial = play_match(*agents, 6, seed=7, executor=SerialExecutor())
     assert len(np.unique(serial.actions[..., 0])) > 1
     a, b = make("random"), make("greedy")
     match_state = MatchState(a.spec, b.spec, 30, 0, Board.load())
     numbers: list[int] = []
     with open_executor("processes:2") as executor:
-        match = play_match(*agents, 12, seed=7, executor=executor)
+        match = play_match(*agents, 6, seed=7, executor=executor)
         for some in games_as_completed(match_state, a, b, executor=executor):
             numbers += some.numbers.tolist()
     assert (match.games == serial.games).all()

@@ -62,7 +62,7 @@ def test_outcome_luck__has_expectation_zero_by_the_odds_of_the_rules() -> None:
 
 
 def test_luck__has_mean_zero_over_many_games() -> None:
-    match = match_with_luck("greedy", "heuristic", 2000, 4)
+    match = match_with_luck("greedy", "heuristic", 1000, 4)
     luck = match.games["luck"].mean(axis=1)
     assert abs(luck.mean()) < 4 * luck.std() / np.sqrt(len(luck))
     assert luck.std() > 0.01
@@ -78,6 +78,6 @@ def test_luck__changes_sign_with_the_agents() -> None:
 
 
 def test_luck__reduces_the_variance_of_a_score() -> None:
-    match = match_with_luck("mcts:sims=60", "mcts:sims=50", 400, 3)
+    match = match_with_luck("mcts:sims=60", "mcts:sims=50", 200, 3)
     assert match.adjusted is not None
     assert match.adjusted[1] > 1.1

@@ -16,11 +16,7 @@ from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.arena.ladder import Ladder, make_ladder
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.placement import (
-    possible_matches,
-    rate_on_ladder,
-    submitted_rating,
-)
+from tokaido_env.arena.placement import possible_matches, rate_on_ladder, submitted_rating
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.result import RecordsEntry, Result, ResultError, Score
 from tokaido_env.arena.tournament import MatchState, play_match, play_remaining

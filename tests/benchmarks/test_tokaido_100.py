@@ -55,10 +55,7 @@ def test_write_docs__moves_learners_to_the_details(
     learner = tokaido_100.Agent("train-1-seed-0", "policy:a", ["train"])
     tokaido_100._write_docs(tmp_path, [tokaido_100.Agent("greedy", "greedy", []), learner])
     learners = f"\n{tokaido_100.learners_table(tmp_path)}"
-    expected = {
-        page: f"| greedy | 1 % |\n{learners}",
-        details: "| train-1-seed-0 | 2 % |\n",
-    }
+    expected = {page: f"| greedy | 1 % |\n{learners}", details: "| train-1-seed-0 | 2 % |\n"}
     for path, rows in expected.items():
         assert path.read_text() == f"{pages.BEGIN}\n{head}{rows}{pages.END}\n"
 
@@ -76,7 +73,7 @@ def test_tokaido_100__measures_once_and_fills_the_page(
     command += ["--only", "greedy", "random", "--docs"]
     assert tokaido_100.main(command) == 0
     assert sorted(path.name for path in results.iterdir()) == [
-        *("greedy.json", "random.json", "table.md"),
+        *("greedy.json", "random.json", "table.md")
     ]
     table = (results / "table.md").read_text(encoding="utf-8")
     assert table.count("\n") == 4

@@ -11,13 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mutants import HostileInt, StrSubclass
-from positions import (
-    DROP,
-    changed,
-    other_board_data,
-    shikoku_data,
-    write_board,
-)
+from positions import DROP, changed, other_board_data, shikoku_data, write_board
 
 from tokaido_env import Board, BoardError
 from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards

@@ -194,24 +194,6 @@ def test_export__is_reproducible(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [first, second]
 
 
-def broken(path: Path) -> Path:
-    """Write a record file with a wrong event in its second line; return its path."""
-    first, second = GOLDEN.read_text(encoding="utf-8").splitlines()[:2]
-    wrong = json.loads(second)
-    wrong["events"][100] = "pilgrim:swim"
-    path.write_text(f"{first}\n{json.dumps(wrong)}\n", encoding="utf-8")
-    return path
-
-
-def test_export__keeps_the_old_file_on_a_broken_record(tmp_path: Path) -> None:
-    records, out = broken(tmp_path / "games.jsonl"), tmp_path / "games.parquet"
-    out.write_text("old", encoding="utf-8")
-    with pytest.raises(RecordError, match=r"games.jsonl, line 2: event 101 of .*pilgrim:swim"):
-        dataset.export(records, out)
-    assert out.read_text(encoding="utf-8") == "old"
-    assert sorted(tmp_path.iterdir()) == sorted([records, out])
-
-
 def test_export__refuses_values_too_large_for_uint8(tmp_path: Path) -> None:
     board = write_board(tmp_path / "long.toml", shikoku_data() | {"max_rounds": 300})
     game = Game(board, seed=1)

@@ -92,21 +92,21 @@ def test_records__contain_every_game_and_resume_to_the_same_results(
     tmp_path: Path, capsys: Output
 ) -> None:
     records = tmp_path / "games.jsonl"
-    command = [*DICE, *QUICK, "--records", str(records)]
+    command = [*DICE, *QUICK, "--games", "4", "--records", str(records)]
     first = results(tmp_path / "a.json", *command)
     written = records.read_bytes()
-    assert written.count(b"\n") == 24
+    assert written.count(b"\n") == 12
     capsys.readouterr()
     assert results(tmp_path / "b.json", *command) == first
-    assert "evaluate: resumed from 24 recorded games" in capsys.readouterr().err
+    assert "evaluate: resumed from 12 recorded games" in capsys.readouterr().err
     assert records.read_bytes() == written
-    for game, match in zip(load(records), [0] * 8 + [1] * 8 + [2] * 8, strict=True):
+    for game, match in zip(load(records), [0] * 4 + [1] * 4 + [2] * 4, strict=True):
         score = first["scores"][match]
         assert set(game.players) == {score["a"], score["b"]}
     score = first["scores"][0]
-    won = [game.players[game.winner] for game in load(records)[:8] if game.winner is not None]
+    won = [game.players[game.winner] for game in load(records)[:4] if game.winner is not None]
     points = won.count(score["a"]) + score["games"]["draws"] / 2
-    assert points == 8 * score["value"]
+    assert points == 4 * score["value"]
 
 
 @pytest.mark.parametrize(("agent", "status"), [("Interrupts,at=700", 130), ("Fails,how=none", 1)])
@@ -156,16 +156,7 @@ def start(records: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 SOURCES = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
 LONG_MATCH = ["evaluate", "python:custom_agents:Dice", "greedy", "--games", "24"]
-GENERALISE = [
-    "generalise",
-    LONG_MATCH[1],
-    "--opponent",
-    "greedy",
-    "--boards",
-    "3",
-    "--pairs",
-    "3",
-]
+GENERALISE = ["generalise", LONG_MATCH[1], "--opponent", "greedy", "--boards", "3", "--pairs", "3"]
 needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks these signals")
 
 
@@ -230,7 +221,7 @@ def test_until_decided__stops_decided_matches(tmp_path: Path, capsys: Output) ->
     printed = capsys.readouterr().out
     assert "greedy is better than random: decided after 100 games, error at most 0.02" in printed
     assert "random and random: undecided after 300 games" in printed
-    longer = results(tmp_path / "s.json", *command, "--games", "800")
+    longer = results(tmp_path / "s.json", *command, "--games", "400")
     assert longer["scores"][0] == written["scores"][0]
 
 
@@ -254,7 +245,7 @@ def test_evaluate__plays_on_a_board_pool(tmp_path: Path, capsys: Output) -> None
     board = ["--board", "family:test/3"]
     records = ["--records", str(tmp_path / "g.jsonl"), "--json", str(tmp_path / "r.json")]
     report = ["--report", str(tmp_path / "r.html"), "--luck-adjusted"]
-    assert main(["evaluate", "greedy", "random", "--games", "12", *board, *records, *report]) == 0
+    assert main(["evaluate", "greedy", "random", "--games", "8", *board, *records, *report]) == 0
     assert "board family:test/3" in capsys.readouterr().out
     written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert written["boards"][0]["name"] == "family:test/3"

@@ -147,7 +147,7 @@ def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys:
         "boards: expected 100 of family:test, got 3": {"name": "family:test"},
         "boards: expected boards of the family or handmade, got 'my.toml'": {"name": "my.toml"},
         "scores: expected one of each board of family:test/4, got 0": {
-            **{"name": "family:test/4", "count": 4},
+            **{"name": "family:test/4", "count": 4}
         },
     }
     for message, change in pools.items():

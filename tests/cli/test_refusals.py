@@ -92,10 +92,7 @@ ERRORS = (
         """exploit "python:custom_agents:Settings,a=' ',b=\\"" """,
         "expected one without spaces, or without quotes",
     ),
-    (
-        "regret greedy --set missing.npz",
-        "missing.npz: not a regret set (.npz): ",
-    ),
+    ("regret greedy --set missing.npz", "missing.npz: not a regret set (.npz): "),
     ("regret greedy --json no/where.json", "no/where.json"),
     ("text-play --model m --timeout 0", "--timeout: expected seconds above 0, got 0"),
     (

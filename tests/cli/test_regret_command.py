@@ -42,7 +42,7 @@ def test_regret__prints_and_writes_agents_with_differences(
     assert lines[0] == "| agent | regret | at most | errors | blunders |"
     assert len(lines) == 4
     first = results.read_bytes()
-    for executor in ("serial", "processes:2"):
+    for executor in ("serial", "processes:1"):
         assert main([*words, "--json", str(results), "--executor", executor]) == 0
         assert results.read_bytes() == first
     assert main([*words, "--json", str(results), "--timed"]) == 0

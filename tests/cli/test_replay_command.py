@@ -1,13 +1,11 @@
 """Tests of `tokaido replay`: selection of games, and errors."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
 import pytest
 from positions import other_board_data, write_board
-from refusals import check_refused
 
 from tokaido_env import Game
 from tokaido_env.__main__ import main
@@ -166,12 +164,3 @@ def test_replay__takes_a_board_file(tmp_path: Path, capsys: Output) -> None:
     assert main(["replay", str(tmp_path / "games.jsonl")]) == 1
     assert "line 1: board: unknown board 'other'" in capsys.readouterr().err
     assert main(["replay", str(tmp_path / "games.jsonl"), "--board", str(board)]) == 0
-
-
-def test_replay__names_the_line_of_a_broken_record(tmp_path: Path, capsys: Output) -> None:
-    first, second = GOLDEN.read_text(encoding="utf-8").splitlines()[:2]
-    wrong = json.loads(second)
-    wrong["events"][100] = "pilgrim:swim"
-    path = tmp_path / "games.jsonl"
-    path.write_text(f"{first}\n{json.dumps(wrong)}\n", encoding="utf-8")
-    check_refused(capsys, ["replay", str(path)], f"replay: {path}, line 2: event 101 of ")

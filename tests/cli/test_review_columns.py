@@ -81,13 +81,16 @@ def test_review_data__rows_equal_single_reviews(
     assert set(table["phase"]) >= {"SETUP", "ROLL", "MOVE", "EFFECT", "DRAW", "REVEAL"}
     about = json.loads(pq.read_schema(out).metadata[b"tokaido_env"])
     assert (about["format"], about["version"]) == ("tokaido-duo-review", 1)
-    assert (about["judge"], about["values_by"]) == ("mcts:sims=50", "champion")
+    assert (about["judge"], about["values_by"]) == ("mcts:sims=16", "champion")
     assert (about["draws"], about["seed"]) == (4, 0)
 
 
-def test_review_data__is_the_same_with_any_executor(games: Path, tmp_path: Path) -> None:
+def test_review_data__is_the_same_with_any_executor(
+    games: Path, records: list[Record], tmp_path: Path
+) -> None:
+    save([records[-1]] * 3, games)
     out = [tmp_path / f"{name}.parquet" for name in ("serial", "two")]
-    for path, executor in zip(out, ("serial", "processes:2"), strict=True):
+    for path, executor in zip(out, ("serial", "processes:1"), strict=True):
         options = ["--data", str(path), "--executor", executor]
         assert main(["review", str(games), *QUICK, *options]) == 0
     assert out[0].read_bytes() == out[1].read_bytes()

@@ -18,7 +18,7 @@ from tokaido_env.web.replay_page import replay_page
 from tokaido_env.web.review_section import remark_of, worst_of
 
 Output = pytest.CaptureFixture[str]
-QUICK = ["--judge", "mcts:sims=50", "--chance-samples", "4"]
+QUICK = ["--judge", "mcts:sims=16", "--chance-samples", "4"]
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
@@ -30,7 +30,7 @@ def recorded(seed: int, names: tuple[str, str] = ("a", "b")) -> Record:
 
 
 def reviewed(record: Record) -> Review:
-    return review(replay(record), make("mcts:sims=50"), make("champion"), chance_samples=4)
+    return review(replay(record), make("mcts:sims=16"), make("champion"), chance_samples=4)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from tokaido_env.core.jit import INTERPRETED, entry
 from tokaido_env.core.rules import apply, apply_outcome, is_chance, legal
 
 CHUNKS = 20
-COUNTED = 5  # chunks of games for `test_walks__reach_every_event`
+COUNTED = 3  # chunks of games for `test_walks__reach_every_event`
 ENDS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
 
 # Not `artist:stay`, which no board with dice up to 6 needs (see test_rules.py).
@@ -76,7 +76,7 @@ def test_games__agree_on_generated_boards(
 
 
 def test_games__agree_on_boards_unlike_those_of_training(tmp_path: Path) -> None:
-    for number in SPLITS["far"][:: 10 if INTERPRETED else 2]:
+    for number in SPLITS["far"][:: 10 if INTERPRETED else 4]:
         walk_generated_board(number, tmp_path)
 
 
@@ -157,7 +157,7 @@ def walk_another_board() -> Counter[str]:
 def walk_from_random_positions() -> Counter[str]:
     """Walk from rich, crowded and nearly won positions, which random games seldom reach."""
     seen: Counter[str] = Counter()
-    for seed in range(50 if INTERPRETED else 2000):
+    for seed in range(50 if INTERPRETED else 1200):
         position = random_position(random.Random(seed))
         game = Game.from_dict(position, chance="explicit")
         seen += walk(game, reference_at(shikoku(), position), seed, steps=25)

@@ -233,8 +233,7 @@ def test_r3_7__an_artist_that_cannot_move_stays_and_has_no_action() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "towns"),
-    [(1, "C2 C7 M1 M3"), (2, "C1 C3 C6 C8 M4"), (3, "C4 C5")],
+    ("steps", "towns"), [(1, "C2 C7 M1 M3"), (2, "C1 C3 C6 C8 M4"), (3, "C4 C5")]
 )
 def test_r4_1__the_merchant_moves_exactly_the_dies_number_of_routes(steps: int, towns: str) -> None:
     mine, theirs = {"pilgrim": 1, "merchant": "M2"}, {"pilgrim": 15}
@@ -553,7 +552,7 @@ def test_r7_2__inspired_gives_by_the_start_and_by_any_path_to_the_arrival() -> N
 def test_r7_3__crafty_brings_a_coin_more_for_each_ware_of_a_sale_or_none() -> None:
     game = sale("fan", 3, "C7")
     assert game.legal_labels() == [
-        *["pass", "sell:1", "sell:2", "sell:3", "sell:1:wave", "sell:2:wave", "sell:3:wave"],
+        *["pass", "sell:1", "sell:2", "sell:3", "sell:1:wave", "sell:2:wave", "sell:3:wave"]
     ]
     without_wave = game.copy()
     without_wave.play("sell:3")

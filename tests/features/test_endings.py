@@ -53,8 +53,18 @@ def forces(game: Game, seat: int) -> bool:
     return any(wins) if game.state[0]["player"] == seat else all(wins)
 
 
+RESULTS: dict[tuple[str, bytes, int], float] = {}
+
+
 def searched(game: Game, seat: int) -> float:
     """Return the result for player_0; a loss if the pick ends and no trigger was pulled."""
+    key = game.board.hash, game.states.tobytes(), seat
+    if key not in RESULTS:
+        RESULTS[key] = searched_once(game, seat)
+    return RESULTS[key]
+
+
+def searched_once(game: Game, seat: int) -> float:
     if game.is_over:
         return {None: 0.0, 0: 1.0, 1: -1.0}[game.winner()]
     state = game.state[0]

@@ -18,15 +18,8 @@ from tokaido_env.core.jit import entry
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import neighbour_counts
-from tokaido_env.features.lookahead_features import (
-    N_LOOKAHEAD,
-    N_REACH,
-    write_reach,
-)
-from tokaido_env.features.network_inputs import (
-    AFTERSTATE_VALUES,
-    encode_positions,
-)
+from tokaido_env.features.lookahead_features import N_LOOKAHEAD, N_REACH, write_reach
+from tokaido_env.features.network_inputs import AFTERSTATE_VALUES, encode_positions
 
 POINTS = 16
 
@@ -123,10 +116,7 @@ def test_lookahead__agrees_with_the_reference(name: str | int, tmp_path: Path) -
         at_chance = game.phase in CHANCE_PHASES
         position = game.to_dict()
         seat = picker_of(position) if at_chance else game.player
-        for viewer, first in (
-            (seat, LOOKAHEAD_AT),
-            (1 - seat, LOOKAHEAD_AT + N_LOOKAHEAD),
-        ):
+        for viewer, first in ((seat, LOOKAHEAD_AT), (1 - seat, LOOKAHEAD_AT + N_LOOKAHEAD)):
             expected = Naive(board, position, viewer).features()
             np.testing.assert_allclose(inputs[first : first + N_LOOKAHEAD], expected, atol=1e-6)
         phases.add(game.phase)

@@ -25,6 +25,7 @@ from tokaido_env.learn.settings import AlphaZeroSettings
 TINY = AlphaZeroSettings(
     **{"rounds": 2, "shards": 2, "games": 6, "first_sims": 3, "sims": 3, "width": 16},
     **{"minibatch_size": 256, "promotion_games": 12, "replay_rounds": 2},
+    samples_per_position=0.5,
 )
 
 

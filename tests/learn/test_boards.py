@@ -58,9 +58,7 @@ def test_board_summary__names_the_splits_of_the_family(
     assert Policy.load(tmp_path / "run").uses_board_features == (board == "family:valid/3")
 
 
-def test_start_from__adds_board_features_with_zero_weights(
-    tmp_path: Path,
-) -> None:
+def test_start_from__adds_board_features_with_zero_weights(tmp_path: Path) -> None:
     old = random_policy(PpoSettings(**ON_POOL).sizes)
     old.save(tmp_path / "old")
     runs.begin(tmp_path / "run", PpoSettings(**ON_POOL | {"start_from": str(tmp_path / "old")}))

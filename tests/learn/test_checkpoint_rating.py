@@ -38,9 +38,7 @@ def test_rate_learner__plays_fast_agents_and_the_given_games(
     assert found.low < found.value < found.high
 
 
-def test_rate_learner__uses_the_runs_seeds_only(
-    matches: list[tuple[Any, ...]],
-) -> None:
+def test_rate_learner__uses_the_runs_seeds_only(matches: list[tuple[Any, ...]]) -> None:
     ladder = Ladder.load(LADDER, "shikoku")
     first, again = (rate_learner(make("random"), ladder, 4, 3) for _ in range(2))
     assert first == again

@@ -20,12 +20,7 @@ from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.ladder import LadderError
 from tokaido_env.boards.board import BoardError
 from tokaido_env.cli.train import main as train
-from tokaido_env.learn.run_folder import (
-    create_folder,
-    extend,
-    load_settings,
-    read_config,
-)
+from tokaido_env.learn.run_folder import create_folder, extend, load_settings, read_config
 from tokaido_env.learn.settings import PpoSettings, join_specs, split_specs
 from tokaido_env.learn.settings_schema import RunError
 
@@ -113,7 +108,7 @@ def test_read_config__ignores_settings_of_the_command_line(tmp_path: Path) -> No
 
 def test_split_specs__reads_quoted_specs() -> None:
     assert split_specs("greedy  'policy:my runs/best' \"policy:it's here\"") == [
-        *("greedy", "policy:my runs/best", "policy:it's here"),
+        *("greedy", "policy:my runs/best", "policy:it's here")
     ]
     for specs in (["a"], ["a b", "c"], ["it's a"], ["python:a:B,c='d'", 'python:a:B,c="d"']):
         assert split_specs(join_specs(specs)) == specs

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from tokaido_env.agents.registry import Parameter
-from tokaido_env.learn.settings import (
-    METHODS,
-    AlphaZeroSettings,
-    PpoSettings,
-    RunSettings,
-)
+from tokaido_env.learn.settings import METHODS, AlphaZeroSettings, PpoSettings, RunSettings
 from tokaido_env.learn.settings_schema import RunError, Settings, explain_memory_errors, setting
 
 PPO = PpoSettings.defaults()
@@ -56,10 +51,7 @@ PPO = PpoSettings.defaults()
             {"uniform_sampling": 0.9},
             "visit_sampling + uniform_sampling: expected at most 1, got 0.26 + 0.9",
         ),
-        (
-            {"search_share": 0.0},
-            "search_share: expected above 0, got 0: searches make the samples",
-        ),
+        ({"search_share": 0.0}, "search_share: expected above 0, got 0: searches make the samples"),
     ],
 )
 def test_settings__refuses_wrong_values(values: dict[str, Any], message: str) -> None:

@@ -11,13 +11,7 @@ from tokaido_env import Board
 from tokaido_env.agents import Policy
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn import value_calibration as module
-from tokaido_env.learn.value_calibration import (
-    Sample,
-    calibrate_value,
-    fit,
-    units_of,
-    values_of,
-)
+from tokaido_env.learn.value_calibration import Sample, calibrate_value, fit, units_of, values_of
 
 BOARD = Board.load()
 

@@ -51,9 +51,7 @@ def distance_to_segment(point: Point, start: Point, end: Point) -> float:
     return math.dist(point, (ax + along * (bx - ax), ay + along * (by - ay)))
 
 
-def test_map_layout__keeps_stations_towns_and_areas_apart(
-    mapped: Layouts,
-) -> None:
+def test_map_layout__keeps_stations_towns_and_areas_apart(mapped: Layouts) -> None:
     for board, layout in mapped:
         assert len(layout.stations) == len(board.stations)
         towns, areas = layout.towns.values(), layout.areas.values()
@@ -66,9 +64,7 @@ def test_map_layout__keeps_stations_towns_and_areas_apart(
             assert 55 < y < map_layout.HEIGHT - 55, board.name
 
 
-def test_map_layout__keeps_routes_clear_of_everything_else(
-    mapped: Layouts,
-) -> None:
+def test_map_layout__keeps_routes_clear_of_everything_else(mapped: Layouts) -> None:
     for board, layout in mapped:
         places = sites_of(board, layout)
         for route in board.routes:
@@ -81,9 +77,7 @@ def test_map_layout__keeps_routes_clear_of_everything_else(
                 assert distance_to_segment(site, *ends) > 23, (board.name, area)
 
 
-def test_map_layout__has_no_crossings_and_middles_inside_areas(
-    mapped: Layouts,
-) -> None:
+def test_map_layout__has_no_crossings_and_middles_inside_areas(mapped: Layouts) -> None:
     for board, layout in mapped:
         places = sites_of(board, layout)
         for one, other in itertools.combinations(board.routes, 2):
@@ -94,9 +88,7 @@ def test_map_layout__has_no_crossings_and_middles_inside_areas(
             assert inside == (area == other), (board.name, area, other)
 
 
-def test_map_layout__keeps_pawns_apart_and_inside_areas(
-    mapped: Layouts,
-) -> None:
+def test_map_layout__keeps_pawns_apart_and_inside_areas(mapped: Layouts) -> None:
     for board, layout in mapped:
         for area, points in layout.pawns.items():
             assert math.dist(*points) > 22, board.name  # pawns of radius 11

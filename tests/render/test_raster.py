@@ -68,10 +68,7 @@ def scenes_of_moves(game: Game, names: tuple[str, str] = ("anna", "ben")) -> lis
 
 
 def test_gif__has_a_frame_for_each_move(
-    short: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     game = played(short)
     games, out, again = (tmp_path / name for name in ("games.jsonl", "game.gif", "again.gif"))
@@ -103,7 +100,9 @@ def test_gif__has_a_frame_for_each_move(
             times.append(image.info["duration"])
     assert len(set(times[:-1])) == 1
     assert times[-1] > times[0]
-    for scene, pixels in zip(scenes_of_moves(game), pictures, strict=True):
+    scenes = scenes_of_moves(game)
+    assert len(scenes) == len(pictures)
+    for scene, pixels in [*zip(scenes, pictures, strict=True)][::4]:
         exact = rasterise(draw(scene, "light"), 1000)
         assert (pixels == exact).all(axis=2).mean() > 0.9  # the rest: soft edges
         assert abs(pixels - exact).mean() < 1

@@ -78,10 +78,7 @@ def test_replay__escapes_foreign_text(
 
 
 def test_evaluate__escapes_foreign_text(
-    policy: str,
-    board: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    policy: str, board: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [
         "evaluate",

@@ -52,11 +52,7 @@ def test_report__is_complete_and_runs_no_script(browser: Browser, report: Path) 
 
 
 @pytest.mark.parametrize("markup", [SCRIPT, IMAGE])
-def test_report__policy_blocks_injected_markup(
-    browser: Browser,
-    report: Path,
-    markup: str,
-) -> None:
+def test_report__policy_blocks_injected_markup(browser: Browser, report: Path, markup: str) -> None:
     """As if a name were not escaped. Without the policy the markup runs, so the test detects it."""
     text = report.read_text(encoding="utf-8").replace("<dl>", f"{markup}<dl>")
     report.write_text(text, encoding="utf-8")

@@ -147,7 +147,7 @@ def test_figures__have_every_name_and_score(drawn: tuple[Result, Path]) -> None:
     labels = [" ".join(text.split()) for text in texts(folder / "ratings.svg")]
     assert {"0 reference", "−50 (−110 to 36)", "−101 (−160 to 36)"} <= set(labels)
     assert [text for text in labels if text in ("weak", "strong", "middling")] == [
-        *("strong", "middling", "weak"),
+        *("strong", "middling", "weak")
     ]
 
 

@@ -11,11 +11,7 @@ import numpy as np
 import pytest
 from regrets import drawn_sums, small_set, truth_of
 
-from tokaido_env.study.regret_set import (
-    NOT_ROLLED,
-    RegretSet,
-    RegretSetError,
-)
+from tokaido_env.study.regret_set import NOT_ROLLED, RegretSet, RegretSetError
 
 RNG = np.random.default_rng(0)
 SET = small_set()
@@ -96,10 +92,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "strata": (lambda p: with_card(p, strata=[]), "card: strata: expected a list of length >="),
     "a path as a board": (lambda p: with_card(p, boards=[["../b.toml", ""]] * 2), "hash: expected"),
     "no card": (lambda p: rewritten(p, card=None), "expected a regret set, with the arrays card,"),
-    "no JSON": (
-        lambda p: rewritten(p, card=np.frombuffer(b"{", np.uint8)),
-        "card: expected JSON",
-    ),
+    "no JSON": (lambda p: rewritten(p, card=np.frombuffer(b"{", np.uint8)), "card: expected JSON"),
     "another dtype": (
         lambda p: rewritten(p, actions=SET.actions.astype(np.int64)),
         "actions: expected int8, got int64",

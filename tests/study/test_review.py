@@ -71,7 +71,7 @@ def golden(seed: int = 3) -> Trajectory:
 def test_loss__is_that_of_solved_positions() -> None:
     """Within its interval, since chance is sampled."""
     lost, inside = 0, []
-    for position in itertools.islice(decided_late(), 20):
+    for position in itertools.islice(decided_late(), 12):
         values = solve(position)
         sign = 1 - 2 * (position.player or 0)
         worst = min(values, key=lambda action: sign * values[action])
@@ -82,7 +82,7 @@ def test_loss__is_that_of_solved_positions() -> None:
         assert found.loss[row] == pytest.approx(truth, abs=max(3 * found.error[row], 1e-6))
         inside.append(abs(found.loss[row] - truth) <= found.error[row] + 1e-6)
         lost += found.loss[row] > 0
-    assert lost > 15
+    assert lost > 8
     assert np.mean(inside) > 0.8
 
 
@@ -151,7 +151,7 @@ def win_probability(game: Game) -> float:
 
 
 def test_luck__is_at_chance_only_and_the_last_value_is_the_result() -> None:
-    for played, _ in played_match("champion", "greedy", 2):
+    for played, _ in played_match("champion", "greedy", 1):
         found = review(played, CHAMPION, CHAMPION)
         chance = np.isin(played.states["phase"], [*CHANCE_PHASES[1:]])
         assert (found.luck[~chance] == 0).all()

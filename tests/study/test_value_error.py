@@ -15,11 +15,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.constants import LAST_SLAB
 from tokaido_env.position import to_dict
 from tokaido_env.study.regret_set import RegretSet
-from tokaido_env.study.value_error import (
-    afterstate_values,
-    trigger_distances,
-    value_measures,
-)
+from tokaido_env.study.value_error import afterstate_values, trigger_distances, value_measures
 
 SET = small_set()
 Floats = npt.NDArray[np.float64]

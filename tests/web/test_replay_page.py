@@ -92,9 +92,10 @@ def test_moves__has_a_sentence_for_every_event(golden: list[Record]) -> None:
 
 
 def test_packed__keeps_the_games_in_less_space(golden: list[Record]) -> None:
-    unpacked, packed = (replay_page(golden[1:3], packed=packed) for packed in (False, True))
+    records = golden[1:2]
+    unpacked, packed = (replay_page(records, packed=packed) for packed in (False, True))
     assert len(packed) < len(unpacked) / 5
-    assert packed == replay_page(golden[1:3], packed=True)
+    assert packed == replay_page(records, packed=True)
     scripts = Reader(packed).of("script")[:-1]
     data = [json.loads(gzip.decompress(base64.b64decode(script))) for script in scripts]
     assert data == games_of(unpacked)
@@ -154,7 +155,7 @@ def test_page__of_games_that_have_hardly_begun() -> None:
     (game_data,) = games_of(replay_page([game.record()]))
     assert game_data["rounds"] == [[190, 0]]
     assert [sentence for _, _, sentence in game_data["log"]] == [
-        "player_0 takes the pilgrim's 2 to the garden, space 2",
+        "player_0 takes the pilgrim's 2 to the garden, space 2"
     ]
 
 
