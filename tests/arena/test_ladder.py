@@ -58,7 +58,7 @@ def test_make_ladder__rates_all_matches_together(ladder: Ladder) -> None:
     assert list(ladder.agents) == [r.rounded(2) for r in rated]
     assert ladder.anchor == "mcts:sims=400"
     fit = ladder.result.estimates_of("chi-squared", "p of chi-squared")
-    assert fit == goodness_of_fit(ladder.matches).measures()
+    assert fit == goodness_of_fit(ladder.matches)
 
 
 def test_ladder__loads_what_it_saves(ladder: Ladder, path: Path) -> None:

@@ -228,7 +228,7 @@ def _play_and_rate(
             replace(empty, scores=tuple(matches.values())).save(path)
     counted = tuple(matches[pair] for pair, count in games.items() if count)
     ratings = rate_matches(counted, anchor=empty.anchor, seed=seed)
-    fit = goodness_of_fit(counted).measures()
+    fit = goodness_of_fit(counted)
     estimates = (*(rating.rounded(2) for rating in ratings), *fit)
     replace(empty, estimates=estimates, scores=counted).save(path)
     return _load(path, pool, exactly=True)
