@@ -123,22 +123,6 @@ class MatchState:
         return match_state
 
     @classmethod
-    def for_selfplay(cls, agent: str, board: Board, seeds: Seeds) -> MatchState:
-        """Return games of an agent against itself, each with its own seed.
-
-        A pair of such games with swapped seats would be the same game twice.
-
-        Args:
-            agent: spec of the agent.
-            board: of all games.
-            seeds: int64 (games,).
-        """
-        match_state = cls.from_pairs(agent, agent, BoardPool.load(board), seeds[:0], seeds[:0])
-        match_state.games = unplayed_games(seeds, 0, 0)
-        match_state.actions = np.full((len(seeds), 0), -1, np.int8)
-        return match_state
-
-    @classmethod
     def for_boards(
         cls, a: str, b: str, pool: BoardPool, pairs: int, seed: int, *names: str
     ) -> MatchState:
@@ -295,27 +279,25 @@ def _batch_spec(match_state: MatchState, numbers: Numbers) -> GameBatchSpec:
 
 
 def play_selfplay(
-    agent: Agent,
-    board: Board,
-    seeds: Seeds,
-    progress: OnProgress = lambda games: None,
-    executor: Executor | None = None,
+    agent: Agent, board: Board, seeds: Seeds
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
-    """Play whole games of an agent against itself.
+    """Play whole games of an agent against itself in this process, each with its own seed.
+
+    A pair of such games with swapped seats would be the same game twice.
 
     Args:
         agent: plays both seats.
         board: of all games.
         seeds: int64 (n,), of the games, one or more.
-        progress: see `OnProgress`.
-        executor: runs the games; all executors give the same games. None: this process.
 
     Returns:
         `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
     """
-    match_state = MatchState.for_selfplay(agent.spec, board, seeds)
-    executor = executor or SerialExecutor()
-    play_remaining(match_state, agent, agent, progress=progress, executor=executor)
+    pool, no_pairs = BoardPool.load(board), seeds[:0]
+    match_state = MatchState.from_pairs(agent.spec, agent.spec, pool, no_pairs, no_pairs)
+    match_state.games = unplayed_games(seeds, 0, 0)
+    match_state.actions = np.full((len(seeds), 0), -1, np.int8)
+    play_remaining(match_state, agent, agent, executor=SerialExecutor())
     return match_state.games, match_state.actions
 
 

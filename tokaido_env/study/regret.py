@@ -292,22 +292,18 @@ def bootstrap_deviations(values: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(deviations * np.sqrt(n / (n - 1)))
 
 
-def regret_difference(
-    regret_set: RegretSet, one: AgentChoices, other: AgentChoices, boards: str | None = None
-) -> Measure:
+def regret_difference(regret_set: RegretSet, one: AgentChoices, other: AgentChoices) -> Measure:
     """Return the regret of one agent less that of another in the same positions.
 
     Args:
         regret_set: the set.
         one: the first agent's actions.
         other: the second agent's actions.
-        boards: of the strata that count; None for all.
     """
-    selected = [boards in (None, stratum["boards"]) for stratum in regret_set.card["strata"]]
     of_one, of_other = (
         losses(regret_set, regret_set.action_rows(chosen.choices)).low for chosen in (one, other)
     )
-    more = stratified_means({"more": of_one - of_other}, regret_set, selected)["more"]
+    more = stratified_means({"more": of_one - of_other}, regret_set)["more"]
     about: dict[str, Any] = {"agent": one.agent, "other": other.agent}
     return _measure("regret difference", more, n=len(regret_set), **about)
 

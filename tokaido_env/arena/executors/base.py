@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, Self
 
-import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, AgentError
@@ -277,7 +276,6 @@ def gather(
     executor: Executor,
     tasks: Iterable[Task],
     agents: Sequence[Agent],
-    progress: Callable[[int], None] = lambda rows: None,
 ) -> None:
     """Run tasks that yield row indices, int64 (k,), and their values; write these to an array.
 
@@ -286,10 +284,6 @@ def gather(
         executor: runs the tasks.
         tasks: to be run.
         agents: as for `Executor.map`.
-        progress: called with each number of newly filled rows.
     """
-    filled = np.zeros(len(out), np.bool_)
     for _, (rows, values) in executor.map(tasks, agents):
-        new = int((~filled[rows]).sum())
-        out[rows], filled[rows] = values, True
-        progress(new)
+        out[rows] = values
