@@ -13,7 +13,6 @@ from importlib.util import find_spec
 
 from tokaido_env.arena.executors.base import (
     AgentCache,
-    AgentFactory,
     CallTask,
     Executor,
     SerialExecutor,
@@ -31,7 +30,6 @@ from tokaido_env.core.optional_deps import extra_error
 __all__ = [
     "EXECUTORS",
     "AgentCache",
-    "AgentFactory",
     "CallTask",
     "Executor",
     "ProcessExecutor",

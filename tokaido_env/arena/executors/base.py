@@ -32,27 +32,10 @@ _TASKS_PER_WORKER = 8  # enough to share work evenly between workers
 _CACHED_AGENTS = 8  # for each worker
 
 
-class AgentFactory(Protocol):
-    """Makes agents."""
-
-    def __call__(self, spec: str, sha256: str = "", limits: Limits | None = None) -> Agent:
-        """Return the agent of a spec, the same object each time.
-
-        Args:
-            spec: of the agent.
-            sha256: of its policy file, see `policy_sha256`.
-            limits: of its own process; None: it plays in this process.
-
-        Raises:
-            AgentError: if there is no such agent.
-            AgentFailed: if its policy file has another hash.
-        """
-
-
 class Task(Protocol):
     """Work that can run in any process. It can be pickled, and `str` describes it for messages."""
 
-    def run(self, make: AgentFactory) -> Iterator[Any]:
+    def run(self, make: AgentCache) -> Iterator[Any]:
         """Run; yield each result, which can be pickled.
 
         Args:
@@ -79,7 +62,7 @@ class CallTask(NamedTuple):
     arguments: tuple[Any, ...]
     text: str
 
-    def run(self, make: AgentFactory) -> Iterator[Any]:
+    def run(self, make: AgentCache) -> Iterator[Any]:
         """Call the function: see `Task.run`."""
         yield from self.function(*(make(*agent) for agent in self.agents), *self.arguments)
 
@@ -207,7 +190,7 @@ class RemoteExecutor(Executor):
         """Stop running tasks."""
 
 
-def run_task(task: Task, factory: AgentFactory, emit: Callable[[Any], None]) -> Exception | None:
+def run_task(task: Task, factory: AgentCache, emit: Callable[[Any], None]) -> Exception | None:
     """Run a task in a worker and emit its results; return the error that stopped it, picklable."""
     try:
         for result in task.run(factory):
@@ -220,7 +203,7 @@ def run_task(task: Task, factory: AgentFactory, emit: Callable[[Any], None]) -> 
 
 
 class AgentCache:
-    """An `AgentFactory` that keeps the agents that it made last.
+    """Makes agents, and keeps those that it made last.
 
     Args:
         agents: that exist already.
@@ -231,7 +214,17 @@ class AgentCache:
         self._made = lru_cache(_CACHED_AGENTS)(_make_verified)
 
     def __call__(self, spec: str, sha256: str = "", limits: Limits | None = None) -> Agent:
-        """Return the agent of a spec: see `AgentFactory`."""
+        """Return the agent of a spec, the same object each time.
+
+        Args:
+            spec: of the agent.
+            sha256: of its policy file, see `policy_sha256`.
+            limits: of its own process; None: it plays in this process.
+
+        Raises:
+            AgentError: if there is no such agent.
+            AgentFailed: if its policy file has another hash.
+        """
         return self._given[spec] if spec in self._given else self._made(spec, sha256, limits)
 
 
@@ -255,7 +248,7 @@ def policy_sha256(spec: str) -> str:
 
 
 def agent_spec_of(agent: Agent) -> tuple[str, str, Limits | None]:
-    """Return the arguments with which an `AgentFactory` makes the agent in another process."""
+    """Return the arguments with which an `AgentCache` makes the agent in another process."""
     limits = agent.limits if isinstance(agent, SandboxedAgent) else None
     return agent.spec, policy_sha256(agent.spec), limits
 
