@@ -23,7 +23,7 @@ from tokaido_env.agents.inference import PositionBatch
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.agents.weights import Network
-from tokaido_env.arena.executors import AgentCache, Executor, SerialExecutor, policy_sha256
+from tokaido_env.arena.executors.base import AgentCache, Executor, SerialExecutor, policy_sha256
 from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
 from tokaido_env.arena.match import match_seed, unplayed_games
 from tokaido_env.boards.board_pool import BoardPool

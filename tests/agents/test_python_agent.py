@@ -16,7 +16,7 @@ from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentAdapter
 from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.python_agent import GameFromState, PerGameAdapter
-from tokaido_env.arena.executors import SerialExecutor
+from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.tournament import Match, play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board

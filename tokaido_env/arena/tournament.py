@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.arena.executors import (
+from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
-    ProcessExecutor,
     SerialExecutor,
     agent_spec_of,
     chunked,
     split_work,
 )
+from tokaido_env.arena.executors.processes import ProcessExecutor
 from tokaido_env.arena.game_runner import (
     FinishedGames,
     Forfeits,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tokaido_env.agents.inference import PositionBatch, choose_actions, evaluate_all
 from tokaido_env.agents.search import SearchAgent, SearchResult, search
-from tokaido_env.arena.executors import AgentCache
+from tokaido_env.arena.executors.base import AgentCache
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board_pool import BoardPool

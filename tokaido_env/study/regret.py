@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.executors import (
+from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
     SerialExecutor,

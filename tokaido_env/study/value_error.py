@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, States
-from tokaido_env.arena.executors import (
+from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
     SerialExecutor,
