@@ -55,7 +55,7 @@ def with_differences(ladder: Ladder) -> Result:
     rated = {
         r.agent for r in ladder.agents if baselines is None or not is_epsilon_baseline(r.agent)
     }
-    differences = rate_differences(ladder.matches, seed=ladder.seed)
+    differences = rate_differences(ladder.result.scores, seed=ladder.seed)
     estimates = [*ladder.result.estimates]
     estimates += [one for one in differences if {one.agent, one.other} <= rated]
     if baselines is not None:
@@ -65,7 +65,7 @@ def with_differences(ladder: Ladder) -> Result:
         own = [rating.rounded(4) for rating in ratings] + goodness_of_fit(matches)
         own += rate_differences(matches, seed=ladder.seed)
         estimates += [replace(one, group=group) for one in own]
-    return replace(ladder.result, ladder=ladder.hash, estimates=tuple(estimates))
+    return replace(ladder.result, ladder=ladder.result.hash, estimates=tuple(estimates))
 
 
 @cli.options

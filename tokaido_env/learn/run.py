@@ -240,7 +240,7 @@ class Run:
         write_checkpoint(self.folder, checkpoint._replace(counters=counters))
 
     def _ladder_hash(self) -> str | None:
-        return self._ladder.hash if self._ladder else None
+        return self._ladder.result.hash if self._ladder else None
 
 
 class Trainer(ABC):
