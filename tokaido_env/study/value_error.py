@@ -27,7 +27,6 @@ from tokaido_env.arena.executors.base import (
     SerialExecutor,
     agent_spec_of,
     chunked,
-    gather,
 )
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.result import Measure
@@ -99,7 +98,8 @@ def afterstate_values(
                 yield CallTask(_values_task, agents, arguments, text)
 
     values = np.empty(len(rows))
-    gather(values, executor, tasks(), (agent,))
+    for _, (indices, found) in executor.map(tasks(), (agent,)):
+        values[indices] = found
     return np.asarray(np.bincount(rows, values) / counts * (1 - 2 * states["player"]))
 
 

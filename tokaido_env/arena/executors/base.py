@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, Self
 
-import numpy.typing as npt
-
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import make, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_deferred
@@ -262,21 +260,3 @@ def split_work(numbers: Numbers, workers: int) -> list[Numbers]:
 def chunked(numbers: Numbers, size: int) -> list[Numbers]:
     """Return numbers in chunks of at most `size`."""
     return [numbers[first : first + size] for first in range(0, len(numbers), size)]
-
-
-def gather(
-    out: npt.NDArray[Any],
-    executor: Executor,
-    tasks: Iterable[Task],
-    agents: Sequence[Agent],
-) -> None:
-    """Run tasks that yield row indices, int64 (k,), and their values; write these to an array.
-
-    Args:
-        out: (n, …), filled in.
-        executor: runs the tasks.
-        tasks: to be run.
-        agents: as for `Executor.map`.
-    """
-    for _, (rows, values) in executor.map(tasks, agents):
-        out[rows] = values
