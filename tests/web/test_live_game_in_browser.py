@@ -191,7 +191,7 @@ def test_keys__undo_and_get_advice(opened: Browser, served: Served) -> None:
     opened.execute_script("document.activeElement.blur()")
     key("a")()
     until(opened, lambda b: "champion: you win" in text(b, "advice"))
-    best = served.live_game.session.advise("champion").moves[0].label
+    best = served.live_game.session.advice_task("champion")().moves[0].label
     choice = {one["label"]: one for one in served.live_game.snapshot()["choices"]}[best]
     assert f"{choice['group']}, {choice['name']}: wins" in text(opened, "advice")
 

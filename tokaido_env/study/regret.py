@@ -272,24 +272,12 @@ def stratified_means(
     rng = np.random.default_rng(0)
     for k in np.flatnonzero(weights):
         own = values[regret_set.stratum == k]
-        weight = weights[k] / weights.sum()
+        n, weight = len(own), weights[k] / weights.sum()
         means += weight * own.mean(axis=0)
-        deviations += weight * bootstrap_deviations(own, rng)
+        counts = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
+        deviations += weight * ((counts - 1.0) @ own / n * np.sqrt(n / (n - 1)))
     low, high = np.quantile(means + deviations, [0.025, 0.975], axis=0)
     return {name: Estimate.of(means[c], (low[c], high[c])) for c, name in enumerate(columns)}
-
-
-def bootstrap_deviations(values: Floats, rng: np.random.Generator) -> Floats:
-    """Return the deviations of resampled means from the mean: float64 (RESAMPLES, columns).
-
-    Args:
-        values: float64 (n, columns), n from 2.
-        rng: of the resamples.
-    """
-    n = len(values)
-    counts = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    deviations = (counts - 1.0) @ values / n
-    return np.asarray(deviations * np.sqrt(n / (n - 1)))
 
 
 def regret_difference(regret_set: RegretSet, one: AgentChoices, other: AgentChoices) -> Measure:
