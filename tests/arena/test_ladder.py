@@ -163,7 +163,7 @@ def test_make_ladder__resumes_to_the_same_bytes(
         make_simulated_ladder(path, simulated=SimulatedMatches(stop_after=stop_after))
     if stop_after:
         unfinished = Ladder.load(path, named=STRENGTHS)
-        assert len(unfinished.matches) == stop_after
+        assert len(unfinished.result.scores) == stop_after
         with pytest.raises(LadderError, match=f"not finished: {stop_after} matches"):
             rate_on_ladder("greedy", unfinished, play=SimulatedMatches().play)
     simulated = SimulatedMatches()
@@ -183,7 +183,7 @@ def test_make_ladder__plays_only_new_agents_and_changed_numbers_of_games(
     assert {frozenset(match[:2]) for match in simulated.played} == {
         frozenset(("policy:a", other)) for other in THREE
     }
-    assert added.hash == make_simulated_ladder(tmp_path / "at_once.json", agents).hash
+    assert added.result.hash == make_simulated_ladder(tmp_path / "at_once.json", agents).result.hash
     simulated = SimulatedMatches()
     games_of = lambda a, b: 100 if {a, b} == {SLOW, "random"} else 60  # noqa: E731
     make_simulated_ladder(path, agents, games_of, simulated=simulated)
@@ -197,12 +197,12 @@ def test_make_ladder__rates_saved_matches_with_another_anchor(path: Path) -> Non
     assert (first.result.anchor, again.result.anchor) == ("random", "mcts:sims=400")
     assert again.result.scores == first.result.scores
     assert again.result.hash != first.result.hash
-    assert make_simulated_ladder(path, anchor="random").hash == first.hash
+    assert make_simulated_ladder(path, anchor="random").result.hash == first.result.hash
 
 
 def test_make_ladder__needs_matches_that_connect_all_agents(path: Path) -> None:
     chain = make_simulated_ladder(path, THREE, lambda a, b: 60 * ((a, b) != ("random", SLOW)))
-    assert [(m.a, m.b) for m in chain.matches] == [("random", "greedy"), ("greedy", SLOW)]
+    assert [(m.a, m.b) for m in chain.result.scores] == [("random", "greedy"), ("greedy", SLOW)]
     simulated = SimulatedMatches()
     for games_of in (
         lambda a, b: 0 if SLOW in (a, b) else 60,
