@@ -109,7 +109,7 @@ def rows_of(ladder: Ladder, played: Match) -> Part:
     actions = played.actions.reshape(len(rows), -1).tolist()
     points = rows["points"].sum(axis=2)
     return {
-        "ladder": [ladder.hash] * len(rows),
+        "ladder": [ladder.result.hash] * len(rows),
         "a": [played.a] * len(rows),
         "b": [played.b] * len(rows),
         "board": ladder.pool.names[rows["board"]].tolist(),
@@ -135,9 +135,9 @@ def write_regret() -> None:
 def write_games(games: int) -> None:
     """Write the games of the ladders, at most so many of each match."""
     ladders = [Ladder.load(path) for path in LADDERS]
-    with table_file(GAMES, GAME_COLUMNS, {"ladders": [one.hash for one in ladders]}) as add:
+    with table_file(GAMES, GAME_COLUMNS, {"ladders": [one.result.hash for one in ladders]}) as add:
         for ladder in ladders:
-            for match in ladder.matches:
+            for match in ladder.result.scores:
                 add(game_rows(ladder, match, games))
 
 

@@ -23,7 +23,7 @@ from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.agents.weights import Network
 from tokaido_env.agents.workspaces import PositionBatch
-from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
+from tokaido_env.arena.executors.base import AgentCache, Executor, SerialExecutor, policy_sha256
 from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
 from tokaido_env.arena.match import match_seed, unplayed_games
 from tokaido_env.boards.board_pool import BoardPool
@@ -287,7 +287,7 @@ class RolloutTask(NamedTuple):
     keys: npt.NDArray[np.uint64]
     blocks: Blocks
 
-    def run(self, make: AgentFactory) -> Iterator[npt.NDArray[np.int64]]:
+    def run(self, make: AgentCache) -> Iterator[npt.NDArray[np.int64]]:
         """Yield the sums of the blocks."""
         network = network_of(make(self.policy, self.sha256))
         positions = PositionBatch(self.boards, eval_tables_of(self.boards), self.states, self.legal)

@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import regret_making as making
 
-from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
+from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
+from tokaido_env.arena.executors.base import Executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.core.arguments import check_seed
 from tokaido_env.files import atomic_write, check_outputs, locked

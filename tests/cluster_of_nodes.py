@@ -17,7 +17,8 @@ from typing import Any
 from ray.cluster_utils import Cluster
 
 from tokaido_env.agents import make
-from tokaido_env.arena.executors import Executor, SerialExecutor, open_executor, ray as module
+from tokaido_env.arena.executors import open_executor, ray as module
+from tokaido_env.arena.executors.base import Executor, SerialExecutor
 from tokaido_env.arena.executors.ray import ClusterError
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import MatchState, games_as_completed, play_match

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tokaido_env import Game
+from tokaido_env import Game, Record
 from tokaido_env.boards.board import BOARDS_FOLDER
+from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, TOWNS
+from tokaido_env.record import check_outcomes_of_seed, replay
 
 Position = dict[str, Any]
 
@@ -104,6 +106,13 @@ def play(game: Game, *moves: str) -> None:
 
 def player(game: Game, seat: int = 0) -> dict[str, Any]:
     return game.to_dict()["players"][seat]
+
+
+def verified(line: str, board: Boards | None = None) -> Record:
+    """Return the record of a line of a record file, verified."""
+    record = Record.from_json(line)
+    check_outcomes_of_seed(record, replay(record, board))
+    return record
 
 
 def random_move(game: Game, rng: random.Random) -> str:

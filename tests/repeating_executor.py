@@ -4,8 +4,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.executors import AgentCache, Executor, Task
-from tokaido_env.arena.executors.base import TaskResult
+from tokaido_env.arena.executors.base import AgentCache, Executor, Task, TaskResult
 
 
 class RepeatingExecutor(Executor):

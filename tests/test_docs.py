@@ -135,7 +135,7 @@ def test_counts__are_those_of_the_code() -> None:
 
 def test_hashes__are_those_of_the_files() -> None:
     known = {
-        *(Ladder.load(path).hash for path in (LADDER, FAMILY_LADDER)),
+        *(Ladder.load(path).result.hash for path in (LADDER, FAMILY_LADDER)),
         RegretSet.load().hash,
         BoardPool.load("family:test").hash,
     }

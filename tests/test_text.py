@@ -10,7 +10,7 @@ import pytest
 from prompt_reader import reads_and_answers
 
 from tokaido_env import Batch, Game, record
-from tokaido_env.agent import AgentError
+from tokaido_env.agent import AgentError, as_agent
 from tokaido_env.agents import make
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import play_match
@@ -271,7 +271,7 @@ def test_parse_answer__never_crashes() -> None:
 @pytest.mark.parametrize("board", ["shikoku", "family:test/2"])
 def test_text_agent__plays_matches(board: str) -> None:
     one = Scripted()
-    agent = TextAgent(TextPlayer(one, LISTED))
+    agent = as_agent(TextAgent(TextPlayer(one, LISTED)))
     match = play_match(agent, make("random"), 4, 1, board)
     assert one.asked > 0
     assert 0 <= match.score <= 1
@@ -280,18 +280,20 @@ def test_text_agent__plays_matches(board: str) -> None:
         game.play(game.legal_actions()[0])
     assert agent.choose(game) == game.legal_actions()[-1]
     failed = r"agent .text:legal=unlisted.: game 1 of 2.*expected a JSON block"
+    agent = as_agent(TextAgent(TextPlayer(lambda prompt: "no")))
     with pytest.raises(AgentFailed, match=failed):
-        play_match(TextAgent(TextPlayer(lambda prompt: "no")), make("random"), 2, 1, board)
+        play_match(agent, make("random"), 2, 1, board)
 
 
 def test_text_agent__refuses_unprepared_boards() -> None:
-    batch = Batch(2)
+    batch = Batch(2, "family:test/2")
     batch.reset(seed=1)
+    agent = as_agent(TextAgent(TextPlayer(Scripted())))
     keys = batch.keys(batch.all_games)
     with pytest.raises(
         AgentError, match="agent 'text:legal=unlisted': unknown board: call prepare"
     ):
-        TextAgent(TextPlayer(Scripted())).act(batch.boards, batch.states, batch.legal, keys)
+        agent.act(batch.boards, batch.states, batch.legal, keys)
 
 
 def test_text_agent__works_as_a_python_spec() -> None:

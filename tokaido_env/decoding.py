@@ -23,7 +23,7 @@ express::
 Every error has the given class (here `LadderError`) and one line: `FILE: matches[0].a: expected a
 text, got 3`. Types are strict: no bool is an integer, and undeclared keys are refused. An integer
 is accepted as a number, and 1.0 in JSON as an integer. A `ValueError` of `__post_init__` becomes
-such an error too. `files.parse_json` and `read_toml` limit size, depth and digits before decoding.
+such an error too. `files.read_json` limits size, depth and digits before decoding.
 
 `Source("FILE: header", data, error)` decodes a part of another file.
 """
@@ -40,7 +40,7 @@ import msgspec
 from msgspec import Meta
 
 from tokaido_env.core.arguments import MAX_NAME_CHARS, MAX_SEED, escape_text, repr_short, short_path
-from tokaido_env.files import read_json, read_toml
+from tokaido_env.files import read_json
 
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
 Seed = Annotated[int, Meta(ge=0, le=MAX_SEED)]
@@ -108,20 +108,9 @@ class Source:
     @classmethod
     def json(cls, path: Path, kind: str, error: Callable[[str], Exception]) -> Source:
         """Read a JSON file; `kind` names its contents in errors, such as "ladder"."""
-        return cls._read(read_json, path, kind, error)
-
-    @classmethod
-    def toml(cls, path: Path, kind: str, error: Callable[[str], Exception]) -> Source:
-        """Read a TOML file; `kind` names its contents in errors."""
-        return cls._read(read_toml, path, kind, error)
-
-    @classmethod
-    def _read(
-        cls, read: Callable[[Path], Any], path: Path, kind: str, error: Callable[[str], Exception]
-    ) -> Source:
         where = short_path(path)
         try:
-            return cls(where, read(path), error)
+            return cls(where, read_json(path), error)
         except FileNotFoundError:
             raise error(f"{where}: no such {kind}") from None
         except OSError as failed:

@@ -113,9 +113,16 @@ class Game(CopiedWhole):
         if chance is None:
             at_chance = Phase(states["phase"][0]) in CHANCE_PHASES
             chance = "explicit" if at_chance else "sampled"
-        game = cls.__new__(cls)
         seed = entropy_seed() if seed is None else check_seed(seed)
-        game._begin(loaded, states, seed, chance)
+        return cls.from_states(loaded, states, seed, chance)
+
+    @classmethod
+    def from_states(
+        cls, board: Board, states: npt.NDArray[np.void], seed: int, chance: Chance
+    ) -> Game:
+        """Start a game from a possible position, `STATE` (1,), which it uses without a copy."""
+        game = cls.__new__(cls)
+        game._begin(board, states, seed, chance)
         game._started_from_position = True
         return game
 

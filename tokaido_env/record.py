@@ -217,13 +217,6 @@ def read_verified(
         yield number, record, played
 
 
-def read_line(line: str, board: Boards | None = None) -> Record:
-    """Parse and verify one line of a record file; arguments and errors as for `load`."""
-    record = Record.from_json(line)
-    check_outcomes_of_seed(record, replay(record, board))
-    return record
-
-
 def replay(record: Record, board: Boards | None = None) -> Trajectory:
     """Replay a record and verify it; return its events with the position before each.
 

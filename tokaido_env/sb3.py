@@ -153,14 +153,6 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         scenes = (partial(self.games.scene, game) for game in range(self.num_envs))
         return [self._renderer.render(scene, RENDER_FPS) for scene in scenes]
 
-    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return arrays from which `restore` continues identically with the same opponents."""
-        return self.games.snapshot()
-
-    def restore(self, snapshot: dict[str, npt.NDArray[Any]]) -> None:
-        """Restore a snapshot of an environment with as many games on the same boards."""
-        self.games.restore(snapshot)
-
     def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
         elapsed = round(time.time() - self._start_time, 6)
         result = float(self.games.reward[game])

@@ -16,13 +16,11 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.agent import Agent, AgentError, as_agent
-from tokaido_env.boards.board import Board
+from tokaido_env.agent import Agent, as_agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import (
@@ -32,10 +30,8 @@ from tokaido_env.core.arguments import (
     repr_short,
     str_short,
 )
-from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import Phase
 from tokaido_env.game import Game
-from tokaido_env.position import to_dict
 from tokaido_env.record import FORFEIT, MAX_DETAIL_CHARS, Forfeit, Record
 from tokaido_env.render.narration import log_entries
 from tokaido_env.render.scene import SEATS, scenes_of
@@ -384,45 +380,29 @@ def _play_on(
     return None
 
 
-class TextAgent(Agent):
+class TextAgent:
     """A text player as an agent; a subclass in a module plays as `python:MODULE:CLASS`.
 
     It receives positions only, so its prompts have no history. Its answers are not stored.
 
     Args:
         player: the text player.
-
-    Raises:
-        TextError: by `act`, after the last retry.
-        AgentError: by `act`, on a board that was not passed to `prepare`.
     """
+
+    games_at_once, batched = Agent.games_at_once, True  # so that matches play it in this process
 
     def __init__(self, player: TextPlayer) -> None:
         self.player = replace(player, form=replace(player.form, history=0))
         self.spec = player.spec
-        self._boards: dict[bytes, Board] = {}
 
-    def prepare(self, boards: Sequence[Board]) -> None:
-        """Remember the boards of the coming games."""
-        self._boards |= {board.record.tobytes(): board for board in boards}
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        """Return the label of an action; forced moves need no prompt.
 
-    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        """Return actions; see `Agent.act`."""
-        board_index = range(len(states)) if len(boards) > 1 else [0] * len(states)
-        chosen = [
-            self._decide(boards[k], states[i], int(legal[i])) for i, k in enumerate(board_index)
-        ]
-        return np.array(chosen, np.int64)
-
-    def _decide(self, record: np.void, state: np.void, legal: int) -> int:
-        only, *others = actions_of(legal)
-        if not others:
-            return only
-        board = self._boards.get(record.tobytes())
-        if board is None:
-            raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
-        game = Game.from_dict(to_dict(board, state), board=board, seed=0)
-        return IDS[ask_player(self.player, game, [])]
+        Raises:
+            TextError: after the last retry.
+        """
+        labels = game.legal_labels()
+        return labels[0] if len(labels) == 1 else ask_player(self.player, game, [])
 
 
 def _last_action(text: str) -> tuple[str | None, str]:

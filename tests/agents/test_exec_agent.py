@@ -23,7 +23,8 @@ from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import exec_agent, make
 from tokaido_env.agents.line_process import ProcessFailure
 from tokaido_env.agents.registry import check_spec_in_file, parse_named_agent
-from tokaido_env.arena.executors import SerialExecutor, open_executor
+from tokaido_env.arena.executors import open_executor
+from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent, make_sandboxed

@@ -15,8 +15,8 @@ from positions import shikoku_data, write_board
 from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentAdapter
 from tokaido_env.agents import AgentError, make
-from tokaido_env.agents.python_agent import GameFromState, PerGameAdapter
-from tokaido_env.arena.executors import SerialExecutor
+from tokaido_env.agents.python_agent import PerGameAdapter
+from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.tournament import Match, play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -101,7 +101,7 @@ def test_choose__gets_a_game_to_copy_and_try() -> None:
         tried.play(tried.legal_actions()[0])
     assert game.to_dict() == before
     for other in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
-        assert isinstance(other, GameFromState)
+        assert isinstance(other, Game)
         assert other == game
     assert game.record().start == before
 

@@ -12,14 +12,8 @@ from networks import random_policy
 
 from tokaido_env.agents import make
 from tokaido_env.arena import executors
-from tokaido_env.arena.executors import (
-    AgentCache,
-    Executor,
-    SerialExecutor,
-    base,
-    check_executor,
-    open_executor,
-)
+from tokaido_env.arena.executors import base, check_executor, open_executor
+from tokaido_env.arena.executors.base import AgentCache, Executor, SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import MatchState, _tasks, games_as_completed, play_match
 

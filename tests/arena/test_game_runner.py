@@ -13,7 +13,8 @@ from matches import play_recorded
 from tokaido_env import IllegalMove, trajectory
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena import game_runner
-from tokaido_env.arena.executors import SerialExecutor, open_executor
+from tokaido_env.arena.executors import open_executor
+from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, games_as_completed, play_match, play_remaining

@@ -52,13 +52,13 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_make_ladder__rates_all_matches_together(ladder: Ladder) -> None:
-    assert [(m.a, m.b) for m in ladder.matches] == list(combinations(STRENGTHS, 2))
-    assert all(m.n == 60 for m in ladder.matches)
-    rated = rate_matches(ladder.matches, seed=ladder.seed)
+    assert [(m.a, m.b) for m in ladder.result.scores] == list(combinations(STRENGTHS, 2))
+    assert all(m.n == 60 for m in ladder.result.scores)
+    rated = rate_matches(ladder.result.scores, seed=ladder.seed)
     assert list(ladder.agents) == [r.rounded(2) for r in rated]
-    assert ladder.anchor == "mcts:sims=400"
+    assert ladder.result.anchor == "mcts:sims=400"
     fit = ladder.result.estimates_of("chi-squared", "p of chi-squared")
-    assert fit == goodness_of_fit(ladder.matches).measures()
+    assert fit == goodness_of_fit(ladder.result.scores)
 
 
 def test_ladder__loads_what_it_saves(ladder: Ladder, path: Path) -> None:
@@ -71,7 +71,7 @@ def test_ladder__loads_what_it_saves(ladder: Ladder, path: Path) -> None:
 @pytest.mark.parametrize("path", [LADDER, FAMILY_LADDER], ids=lambda path: path.name)
 def test_shipped_ladders__follow_from_their_matches(path: Path) -> None:
     ladder = Ladder.load(path)
-    rated = rate_matches(ladder.matches, anchor=ladder.anchor, seed=ladder.seed)
+    rated = rate_matches(ladder.result.scores, anchor=ladder.result.anchor, seed=ladder.seed)
     assert [r.agent for r in rated] == [r.agent for r in ladder.agents]
     for ours, theirs in zip(rated, ladder.agents, strict=True):
         assert ours.rounded(2) == theirs
@@ -163,12 +163,12 @@ def test_make_ladder__resumes_to_the_same_bytes(
         make_simulated_ladder(path, simulated=SimulatedMatches(stop_after=stop_after))
     if stop_after:
         unfinished = Ladder.load(path, named=STRENGTHS)
-        assert len(unfinished.matches) == stop_after
+        assert len(unfinished.result.scores) == stop_after
         with pytest.raises(LadderError, match=f"not finished: {stop_after} matches"):
             rate_on_ladder("greedy", unfinished, play=SimulatedMatches().play)
     simulated = SimulatedMatches()
     assert make_simulated_ladder(path, simulated=simulated).result == ladder.result
-    assert len(simulated.played) == len(ladder.matches) - stop_after
+    assert len(simulated.played) == len(ladder.result.scores) - stop_after
     ladder.result.save(path.with_name("at_once.json"))
     assert path.read_bytes() == path.with_name("at_once.json").read_bytes()
     assert sorted(p.name for p in path.parent.iterdir()) == ["at_once.json", "ladder.json"]
@@ -183,7 +183,7 @@ def test_make_ladder__plays_only_new_agents_and_changed_numbers_of_games(
     assert {frozenset(match[:2]) for match in simulated.played} == {
         frozenset(("policy:a", other)) for other in THREE
     }
-    assert added.hash == make_simulated_ladder(tmp_path / "at_once.json", agents).hash
+    assert added.result.hash == make_simulated_ladder(tmp_path / "at_once.json", agents).result.hash
     simulated = SimulatedMatches()
     games_of = lambda a, b: 100 if {a, b} == {SLOW, "random"} else 60  # noqa: E731
     make_simulated_ladder(path, agents, games_of, simulated=simulated)
@@ -194,15 +194,15 @@ def test_make_ladder__rates_saved_matches_with_another_anchor(path: Path) -> Non
     first, simulated = make_simulated_ladder(path, anchor="random"), SimulatedMatches()
     again = make_simulated_ladder(path, simulated=simulated)
     assert not simulated.played
-    assert (first.anchor, again.anchor) == ("random", "mcts:sims=400")
-    assert again.matches == first.matches
-    assert again.hash != first.hash
-    assert make_simulated_ladder(path, anchor="random").hash == first.hash
+    assert (first.result.anchor, again.result.anchor) == ("random", "mcts:sims=400")
+    assert again.result.scores == first.result.scores
+    assert again.result.hash != first.result.hash
+    assert make_simulated_ladder(path, anchor="random").result.hash == first.result.hash
 
 
 def test_make_ladder__needs_matches_that_connect_all_agents(path: Path) -> None:
     chain = make_simulated_ladder(path, THREE, lambda a, b: 60 * ((a, b) != ("random", SLOW)))
-    assert [(m.a, m.b) for m in chain.matches] == [("random", "greedy"), ("greedy", SLOW)]
+    assert [(m.a, m.b) for m in chain.result.scores] == [("random", "greedy"), ("greedy", SLOW)]
     simulated = SimulatedMatches()
     for games_of in (
         lambda a, b: 0 if SLOW in (a, b) else 60,
@@ -265,7 +265,7 @@ def test_ladder_on_a_pool__serves_all_boards_of_the_family(path: Path) -> None:
     made = ladder_on(FAMILY, path)
     assert made.result.boards[0].hash == BoardPool.load(FAMILY).hash
     before = path.read_bytes()
-    assert ladder_on(FAMILY, path).hash == made.hash
+    assert ladder_on(FAMILY, path).result.hash == made.result.hash
     for board in (None, FAMILY, "family:train/3", "family:7"):
         assert Ladder.load(path, board).pool.name == FAMILY
     with pytest.raises(LadderError, match=r"hash: .* of 'shikoku'.* on another board"):

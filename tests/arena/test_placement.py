@@ -49,7 +49,7 @@ def test_rate_on_ladder__meets_the_opponents_of_greatest_information(
     met = [score.b for score in rated.scores]
     assert met[0] == "policy:a"  # in the middle of the four that play 1,000 games
     for i in range(1, len(met)):
-        before = rate_against("new", rated.scores[:i], ladder.matches, resamples=10).value
+        before = rate_against("new", rated.scores[:i], ladder.result.scores, resamples=10).value
         information = {
             b: games_between("new", b, include_slow=slow)
             * expected_score(before - elo[b])
@@ -69,7 +69,7 @@ def test_rate_on_ladder__gives_each_opponent_its_own_seed_for_all_agents(ladder:
         rate_on_ladder(agent, ladder, play=simulated.play, seed=ladder.seed, opponents=9)
     by_opponent = {(b, seed) for _, b, _, seed in simulated.played}
     assert len(by_opponent) == len({b for b, _ in by_opponent})
-    seeds = [match.seed for match in ladder.matches] + [seed for _, seed in by_opponent]
+    seeds = [match.seed for match in ladder.result.scores] + [seed for _, seed in by_opponent]
     assert len(set(seeds)) == len(seeds)
     assert all(seed is not None and check_seed(seed) == seed for seed in seeds)
 
@@ -90,18 +90,18 @@ def test_rate_on_ladder__gives_an_agent_of_the_ladder_its_rating(
     assert agent not in {score.b for score in rated.scores}
     low, high = rated.estimate("Elo").interval
     assert low < next(r.value for r in ladder.agents if r.agent == agent) < high
-    assert low < STRENGTHS[agent] - STRENGTHS[ladder.anchor] < high
+    assert low < STRENGTHS[agent] - STRENGTHS[ladder.result.anchor] < high
 
 
 def test_rate_on_ladder__uses_the_anchor_of_the_ladder(tmp_path: Path) -> None:
     play = SimulatedMatches().play
     ladder = make_simulated_ladder(tmp_path / "l.json", ["random", "greedy", SLOW], anchor="greedy")
-    assert {r.agent: r.value for r in ladder.agents}[ladder.anchor] == 0.0
+    assert {r.agent: r.value for r in ladder.agents}[ladder.result.anchor] == 0.0
     placed = rate_on_ladder("policy:a", ladder, play=play)
-    directly = rate_against("policy:a", placed.scores, ladder.matches, anchor="greedy")
+    directly = rate_against("policy:a", placed.scores, ladder.result.scores, anchor="greedy")
     found = placed.estimate("Elo")
     assert found.value == round(directly.value, 2)
-    assert found.value < rate_against("policy:a", placed.scores, ladder.matches).value - 100
+    assert found.value < rate_against("policy:a", placed.scores, ladder.result.scores).value - 100
 
 
 def test_rate_on_ladder__refuses_a_ladder_without_opponents(tmp_path: Path) -> None:
@@ -118,5 +118,5 @@ def test_rate_on_ladder__names_its_ladder_and_the_seeds_of_its_matches(ladder: L
     simulated = SimulatedMatches()
     rated = rate_on_ladder("greedy", ladder, play=simulated.play, opponents=1)
     assert (rated.protocol, rated.agents, rated.seed) == ("rate", ("greedy",), 0)
-    assert (rated.ladder, rated.anchor) == (ladder.hash, ladder.anchor)
+    assert (rated.ladder, rated.anchor) == (ladder.result.hash, ladder.result.anchor)
     assert [(x.b, x.n, x.seed) for x in rated.scores] == [match[1:] for match in simulated.played]

@@ -16,7 +16,8 @@ from processes import ROOT, wait_for_end
 from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
 from tokaido_env.agents.line_process import ProcessFailure
-from tokaido_env.arena.executors import SerialExecutor, open_executor
+from tokaido_env.arena.executors import open_executor
+from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.game_runner import Forfeits
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.records import RecordFile, merge_records, read_records

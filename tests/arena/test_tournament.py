@@ -11,7 +11,8 @@ from repeating_executor import RepeatingExecutor
 
 from tokaido_env import BoardError, SeedError
 from tokaido_env.agents import Agent, make
-from tokaido_env.arena.executors import SerialExecutor, open_executor
+from tokaido_env.arena.executors import open_executor
+from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.match import SCORE_KEYS
 from tokaido_env.arena.tournament import (
     MatchState,

@@ -76,12 +76,14 @@ def test_ladder_games__are_those_of_their_seeds_and_decisions(games: Rows) -> No
 def test_ladder_games__are_of_the_present_ladders(games: Rows) -> None:
     found = dict.fromkeys(zip(games["ladder"], games["a"], games["b"], strict=True))
     ladders = [Ladder.load(path) for path in parquet_files.LADDERS]
-    assert list(found) == [(one.hash, m.a, m.b) for one in ladders for m in one.matches]
+    assert list(found) == [
+        (one.result.hash, m.a, m.b) for one in ladders for m in one.result.scores
+    ]
 
 
 def test_game_rows__check_a_whole_match_against_its_ladder() -> None:
     ladder = Ladder.load(parquet_files.LADDER)
-    first = ladder.matches[0]
+    first = ladder.result.scores[0]
     part = parquet_files.game_rows(ladder, first, 4)
     assert part["a"] == ["random"] * 4
     whole = replace(first, pairs=(0, 0, 2, 0, 0))

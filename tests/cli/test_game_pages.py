@@ -16,7 +16,7 @@ from tokaido_env.__main__ import main
 from tokaido_env.agents import make
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.tournament import MatchState, play_remaining
-from tokaido_env.cli.game_pages import choose_games, write_games
+from tokaido_env.cli.evaluate import choose_games, write_games
 from tokaido_env.record import load
 
 AGENTS = ["random", "greedy", "heuristic"]

@@ -132,4 +132,4 @@ def test_rate__takes_the_family_ladder_for_procedural_boards(
     options = ["--games", "10", "--opponent-count", "1", "--board", "family:train/7"]
     assert main(["rate", "random", "--json", str(json_file), *options]) == 0
     assert Result.load(json_file).boards[0].name == "family:valid"
-    assert f"on ladder {Ladder.load(FAMILY_LADDER).hash}" in capsys.readouterr().out
+    assert f"on ladder {Ladder.load(FAMILY_LADDER).result.hash}" in capsys.readouterr().out

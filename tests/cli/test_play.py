@@ -2,7 +2,6 @@
 
 import io
 import socket
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from test_files import held_elsewhere
 from tokaido_env import Board, Game, record
 from tokaido_env.__main__ import main
 from tokaido_env.agent import Agent
-from tokaido_env.cli.play import _notice
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.actions import IDS
 from tokaido_env.web.game_session import HUMAN, Session
@@ -324,11 +322,3 @@ def test_play__keeps_earlier_games_in_the_file(
     typed(monkeypatch, ["n", "1"])
     assert main(asked[:2] + asked[4:]) == 0
     assert record.load(file)[:2] == [first, second]
-
-
-def test_notice__is_printed_only_after_the_delay(capsys: Output) -> None:
-    with _notice("soon", after=0.0):
-        time.sleep(0.1)
-    with _notice("never", after=60.0):
-        pass
-    assert capsys.readouterr().err == "soon\n"

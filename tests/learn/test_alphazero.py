@@ -11,7 +11,7 @@ import torch
 from networks import SMALL, random_policy
 from short_run import SHORT, contents, metrics, options_of
 
-from tokaido_env.arena.executors import AgentCache, SerialExecutor
+from tokaido_env.arena.executors.base import AgentCache, SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.train import main

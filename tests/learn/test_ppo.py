@@ -15,7 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from test_ppo_policy import learner_of, network_of
 
 from tokaido_env.agents.policy import Policy
-from tokaido_env.arena.executors import SerialExecutor
+from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.learn import ppo, run as runs
 from tokaido_env.learn.opponent_pool import LATEST
 from tokaido_env.learn.ppo import game_seed, learning_rate

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokaido_env.arena.executors import AgentCache
+from tokaido_env.arena.executors.base import AgentCache
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.selfplay_games import SelfPlayGames

@@ -9,7 +9,7 @@ from networks import random_policy
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.arena.executors import AgentCache
+from tokaido_env.arena.executors.base import AgentCache
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS

@@ -129,13 +129,13 @@ def test_advise__has_the_agents_values_and_probabilities(player: int) -> None:
     mask = np.array([game.legal_mask], np.uint64)
     shares, values = agent.judge(game.boards, game.state, mask, key)
     assert values is not None
-    advice = session.advise("champion", most=2)
+    advice = session.advice_task("champion", most=2)()
     assert advice.win_probability == advice.moves[0].win_probability
     ordered = sorted(shares[0].tolist(), reverse=True)
     assert [move.preference for move in advice.moves] == pytest.approx(ordered[:2])
     assert advice.moves[0].label == game.label(int(shares[0].argmax()))
-    assert session.advise("greedy").win_probability is None
-    assert len(session.advise("greedy", most=100).moves) == len(game.legal_actions())
+    assert session.advice_task("greedy")().win_probability is None
+    assert len(session.advice_task("greedy", most=100)().moves) == len(game.legal_actions())
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -146,7 +146,7 @@ def test_advise__has_the_agents_values_after_actions(player: int) -> None:
         play_choices(session, 1, rng)
         if session.waits_for == "nobody":
             session.restart()
-    for move in session.advise(agent).moves:  # returning a ware involves no chance
+    for move in session.advice_task(agent)().moves:  # returning a ware involves no chance
         then = Game.from_dict(session.game.to_dict(), chance="explicit")
         then.play(move.label)
         if then.player is None:
@@ -234,7 +234,7 @@ def test_session__refuses_invalid_inputs_without_a_change() -> None:
     with pytest.raises(IllegalMove, match="cannot play: it is greedy's turn"):
         session.play(session.game.legal_labels()[0])
     with pytest.raises(IllegalMove, match="no player is to move"):
-        Session(chance="explicit").advise("greedy")
+        Session(chance="explicit").advice_task("greedy")()
     lost = replace(session.record(), forfeit=Forfeit(1, "time"), end="forfeit", winner=0)
     with pytest.raises(
         RecordError, match=r"cannot resume the game, it is over: greedy forfeits \(time\)"

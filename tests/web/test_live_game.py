@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from positions import verified
 
 from tokaido_env import Game, record
 from tokaido_env.agent import Agent
@@ -102,7 +103,7 @@ def test_live_game__plays_a_game_and_saves_every_move(live_game: LiveGame, tmp_p
         assert len(saved.events) == len(snapshot["log"])
         play(live_game, -1)
         snapshot = until_turn(live_game)
-    game = record.read_line(live_game.query("record", {}))
+    game = verified(live_game.query("record", {}))
     assert record.load(tmp_path / "game.jsonl") == [game]
     assert (game.seed, game.players, game.end) == (7, (HUMAN, "greedy"), "triggers")
     assert len(snapshot["log"]) == len(game.events)
@@ -200,7 +201,7 @@ def test_advice__is_shown_until_the_position_changes(live_game: LiveGame) -> Non
     until_turn(live_game)
     live_game.command("advise", {})
     advice = until(live_game, lambda snapshot: snapshot["advice"])["advice"]
-    best = live_game.session.advise("champion")
+    best = live_game.session.advice_task("champion")()
     assert advice["win_probability"] == best.win_probability
     assert advice["moves"] == [{**move._asdict(), "text": move.describe()} for move in best.moves]
     assert play(live_game)["advice"] is None
@@ -285,7 +286,7 @@ def test_set_board__plays_on_a_corrected_board(start: StartGame, tmp_path: Path)
     live_game.command("review", {})
     reviewed(live_game)
     line = live_game.query("record", {})
-    assert record.read_line(line, board).board_hash == board.hash
+    assert verified(line, board).board_hash == board.hash
     live_game.command("new_game", {"board": "shikoku"})
     assert live_game.command("load_record", {"record": line})["board"] == "my_shikoku"
     assert live_game.command("new_game", {"board": "my_shikoku"})["board"] == "my_shikoku"
@@ -300,7 +301,7 @@ def test_frame__shows_the_position_after_events(live_game: LiveGame) -> None:
     until_turn(live_game)
     play(live_game)
     snapshot = until_turn(live_game)
-    played = record.replay(record.read_line(live_game.query("record", {})))
+    played = record.replay(verified(live_game.query("record", {})))
     for at in (0, 12, len(snapshot["log"])):
         panels = live_game.query("frame", {"at": at})["panels"]
         scene = scene_of(played.board, played.states[at : at + 1], names=snapshot["names"])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import uvicorn
 from browsers import Browser, quiet, until
+from positions import verified
 
 from tokaido_env import record
 from tokaido_env.web.game_session import HUMAN, Session
@@ -190,7 +191,7 @@ def test_keys__undo_and_get_advice(opened: Browser, served: Served) -> None:
     opened.execute_script("document.activeElement.blur()")
     key("a")()
     until(opened, lambda b: "champion: you win" in text(b, "advice"))
-    best = served.live_game.session.advise("champion").moves[0].label
+    best = served.live_game.session.advice_task("champion")().moves[0].label
     choice = {one["label"]: one for one in served.live_game.snapshot()["choices"]}[best]
     assert f"{choice['group']}, {choice['name']}: wins" in text(opened, "advice")
 
@@ -512,7 +513,7 @@ def test_keys__play_a_whole_game(opened: Browser, served: Served) -> None:
             opened.refresh()
             wait_for(opened, ".choices button")
         act_and_wait(opened, served, ActionChains(opened).send_keys("1").perform)
-    assert record.read_line(served.live_game.query("record", {})).end == "triggers"
+    assert verified(served.live_game.query("record", {})).end == "triggers"
     assert "wins" in text(opened, "status")
     assert opened.title == f"human against {snapshot['names'][1]}, Tokaido Duo"
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".moments li"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from positions import verified
 
 from tokaido_env import record
 from tokaido_env.__main__ import main
@@ -39,7 +40,7 @@ def test_server__answers_snapshots_commands_and_queries(client: TestClient) -> N
     then = client.post("/command/play", content=json.dumps({"move": label})).json()
     assert len(then["log"]) > len(before["log"])
     assert client.get(f"/snapshot?version={before['version']}").json() == then
-    kept = record.read_line(client.post("/query/record").json())
+    kept = verified(client.post("/query/record").json())
     assert label in kept.events
     assert client.get("/snapshot?version=x").json() == then
     for name in (LOOPBACK, "localhost"):  # a page may send its origin

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from positions import verified
 
-from tokaido_env import Game, record
+from tokaido_env import Game
 from tokaido_env.web.game_session import HUMAN
 
 pytest.importorskip("anywidget")
@@ -54,7 +55,7 @@ def test_widget__plays_a_game_by_messages(widget: LiveGameWidget, answer: Any) -
     kept = widget.record()
     assert (kept.seed, kept.players, kept.end) == (7, (HUMAN, "greedy"), "triggers")
     query = {"id": "a 2", "kind": "query", "name": "record", "arguments": {}}
-    assert record.read_line(answer(query)["answer"]) == kept
+    assert verified(answer(query)["answer"]) == kept
     json.dumps(widget.snapshot)
 
 

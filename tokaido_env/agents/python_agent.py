@@ -70,7 +70,8 @@ class PerGameAdapter(AgentAdapter):
         for i in range(len(states)):
             board = self._board(boards[i if len(boards) > 1 else 0])
             key = int(keys[i])
-            game = GameFromState(board, copy_rows(states[i : i + 1]), key & MAX_SEED)
+            own, seed = copy_rows(states[i : i + 1]), key & MAX_SEED
+            game = Game.from_states(board, own, seed, "sampled")
             actions[i] = _action(self.wrapped.choose(game, np.random.default_rng(key)))
         return actions
 
@@ -81,20 +82,6 @@ class PerGameAdapter(AgentAdapter):
         if key not in self._boards:
             raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
         return self._boards[key]
-
-
-class GameFromState(Game):
-    """A game that starts from a state, with its own random numbers.
-
-    Args:
-        board: the board.
-        states: `STATE` (1,), used without a copy.
-        seed: the random seed.
-    """
-
-    def __init__(self, board: Board, states: States, seed: int) -> None:
-        self._begin(board, states, seed, "sampled")
-        self._started_from_position = True
 
 
 def make_python_agent(**parameters: str) -> Agent:

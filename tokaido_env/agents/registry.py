@@ -187,7 +187,7 @@ KINDS = {
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
     ),
     "exploiter": AgentKind(
-        "best_response",
+        "champion",
         "ExploiterAgent",
         "exploiter:VICTIM[,sims=N]",
         "Searches for a best response to the agent VICTIM, with N simulations a decision "

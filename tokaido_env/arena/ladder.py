@@ -54,8 +54,9 @@ class Ladder:
     """A result with the matches and ratings of agents, and the boards it was played on.
 
     Attributes:
-        result: of the protocol "ladder", with at most one score of every two agents. It has no
-            estimates while matches are missing.
+        result: of the protocol "ladder", with at most one score of every two agents: `play_match`
+            with their seeds plays the same games again. It has no estimates while matches are
+            missing.
         pool: the board or pool on which agents are placed.
     """
 
@@ -68,24 +69,9 @@ class Ladder:
         return tuple(self.result.estimates_of("Elo"))
 
     @property
-    def matches(self) -> tuple[Score, ...]:
-        """The scores of the matches; `play_match` with their seeds plays the same games again."""
-        return self.result.scores
-
-    @property
-    def anchor(self) -> str:
-        """The agent at 0 Elo."""
-        return self.result.anchor
-
-    @property
     def seed(self) -> int:
         """The seed of all matches, and of the ratings' resamples."""
         return self.result.seed or 0
-
-    @property
-    def hash(self) -> str:
-        """`Result.hash`."""
-        return self.result.hash
 
     @classmethod
     def load(
@@ -106,7 +92,7 @@ class Ladder:
         """
         ladder = _load(Path(path), None if board is None else BoardPool.load(board))
         where = Source(path, None, LadderError).name
-        names = [name for match in ladder.matches for name in (match.a, match.b)]
+        names = [name for match in ladder.result.scores for name in (match.a, match.b)]
         for spec in dict.fromkeys([*(rating.agent for rating in ladder.agents), *names]):
             if check_spec_in_file(spec, where, Path(path).parent, named) != spec:
                 raise LadderError(
@@ -228,7 +214,7 @@ def _play_and_rate(
             replace(empty, scores=tuple(matches.values())).save(path)
     counted = tuple(matches[pair] for pair, count in games.items() if count)
     ratings = rate_matches(counted, anchor=empty.anchor, seed=seed)
-    fit = goodness_of_fit(counted).measures()
+    fit = goodness_of_fit(counted)
     estimates = (*(rating.rounded(2) for rating in ratings), *fit)
     replace(empty, estimates=estimates, scores=counted).save(path)
     return _load(path, pool, exactly=True)
@@ -256,7 +242,7 @@ def epsilon_baselines(ladder: Ladder) -> tuple[tuple[Score, ...], str] | None:
         for name in names
         if is_epsilon_baseline(name) and name.partition(":")[0] in {base, "random"}
     }
-    matches = tuple(m for m in ladder.matches if {m.a, m.b} <= baselines | {base})
+    matches = tuple(m for m in ladder.result.scores if {m.a, m.b} <= baselines | {base})
     met = {name for match in matches for name in (match.a, match.b)}
     return (matches, base) if base in met and len(met) > 2 else None
 
@@ -323,7 +309,7 @@ def _saved_matches(
             "destroy: choose another file, or the same seed"
         )
     matches = {}
-    for match in found.matches:
+    for match in found.result.scores:
         unknown = [agent for agent in (match.a, match.b) if agent not in agents]
         if unknown:
             raise LadderError(

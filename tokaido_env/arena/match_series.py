@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, NamedTuple
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.executors import Executor
+from tokaido_env.arena.executors.base import Executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.records import RecordFile

@@ -56,13 +56,6 @@ class Pairs:
             unshared[m] = np.bincount(np.rint(4 * score[~shared]).astype(np.int64), minlength=5)
         return cls(counts, unshared, scores, has)
 
-    @classmethod
-    def of_counts(cls, counts: npt.NDArray[np.int64]) -> Pairs:
-        """Return the pairs of matches (matches, 5) that share no seeds."""
-        floats = counts.astype(np.float64)
-        no_seeds = np.zeros((0, len(floats)))
-        return cls(floats, floats, no_seeds, no_seeds)
-
     @property
     def points(self) -> Floats:
         """The points of `a` in each match, (matches,)."""

@@ -61,11 +61,11 @@ def rate_on_ladder(
     Raises:
         LadderError: if the ladder is not finished, or has no opponent for the agent.
     """
-    seed = check_seed(seed)
+    seed, known = check_seed(seed), ladder.result
     if not ladder.agents:
-        played = len(ladder.matches)
         raise LadderError(
-            f"the ladder is not finished: {played} matches, no ratings; run its command again"
+            f"the ladder is not finished: {len(known.scores)} matches, no ratings; run its "
+            "command again"
         )
     seeds = {"seed": seed, "known_seed": ladder.seed, "resamples": resamples}
     matches: list[Match] = []
@@ -80,7 +80,7 @@ def rate_on_ladder(
         own = match_seed(seed, PLACING, opponent)
         matches.append(play(agent, opponent, games, own))
         scores.append(Score.of(matches[-1], ladder.pool.name, own))
-        rating = rate_against(agent, matches, ladder.matches, anchor=ladder.anchor, **seeds)
+        rating = rate_against(agent, matches, known.scores, anchor=known.anchor, **seeds)
     if rating is None:
         raise LadderError(
             f"no opponent on the ladder for {agent!r}: expected opponents from 1, and another "
@@ -89,12 +89,12 @@ def rate_on_ladder(
     return Result.made(
         "rate",
         agents=(agent,),
-        boards=ladder.result.boards,
+        boards=known.boards,
         seed=seed,
         scores=tuple(scores),
         estimates=(rating.rounded(2),),
-        anchor=ladder.anchor,
-        ladder=ladder.hash,
+        anchor=known.anchor,
+        ladder=known.hash,
     )
 
 
@@ -197,8 +197,11 @@ def submitted_rating(
     source.expect(whole, "protocol", "rate, of one agent with scores", found.protocol)
     ladder = ladder or (FAMILY_LADDER if is_family(found.boards[0].name) else LADDER)
     loaded = Ladder.load(ladder, board, named)
-    expected, remedy = f"{loaded.hash} of {short_path(ladder)}", "name its ladder by --ladder"
-    source.expect(found.ladder == loaded.hash, "ladder", expected, found.ladder, remedy)
+    expected, remedy = (
+        f"{loaded.result.hash} of {short_path(ladder)}",
+        "name its ladder by --ladder",
+    )
+    source.expect(found.ladder == loaded.result.hash, "ladder", expected, found.ladder, remedy)
     slow = any(not games_against(score.b) for score in found.scores)
     states = _submitted_matches(source, found, loaded, slow)
     by_opponent = {state.b: state for state in states}

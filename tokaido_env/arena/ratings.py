@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,62 +29,6 @@ ANCHORS = ("mcts:sims=400", "random")  # the first of these that has played has 
 RESAMPLES = 1000
 
 Floats = npt.NDArray[np.float64]
-
-
-class GoodnessOfFit(NamedTuple):
-    """Pearson's chi-squared statistic of matches against the rating model.
-
-    Attributes:
-        chi2: the statistic, about `df` if the model is right.
-        df: degrees of freedom: matches less fitted strengths.
-        p: probability of such a statistic or a greater one if the model is right; None if df is 0.
-    """
-
-    chi2: float
-    df: int
-    p: float | None
-
-    def measures(self) -> list[Measure]:
-        """Return the statistic to two decimals, and p to three significant digits."""
-        found = [Measure.named("chi-squared", "", round(self.chi2, 2), n=self.df)]
-        if self.p is not None:
-            p = float(f"{self.p:.3g}")
-            found.append(Measure(p, p, p, "p of chi-squared", "", self.df))
-        return found
-
-
-class RatingDifferences(NamedTuple):
-    """The differences between the ratings of every two agents.
-
-    Attributes:
-        agents: best first.
-        elo: (agents, agents), the row's rating minus the column's.
-        low, high: likewise, the 95 % intervals.
-        above: likewise, the share of resamples in which the row is above the column.
-    """
-
-    agents: tuple[str, ...]
-    elo: Floats
-    low: Floats
-    high: Floats
-    above: Floats
-
-    def among(self, agents: Sequence[str]) -> RatingDifferences:
-        """Return the differences between some of the agents."""
-        chosen = [i for i, agent in enumerate(self.agents) if agent in agents]
-        some = (matrix[np.ix_(chosen, chosen)] for matrix in self[1:])
-        return RatingDifferences(tuple(self.agents[i] for i in chosen), *some)
-
-    def measures(self) -> list[Measure]:
-        """Return the difference of every two agents, the better first, and the share above."""
-        found = []
-        for i, j in combinations(range(len(self.agents)), 2):
-            pair: dict[str, Any] = {"agent": self.agents[i], "other": self.agents[j]}
-            value, *interval = (round(float(x[i, j]), 4) for x in (self.elo, self.low, self.high))
-            above = round(float(self.above[i, j]), 4)
-            found.append(Measure.named("Elo difference", value=value, interval=interval, **pair))
-            found.append(Measure.named("chance above", value=above, **pair))
-        return found
 
 
 def rate_matches(
@@ -120,31 +64,42 @@ def rate_matches(
     return [_rating(agent, elo[:, i], games[i]) for i, agent in enumerate(agents)]
 
 
-def rate_differences(
-    matches: Sequence[PairedMatch],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-) -> RatingDifferences:
-    """Return the differences between the ratings of every two agents.
+def rate_differences(matches: Sequence[PairedMatch], *, seed: int = 0) -> list[Measure]:
+    """Return the difference between the ratings of every two agents, the better first.
 
     The intervals do not contain the uncertainty of the anchor, which all ratings share. Arguments
     and errors as for `rate_matches`.
+
+    Returns:
+        For every two agents the "Elo difference", and the "chance above": the share of resamples in
+        which the first is above the other.
     """
-    agents, _, elo = _bootstrap(matches, None, seed, resamples)
-    differences = elo[:, :, None] - elo[:, None, :]
-    low, high = np.quantile(differences[1:], [0.025, 0.975], axis=0)
-    above = (differences[1:] > 0).mean(axis=0) + (differences[1:] == 0).mean(axis=0) / 2
-    return RatingDifferences(tuple(agents), differences[0], low, high, above)
+    agents, _, elo = _bootstrap(matches, None, seed, RESAMPLES)
+    found = []
+    for i, j in combinations(range(len(agents)), 2):
+        pair: dict[str, Any] = {"agent": agents[i], "other": agents[j]}
+        differences = elo[:, i] - elo[:, j]
+        resampled = differences[1:]
+        ends = np.quantile(resampled, [0.025, 0.975])
+        above = (resampled > 0).mean() + (resampled == 0).mean() / 2
+        value, low, high, share = (round(float(x), 4) for x in (differences[0], *ends, above))
+        found.append(Measure.named("Elo difference", value=value, interval=(low, high), **pair))
+        found.append(Measure.named("chance above", value=share, **pair))
+    return found
 
 
-def goodness_of_fit(matches: Sequence[PairedMatch]) -> GoodnessOfFit:
-    """Test matches against the rating model at the ratings of maximum likelihood.
+def goodness_of_fit(matches: Sequence[PairedMatch]) -> list[Measure]:
+    """Test matches against the rating model at the ratings of maximum likelihood (Pearson).
 
     A match adds the square of its score minus the expected score p, over the variance of a score.
     The variance is p (1 - p) over the effective number of games, since the two games of a pair
     share chance outcomes. Where fewer than about five wins are expected, the statistic is only
     roughly distributed as chi-squared. Arguments and errors as for `rate_matches`.
+
+    Returns:
+        The statistic "chi-squared", about its degrees of freedom `n`, matches less fitted
+        strengths, if the model is right. With degrees of freedom also "p of chi-squared", the
+        probability of such a statistic or a greater one if the model is right.
     """
     from scipy.special import chdtrc, ndtr
 
@@ -155,7 +110,11 @@ def goodness_of_fit(matches: Sequence[PairedMatch]) -> GoodnessOfFit:
     excess = pairs.points / pairs.played - expected
     chi2 = float((excess**2 * pairs.effective_games / (expected * (1 - expected))).sum())
     df = len(pairings) - len(arrays.agents) + 1
-    return GoodnessOfFit(chi2, df, float(chdtrc(df, chi2)) if df > 0 else None)
+    found = [Measure.named("chi-squared", "", round(chi2, 2), n=df)]
+    if df > 0:
+        p = float(f"{chdtrc(df, chi2):.3g}")
+        found.append(Measure(p, p, p, "p of chi-squared", "", df))
+    return found
 
 
 def rate_against(
@@ -202,9 +161,9 @@ def rate_against(
     return _rating(agent, ELO_PER_UNIT * skills[:, 0], games)
 
 
-def anchor_of(matches: Sequence[PairedMatch], anchor: str | None = None) -> str:
+def anchor_of(matches: Sequence[PairedMatch]) -> str:
     """Return the agent at rating 0 of some matches: see `choose_anchor`."""
-    return choose_anchor(_agents(matches), anchor)
+    return choose_anchor(_agents(matches), None)
 
 
 def choose_anchor(agents: Sequence[str], anchor: str | None = None) -> str:

@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.arena.executors import (
+from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
-    ProcessExecutor,
     SerialExecutor,
     agent_spec_of,
     chunked,
     split_work,
 )
+from tokaido_env.arena.executors.processes import ProcessExecutor
 from tokaido_env.arena.game_runner import (
     FinishedGames,
     Forfeits,
@@ -129,22 +129,6 @@ class MatchState:
         """
         match_state = cls.__new__(cls)
         match_state._set_pairs(a, b, pool, seeds, board_index)
-        return match_state
-
-    @classmethod
-    def for_selfplay(cls, agent: str, board: Board, seeds: Seeds) -> MatchState:
-        """Return games of an agent against itself, each with its own seed.
-
-        A pair of such games with swapped seats would be the same game twice.
-
-        Args:
-            agent: spec of the agent.
-            board: of all games.
-            seeds: int64 (games,).
-        """
-        match_state = cls.from_pairs(agent, agent, BoardPool.load(board), seeds[:0], seeds[:0])
-        match_state.games = unplayed_games(seeds, 0, 0)
-        match_state.actions = np.full((len(seeds), 0), -1, np.int8)
         return match_state
 
     @classmethod
@@ -305,27 +289,25 @@ def _batch_spec(match_state: MatchState, numbers: Numbers) -> GameBatchSpec:
 
 
 def play_selfplay(
-    agent: Agent,
-    board: Board,
-    seeds: Seeds,
-    progress: OnProgress = lambda games: None,
-    executor: Executor | None = None,
+    agent: Agent, board: Board, seeds: Seeds
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
-    """Play whole games of an agent against itself.
+    """Play whole games of an agent against itself in this process, each with its own seed.
+
+    A pair of such games with swapped seats would be the same game twice.
 
     Args:
         agent: plays both seats.
         board: of all games.
         seeds: int64 (n,), of the games, one or more.
-        progress: see `OnProgress`.
-        executor: runs the games; all executors give the same games. None: this process.
 
     Returns:
         `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
     """
-    match_state = MatchState.for_selfplay(agent.spec, board, seeds)
-    executor = executor or SerialExecutor()
-    play_remaining(match_state, agent, agent, progress=progress, executor=executor)
+    pool, no_pairs = BoardPool.load(board), seeds[:0]
+    match_state = MatchState.from_pairs(agent.spec, agent.spec, pool, no_pairs, no_pairs)
+    match_state.games = unplayed_games(seeds, 0, 0)
+    match_state.actions = np.full((len(seeds), 0), -1, np.int8)
+    play_remaining(match_state, agent, agent, executor=SerialExecutor())
     return match_state.games, match_state.actions
 
 

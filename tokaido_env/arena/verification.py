@@ -44,20 +44,6 @@ class Claim(NamedTuple):
     compute: Callable[[], Result]
 
 
-class VerifiedSubmission(NamedTuple):
-    """A submission that has passed verification.
-
-    Attributes:
-        result: computed from the games.
-        games: number of replayed games.
-        repeated: number of repeated decisions, all as recorded.
-    """
-
-    result: Result
-    games: int
-    repeated: int
-
-
 def verify(
     claim: Claim,
     make: Callable[[str], Agent],
@@ -66,7 +52,7 @@ def verify(
     seed: int = 0,
     agent: Agent | None = None,
     progress: Callable[[str], None] = lambda text: None,
-) -> VerifiedSubmission:
+) -> tuple[int, int]:
     """Verify a submission.
 
     Each game is replayed from its seed: every decision must be legal, every chance outcome that of
@@ -80,6 +66,9 @@ def verify(
         seed: of the sample; nobody can predict a sample of a secret seed.
         agent: the submitted agent.
         progress: called with a description of each next step.
+
+    Returns:
+        The number of replayed games, and that of repeated decisions, all as recorded.
 
     Raises:
         SubmissionError: at the first difference from the submission.
@@ -112,7 +101,7 @@ def verify(
     progress("computing the result")
     computed = claim.compute().to_dict()
     _compare(where, claim.result.to_dict(), computed)
-    return VerifiedSubmission(claim.result, games, repeated)
+    return games, repeated
 
 
 def _load_all(path: Path, match_states: Sequence[MatchState]) -> int:
@@ -145,8 +134,7 @@ def _verify_decisions(
     path: Path, match_state: MatchState, numbers: Numbers, agent: Agent, side: int
 ) -> int:
     """Repeat decisions; return their number, or refuse the first that differs from the record."""
-    repeated = repeat_decisions(match_state, numbers, agent, side)
-    mismatch = repeated.mismatch
+    decisions, mismatch = repeat_decisions(match_state, numbers, agent, side)
     if mismatch is not None:
         recorded, decided = LABELS[mismatch.recorded], LABELS[mismatch.decided]
         raise SubmissionError(
@@ -154,7 +142,7 @@ def _verify_decisions(
             f"{mismatch.decision}: {repr_short((match_state.a, match_state.b)[side])} decides "
             f"{decided!r}, the record has {recorded!r}"
         )
-    return repeated.decisions
+    return decisions
 
 
 def _place(match_state: MatchState, number: int) -> str:
@@ -198,21 +186,9 @@ class DecisionMismatch(NamedTuple):
     decided: int
 
 
-class RepeatedDecisions(NamedTuple):
-    """Decisions that an agent has repeated.
-
-    Attributes:
-        decisions: their number.
-        mismatch: the first decision that differs, None if all are equal.
-    """
-
-    decisions: int
-    mismatch: DecisionMismatch | None
-
-
 def repeat_decisions(
     match_state: MatchState, numbers: Numbers, agent: Agent, side: int
-) -> RepeatedDecisions:
+) -> tuple[int, DecisionMismatch | None]:
     """Let an agent decide again in all its positions of some finished games.
 
     An agent gets only the position and the key of the decision, which the seed of the game
@@ -223,6 +199,9 @@ def repeat_decisions(
         numbers: int64 (k,), of the games.
         agent: the agent.
         side: 0 for agent `a` of the match, 1 for `b`.
+
+    Returns:
+        The number of decisions, and the first that differs, None if all are equal.
     """
     games = match_state.games[numbers]
     boards = match_state.boards_of(numbers)
@@ -244,4 +223,4 @@ def repeat_decisions(
                 mismatches.append(DecisionMismatch(*place, int(moves[own][i]), int(chosen[i])))
         advance_checked(batch, running, moves)
         running = running[~batch.over[running]]
-    return RepeatedDecisions(decisions, min(mismatches, default=None))
+    return decisions, min(mismatches, default=None)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.executors import Executor, check_executor, open_executor
+from tokaido_env.arena.executors import check_executor, open_executor
+from tokaido_env.arena.executors.base import Executor
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import MatchResult, Monitor, play_series
 from tokaido_env.arena.rating_model import RatingError

@@ -52,19 +52,20 @@ def with_differences(ladder: Ladder) -> Result:
     Epsilon baselines also have ratings on a scale of their own, by the matches between them.
     """
     baselines = epsilon_baselines(ladder)
-    rated = [
+    rated = {
         r.agent for r in ladder.agents if baselines is None or not is_epsilon_baseline(r.agent)
-    ]
-    differences = rate_differences(ladder.matches, seed=ladder.seed).among(rated)
-    estimates = [*ladder.result.estimates, *differences.measures()]
+    }
+    differences = rate_differences(ladder.result.scores, seed=ladder.seed)
+    estimates = [*ladder.result.estimates]
+    estimates += [one for one in differences if {one.agent, one.other} <= rated]
     if baselines is not None:
         matches, anchor = baselines
         group = f"Epsilon baselines, a separate scale: {scale(anchor)}"
         ratings = rate_matches(matches, anchor=anchor, seed=ladder.seed)
-        own = [rating.rounded(4) for rating in ratings] + goodness_of_fit(matches).measures()
-        own += rate_differences(matches, seed=ladder.seed).measures()
+        own = [rating.rounded(4) for rating in ratings] + goodness_of_fit(matches)
+        own += rate_differences(matches, seed=ladder.seed)
         estimates += [replace(one, group=group) for one in own]
-    return replace(ladder.result, ladder=ladder.hash, estimates=tuple(estimates))
+    return replace(ladder.result, ladder=ladder.result.hash, estimates=tuple(estimates))
 
 
 @cli.options

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
 import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,7 +23,6 @@ from tokaido_env.record import Record, RecordError, read_unverified, replay
 from tokaido_env.web.game_session import HUMAN, Session
 
 DEFAULT_PORT = 8629  # browsers store by port
-_NOTICE_AFTER = 3.0  # seconds
 
 
 @cli.options
@@ -76,22 +73,10 @@ def main(options: Play) -> int:
     """
     check_outputs(options.save, read=[options.source, options.board])
     with nullcontext() if options.save is None else locked(Path(options.save)):
-        with _notice("compiling: once, up to a minute", after=_NOTICE_AFTER):
-            session = _session(options)
+        session = _session(options)
         if not options.terminal:
             return _serve(session, options)
         return Terminal(session, options.save, options.advice, ask_forced=options.ask_forced).run()
-
-
-@contextmanager
-def _notice(text: str, after: float) -> Iterator[None]:
-    """Print a text on standard error if the block takes longer than some seconds."""
-    timer = threading.Timer(after, print, (text,), {"file": sys.stderr, "flush": True})
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _serve(session: Session, options: Play) -> int:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Annotated
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import mean
+from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Group, Parameter
 
+from tokaido_env.arena.match import SCORE_KEYS, TRIGGERS
 from tokaido_env.cli import command as cli
 from tokaido_env.core.arguments import escape_text, repr_short
+from tokaido_env.core.constants import TRIGGER_LEVELS
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, load, replay
+from tokaido_env.report.tables import Table, print_table
 
 Games = dict[int, Record]
 """Records by line number, from 1."""
@@ -22,6 +27,12 @@ CHOICE = Group("Games", sort_key=2, validator=cli.only_one)
 INSTEAD = Group("Instead of each game", sort_key=3, validator=cli.only_one)
 
 _MOST_NAMES = 10  # in an error
+_ENDS = {
+    "triggers": "ended by a trigger",
+    "cap": "reached the cap",
+    "forfeit": "forfeited",
+    "": "unfinished",
+}
 
 
 @cli.options
@@ -64,7 +75,8 @@ def main(options: Replay) -> int:
     if options.html is not None:
         return _write_page(games, options)
     if options.summary:
-        return _print_summary(games, options)
+        _print_summary(games, options)
+        return 0
     for number, record in games.items():
         _print_game(number, record, options)
     return 0
@@ -132,16 +144,6 @@ def _write_page(games: Games, options: Replay) -> int:
     return 0
 
 
-def _print_summary(games: Games, options: Replay) -> int:
-    from tokaido_env.cli.dataset import game_row
-    from tokaido_env.cli.replay_summary import print_summary
-
-    print_summary(
-        [game_row(n, record, replay(record, options.board)) for n, record in games.items()]
-    )
-    return 0
-
-
 def _print_game(number: int, record: Record, options: Replay) -> None:
     seed = "" if record.seed is None else f", seed {record.seed}"
     names = " against ".join(map(escape_text, record.players))
@@ -177,3 +179,42 @@ def _result(record: Record) -> str:
         None: f"unfinished in round {record.rounds}",
     }
     return f"{ends[record.end]}: {'; '.join(parts)}"
+
+
+# The summary
+
+
+def _print_summary(games: Games, options: Replay) -> None:
+    """Print how games ended, and rounds, wins, mean scores and triggers of those played to the end.
+
+    The figures are those of `dataset.game_row`.
+    """
+    from tokaido_env.cli.dataset import game_row
+
+    rows = [game_row(n, record, replay(record, options.board)) for n, record in games.items()]
+    ends = Counter(row["end"] for row in rows)
+    counts = ", ".join(f"{ends[end]} {how}" for end, how in _ENDS.items())
+    print(f"games: {len(rows)} ({counts})")
+    whole = [row for row in rows if row["end"] in ("triggers", "cap")]
+    if not whole:
+        return
+    rounds = [row["rounds"] for row in whole]
+    print(f"rounds: {mean(rounds):.1f} on average, {min(rounds)} to {max(rounds)}\n")
+    title = f"played to the end: {len(whole)}"
+    print_table(Table(title, ("", "player_0", "player_1"), list(_cells(whole))))
+
+
+def _cells(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of the table: a name, and a value of each seat."""
+    yield "wins", *_shares([row["winner"] for row in rows], len(rows))
+    for key in SCORE_KEYS:
+        yield key, *(f"{mean(row[f'{key}_{seat}'] for row in rows):.1f}" for seat in range(2))
+    for name, field in zip(TRIGGERS, TRIGGER_LEVELS, strict=True):
+        seats = [row["trigger_seat"] for row in rows if row["trigger"] == field]
+        yield f"{name} trigger", *_shares(seats, len(rows))
+
+
+def _shares(seats: Sequence[int], games: int) -> Iterator[str]:
+    """Yield the count of each seat, with its share of the games."""
+    for seat in range(2):
+        yield f"{seats.count(seat)} ({seats.count(seat) / games:.0%})"

@@ -172,7 +172,7 @@ class Terminal:
 
     def _advise(self) -> None:
         self._advisor = as_agent(self._advisor)
-        advice = self.session.advise(self._advisor)
+        advice = self.session.advice_task(self._advisor)()
         wins = "" if advice.win_probability is None else f": you win {advice.win_probability:.0%}"
         self._print(f"  {escape_text(self._advisor.spec)}{wins}")
         for move in advice.moves:

@@ -43,18 +43,17 @@ def main(options: Verify) -> int:
     Examples:
         tokaido verify rating.json
     """
-    found = verify(
-        *(_claim(options), make),
+    claim = _claim(options)
+    games, repeated = verify(
+        *(claim, make),
         share=options.share,
         seed=options.seed,
         agent=None if options.agent is None else make(options.agent),
         progress=lambda what: cli.note(escape_text(what)),
     )
-    print_result(found.result)
+    print_result(claim.result)
     who = "opponents and agent" if options.agent is not None else "opponents"
-    print(
-        f"verified: {found.games:,} games replayed, {found.repeated:,} decisions of {who} repeated"
-    )
+    print(f"verified: {games:,} games replayed, {repeated:,} decisions of {who} repeated")
     return 0
 
 

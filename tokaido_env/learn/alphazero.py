@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.registry import make
-from tokaido_env.arena.executors import policy_sha256
+from tokaido_env.arena.executors.base import policy_sha256
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.match_series import play_series

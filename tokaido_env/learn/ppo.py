@@ -98,7 +98,7 @@ class PpoTrainer(Trainer):
 
     def checkpoint(self) -> Checkpoint:
         """Return the state that `restore` takes."""
-        games = self.env.snapshot() | {
+        games = self.env.games.snapshot() | {
             "episode_starts": self.model._last_episode_starts,
             "same_opponent": self.pool.same_opponent,
         }
@@ -121,7 +121,7 @@ class PpoTrainer(Trainer):
         self.model.num_timesteps = checkpoint.done
         self.model._n_updates = decode_counter(counters, "updates", Count)
         self.model._last_episode_starts = np.resize(flags["episode_starts"], self.env.num_envs)
-        self.env.restore(as_rows(games, self.env.snapshot()))
+        self.env.games.restore(as_rows(games, self.env.games.snapshot()))
         self.pool.restore(decode_counter(counters, "pool", PoolState))
         self.pool.same_opponent[:] = flags["same_opponent"]
         self.rng.bit_generator.state = counters["rng"]

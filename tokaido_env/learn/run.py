@@ -24,7 +24,7 @@ import torch
 
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import check_spec_in_file
-from tokaido_env.arena.executors import Executor, SerialExecutor
+from tokaido_env.arena.executors.base import Executor, SerialExecutor
 from tokaido_env.arena.result import Measure
 from tokaido_env.core.arguments import str_short
 from tokaido_env.decoding import Name, Number, Struct
@@ -240,7 +240,7 @@ class Run:
         write_checkpoint(self.folder, checkpoint._replace(counters=counters))
 
     def _ladder_hash(self) -> str | None:
-        return self._ladder.hash if self._ladder else None
+        return self._ladder.result.hash if self._ladder else None
 
 
 class Trainer(ABC):

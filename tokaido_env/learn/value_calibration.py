@@ -11,7 +11,7 @@ policy's moves stay the same bytes. Given these units, the value is a logistic r
 result, which has one optimum: no learning rate, no order of samples. Newton's method
 (`scipy.optimize`) fits it to three quarters of the games; the others compare it with the old value.
 Where the units do not identify the round, the most likely value may be too high in some rounds and
-too low in others: a penalty on the squared mean error of each three rounds (`bias_penalty`) reduces
+too low in others: a penalty on the squared mean error of each three rounds (`BIAS_PENALTY`) reduces
 that and costs hardly any likelihood.
 
 The policy plays its most likely actions, as in evaluations.
@@ -19,7 +19,6 @@ The policy plays its most likely actions, as in evaluations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +46,6 @@ ROUNDS = (1, 4, 7, 10, 13, 16, 19, 22, 25)
 
 _STRIDE = 3  # every third decision of a game is used: neighbours carry the same information
 _HELD_OUT = 4  # every fourth game compares old and new value
-_MAX_BIAS_PENALTY = 1000
 _RIDGE = 1e-6  # weight of the penalty on squared weights, for units of standard deviation 1
 _CONVERGED = {"gtol": 1e-8}
 _ROWS = 2**14  # positions per pass
@@ -110,8 +108,6 @@ def calibrate_value(
     boards: Boards = "shikoku",
     games: int = CALIBRATION_GAMES,
     seed: int = 0,
-    progress: Callable[[int], None] = lambda games: None,
-    bias_penalty: float = BIAS_PENALTY,
 ) -> CalibratedPolicy:
     """Fit a policy's value to the results of its games against itself.
 
@@ -121,28 +117,24 @@ def calibrate_value(
             evenly spaced in the pool.
         games: the least number of games, from `MIN_CALIBRATION_GAMES`.
         seed: of the games, as for `Game`.
-        progress: called now and then with the number of games just finished.
-        bias_penalty: weight of the squared mean errors of each three rounds, 0 to 1,000: see `fit`.
 
     Raises:
         ValueError: if a number is out of range.
     """
     seed = check_seed(seed)
-    if not 0 <= bias_penalty <= _MAX_BIAS_PENALTY:
-        raise ValueError(f"bias_penalty: expected 0 to {_MAX_BIAS_PENALTY:,}, got {bias_penalty}")
     if not MIN_CALIBRATION_GAMES <= games <= MAX_GAMES:
         limits = f"{MIN_CALIBRATION_GAMES} to {MAX_GAMES:,}"
         raise RunError(f"games: expected {limits}, got {games:,}")
     pool = BoardPool.load(boards)
-    sample = self_play(policy, pool, games, seed, progress)
+    sample = self_play(policy, pool, games, seed)
     held_out: npt.NDArray[np.bool_] = sample.games % _HELD_OUT == 0
-    weights = fit(sample.select(~held_out), bias_penalty)
+    weights = fit(sample.select(~held_out))
     tensors = {
         "value.1.weight": weights[None, :-1].astype(np.float32),
         "value.1.bias": weights[-1:].astype(np.float32),
     }
     summary = {"board": pool.name, "hash": pool.hash, "games": games, "seed": seed}
-    summary |= {"bias_penalty": bias_penalty}
+    summary |= {"bias_penalty": BIAS_PENALTY}
     calibrated = Policy(policy.tensors | tensors, policy.training | {"value": summary})
     rest = sample.select(held_out)
     errors = [values_of(each, rest.units) - rest.results for each in (policy, calibrated)]
@@ -151,9 +143,7 @@ def calibrate_value(
     return CalibratedPolicy(calibrated, before, after, bias, count)
 
 
-def self_play(
-    policy: Policy, pool: BoardPool, games: int, seed: int, progress: Callable[[int], None]
-) -> Sample:
+def self_play(policy: Policy, pool: BoardPool, games: int, seed: int) -> Sample:
     """Play games of a policy against itself, board after board; return some of the decisions."""
     chosen = range(0, len(pool), -(-len(pool) // MAX_BOARDS))
     agent, each, parts = PolicyAgent.from_policy(policy, "policy"), -(-games // len(chosen)), []
@@ -162,7 +152,7 @@ def self_play(
         seeds = pair_seeds(match_seed(seed, "refit", board.name), each)
         for first in range(0, each, agent.games_at_once):
             batch = seeds[first : first + agent.games_at_once]
-            played, actions = play_selfplay(agent, board, batch, progress)
+            played, actions = play_selfplay(agent, board, batch)
             for which, part in replay_chunks(board, batch, actions):
                 results = 2 * played["result"][which] - 1
                 parts.append(_sample_of(policy, part, results, number * each + first + which))

@@ -6,13 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.core.arguments import escape_text
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 SECONDS_A_LINE = 10.0
 
@@ -50,18 +47,8 @@ def match_bar(
         finished: number of games that are finished already.
         note: returns more about the finished games.
     """
-    console = _terminal()
-    if console is None:
-        done, lines = finished, ProgressLines()
-
-        def count(more: int) -> None:
-            nonlocal done
-            done += more
-            lines.print(lambda: f"{escape_text(title)}: {done:,} of {games:,} games{note()}")
-
-        yield count
-        return
     from rich import progress
+    from rich.console import Console
     from rich.markup import escape
 
     columns = (
@@ -71,25 +58,19 @@ def match_bar(
         progress.TextColumn("games{task.fields[note]}, {task.fields[speed]} games/s,"),
         progress.TimeRemainingColumn(),
     )
-    with progress.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(
-            escape(escape_text(title)), total=games, completed=finished, speed="–", note=note()
-        )
+    name, console, lines = escape_text(title), Console(stderr=True), ProgressLines()
+    hidden = not console.is_terminal
+    with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(escape(name), total=games, completed=finished, speed="–", note=note())
 
         def advance(more: int) -> None:
             bar.advance(task, more)
-            speed = bar.tasks[0].speed
+            speed, done = bar.tasks[0].speed, int(bar.tasks[0].completed)
             bar.update(task, speed="–" if speed is None else f"{speed:.3g}", note=note())
+            if hidden:
+                lines.print(lambda: f"{name}: {done:,} of {games:,} games{note()}")
 
         yield advance
-
-
-def _terminal() -> Console | None:
-    """Return standard error for rich, None if it is no terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    return console if console.is_terminal else None
 
 
 class RunBar(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, Keys, Legal, States
-from tokaido_env.arena.executors import chunked
+from tokaido_env.arena.executors.base import chunked
 from tokaido_env.arena.game_runner import AgentFailed, naming_agent
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board

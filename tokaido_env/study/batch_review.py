@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.executors import CallTask, Executor, SerialExecutor, agent_spec_of
+from tokaido_env.arena.executors.base import CallTask, Executor, SerialExecutor, agent_spec_of
 from tokaido_env.arena.intervals import clustered_mean
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.study.agent_values import check_has_values

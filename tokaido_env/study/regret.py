@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.executors import (
+from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
     SerialExecutor,
@@ -286,42 +286,26 @@ def stratified_means(
     rng = np.random.default_rng(0)
     for k in np.flatnonzero(weights):
         own = values[regret_set.stratum == k]
-        weight = weights[k] / weights.sum()
+        n, weight = len(own), weights[k] / weights.sum()
         means += weight * own.mean(axis=0)
-        deviations += weight * bootstrap_deviations(own, rng)
+        counts = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
+        deviations += weight * ((counts - 1.0) @ own / n * np.sqrt(n / (n - 1)))
     low, high = np.quantile(means + deviations, [0.025, 0.975], axis=0)
     return {name: Estimate.of(means[c], (low[c], high[c])) for c, name in enumerate(columns)}
 
 
-def bootstrap_deviations(values: Floats, rng: np.random.Generator) -> Floats:
-    """Return the deviations of resampled means from the mean: float64 (RESAMPLES, columns).
-
-    Args:
-        values: float64 (n, columns), n from 2.
-        rng: of the resamples.
-    """
-    n = len(values)
-    counts = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    deviations = (counts - 1.0) @ values / n
-    return np.asarray(deviations * np.sqrt(n / (n - 1)))
-
-
-def regret_difference(
-    regret_set: RegretSet, one: AgentChoices, other: AgentChoices, boards: str | None = None
-) -> Measure:
+def regret_difference(regret_set: RegretSet, one: AgentChoices, other: AgentChoices) -> Measure:
     """Return the regret of one agent less that of another in the same positions.
 
     Args:
         regret_set: the set.
         one: the first agent's actions.
         other: the second agent's actions.
-        boards: of the strata that count; None for all.
     """
-    selected = [boards in (None, stratum["boards"]) for stratum in regret_set.card["strata"]]
     of_one, of_other = (
         losses(regret_set, regret_set.action_rows(chosen.choices)).low for chosen in (one, other)
     )
-    more = stratified_means({"more": of_one - of_other}, regret_set, selected)["more"]
+    more = stratified_means({"more": of_one - of_other}, regret_set)["more"]
     about: dict[str, Any] = {"agent": one.agent, "other": other.agent}
     return _measure("regret difference", more, n=len(regret_set), **about)
 

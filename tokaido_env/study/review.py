@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, States
-from tokaido_env.arena.executors import chunked
+from tokaido_env.arena.executors.base import chunked
 from tokaido_env.arena.game_runner import Numbers, naming_agent
 from tokaido_env.arena.intervals import student_t_quantile
 from tokaido_env.batch import Batch

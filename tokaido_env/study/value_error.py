@@ -21,13 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, States
-from tokaido_env.arena.executors import (
+from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
     SerialExecutor,
     agent_spec_of,
     chunked,
-    gather,
 )
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.result import Measure
@@ -99,7 +98,8 @@ def afterstate_values(
                 yield CallTask(_values_task, agents, arguments, text)
 
     values = np.empty(len(rows))
-    gather(values, executor, tasks(), (agent,))
+    for _, (indices, found) in executor.map(tasks(), (agent,)):
+        values[indices] = found
     return np.asarray(np.bincount(rows, values) / counts * (1 - 2 * states["player"]))
 
 

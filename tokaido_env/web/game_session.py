@@ -312,20 +312,14 @@ class Session(CopiedWhole):
         self.game, self.scenes, self.log, self.resigned, _ = self._undo_points.pop()
         return True
 
-    def advise(self, agent: str | Agent, most: int = 3) -> Advice:
-        """Return an agent's advice for the player to move.
+    def advice_task(self, agent: str | Agent, most: int = 3) -> Callable[[], Advice]:
+        """Return a function that returns an agent's advice for the player to move.
+
+        Another thread may call it.
 
         Args:
             agent: an agent or its spec.
             most: the maximum number of suggestions.
-
-        Raises:
-            IllegalMove: if no player is to move.
-        """
-        return self.advice_task(agent, most)()
-
-    def advice_task(self, agent: str | Agent, most: int = 3) -> Callable[[], Advice]:
-        """Return a function that computes `advise`; another thread may call it.
 
         Raises:
             IllegalMove: if no player is to move.

@@ -474,20 +474,13 @@ class LiveGame(NotCopied):
         )
 
 
-_COMMANDS: dict[str, Callable[[LiveGame, Arguments], None]] = {
-    name: getattr(LiveGame, f"_command_{name}")
-    for name in (
-        *("play", "undo", "resign", "coach", "advise", "review", "run_agents", "play_forced"),
-        *("new_game", "load_record", "set_position", "set_board"),
-    )
-}
-_QUERIES: dict[str, Callable[[LiveGame, Arguments], Any]] = {
-    name: getattr(LiveGame, f"_query_{name}")
-    for name in (
-        *("record", "frame", "exercise", "map"),
-        *("position_form", "board_form", "check_board"),
-    )
-}
+def _methods(prefix: str) -> dict[str, Callable[[LiveGame, Arguments], Any]]:
+    """Return the methods whose names begin with a prefix, by the rest of their names."""
+    found = (one for one in vars(LiveGame).items() if one[0].startswith(prefix))
+    return {name.removeprefix(prefix): method for name, method in found}
+
+
+_COMMANDS, _QUERIES = _methods("_command_"), _methods("_query_")
 
 
 def _is_safe(spec: str) -> bool:

@@ -11,40 +11,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from tokaido_env.arena.executors.base import (
-    AgentCache,
-    AgentFactory,
-    CallTask,
-    Executor,
-    SerialExecutor,
-    Task,
-    agent_spec_of,
-    chunked,
-    gather,
-    policy_sha256,
-    split_work,
-)
+from tokaido_env.arena.executors.base import Executor, SerialExecutor
 from tokaido_env.arena.executors.processes import ProcessExecutor
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.optional_deps import extra_error
-
-__all__ = [
-    "EXECUTORS",
-    "AgentCache",
-    "AgentFactory",
-    "CallTask",
-    "Executor",
-    "ProcessExecutor",
-    "SerialExecutor",
-    "Task",
-    "agent_spec_of",
-    "check_executor",
-    "chunked",
-    "gather",
-    "open_executor",
-    "policy_sha256",
-    "split_work",
-]
 
 EXECUTORS = "serial, processes[:N] or ray[:ADDRESS]"
 

@@ -17,9 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import make, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_deferred
@@ -33,27 +30,10 @@ _TASKS_PER_WORKER = 8  # enough to share work evenly between workers
 _CACHED_AGENTS = 8  # for each worker
 
 
-class AgentFactory(Protocol):
-    """Makes agents."""
-
-    def __call__(self, spec: str, sha256: str = "", limits: Limits | None = None) -> Agent:
-        """Return the agent of a spec, the same object each time.
-
-        Args:
-            spec: of the agent.
-            sha256: of its policy file, see `policy_sha256`.
-            limits: of its own process; None: it plays in this process.
-
-        Raises:
-            AgentError: if there is no such agent.
-            AgentFailed: if its policy file has another hash.
-        """
-
-
 class Task(Protocol):
     """Work that can run in any process. It can be pickled, and `str` describes it for messages."""
 
-    def run(self, make: AgentFactory) -> Iterator[Any]:
+    def run(self, make: AgentCache) -> Iterator[Any]:
         """Run; yield each result, which can be pickled.
 
         Args:
@@ -81,7 +61,7 @@ class CallTask(NamedTuple):
     arguments: tuple[Any, ...]
     text: str
 
-    def run(self, make: AgentFactory) -> Iterator[Any]:
+    def run(self, make: AgentCache) -> Iterator[Any]:
         """Call the function: see `Task.run`."""
         yield from self.function(*(make(*agent) for agent in self.agents), *self.arguments)
 
@@ -216,7 +196,7 @@ class RemoteExecutor(Executor):
         """Stop running tasks."""
 
 
-def run_task(task: Task, factory: AgentFactory, emit: Callable[[Any], None]) -> Exception | None:
+def run_task(task: Task, factory: AgentCache, emit: Callable[[Any], None]) -> Exception | None:
     """Run a task in a worker and emit its results; return the error that stopped it, picklable."""
     try:
         for result in task.run(factory):
@@ -229,7 +209,7 @@ def run_task(task: Task, factory: AgentFactory, emit: Callable[[Any], None]) -> 
 
 
 class AgentCache:
-    """An `AgentFactory` that keeps the agents that it made last.
+    """Makes agents, and keeps those that it made last.
 
     Args:
         agents: that exist already.
@@ -240,7 +220,17 @@ class AgentCache:
         self._made = lru_cache(_CACHED_AGENTS)(_make_verified)
 
     def __call__(self, spec: str, sha256: str = "", limits: Limits | None = None) -> Agent:
-        """Return the agent of a spec: see `AgentFactory`."""
+        """Return the agent of a spec, the same object each time.
+
+        Args:
+            spec: of the agent.
+            sha256: of its policy file, see `policy_sha256`.
+            limits: of its own process; None: it plays in this process.
+
+        Raises:
+            AgentError: if there is no such agent.
+            AgentFailed: if its policy file has another hash.
+        """
         return self._given[spec] if spec in self._given else self._made(spec, sha256, limits)
 
 
@@ -283,26 +273,3 @@ def split_work(numbers: Numbers, workers: int) -> list[Numbers]:
 def chunked(numbers: Numbers, size: int) -> list[Numbers]:
     """Return numbers, int64 (n,), in chunks of at most `size`."""
     return [numbers[first : first + size] for first in range(0, len(numbers), size)]
-
-
-def gather(
-    out: npt.NDArray[Any],
-    executor: Executor,
-    tasks: Iterable[Task],
-    agents: Sequence[Agent],
-    progress: Callable[[int], None] = lambda rows: None,
-) -> None:
-    """Run tasks that yield row indices, int64 (k,), and their values; write these to an array.
-
-    Args:
-        out: (n, …), filled in.
-        executor: runs the tasks.
-        tasks: to be run.
-        agents: as for `Executor.map`.
-        progress: called with each number of newly filled rows.
-    """
-    filled = np.zeros(len(out), np.bool_)
-    for _, (rows, values) in executor.map(tasks, agents):
-        new = int((~filled[rows]).sum())
-        out[rows], filled[rows] = values, True
-        progress(new)

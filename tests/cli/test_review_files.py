@@ -1,4 +1,4 @@
-"""Tests of `tokaido review` for many games: tables, totals and Ctrl-C."""
+"""Tests of `tokaido review` for many games: tables, totals, files and Ctrl-C."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from test_review_command import QUICK, Output, recorded, reviewed
 
 from tokaido_env import Game, Record
 from tokaido_env.__main__ import main
-from tokaido_env.cli import review as command, review_columns
+from tokaido_env.cli import review as command
 from tokaido_env.record import save
 from tokaido_env.report.tables import MOST
 from tokaido_env.study.review import MARKS
@@ -76,7 +76,7 @@ def test_review_data__rows_equal_single_reviews(
     pd.testing.assert_frame_equal(
         table, expected[list(table)], check_dtype=False, rtol=0, atol=1e-6
     )
-    kinds = {name: kind for name, kind in review_columns.COLUMNS.items() if kind != "word"}
+    kinds = {name: kind for name, kind in command.COLUMNS.items() if kind != "word"}
     assert {name: str(table[name].dtype) for name in kinds} == kinds
     assert set(table["phase"]) >= {"SETUP", "ROLL", "MOVE", "EFFECT", "DRAW", "REVEAL"}
     about = json.loads(pq.read_schema(out).metadata[b"tokaido_env"])
@@ -101,7 +101,7 @@ def test_docs__list_the_columns_of_reviews() -> None:
     section = page.partition("\n## Review tables\n")[2]
     printed = section.partition("\n|---|---|---|\n")[2].partition("\n\n")[0]
     cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in printed.splitlines()]
-    assert {name.strip("`"): kind for name, kind in cells} == review_columns.COLUMNS
+    assert {name.strip("`"): kind for name, kind in cells} == command.COLUMNS
 
 
 # Many games
