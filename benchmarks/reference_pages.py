@@ -232,7 +232,8 @@ def section(parser: App) -> str:
     text = parser.generate_docs(heading_level=2).replace(f"{called} {called.split()[1]}", called)
     text = re.sub(r"\n {2,}", " ", text).replace("; tokaido agents lists all", "")
     examples = textwrap.dedent((parser.help_epilogue or "").removeprefix("Examples:\n\n"))
-    return _prose(text) + (f"\n**Examples**:\n\n```\n{examples}\n```\n" if examples else "")
+    text = re.sub(r"```console\n.*?```\n\n", "", _prose(text), flags=re.DOTALL)
+    return text + (f"\n**Examples**:\n\n```\n{examples}\n```\n" if examples else "")
 
 
 def _prose(text: str) -> str:
