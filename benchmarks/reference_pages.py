@@ -205,9 +205,8 @@ def _command(name: str, text: str, shared: Mapping[str, Option]) -> str:
             named.append(f"`{option.name}`")
         else:
             named.append(f"`{option.name}` (default: {option.default})")
-    text, mark, examples = "\n".join(lines).partition("**Examples**")
-    parts = [text.rstrip(), *([f"**Shared**: {', '.join(named)}"] if named else [])]
-    own = "\n\n".join([*parts, *([mark + examples.rstrip()] if mark else [])])
+    text, _, _ = "\n".join(lines).partition("**Examples**")  # of `--help` only
+    own = "\n\n".join([text.rstrip(), *([f"**Shared**: {', '.join(named)}"] if named else [])])
     # Without a group of which all options are shared.
     own = re.sub(r"\*\*[^*\n]+\*\*:\n+(?=\*\*)", "", own) + "\n"
     return own + ("\n" + settings_sections() if name == "train" else "")
