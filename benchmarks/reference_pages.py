@@ -50,7 +50,10 @@ def action_tables() -> str:
         labels = _codes([one.label for one in same])
         outcomes.append([phase, _span([one.ids for one in same]), labels, meaning])
     head = ("phase", "ids", "outcomes", "meaning")
-    return f"{_table(('ids', 'actions', 'meaning'), rows)}\n{_table(head, outcomes)}"
+    return (
+        f"## Actions\n\n{_table(('ids', 'actions', 'meaning'), rows)}\n"
+        f"## Chance outcomes\n\n{_table(head, outcomes)}"
+    )
 
 
 def _span(ids: Sequence[str]) -> str:
@@ -231,8 +234,8 @@ def section(parser: App) -> str:
     text = parser.generate_docs(heading_level=2).replace(f"{called} {called.split()[1]}", called)
     text = re.sub(r"\n {2,}", " ", text).replace("; tokaido agents lists all", "")
     examples = textwrap.dedent((parser.help_epilogue or "").removeprefix("Examples:\n\n"))
-    text = re.sub(r"```console\n.*?```\n\n", "", _prose(text), flags=re.DOTALL)
-    return text + (f"\n**Examples**:\n\n```\n{examples}\n```\n" if examples else "")
+    text = re.sub(r"```.*?```\n\n", "", text, flags=re.DOTALL)  # how it is called
+    return _prose(text) + (f"\n**Examples**:\n\n```bash\n{examples}\n```\n" if examples else "")
 
 
 def _prose(text: str) -> str:

@@ -22,7 +22,7 @@ from tokaido_env.features.afterstate_observation import (
 
 @cli.command("features")
 def main(options: cli.NoOptions) -> int:
-    """Print the layouts of the observation, the board block, entities and afterstates.
+    """Print the layouts of the observation, the board features, entities and afterstates.
 
     The last table has the entity of each action.
     """
