@@ -99,9 +99,16 @@ def rows_of(features: Sequence[Feature], explained: set[str]) -> list[list[str]]
 def _layout(rows: Iterable[Sequence[str]]) -> str:
     """Return a table of the new entries of a layout; below it, a list of those that occur again."""
     rows = list(rows)
-    table = _table(("slice", "name", "scale", "meaning"), [row for row in rows if row[-1]])
+    new = [
+        [where, name, _scaled(meaning, scale)] for where, name, scale, meaning in rows if meaning
+    ]
+    table = _table(("slice", "name", "meaning"), new)
     again = ", ".join(f"{name} {where}" for where, name, _, text in rows if not text)
     return table + (f"\nAs above: {again}.\n" if again else "")
+
+
+def _scaled(meaning: str, scale: str) -> str:
+    return meaning if scale == "1" else f"{meaning}; scale {scale}"
 
 
 def _index_of(feature: Feature) -> str:
