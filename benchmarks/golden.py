@@ -85,10 +85,7 @@ DERIVED = (
     ),
     DerivedFiles(
         "tokaido-100",
-        (
-            "docs/benchmarks/tokaido-100.md",
-            "docs/dev/tokaido-100.md",
-        ),
+        ("docs/benchmarks/tokaido-100.md",),
         "python benchmarks/tokaido_100.py --docs",
         "some hours on two cores",
         "docs/benchmarks/tokaido-100.md",
