@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     estimates = tuple(estimate for one in found for estimate in one.estimates)
     result = replace(found[0], estimates=estimates)
     main_tables = [regret_table(result)]
-    groups = "boards", "phase", "rounds"
+    groups = "boards", "rounds"
     some = replace(result, estimates=tuple(x for x in estimates if x.agent in DETAILED))
     details = [groups_table(some, group) for group in groups]
     for table in (*main_tables, *details):
