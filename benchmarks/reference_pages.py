@@ -178,7 +178,8 @@ def settings_sections() -> str:
                 found.setdefault(option.text, {})[method] = option.default
     sections: dict[tuple[str, ...], list[str]] = {}
     for text, defaults in found.items():
-        sections.setdefault(tuple(defaults), []).append(f"{text} ({_defaults(defaults)})")
+        item = re.sub(r" [A-Z]+`", "`", text, count=1)  # the default shows the type
+        sections.setdefault(tuple(defaults), []).append(f"{item} ({_defaults(defaults)})")
     ordered = sorted(
         sections.items(), key=lambda one: (-len(one[0]), list(METHODS).index(one[0][0]))
     )
