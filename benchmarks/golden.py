@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "dev" / "releasing.md"
 QUICK = "seconds"
 
+LONG = 12  # words of a command that the table of the page does not repeat
 LADDER = """tokaido ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
   greedy:epsilon=0.2 greedy heuristic mcts:sims=100 mcts:sims=400 champion mcts:sims=4000
   mcts:sims=20000 champion:sims=400 --games 4000 --max-distance 3 --seed 0
@@ -85,10 +86,7 @@ DERIVED = (
     ),
     DerivedFiles(
         "tokaido-100",
-        (
-            "docs/benchmarks/tokaido-100.md",
-            "docs/dev/tokaido-100.md",
-        ),
+        ("docs/benchmarks/tokaido-100.md",),
         "python benchmarks/tokaido_100.py --docs",
         "some hours on two cores",
         "docs/benchmarks/tokaido-100.md",
@@ -170,10 +168,16 @@ def table() -> str:
     rows = ["| what | files | command | takes |", "|---|---|---|---|"]
     for derived in DERIVED:
         files = " ".join(f"`{name}`" for name in derived.files)
-        command = f"`{' '.join(derived.command.split())}`" if derived.command else ""
-        page = f"[{Path(derived.page).name}]({_link(derived.page)})" if derived.page else ""
-        rows.append(f"| {derived.name} | {files} | {command or page} | {derived.time} |")
+        rows.append(f"| {derived.name} | {files} | {_how(derived)} | {derived.time} |")
     return "\n".join(rows) + "\n"
+
+
+def _how(derived: DerivedFiles) -> str:
+    """Return the command of files; a link, if only their page has it or it is long."""
+    words = derived.command.split()
+    if not words or len(words) > LONG:
+        return f"[{Path(derived.page).name}]({_link(derived.page)})"
+    return f"`{' '.join(words)}`"
 
 
 def _link(page: str) -> str:

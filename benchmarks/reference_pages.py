@@ -8,7 +8,11 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from cyclopts import App
@@ -20,7 +24,7 @@ from tokaido_env.cli.features import index_formula
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES, ENTITY_SHAPES
 from tokaido_env.core.observation import FEATURES, Feature, width
-from tokaido_env.learn.settings import METHODS, TdSettings
+from tokaido_env.learn.settings import METHODS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
@@ -28,10 +32,36 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 def contents() -> dict[Path, str]:
     """Return the generated part of each page."""
     return {
-        FOLDER / "actions.md": "```\n" + "\n\n".join(actions.tables()) + "\n```\n",
+        FOLDER / "actions.md": action_tables(),
         FOLDER / "observation.md": observation_tables(),
         FOLDER / "cli.md": command_sections(),
     }
+
+
+def action_tables() -> str:
+    """Return the tables of actions and of outcomes; labels of one meaning share a row."""
+    rows = []
+    for meaning, group in groupby(actions.LABELS, partial(actions.meaning_of, general=True)):
+        labels = list(group)
+        rows.append([_span([str(actions.IDS[one]) for one in labels]), _codes(labels), meaning])
+    outcomes = []
+    for (phase, meaning), each in groupby(actions.OUTCOMES, lambda one: (one.phase, one.meaning)):
+        same = list(each)
+        labels = _codes([one.label for one in same])
+        outcomes.append([phase, _span([one.ids for one in same]), labels, meaning])
+    head = ("phase", "ids", "outcomes", "meaning")
+    return (
+        f"## Actions\n\n{_table(('ids', 'actions', 'meaning'), rows)}\n"
+        f"## Chance outcomes\n\n{_table(head, outcomes)}"
+    )
+
+
+def _span(ids: Sequence[str]) -> str:
+    return ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
+
+
+def _codes(labels: Iterable[str]) -> str:
+    return ", ".join(f"`{label}`" for label in labels)
 
 
 def observation_tables() -> str:
@@ -44,32 +74,41 @@ def observation_tables() -> str:
         shape = " × ".join(map(str, ENTITY_SHAPES[name]))
         layouts[f"Entities, `{name}`: {shape}"] = features
     explained: set[str] = set()
-    tables = {
-        title: _table(("slice", "name", "scale", "meaning"), rows_of(layout, explained))
-        for title, layout in layouts.items()
-    }
-    return "\n".join(f"## {title}\n\n{table}" for title, table in tables.items())
+    parts = {title: _layout(rows_of(layout, explained)) for title, layout in layouts.items()}
+    return "\n".join(f"## {title}\n\n{part}" for title, part in parts.items())
 
 
 def rows_of(features: Sequence[Feature], explained: set[str]) -> list[list[str]]:
-    """Return a row for each entry of a layout.
+    """Return a row for each entry of a layout: slice, name, scale and meaning.
 
     Args:
         features: of the layout.
-        explained: the rows so far, without their slices; what occurs again is "as above".
+        explained: the rows so far, without their slices; the meaning of what occurs again is "".
     """
     rows = []
     for feature in features:
         name, meaning = feature.name, feature.meaning + _index_of(feature)
-        own = name.replace("their_", "my_", 1)
-        key = f"{own} {feature.scale} {meaning}"
-        text = meaning
-        if key in explained:
-            text = f"as `{own}`" if own != name else "as above"
+        key = f"{name.replace('their_', 'my_', 1)} {feature.scale} {meaning}"
+        text = "" if key in explained else meaning
         explained.add(key)
         where = f"`{feature.start}:{feature.start + feature.size}`"
         rows.append([where, f"`{name}`", str(feature.scale), text])
     return rows
+
+
+def _layout(rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of the new entries of a layout; below it, a list of those that occur again."""
+    rows = list(rows)
+    new = [
+        [where, name, _scaled(meaning, scale)] for where, name, scale, meaning in rows if meaning
+    ]
+    table = _table(("slice", "name", "meaning"), new)
+    again = ", ".join(f"{name} {where}" for where, name, _, text in rows if not text)
+    return table + (f"\nAs above: {again}.\n" if again else "")
+
+
+def _scaled(meaning: str, scale: str) -> str:
+    return meaning if scale == "1" else f"{meaning}; scale {scale}"
 
 
 def _index_of(feature: Feature) -> str:
@@ -78,36 +117,133 @@ def _index_of(feature: Feature) -> str:
     return f"; index `{formula}`{colon}{comment}" if formula else ""
 
 
+@dataclass(frozen=True)
+class Option:
+    """An option of a command's help.
+
+    Attributes:
+        name: such as `--seed`.
+        text: all but the default, as an item of a list.
+        default: without brackets, "" for none.
+    """
+
+    name: str
+    text: str
+    default: str
+
+    @property
+    def line(self) -> str:
+        """The item of a list; a flag is off by default, which the page says once."""
+        return self.text + (f" (default: {self.default})" if self.default != "off" else "")
+
+
 def command_sections() -> str:
-    """Return a section for each command; below train, the settings of the other methods."""
-    sections = []
-    for name in COMMANDS:
-        sections.append(section(load(name).app()))
-        if name == "train":  # its section has the settings of td
-            sections += [settings_of(method) for method in METHODS if method != TdSettings.METHOD]
-    return "\n".join(sections)
-
-
-def settings_of(method: str) -> str:
-    """Return a section with the settings of a method that differ from those of td."""
-    whole, default = (
-        section(load("train").app(["--method", name])) for name in (method, TdSettings.METHOD)
+    """Return a section for the options that several commands share, and one for each command."""
+    sections = {name: section(load(name).app(_widest(name))) for name in COMMANDS}
+    shared = shared_options(sections.values())
+    items = "\n".join(option.line for option in shared.values())
+    return "\n".join(
+        [
+            f"## Options that several commands share\n\n{items}\n",
+            *(_command(name, text, shared) for name, text in sections.items()),
+        ]
     )
-    _, _, settings = whole.partition(f"**Settings of `--method` {method}**:\n")
-    rows = settings.partition("**Examples**")[0].strip().splitlines()
-    shared = [row.split()[1].lstrip("`") for row in rows if row in default]
-    own = "\n".join(row for row in rows if row not in default)
-    text = f"As `td`: {', '.join(f'`{name}`' for name in shared)}. Its own:"
-    return f"### Settings of `{method}`\n\n{text}\n\n{own}\n"
+
+
+def shared_options(sections: Iterable[str]) -> dict[str, Option]:
+    """Return the options that several commands have, by their texts, with the usual default.
+
+    Of options of one name with different texts, the text of most commands is shared.
+    """
+    lines = [line for text in sections for line in _without_settings(text).splitlines()]
+    found = [option for line in lines if (option := _option(line))]
+    often = Counter(option.text for option in found).most_common()
+    texts = {}
+    for text, count in often:
+        options = [option for option in found if option.text == text]
+        if count > 1 and options[0].name not in {one.name for one in texts.values()}:
+            ((usual, _),) = Counter(options).most_common(1)
+            texts[text] = usual
+    return texts
+
+
+def settings_sections() -> str:
+    """Return the settings of training by the methods that have them."""
+    found: dict[str, dict[str, str]] = {}
+    for method in METHODS:
+        whole = section(load("train").app(["--method", method]))
+        _, _, text = whole.partition(f"**Settings of `--method` {method}**:\n")
+        for line in text.splitlines():
+            if option := _option(line):
+                found.setdefault(option.text, {})[method] = option.default
+    sections: dict[tuple[str, ...], list[str]] = {}
+    for text, defaults in found.items():
+        item = re.sub(r" [A-Z]+`", "`", text, count=1)  # the default shows the type
+        sections.setdefault(tuple(defaults), []).append(f"{item} ({_defaults(defaults)})")
+    ordered = sorted(
+        sections.items(), key=lambda one: (-len(one[0]), list(METHODS).index(one[0][0]))
+    )
+    return "\n".join(
+        f"### Settings of {_methods(methods)}\n\n" + "\n".join(items) + "\n"
+        for methods, items in ordered
+    )
+
+
+def _widest(name: str) -> Sequence[str]:
+    """Return arguments with which the help of a command has most options."""
+    return ("--method", "alphazero") if name == "train" else ()
+
+
+def _option(line: str) -> Option | None:
+    """Return the option of a line of the help; None if it has none."""
+    found = re.fullmatch(r"(\* `(--[\w-]+)[^`]*`: .*?)(?: \*?\[default: ([^]]*)\]\*?)?", line)
+    return Option(found[2], found[1], found[3] or "off") if found else None
+
+
+def _without_settings(text: str) -> str:
+    """Return the section of a command without the settings of a method of training."""
+    return re.sub(r"\*\*Settings of .*?\n\n(?=\*\*)", "", text, flags=re.DOTALL)
+
+
+def _command(name: str, text: str, shared: Mapping[str, Option]) -> str:
+    """Return the section of a command, which only names its shared options."""
+    lines, named = [], []
+    for line in _without_settings(text).splitlines():
+        option = _option(line)
+        if option is None or option.text not in shared:
+            lines.append(option.line if option else line)
+        elif option == shared[option.text]:
+            named.append(f"`{option.name}`")
+        else:
+            named.append(f"`{option.name}` (default: {option.default})")
+    text, _, _ = "\n".join(lines).partition("**Examples**")  # of `--help` only
+    own = "\n\n".join([text.rstrip(), *([f"**Shared**: {', '.join(named)}"] if named else [])])
+    # Without a group of which all options are shared.
+    own = re.sub(r"\*\*[^*\n]+\*\*:\n+(?=\*\*)", "", own) + "\n"
+    return own + ("\n" + settings_sections() if name == "train" else "")
+
+
+def _defaults(defaults: Mapping[str, str]) -> str:
+    """Return the defaults of a setting: one if the methods have the same."""
+    if len(set(defaults.values())) == 1:
+        return f"default: {next(iter(defaults.values()))}"
+    return "default: " + ", ".join(f"{method} {default}" for method, default in defaults.items())
+
+
+def _methods(methods: Sequence[str]) -> str:
+    return (
+        "all methods" if len(methods) == len(METHODS) else " and ".join(f"`{m}`" for m in methods)
+    )
 
 
 def section(parser: App) -> str:
     """Return the help of a command as Markdown, with its examples as code."""
     (called,) = parser.name
     text = parser.generate_docs(heading_level=2).replace(f"{called} {called.split()[1]}", called)
-    text = re.sub(r"\n {2,}", " ", text)
+    text = re.sub(r"\n {2,}", " ", text).replace("; tokaido agents lists all", "")
     examples = textwrap.dedent((parser.help_epilogue or "").removeprefix("Examples:\n\n"))
-    return _prose(text) + (f"\n**Examples**:\n\n```\n{examples}\n```\n" if examples else "")
+    text = re.sub(r"```.*?```\n\n", "", text, flags=re.DOTALL)  # how it is called
+    return _prose(text) + (f"\n**Examples**:\n\n```bash\n{examples}\n```\n" if examples else "")
 
 
 def _prose(text: str) -> str:

@@ -60,8 +60,8 @@ AGENTS = (
     *("champion:sims=16", "champion:sims=64", "champion:sims=400", "champion:sims=1600"),
 )
 DETAILED = (
-    *("random", "greedy", "heuristic", "mcts:sims=400", "mcts:sims=4000", "mcts:sims=20000"),
-    *("champion", "champion:sims=64", "champion:sims=400", "champion:sims=1600"),
+    *("random", "heuristic", "mcts:sims=400", "mcts:sims=20000"),
+    *("champion", "champion:sims=400", "champion:sims=1600"),
 )
 """Agents of the tables by groups."""
 
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     estimates = tuple(estimate for one in found for estimate in one.estimates)
     result = replace(found[0], estimates=estimates)
     main_tables = [regret_table(result)]
-    groups = "boards", "phase", "rounds", "policy"
+    groups = "boards", "rounds"
     some = replace(result, estimates=tuple(x for x in estimates if x.agent in DETAILED))
     details = [groups_table(some, group) for group in groups]
     for table in (*main_tables, *details):

@@ -28,7 +28,6 @@ from tokaido_env.arena.result import Result
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "tokaido-100.md"
-DETAILS = ROOT / "docs" / "dev" / "tokaido-100.md"
 
 AGENTS = {
     "greedy": "greedy",
@@ -148,18 +147,10 @@ def _run(command: Words) -> int:
 
 
 def _write_docs(results: Path, measured: Sequence[Agent]) -> None:
-    content = (results / "table.md").read_text(encoding="utf-8")
-    head, rows = content.splitlines(keepends=True)[:2], []
-    for agent in measured:
-        if agent.training:  # its spec contains a path of this machine
-            before, _, after = content.partition(f"| {agent.spec} |")
-            cells, _, after = after.partition("\n")
-            content = before + after
-            rows.append(f"| {agent.name} |{cells}\n")
-    if rows:
-        fill(DETAILS, "".join([*head, *rows]))
-        content += f"\n{learners_table(results)}"
-    fill(PAGE, content)
+    lines = (results / "table.md").read_text(encoding="utf-8").splitlines(keepends=True)
+    learners = tuple(f"| {agent.spec} |" for agent in measured if agent.training)
+    content = "".join(line for line in lines if not line.startswith(learners))
+    fill(PAGE, content + (f"\n{learners_table(results)}" if learners else ""))
 
 
 def learners_table(results: Path) -> str:

@@ -43,21 +43,19 @@ def test_train__resumes_a_started_run(tmp_path: Path) -> None:
     assert tokaido_100.train(tmp_path, 10, 0, 5) == ["train", "--resume", str(tmp_path)]
 
 
-def test_write_docs__moves_learners_to_the_details(
+def test_write_docs__has_means_of_the_learners(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page, details = tmp_path / "page.md", tmp_path / "details.md"
-    for path, name in ((page, "PAGE"), (details, "DETAILS")):
-        path.write_text(f"{pages.BEGIN}\nold\n{pages.END}\n")
-        monkeypatch.setattr(tokaido_100, name, path)
+    page = tmp_path / "page.md"
+    page.write_text(f"{pages.BEGIN}\nold\n{pages.END}\n")
+    monkeypatch.setattr(tokaido_100, "PAGE", page)
     head = "| agent | score |\n| --- | --- |\n"
     (tmp_path / "table.md").write_text(f"{head}| greedy | 1 % |\n| policy:a | 2 % |\n")
     learner = tokaido_100.Agent("train-1-seed-0", "policy:a", ["train"])
     tokaido_100._write_docs(tmp_path, [tokaido_100.Agent("greedy", "greedy", []), learner])
     learners = f"\n{tokaido_100.learners_table(tmp_path)}"
-    expected = {page: f"| greedy | 1 % |\n{learners}", details: "| train-1-seed-0 | 2 % |\n"}
-    for path, rows in expected.items():
-        assert path.read_text() == f"{pages.BEGIN}\n{head}{rows}{pages.END}\n"
+    content = f"{head}| greedy | 1 % |\n{learners}"
+    assert page.read_text() == f"{pages.BEGIN}\n{content}{pages.END}\n"
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def _rank(row: Row) -> tuple[int, bool]:
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """Return rows as a Markdown table for benchmarks/README.md."""
+    """Return rows as a Markdown table."""
     lines = ["| library | check | outcome | |", "|---|---|---|---|"]
     for row in rows:
         library = f"{row['package']} {row['version']}".strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tokaido_env.cli import command as cli
@@ -11,19 +11,27 @@ from tokaido_env.core.constants import CHARACTERS, ICONS, SIDES, WARES
 
 _WAVE = ", with the wave held"
 
-# By the first word of a label; {} is the next word.
+# By the first word of a label; {} is what the next word names.
 _MEANINGS = {
     "pilgrim": "take the pilgrim's die and walk on by it (R5.1)",
     "merchant": "take the merchant's die and go to {} (R4.1)",
-    "artist": "take the artist's die and go to area {} (R3.1)",
+    "artist": "take the artist's die and go to {} (R3.1)",
     "pass": "decline the effect, or the repeat by the hot spring token (R6.1)",
     "visit": "use the station where the pilgrim stands (R5.2-R5.5)",
-    "take": "at a seashore: take the wave of the {}, from the board or the opponent (R5.5)",
+    "take": "at a seashore: take the wave of {}, from the board or the opponent (R5.5)",
     "draw": "draw wares in a mountain town (R4.3)",
     "sell": "sell {} in a coastal town (R4.4)",
     "paint": "reveal paintings (R3.3)",
     "gift": "give the front painting (R3.5)",
-    "discard": "return a {} to the bag, one too many is held (R4.3, R7.4)",
+    "discard": "return {} to the bag, one too many is held (R4.3, R7.4)",
+}
+# What {} is for all labels with a first word.
+_ANY = {
+    "merchant": "this town",
+    "artist": "this area",
+    "take": "this character",
+    "sell": "so many wares",
+    "discard": "this ware",
 }
 # Effects of the wave by the first word of a label.
 _WAVES = {
@@ -50,7 +58,7 @@ class Outcomes(NamedTuple):
     meaning: str
 
 
-_OUTCOMES = (
+OUTCOMES = (
     Outcomes(
         "SETUP",
         "0 on",
@@ -75,11 +83,11 @@ _OUTCOMES = (
         "faces of the dice, pilgrim's first: the id is 36 (P - 1) + 6 (M - 1) + A - 1 (R2.1)",
     ),
     *(
-        Outcomes("DRAW", str(i), f"ware:{ware}", f"a {ware} comes out of the bag (R4.3)")
+        Outcomes("DRAW", str(i), f"ware:{ware}", "this ware comes out of the bag (R4.3)")
         for i, ware in enumerate(WARES)
     ),
     *(
-        Outcomes("REVEAL", str(i), f"tile:{icon}", f"the next painting shows {icon} (R3.3)")
+        Outcomes("REVEAL", str(i), f"tile:{icon}", "the next painting shows this icon (R3.3)")
         for i, icon in enumerate(ICONS)
     ),
 )
@@ -101,24 +109,35 @@ def tables() -> list[str]:
     actions = [f"{'id':>3}  {'action':<16} meaning"]
     actions += [f"{IDS[label]:>3}  {label:<16} {meaning_of(label)}" for label in LABELS]
     outcomes = [f"{'phase':<7} {'ids':<9} {'outcome':<25} meaning"]
-    outcomes += [f"{o.phase:<7} {o.ids:<9} {o.label:<25} {o.meaning}" for o in _OUTCOMES]
+    outcomes += [f"{o.phase:<7} {o.ids:<9} {o.label:<25} {o.meaning}" for o in OUTCOMES]
     return ["\n".join(actions), "\n".join(outcomes)]
 
 
-def meaning_of(label: str) -> str:
-    """Return the meaning of an action by its label."""
+def meaning_of(label: str, *, general: bool = False) -> str:
+    """Return the meaning of an action by its label.
+
+    Args:
+        label: of the action.
+        general: whether labels such as `merchant:C1` and `merchant:C2` get the same text.
+    """
     word, *details = label.split(":")
     if details == ["stay"]:
         rule = {"merchant": "R4.2", "artist": "R3.7"}[word]
         return f"take the {word}'s die and stay: no way has its length ({rule})"
     wave = _WAVES[word] if "wave" in details else ""
-    object_ = next(_objects(word, details), "")
+    object_ = _ANY.get(word, "") if general else _object(word, details)
     return _MEANINGS[word].format(object_) + (f"{_WAVE}{wave}" if wave else "")
 
 
-def _objects(word: str, details: Sequence[str]) -> Iterator[str]:
-    for detail in details:
-        if word == "sell" and detail.isdigit():
-            yield f"{detail} ware{'s' if detail != '1' else ''}"
-        elif detail != "wave":
-            yield detail
+def _object(word: str, details: Sequence[str]) -> str:
+    detail = next((each for each in details if each != "wave"), "")
+    match word:
+        case "artist":
+            return f"area {detail}"
+        case "take":
+            return f"the {detail}"
+        case "sell":
+            return f"{detail} ware{'s' if detail != '1' else ''}"
+        case "discard":
+            return f"a {detail}"
+    return detail

@@ -384,7 +384,7 @@ class Matches:
     """Options of the commands that play matches."""
 
     games: int = 1000
-    """number of games per pair of agents, even"""
+    """games per pair of agents, even"""
     seed: SeedOption = 0
     board: Board = "shikoku"
     """a built-in board, a board file or a pool of boards"""

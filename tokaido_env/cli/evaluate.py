@@ -74,19 +74,19 @@ class Evaluate(cli.Matches):
     shard: Annotated[str | None, Parameter(metavar="I/N")] = None
     """play only part I of N of each match, for --from-records [default: all]"""
     from_records: Annotated[list[cli.Input], cli.Several] = field(default_factory=list)
-    """report the games of these record files, of shards or seeds, instead of playing"""
+    """report the games of these record files instead of playing"""
     records: cli.Records = None
     plots: cli.Plots = None
     report: cli.File | None = None
     """write the results to this file as a page of HTML"""
     replays: Annotated[int | None, Parameter(group=cli.FILES)] = None
-    """number of games of each match that --report links, as pages in a folder with its name and
-    .games [default: 2]"""
+    """games of each match that --report links, as pages in a folder with its name plus .games
+    [default: 2]"""
     on_failure: Annotated[Literal["forfeit", "stop"], Parameter(group=CUSTOM)] = (
         "forfeit" if CAN_FORK else "stop"
     )
-    """what to do when a custom agent fails: forfeit the game, for which each custom agent runs in
-    its own process; or stop the command"""
+    """effect of a failure of a custom agent: forfeit the game (each agent then runs in its own
+    process) or stop the command"""
     move_seconds: Annotated[float | None, Parameter(metavar="SECONDS", group=CUSTOM)] = None
     """maximum seconds per decision of a custom agent"""
     memory: Annotated[int | None, Parameter(metavar="MIB", group=CUSTOM)] = None
@@ -98,9 +98,9 @@ class Evaluate(cli.Matches):
 def main(options: Evaluate) -> int:
     """Measure agents against each other in paired games.
 
-    Every two agents play pairs of games: the same seed twice, with seats swapped. Scores have 95 %
-    intervals. With --records, the same command resumes where it stopped. Matches take seconds for
-    agents that do not search, and up to hours for agents that do.
+    Each pair of agents plays each seed twice, with seats swapped. Scores have 95 % intervals. With
+    --records, the same command resumes. Matches take seconds for agents that do not search, and up
+    to hours for agents that do.
 
     Examples:
         tokaido evaluate greedy random --games 1000 --seed 0

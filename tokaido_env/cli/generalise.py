@@ -56,11 +56,11 @@ class Generalise:
     split: str = SPLIT
     """boards to play on: test, far, handmade (six boards), valid or train"""
     boards: int | None = None
-    """number of boards, from 2 [default: 100, or all of a smaller split]"""
+    """boards, from 2 [default: 100, or all of a smaller split]"""
     pairs: int = PAIRS
-    """number of pairs of games on each board"""
+    """pairs of games on each board"""
     train: int | None = None
-    """number of boards of train that the agent was trained on [default: unknown]"""
+    """boards of train that the agent was trained on [default: unknown]"""
     no_gap: bool = False
     """play only on the unseen boards: half the games, and no gap"""
     seed: cli.SeedOption = 0
@@ -74,7 +74,7 @@ class Generalise:
     """compare these result files of --json instead of measuring an agent"""
     markdown: Annotated[cli.Markdown, Parameter(group=COMPARE)] = None
     runs: Annotated[int, Parameter(group=COMPARE)] = 1
-    """number of training seeds of each method, files of one method in a row"""
+    """training seeds of each method, files of one method in a row"""
 
     @property
     def gap(self) -> bool:

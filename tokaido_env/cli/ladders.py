@@ -75,7 +75,7 @@ class Rate(cli.Matches):
     agent: cli.AgentSpec = field(kw_only=False)
     """agent to measure; tokaido agents lists all"""
     opponents: Annotated[int, Parameter("--opponent-count")] = placement.OPPONENTS
-    """number of opponents to play against"""
+    """opponents to play against"""
     include_slow: bool = False
     """play against slow agents too"""
     ladder: cli.LadderFile = None

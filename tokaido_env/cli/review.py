@@ -79,7 +79,7 @@ class Reviewing(cli.Recorded):
     value_agent: cli.AgentSpec = "champion"
     """agent that values positions before and after rolls and draws"""
     chance_samples: int = CHANCE_SAMPLES
-    """number of sampled chance outcomes after each action"""
+    """sampled chance outcomes after each action"""
     seed: cli.Seed = 0
     """random seed of these samples, an integer from 0"""
     executor: cli.ExecutorSpec = "serial"

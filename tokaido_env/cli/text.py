@@ -126,9 +126,9 @@ class TextPlay(Asking):
     opponent: cli.AgentSpec = "heuristic"
     """agent to play against; tokaido agents lists all"""
     games: int = 20
-    """number of games, even"""
+    """games, even"""
     history: Annotated[int, Parameter(group=MODEL)] = TextFormat().history
-    """number of last events in a prompt"""
+    """last events in a prompt"""
     board: cli.Board = "shikoku"
     """a built-in board or a board file"""
     records: cli.Records = None
@@ -213,7 +213,7 @@ class TextPositions(Asking):
     """Options of `tokaido text-positions`."""
 
     positions: int = 100
-    """maximum number of positions to ask"""
+    """positions to ask, at most"""
     compare: Annotated[tuple[cli.AgentSpec, ...], cli.Several, Parameter("--baselines")] = (
         *("champion", "greedy"),
     )

@@ -72,15 +72,17 @@ class Train:
     checkpoint_minutes: Annotated[float, Parameter(metavar="MINUTES", validator=_check_minutes)] = (
         CHECKPOINT_MINUTES
     )
-    """also save a checkpoint at the first update after so many minutes without one; 0: do not; a
-    resume may change it"""
+    """minutes without a checkpoint after which the next update saves one; 0: never; a resume may
+    change it"""
 
 
 @cli.options
 class TrainOnSearch(Train):
     """Options of a method that plays games by an executor."""
 
-    executor: cli.ExecutorSpec = "serial"
+    executor: Annotated[cli.ExecutorSpec, Parameter(show_default="serial; only of alphazero")] = (
+        "serial"
+    )
 
 
 def _options_of(arguments: Sequence[str]) -> type[Train]:
@@ -156,8 +158,8 @@ def main(options: Train) -> int:
     """Train an agent by self-play.
 
     A run takes four minutes on two cores. It saves checkpoints: --resume continues it after Ctrl-C
-    or a kill, or extends it. Settings on the command line override those of the file. Use --help
-    after --method NAME to list every setting of a method.
+    or a kill, or extends it. Settings on the command line override those of the file. Use
+    --method NAME --help to list the settings of a method.
 
     Examples:
         tokaido train --run runs/first

@@ -205,10 +205,8 @@ class Warmup:
 def main(options: Warmup) -> int:
     """Compile kernels before their first use.
 
-    Numba compiles a kernel when it is first called, and stores it on disk. This command calls every
-    kernel once; those of batches also with many games, for which they have a parallel form. Several
-    processes may run it at the same time: one compiles, the others wait. Compiling everything takes
-    a few minutes, the first time only.
+    Compiling everything takes a few minutes, the first time only: Numba stores kernels on disk.
+    Several processes may run the command at the same time: one compiles, the others wait.
 
     Examples:
         tokaido warmup

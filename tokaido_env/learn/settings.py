@@ -33,6 +33,18 @@ _SIMS = Parameter(int, 1, MAX_SIMS)
 _MINIBATCH = Parameter(int, 2)  # the advantages of one decision have no deviation to divide by
 _WEIGHT = Parameter(float, 0, 100)
 _NORM = Parameter(float, 1e-6, 1e6)
+# Help texts of settings that methods have with different defaults.
+_WIDTH = "units of the first layer, policy and value each; a multiple of 8"
+_SECOND_WIDTH = "units of the second layer, policy and value each; 0: width / 4"
+_FINAL_LEARNING_RATE = "share of learning_rate at the end; linear schedule, 1: constant"
+_EPOCHS = "passes over the new data in each update"
+_CHECKPOINT_EVERY = "steps, updates or rounds between checkpoints"
+_RATE_EVERY = (
+    "steps, updates or rounds between ratings on the ladder, also at the end; 0: no ratings, best "
+    "is last"
+)
+_SNAPSHOT_EVERY = "steps or updates between snapshots"
+
 _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
 
@@ -55,30 +67,21 @@ class RunSettings(Settings):
     see_board: str = setting(
         "auto",
         Parameter(str, choices=("auto", "yes", "no")),
-        "whether the network gets board features; auto: if the pool has more than one board",
+        "whether the network gets board features; auto: with more than one board",
     )
     start_from: str = setting(
         "",
         TEXT,
         "policy file to start from; empty: an untrained network, which plays like heuristic",
     )
-    width: int = setting(
-        256, COUNT, "units of the first layer, of policy and value each; a multiple of 8"
-    )
-    second_width: int = setting(
-        0, Parameter(int, 0), "units of the second layer, of policy and value each; 0: width / 4"
-    )
+    width: int = setting(256, COUNT, _WIDTH)
+    second_width: int = setting(0, Parameter(int, 0), _SECOND_WIDTH)
     learning_rate: float = setting(1e-3, RATE, "Adam's learning rate at the start")
     threads: int = setting(
         2, Parameter(int, 1, 256), "PyTorch threads; the trained weights depend on it"
     )
-    checkpoint_every: int = setting(1, COUNT, "steps, updates or rounds between checkpoints")
-    rate_every: int = setting(
-        0,
-        Parameter(int, 0),
-        "steps, updates or rounds between ratings on the ladder, also at the end; 0: no ratings, "
-        "best is last",
-    )
+    checkpoint_every: int = setting(1, COUNT, _CHECKPOINT_EVERY)
+    rate_every: int = setting(0, Parameter(int, 0), _RATE_EVERY)
     rating_games: int = setting(
         400, Parameter(int, 2), "games against each of three opponents in a rating; even"
     )
@@ -160,12 +163,8 @@ class PpoSettings(PolicySettings):
     games: int = setting(512, COUNT, "games played in parallel")
     n_steps: int = setting(32, COUNT, "decisions of each game in a rollout, before each update")
     minibatch_size: int = setting(2048, _MINIBATCH, "decisions; a divisor of games * n_steps")
-    epochs: int = setting(3, COUNT, "passes over the rollout in each update")
-    final_learning_rate: float = setting(
-        1.0,
-        SHARE,
-        "learning rate at the end, as a share of learning_rate; linear schedule, 1: constant",
-    )
+    epochs: int = setting(3, COUNT, _EPOCHS)
+    final_learning_rate: float = setting(1.0, SHARE, _FINAL_LEARNING_RATE)
     gae_lambda: float = setting(
         0.95, SHARE, "lambda of generalised advantage estimation; gamma is 1"
     )
@@ -197,15 +196,11 @@ class PpoSettings(PolicySettings):
     )
     opponent_slots: int = setting(8, COUNT, "opponents at a time; a divisor of games")
     resample_every: int = setting(131_072, COUNT, "steps between draws of new opponents")
-    snapshot_every: int = setting(163_840, COUNT, "steps between snapshots")
+    snapshot_every: int = setting(163_840, COUNT, _SNAPSHOT_EVERY)
     pool_size: int = setting(24, Parameter(int, 2), "snapshots in the opponent pool")
 
-    checkpoint_every: int = setting(491_520, COUNT, "steps between checkpoints")
-    rate_every: int = setting(
-        491_520,
-        Parameter(int, 0),
-        "steps between ratings on the ladder, also at the end; 0: no ratings, best is last",
-    )
+    checkpoint_every: int = setting(491_520, COUNT, _CHECKPOINT_EVERY)
+    rate_every: int = setting(491_520, Parameter(int, 0), _RATE_EVERY)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -303,12 +298,10 @@ class TdSettings(WholeGameSettings):
 
     updates: int = setting(150, COUNT, "updates of the network, each after new games; may grow")
     games: int = setting(256, COUNT, "games played to their end before each update")
-    width: int = setting(128, COUNT, "units of the first layer; a multiple of 8")
-    second_width: int = setting(64, Parameter(int, 0), "units of the second layer; 0: width / 4")
-    epochs: int = setting(1, COUNT, "passes over the afterstates in each update")
-    final_learning_rate: float = setting(
-        0.03, SHARE, "learning rate at the end, as a share of learning_rate; linear schedule"
-    )
+    width: int = setting(128, COUNT, _WIDTH)
+    second_width: int = setting(64, Parameter(int, 0), _SECOND_WIDTH)
+    epochs: int = setting(1, COUNT, _EPOCHS)
+    final_learning_rate: float = setting(0.03, SHARE, _FINAL_LEARNING_RATE)
     value_lambda: float = setting(0.9, SHARE, "lambda of the value targets; gamma is 1")
     max_grad_norm: float = setting(1.0, _NORM, "norm that larger gradients are scaled down to")
     temperature: float = setting(
@@ -317,8 +310,8 @@ class TdSettings(WholeGameSettings):
         "temperature of the softmax over afterstate values at the start; falls linearly",
     )
     final_temperature: float = setting(0.005, Parameter(float, 0, 10), "temperature at the end")
-    snapshot_every: int = setting(50, COUNT, "updates between snapshots")
-    checkpoint_every: int = setting(20, COUNT, "updates between checkpoints")
+    snapshot_every: int = setting(50, COUNT, _SNAPSHOT_EVERY)
+    checkpoint_every: int = setting(20, COUNT, _CHECKPOINT_EVERY)
 
 
 @dataclass(frozen=True)
