@@ -17,6 +17,7 @@ from pages import fill
 from tokaido_env.__main__ import COMMANDS, load
 from tokaido_env.cli import actions
 from tokaido_env.cli.features import index_formula
+from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES, ENTITY_SHAPES
 from tokaido_env.core.observation import FEATURES, Feature, width
@@ -28,10 +29,20 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 def contents() -> dict[Path, str]:
     """Return the generated part of each page."""
     return {
-        FOLDER / "actions.md": "```\n" + "\n\n".join(actions.tables()) + "\n```\n",
+        FOLDER / "actions.md": action_tables(),
         FOLDER / "observation.md": observation_tables(),
         FOLDER / "cli.md": command_sections(),
     }
+
+
+def action_tables() -> str:
+    """Return the tables of actions and of chance outcomes."""
+    acts = [[str(IDS[label]), f"`{label}`", actions.meaning_of(label)] for label in LABELS]
+    events = [[o.phase, o.ids, f"`{o.label}`", o.meaning] for o in actions.OUTCOMES]
+    return (
+        f"## Actions\n\n{_table(('id', 'action', 'meaning'), acts)}\n"
+        f"## Chance outcomes\n\n{_table(('phase', 'ids', 'outcome', 'meaning'), events)}"
+    )
 
 
 def observation_tables() -> str:
@@ -105,14 +116,17 @@ def section(parser: App) -> str:
     """Return the help of a command as Markdown, with its examples as code."""
     (called,) = parser.name
     text = parser.generate_docs(heading_level=2).replace(f"{called} {called.split()[1]}", called)
-    text = re.sub(r"\n {2,}", " ", text)
+    text = re.sub(r"\n {2,}", " ", text).replace("```console", "```text")
     examples = textwrap.dedent((parser.help_epilogue or "").removeprefix("Examples:\n\n"))
-    return _prose(text) + (f"\n**Examples**:\n\n```\n{examples}\n```\n" if examples else "")
+    return _prose(text) + (f"\n**Examples**:\n\n```bash\n{examples}\n```\n" if examples else "")
 
 
 def _prose(text: str) -> str:
     """Return Markdown with its options as code, outside of code."""
-    return re.sub(r"(?<![\w`-])(--\w[\w-]*)(?![^`\n]*`:)", r"`\1`", text)
+    options = r"(?<![\w`-])(--\w[\w-]*)(?![^`\n]*`:)"
+    parts = re.split(r"(```.*?```)", text, flags=re.DOTALL)
+    parts[::2] = [re.sub(options, r"`\1`", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -43,7 +43,7 @@ class Outcomes(NamedTuple):
     meaning: str
 
 
-_OUTCOMES = (
+OUTCOMES = (
     Outcomes(
         "SETUP",
         "0 on",
@@ -94,7 +94,7 @@ def tables() -> list[str]:
     actions = [f"{'id':>3}  {'action':<16} meaning"]
     actions += [f"{IDS[label]:>3}  {label:<16} {meaning_of(label)}" for label in LABELS]
     outcomes = [f"{'phase':<7} {'ids':<9} {'outcome':<25} meaning"]
-    outcomes += [f"{o.phase:<7} {o.ids:<9} {o.label:<25} {o.meaning}" for o in _OUTCOMES]
+    outcomes += [f"{o.phase:<7} {o.ids:<9} {o.label:<25} {o.meaning}" for o in OUTCOMES]
     return ["\n".join(actions), "\n".join(outcomes)]
 
 
