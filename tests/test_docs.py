@@ -28,10 +28,11 @@ PAGES = sorted(
         ROOT / "benchmarks" / "README.md",
     ]
 )
-ON_THE_SITE = [
-    page for page in PAGES if page.is_relative_to(DOCS) and not page.is_relative_to(DOCS / "dev")
+ON_THE_SITE = [page for page in PAGES if page.is_relative_to(DOCS)]
+READ = [
+    *(ROOT / name for name in ("README.md", "agents/README.md", "CONTRIBUTING.md")),
+    *(page for page in ON_THE_SITE if not page.is_relative_to(DOCS / "dev")),
 ]
-READ = [ROOT / "README.md", ROOT / "agents" / "README.md", ROOT / "CONTRIBUTING.md", *ON_THE_SITE]
 # Results with an interval, durations and speeds, as pages write them.
 NUMBER, TO = "[\N{MINUS SIGN}+]?[0-9][0-9.,]*", "\N{EN DASH}"
 MEASURED = rf"{NUMBER}(?: %)? \({NUMBER} (?:{TO}|to) {NUMBER}|\| {NUMBER} {TO} {NUMBER} \|"
