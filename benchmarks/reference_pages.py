@@ -21,6 +21,7 @@ from pages import fill
 from tokaido_env.__main__ import COMMANDS, load
 from tokaido_env.cli import actions
 from tokaido_env.cli.features import index_formula
+from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES, ENTITY_SHAPES
 from tokaido_env.core.observation import FEATURES, Feature, width
@@ -248,7 +249,10 @@ def section(parser: App) -> str:
 
 def _prose(text: str) -> str:
     """Return Markdown with its options as code, outside of code."""
-    return re.sub(r"(?<![\w`-])(--\w[\w-]*)(?![^`\n]*`:)", r"`\1`", text)
+    options = r"(?<![\w`-])(--\w[\w-]*)(?![^`\n]*`:)"
+    parts = re.split(r"(```.*?```)", text, flags=re.DOTALL)
+    parts[::2] = [re.sub(options, r"`\1`", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

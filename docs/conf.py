@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from importlib.metadata import metadata, version as version_of
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +17,43 @@ author = "the authors of tokaido_env"
 project_copyright = "2026, the authors of tokaido_env"
 release = version = version_of("tokaido-env")
 
-REPOSITORY = dict(
-    entry.split(", ", 1) for entry in metadata("tokaido-env").get_all("Project-URL") or ()
-)["Repository"]
+# Pages from files outside this folder.
+SOURCES = {
+    "benchmarks/speeds.md": "benchmarks/README.md",
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "how-to/example-agents.md": "agents/README.md",
+    "security.md": "SECURITY.md",
+    **{
+        f"get-started/notebooks/{path.name}": f"notebooks/{path.name}"
+        for path in (HERE.parent / "notebooks").glob("*.ipynb")
+    },
+}
+
+# The repository's workflow sets it: there the address exists, other than that of pyproject.toml.
+FORGE = os.environ.get("GITHUB_REPOSITORY", "")
 
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "_templates", "dev", "recipes", "Thumbs.db"]
-highlight_language = "none"  # only blocks marked as Python are highlighted
+exclude_patterns = ["_build", "_templates", "recipes", "Thumbs.db"]
+highlight_language = "none"  # only blocks that name their language are highlighted
+# Output and usage are not for copying.
+copybutton_selector = (
+    ":not(.highlight-none, .highlight-text, .highlight-myst-ansi) > .highlight > pre"
+)
+copybutton_prompt_text = ">>> "
 # "more than one target": two classes have an attribute `slice`, which a return type names too.
 suppress_warnings = ["ref.python"]
 nitpicky = True
 # Names of other libraries are not linked, since building needs no network. Ours must resolve.
 nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*|tokaido_env\.decoding\.PlacedError")]
 
-myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
+myst_enable_extensions = ["alert", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"  # executes changed notebooks only
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
@@ -54,20 +72,27 @@ napoleon_use_ivar = True
 python_use_unqualified_type_names = True
 
 html_theme = "pydata_sphinx_theme"
-html_title = "tokaido_env"
+html_title = f"tokaido_env {version}"
 templates_path = ["_templates"]
 html_sidebars = {"**": ["pages"]}
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
-html_context = {"default_mode": "auto"}  # as the reader's system, until they choose
+html_context = {
+    "default_mode": "auto",  # as the reader's system, until they choose
+    "sources": SOURCES,
+    "edit_page_provider_name": "GitHub",
+    "edit_page_url_template": f"https://github.com/{FORGE}/edit/main/"
+    "{{ sources.get(file_name, 'docs/' + file_name) }}",
+}
 html_css_files = ["site.css"]
 html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_center": [],
+    "use_edit_page_button": bool(FORGE),
     "navigation_with_keys": False,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": ["page-toc", "edit-this-page"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -83,16 +108,18 @@ def copy_notebooks() -> None:
             shutil.copyfile(notebook, copy)
 
 
-def link_to_repository(app: Any, name: str, source: list[str]) -> None:
-    """Turn links to repository files that are not pages of the site into links to the forge."""
+def link_to_copies(app: Any, name: str, source: list[str]) -> None:
+    """Turn links to files outside this folder into links to their pages or to copies of them."""
     folder = HERE.joinpath(name).parent
+    pages = {path: page for page, path in SOURCES.items()}
 
     def link(match: re.Match[str]) -> str:
-        path = Path(os.path.normpath(folder / match[1])).relative_to(HERE.parent)
-        on_site = path.parts[0] == "docs" and path.parts[1] not in ("dev", "recipes")
-        return match[0] if on_site else f"]({REPOSITORY}/blob/main/{path.as_posix()}"
+        path = os.path.relpath(folder / match[1], HERE.parent)
+        if path in pages:
+            return f"]({os.path.relpath(HERE / pages[path], folder)}{match[2] or ''})"
+        return match[0] if path.startswith("docs/") else f"](path:{match[1]})"
 
-    source[0] = re.sub(r"\]\((?![a-z]+:|#|<)([^)#\s]+)", link, source[0])
+    source[0] = re.sub(r"\]\((?![a-z]+:|#|<)([^)#\s]+)(#[^)\s]+)?\)", link, source[0])
 
 
 def convert_markdown(
@@ -144,5 +171,5 @@ def _with_tables(lines: Iterable[str]) -> Iterator[str]:
 def setup(app: Any) -> None:
     """Connect the conversions; Sphinx calls this function."""
     copy_notebooks()
-    app.connect("source-read", link_to_repository)
+    app.connect("source-read", link_to_copies)
     app.connect("autodoc-process-docstring", convert_markdown, priority=400)

@@ -3,6 +3,7 @@
 `make docs` checks more, but takes its tools and minutes.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -28,10 +29,12 @@ PAGES = sorted(
         ROOT / "benchmarks" / "README.md",
     ]
 )
-ON_THE_SITE = [
-    page for page in PAGES if page.is_relative_to(DOCS) and not page.is_relative_to(DOCS / "dev")
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+ON_THE_SITE = [page for page in PAGES if page.is_relative_to(DOCS)]
+READ = [
+    *(ROOT / name for name in ("README.md", "agents/README.md", "CONTRIBUTING.md")),
+    *(page for page in ON_THE_SITE if not page.is_relative_to(DOCS / "dev")),
 ]
-READ = [ROOT / "README.md", ROOT / "agents" / "README.md", ROOT / "CONTRIBUTING.md", *ON_THE_SITE]
 ADAPTERS = ["gym", "observers", "openspiel", "rllib", "sb3"]
 ADAPTERS += ["text", "textarena", "torchrl"]
 
@@ -73,6 +76,25 @@ def pages_below(page: Path) -> set[Path]:
     return found
 
 
+def markdown_of(page: Path) -> str:
+    """Return the text of a page; the cells of a notebook with code become blocks."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix != ".ipynb":
+        return text
+    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"]]
+    return "\n".join(f"```python\n{cell}\n```" if kind == "code" else cell for kind, cell in cells)
+
+
+def code_of(page: Path) -> list[tuple[str, str]]:
+    """Return the language and the text of each block of code."""
+    blocks = re.findall(r"^( *)```([^\n]*)\n(.*?)^\1```$", markdown_of(page), re.DOTALL | re.M)
+    return [
+        (language.removeprefix("{code-block} "), text)
+        for _, language, text in blocks
+        if not re.match(r"\{(?!code-block)", language)
+    ]
+
+
 def test_pages__and_links_are_found() -> None:
     assert len(ON_THE_SITE) > 40
     assert sum(len(local_links_of(page)) for page in PAGES) > 100
@@ -87,6 +109,19 @@ def test_local_links__lead_to_files_and_headings(page: Path) -> None:
         assert target.is_relative_to(ROOT), link
         if anchor and target.suffix == ".md":
             assert anchor in anchors_of(target), link
+
+
+@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=name_of)
+def test_code__fits_a_page_and_names_its_language(page: Path) -> None:
+    """An article has place for 80 characters on a screen of 1,280 pixels."""
+    for language, text in code_of(page):
+        assert [line for line in text.split("\n") if len(line) > 80] == []
+        assert language or not re.match(r"(tokaido|pip|make|python3?|import|from) ", text), text
+
+
+@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=name_of)
+def test_tables__have_a_header(page: Path) -> None:
+    assert not re.search(r"^\|[ |]+\|\n\|[-:]", markdown_of(page), re.MULTILINE)
 
 
 def test_pages__are_all_in_a_table_of_contents() -> None:

@@ -3,7 +3,8 @@
     import pyspiel
     import tokaido_env.openspiel
 
-    game = pyspiel.load_game("tokaido_duo", {"board": "my_board.toml", "reward": "margin"})
+    options = {"board": "my_board.toml", "reward": "margin"}
+    game = pyspiel.load_game("tokaido_duo", options)
 
 | | |
 |---|---|

@@ -2,7 +2,8 @@
 
     from tokaido_env.text import TextPlayer, play_by_text
 
-    transcript = play_by_text([TextPlayer(respond), "greedy"], seed=7)  # respond: str -> str
+    # respond: str -> str
+    transcript = play_by_text([TextPlayer(respond), "greedy"], seed=7)
     print(transcript.record.winner, transcript.forfeit)
 
 A prompt contains the rules, the position, the last events and the question. An answer ends in a

@@ -104,7 +104,7 @@ def main(options: Evaluate) -> int:
 
     Examples:
         tokaido evaluate greedy random --games 1000 --seed 0
-        tokaido evaluate policy:runs/first greedy random --json results.json --records games.jsonl
+        tokaido evaluate policy:runs/mine greedy --json all.json --records games.jsonl
         tokaido evaluate python:my_bots:Careful greedy --until-decided --games 10000
         tokaido evaluate greedy heuristic --shard 2/8 --records part-2.jsonl
         tokaido evaluate --from-records part-1.jsonl part-2.jsonl --report page.html
