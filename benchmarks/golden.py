@@ -145,7 +145,7 @@ DERIVED = (
         "tutorial",
         ("docs/pictures/tutorial.svg",),
         "python docs/make_pictures.py curve runs/curve",
-        "ten minutes with its run, `tokaido train --run runs/curve --rate-every 10`",
+        "23 minutes on two busy cores, with `tokaido train --run runs/curve --rate-every 15`",
         "docs/get-started/tutorial.md",
     ),
     DerivedFiles(

@@ -4,7 +4,7 @@ The champion plays itself. Drawings of the board are SVG, the game is a GIF; scr
 need Chromium. `python docs/make_pictures.py family` makes only the picture of boards of the family,
 `drawings` all drawings without screenshots, and `curve RUN` only the tutorial's learning curve:
 
-    tokaido train --run runs/curve --rate-every 10
+    tokaido train --run runs/curve --rate-every 15
     python docs/make_pictures.py curve runs/curve
 """
 
