@@ -131,10 +131,20 @@ DERIVED = (
     ),
     DerivedFiles(
         "drawings",
-        ("docs/pictures/*-light.svg", "docs/pictures/*-dark.svg", "docs/pictures/family.svg"),
+        (
+            *("docs/pictures/*-light.svg", "docs/pictures/*-dark.svg"),
+            *("docs/pictures/family.svg", "docs/pictures/game.gif"),
+        ),
         "python docs/make_pictures.py drawings",
         QUICK,
         "docs/how-to/draw-pictures.md",
+    ),
+    DerivedFiles(
+        "tutorial",
+        ("docs/pictures/tutorial.svg",),
+        "python docs/make_pictures.py curve runs/curve",
+        "23 minutes on two busy cores, with `tokaido train --run runs/curve --rate-every 15`",
+        "docs/get-started/tutorial.md",
     ),
     DerivedFiles(
         "photographs",

@@ -21,7 +21,6 @@ from pages import fill
 from tokaido_env.__main__ import COMMANDS, load
 from tokaido_env.cli import actions
 from tokaido_env.cli.features import index_formula
-from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES, ENTITY_SHAPES
 from tokaido_env.core.observation import FEATURES, Feature, width

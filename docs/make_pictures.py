@@ -1,12 +1,16 @@
 """Reproducible pictures of the documentation: python docs/make_pictures.py.
 
-The champion plays itself. Drawings of the board are SVG; screenshots of pages need Chromium.
-`python docs/make_pictures.py family` makes only the picture of boards of the family, `drawings` all
-drawings without screenshots.
+The champion plays itself. Drawings of the board are SVG, the game is a GIF; screenshots of pages
+need Chromium. `python docs/make_pictures.py family` makes only the picture of boards of the family,
+`drawings` all drawings without screenshots, and `curve RUN` only the tutorial's learning curve:
+
+    tokaido train --run runs/curve --rate-every 15
+    python docs/make_pictures.py curve runs/curve
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -20,13 +24,16 @@ from PIL import Image
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import make
+from tokaido_env.arena.ladder import LADDER, Ladder
 from tokaido_env.core.actions import IDS
 from tokaido_env.files import write_text
-from tokaido_env.record import Record, save
+from tokaido_env.record import Record, replay, save
 from tokaido_env.render.elements import text_at
+from tokaido_env.render.raster import frames_of, rasterise
 from tokaido_env.render.scene import Scene, scene_of
 from tokaido_env.render.style import Theme, style
 from tokaido_env.render.svg import PANELS, draw, panels_of
+from tokaido_env.report.style import INK, PALETTE, as_svg, drawing, new_axes, new_figure
 
 FOLDER = Path(__file__).resolve().parent / "pictures"
 SEED = 7
@@ -34,6 +41,9 @@ PLAYERS = ("champion", "champion")
 ALL_DICE = 0b111
 DRAWN = range(16)  # numbers of the pictured boards
 COLUMNS, CAPTION = 4, 36
+GIF_WIDTH, GIF_COLOURS = 760, 64  # a file of at most 400 KB
+GIF_STEP, GIF_MILLISECONDS = 2, 900  # moves of characters and time of a frame
+COMPARED = ("greedy", "heuristic", "mcts:sims=100", "mcts:sims=400", "champion")  # with the curve
 WINDOWS = {"desktop": (1280, 780), "phone": (390, 844)}
 DESKTOP, TALL = {"desktop": (1280, 780)}, {"desktop": (1280, 1500)}
 
@@ -45,6 +55,9 @@ Windows = dict[str, tuple[int, int]]
 def main() -> int:
     """Write all pictures; return the exit status."""
     FOLDER.mkdir(exist_ok=True)
+    if sys.argv[1:2] == ["curve"]:
+        write_text(FOLDER / "tutorial.svg", curve_picture(Path(sys.argv[2])))
+        return 0
     write_text(FOLDER / "family.svg", family_picture() + "\n")
     if sys.argv[1:] == ["family"]:
         return 0
@@ -52,6 +65,7 @@ def main() -> int:
     for name, scene in scenes(record).items():
         for theme in ("light", "dark"):
             write_text(FOLDER / f"{name}-{theme}.svg", draw(scene, theme) + "\n")
+    animate(record)
     return 0 if sys.argv[1:] == ["drawings"] else take_screenshots(record)
 
 
@@ -97,6 +111,44 @@ def scenes(record: Record) -> dict[str, Scene]:
         game.play(action)
     middle = picks[len(picks) // 2]
     return {"opening": opening, "middle": middle.scene("champion"), "end": game.scene()}
+
+
+def animate(record: Record) -> None:
+    """Write a game as a small animated GIF."""
+    played = replay(record)
+    shown = list(frames_of(played.board, played.states, played.events))
+    shown = [*shown[:-1:GIF_STEP], shown[-1]]
+    pictures = [Image.fromarray(rasterise(draw(scene, "light"), GIF_WIDTH)) for scene in shown]
+    middle = pictures[len(pictures) // 2]
+    palette = middle.quantize(GIF_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1)
+    first, *others = (
+        picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures
+    )
+    times = [GIF_MILLISECONDS] * len(others) + [5 * GIF_MILLISECONDS]
+    options: dict[str, Any] = {"save_all": True, "append_images": others, "loop": 0}
+    first.save(FOLDER / "game.gif", duration=times, **options)
+
+
+def curve_picture(run: Path) -> str:
+    """Return the ratings of a run by updates, next to agents of the ladder, as SVG."""
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    rated = [line for line in map(json.loads, lines) if "rating/elo" in line]
+    updates = [line["updates"] for line in rated]
+    elo, low, high = ([line[f"rating/{key}"] for line in rated] for key in ("elo", "low", "high"))
+    with drawing():
+        figure = new_figure(4.6, "Elo of tokaido train during training", "95 % intervals")
+        axes = new_axes(figure, 0.9, 0.7, 1.7, 0.1)
+        axes.fill_between(updates, low, high, color=PALETTE[0], alpha=0.2, linewidth=0)
+        axes.plot(updates, elo, color=PALETTE[0], marker="o", ms=4)
+        for agent in Ladder.load(LADDER).agents:
+            if agent.agent in COMPARED:
+                axes.axhline(agent.value, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+                place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center"}
+                axes.text(1.02, agent.value, agent.agent, fontsize=10, **place)
+        axes.set_xlim(0, updates[-1])
+        axes.set_xlabel("updates, each of 256 games")
+        axes.set_ylabel("Elo on the ladder")
+        return as_svg(figure, "tutorial")
 
 
 def take_screenshots(record: Record) -> int:

@@ -5,7 +5,10 @@
 
 import json
 import re
+import tomllib
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +38,8 @@ READ = [
     *(ROOT / name for name in ("README.md", "agents/README.md", "CONTRIBUTING.md")),
     *(page for page in ON_THE_SITE if not page.is_relative_to(DOCS / "dev")),
 ]
+QUOTING = [*READ, ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
+FIGURES = tomllib.loads((DOCS / "benchmarks" / "figures.toml").read_text(encoding="utf-8"))
 ADAPTERS = ["gym", "observers", "openspiel", "rllib", "sb3"]
 ADAPTERS += ["text", "textarena", "torchrl"]
 
@@ -169,18 +174,42 @@ def test_counts__are_those_of_the_code() -> None:
 
 
 def test_hashes__are_those_of_the_files() -> None:
+    """A changed file needs new measurements of the figures that name it."""
+    networks = {"champion": CHAMPION, "generalist": GENERALIST}
     known = {
-        *(Ladder.load(path).result.hash for path in (LADDER, FAMILY_LADDER)),
-        RegretSet.load().hash,
-        BoardPool.load("family:test").hash,
+        **{name: sha256(path.read_bytes()).hexdigest()[:16] for name, path in networks.items()},
+        "ladder": Ladder.load(LADDER).result.hash,
+        "ladder-family": Ladder.load(FAMILY_LADDER).result.hash,
+        "regret": RegretSet.load().hash,
+        "tokaido-100": BoardPool.load("family:test").hash,
     }
+    assert FIGURES["hashes"] == known
+    assert all(set(figure["files"]) <= set(known) for figure in FIGURES["figures"])
     quoted = {
         text
         for page in READ
         for text in re.findall(r"`([0-9a-f]{16})`", page.read_text(encoding="utf-8"))
     }
-    assert len(quoted) == 4
-    assert quoted == known
+    assert quoted == set(known.values()) - {known[name] for name in networks}
+
+
+@pytest.mark.parametrize("figure", FIGURES["figures"], ids=lambda figure: figure["name"])
+def test_figures__are_quoted_alike_on_all_pages(figure: dict[str, Any]) -> None:
+    texts = [page.read_text(encoding="utf-8") for page in QUOTING]
+    for quote in figure["quotes"]:
+        found = [match for text in texts for match in re.finditer(quote["text"], text)]
+        assert found, quote["text"]
+        for match in found:
+            for key, text in match.groupdict().items():
+                assert text == rounded(figure[key], quote["scale"], text), match[0]
+
+
+def rounded(figure: float | str, scale: float, quoted: str) -> str:
+    """Return a figure with as many decimals as a quote of it."""
+    if isinstance(figure, str):
+        return figure
+    decimals = len(quoted.partition(".")[2])
+    return f"{figure / scale:,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def test_gymnasium_id__names_the_module_everywhere() -> None:
