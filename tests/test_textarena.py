@@ -52,21 +52,6 @@ def test_env__plays_the_game_of_its_seed(form: str) -> None:
     assert infos[0]["turn_count"] + infos[1]["turn_count"] == len(said)
 
 
-def test_env__observes_rules_events_and_position() -> None:
-    env = ta.make(NAME, form=TextFormat("listed"))
-    env.reset(num_players=2, seed=7)
-    player, prompt = env.get_observation()
-    assert prompt.startswith("Tokaido Duo, for two players")
-    assert "THIS BOARD." in prompt
-    assert f"You are player_{player} of Tokaido Duo." in prompt
-    assert str(env.game) in prompt
-    assert listed(prompt) == env.game.legal_labels()
-    env.step(f'{{"action": "{listed(prompt)[0]}"}}')
-    _, prompt = env.get_observation()
-    assert f"player_{player} takes the pilgrim's" in prompt
-    assert prompt.count("Legal actions") == 1
-
-
 def test_step__reports_illegal_answers_and_then_loses() -> None:
     env = ta.make(NAME, form=TextFormat(retries=2))
     env.reset(num_players=2, seed=7)

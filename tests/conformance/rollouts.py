@@ -14,11 +14,9 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from checks import RLLIB
 from library_check import Check
 
 import tokaido_env
-from tokaido_env.core.actions import N_ACTIONS
 
 STEPS = 3000
 
@@ -33,20 +31,6 @@ def random_action(mask: Any, rng: np.random.Generator) -> int:
     return int(rng.choice(np.flatnonzero(mask)))
 
 
-def gymnasium_rollout() -> str:
-    """Play `tokaido_env:TokaidoDuo-v0`, many games in one process."""
-    import gymnasium
-
-    envs = gymnasium.make_vec("tokaido_env:TokaidoDuo-v0", num_envs=64, opponent="random")
-    _, infos = envs.reset(seed=1)
-    rng, since = np.random.default_rng(1), time.process_time()
-    for _ in range(STEPS // 10):
-        scores = np.where(infos["action_mask"], rng.random((64, N_ACTIONS)), -1.0)
-        _, rewards, _, _, infos = envs.step(scores.argmax(axis=1))
-        _require(set(np.unique(rewards)) <= {-1.0, 0.0, 1.0}, "rewards of -1, 0 and 1")
-    return speed(64 * (STEPS // 10), since)
-
-
 def sb3_learns() -> str:
     """Train MaskablePPO for some rollouts."""
     from sb3_contrib import MaskablePPO
@@ -59,29 +43,6 @@ def sb3_learns() -> str:
     model.learn(3 * 64 * 32)
     _require(model.num_timesteps == 3 * 64 * 32, "the requested number of steps")
     return speed(model.num_timesteps, since)
-
-
-def openspiel_playouts() -> str:
-    """Play OpenSpiel's states, and check that the returns sum to zero."""
-    import random
-
-    import pyspiel
-
-    import tokaido_env.openspiel
-
-    game = pyspiel.load_game(tokaido_env.openspiel.SHORT_NAME)
-    rng, steps, since = random.Random(1), 0, time.process_time()
-    for _ in range(10):
-        state = game.new_initial_state()
-        while not state.is_terminal():
-            if state.is_chance_node():
-                outcomes, weights = zip(*state.chance_outcomes(), strict=True)
-                state.apply_action(rng.choices(outcomes, weights)[0])
-            else:
-                state.apply_action(rng.choice(state.legal_actions()))
-                steps += 1
-        _require(sum(state.returns()) == 0, "returns that sum to zero")
-    return speed(steps, since)
 
 
 def shimmy_plays() -> str:
@@ -99,36 +60,6 @@ def shimmy_plays() -> str:
             _require(len(env.agents) < 2 or sum(env.rewards.values()) == 0, "a sum of zero")
         env.step(None if over else random_action(info["action_mask"], rng))
         steps += not over
-    return speed(steps, since)
-
-
-def torchrl_rollout() -> str:
-    """Play a rollout of many games with TorchRL."""
-    from tokaido_env.torchrl import TokaidoDuoEnv
-
-    env = TokaidoDuoEnv(1024)
-    env.set_seed(1)
-    env.rollout(2)
-    since = time.process_time()
-    env.rollout(60, break_when_any_done=False)
-    return speed(1024 * 60, since)
-
-
-def rllib_plays() -> str:
-    """Play RLlib's environment, and check that the rewards sum to zero."""
-    from tokaido_env.rllib import TokaidoMultiAgentEnv
-
-    env = TokaidoMultiAgentEnv({})
-    rng, steps, since = np.random.default_rng(1), 0, time.process_time()
-    for seed in range(5):
-        seen, _ = env.reset(seed=seed)
-        over = False
-        while not over:
-            chosen = {agent: random_action(one["action_mask"], rng) for agent, one in seen.items()}
-            seen, rewards, terminated, truncated, _ = env.step(chosen)
-            over = terminated["__all__"] or truncated["__all__"]
-            steps += 1
-        _require(sum(rewards.values()) == 0, "rewards that sum to zero")
     return speed(steps, since)
 
 
@@ -286,11 +217,7 @@ def _require(holds: bool, expected: str) -> None:
 
 
 ROLLOUTS = (
-    Check("gymnasium", "many games in one process", gymnasium_rollout),
     Check("sb3_contrib", "MaskablePPO learns", sb3_learns),
-    Check("open_spiel", "playouts", openspiel_playouts),
-    Check("torchrl", "a rollout of 1,024 games", torchrl_rollout),
-    Check("ray", "RLlib's form of the environment plays", rllib_plays, RLLIB),
     Check("tianshou", "its collector plays both seats", tianshou_collects),
     Check("agilerl", "its DQN plays and learns with masks", agilerl_learns, needs=("peft",)),
     Check("skrl", "its wrapper plays", skrl_wraps),

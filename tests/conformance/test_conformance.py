@@ -14,7 +14,7 @@ from processes import ROOT
 from rollouts import ROLLOUTS
 
 ALL = (*CHECKS, *ROLLOUTS)
-SLOW = ["performance_benchmark", "MaskablePPO learns", "playouts", "a rollout of 1,024 games"]
+SLOW = ["performance_benchmark", "MaskablePPO learns"]
 SLOW += ["AsyncVectorEnv, started by spawn", "DummyVecEnv and SubprocVecEnv"]
 WITH_PINS = ["Makefile"]
 WITH_PINS += [f"docs/recipes/{name}.py" for name in ("agilerl_dqn", "skrl_ppo", "tianshou_dqn")]

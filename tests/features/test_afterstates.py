@@ -7,7 +7,6 @@ import pytest
 from learner_games import picker
 from networks import inputs_of
 from positions import random_move, random_walk
-from slow_cases import slow_except_first
 
 from tokaido_env import Batch, Board, Game
 from tokaido_env.core.observation import N_FEATURES
@@ -57,12 +56,9 @@ def check_row(found: Afterstates, row: int, before: Game, reward: str) -> int:
     return kind
 
 
-@pytest.mark.parametrize(
-    ("decisions", "boards", "reward"), slow_except_first([(400, 10, "margin"), (10_000, 50, "win")])
-)
-def test_afterstates__are_the_positions_after_each_action(
-    decisions: int, boards: int, reward: str
-) -> None:
+@pytest.mark.parametrize("reward", ["margin", "win"])
+def test_afterstates__are_the_positions_after_each_action(reward: str) -> None:
+    decisions, boards = 400, 10
     rng, kinds = random.Random(4), []
     pool = [Board.generate(number) for number in range(boards)]
     games = [play_to_decision(random_walk(n, 40 * n, board), rng) for n, board in enumerate(pool)]
