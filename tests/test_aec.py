@@ -297,19 +297,6 @@ def test_reset__continues_with_the_episodes_of_the_last_seed() -> None:
         assert alone == e.game
 
 
-def test_reset__starts_from_a_position() -> None:
-    state = position(lead=1, mine={"coins": 7}, hot_spring=0)
-    e = env()
-    e.reset(seed=9, options={"state": state})
-    assert e.game.to_dict() == state
-    assert e.agent_selection == "player_1"
-    actions = finish(e, random.Random(1))
-    alone = Game.from_dict(state, seed=e.infos["player_0"]["seed"])
-    for action in actions:
-        alone.play(action)
-    assert alone == e.game
-
-
 def test_reset__from_a_final_position_is_done() -> None:
     over = position(phase="OVER", left=[], theirs={"temple": 9}, end="triggers")
     e = env()
