@@ -20,6 +20,7 @@ import pytest
 from cyclopts import ArgumentCollection
 from safetensors import SafetensorError
 from slow_cases import slow_except_first
+from test_files import NO_LOCKS, refuse_locks
 
 from tokaido_env import FEATURES, Game, raw_env
 from tokaido_env.__main__ import COMMANDS, GROUPS, load, main
@@ -249,6 +250,35 @@ def test_main__ends_by_ctrl_c_while_modules_load(
     running.send_signal(signal.SIGINT)
     _, error = running.communicate(timeout=60)
     assert (running.returncode, error) == (status, message)
+
+
+TD = "--method td --updates 1 --games 4 --width 8 --threads 1 --rate-every 0"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "evaluate greedy random --games 2 --records FILE",
+        "ladder greedy random --games 2 --out FILE",
+        "play --terminal --opponent greedy --seed 1 --save FILE",
+        f"train --run FILE {TD}",
+    ],
+)
+def test_main__writes_where_the_file_system_has_no_locks(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """Each lock fails with one of seven errors."""
+    refuse_locks(monkeypatch, *NO_LOCKS)
+    monkeypatch.setattr("builtins.input", lambda prompt: "1")
+    with pytest.warns(RuntimeWarning) as warned:
+        assert main(call.replace("FILE", str(tmp_path / "made")).split()) == 0, capsys.readouterr()
+    (tmp_path / "made").stat()
+    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".lock", ".tmp")]
+    texts = [str(one.message).partition(": its file system has no locks: ") for one in warned]
+    assert {bool(separator) for _, separator, _ in texts} == {True}
+    folders = [Path(folder) for folder, _, _ in texts]
+    assert len(folders) == len(set(folders))
+    assert tmp_path in (folders[0], folders[0].parent)
 
 
 # The program's name

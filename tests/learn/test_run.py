@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import tomllib
@@ -37,6 +38,7 @@ from tokaido_env.agents import Policy
 from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.arena.ladder import LADDER
 from tokaido_env.cli.train import main
+from tokaido_env.files import TEMP_SUFFIX
 from tokaido_env.learn import run as runs
 from tokaido_env.learn.checkpoint import done_of
 from tokaido_env.learn.metrics import Logs
@@ -401,22 +403,23 @@ def test_resume__after_a_full_disk_makes_the_same_bytes(
 
 def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> None:
     """Make one write, or the rename, of the save after 512 steps fail with ENOSPC."""
-    unfinished = run / "checkpoints" / "000000512.safetensors.tmp"
+    checkpoint = "000000512.safetensors"
 
-    def refuse(owner: Any, name: str, refused: Path) -> None:
-        real = getattr(owner, name)
+    def refuse(name: str, refused: str) -> None:
+        real = getattr(Path, name)
 
         def write(path: Path, *others: Any, **options: Any) -> Any:
-            if path == refused and [line["steps"] for line in metrics(run)][-1:] == [512]:
+            is_refused = re.fullmatch(re.escape(refused) + TEMP_SUFFIX, path.name)
+            if is_refused and [line["steps"] for line in metrics(run)][-1:] == [512]:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
             return real(path, *others, **options)
 
-        monkeypatch.setattr(owner, name, write)
+        monkeypatch.setattr(Path, name, write)
 
     if full_at == "rename":
-        refuse(Path, "replace", unfinished)
+        refuse("replace", checkpoint)
     else:
-        refuse(Path, "open", run / "last.tmp" if full_at == "last" else unfinished)
+        refuse("open", "last" if full_at == "last" else checkpoint)
 
 
 @pytest.mark.parametrize("method", METHODS)
