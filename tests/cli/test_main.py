@@ -225,6 +225,7 @@ def test_command__prints_one_line_and_returns_the_status(capsys: Output) -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks this signal")
+@pytest.mark.parametrize("is_script", [False, True])
 @pytest.mark.parametrize(
     ("module", "status", "message"),
     [
@@ -233,13 +234,16 @@ def test_command__prints_one_line_and_returns_the_status(capsys: Output) -> None
     ],
 )
 def test_main__ends_by_ctrl_c_while_modules_load(
-    tmp_path: Path, module: str, status: int, message: bytes
+    tmp_path: Path, module: str, status: int, message: bytes, is_script: bool
 ) -> None:
     """A module of the command waits for the signal."""
     waits = "import time, sys; print('loading', flush=True); time.sleep(60)"
     (tmp_path / f"{module}.py").write_text(waits, encoding="utf-8")
+    script = Path(sys.executable).with_name("tokaido")
+    if is_script and not script.exists():
+        pytest.skip("the package is not installed")
     running = subprocess.Popen(
-        [sys.executable, "-m", "tokaido_env", "actions"],
+        [*([script] if is_script else [sys.executable, "-m", "tokaido_env"]), "actions"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -279,6 +283,52 @@ def test_main__writes_where_the_file_system_has_no_locks(
     folders = [Path(folder) for folder, _, _ in texts]
     assert len(folders) == len(set(folders))
     assert tmp_path in (folders[0], folders[0].parent)
+
+
+FOREIGN = """
+import signal, sys, threading
+default = signal.getsignal(signal.SIGINT)
+import tokaido_env
+from tokaido_env.__main__ import main
+assert signal.getsignal(signal.SIGINT) is default is signal.default_int_handler
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+statuses = []
+thread = threading.Thread(target=lambda: statuses.append(main(["actions"])))
+thread.start()
+thread.join()
+assert statuses == [main(["actions"])] == [0]
+assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+signal.signal(signal.SIGINT, default)
+try:
+    signal.raise_signal(signal.SIGINT)
+finally:
+    print("at the end", file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks this signal")
+@pytest.mark.parametrize(
+    "call", slow_except_first(["-m mine tokaido_env", "tokaido", "tokaido.py"])
+)
+def test_main__leaves_the_signals_of_other_programs(tmp_path: Path, call: str) -> None:
+    """In any thread, and with any handler."""
+    (tmp_path / "mine").mkdir()
+    for name, text in (
+        *(("mine/__init__.py", "import tokaido_env"), ("mine/__main__.py", FOREIGN)),
+        *(("tokaido", FOREIGN), ("tokaido.py", FOREIGN)),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, *call.split()],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGINT, ended.stderr
+    assert ended.stderr.startswith("at the end\n"), ended.stderr
+    assert ended.stderr.endswith("\nKeyboardInterrupt\n")
 
 
 # The program's name

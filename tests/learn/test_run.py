@@ -312,7 +312,7 @@ def test_resume__after_every_update_makes_the_same_bytes(
     assert same_but_for_older_checkpoints(run, finished_run(method))
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "alphazero"])
+@pytest.mark.parametrize("method", METHODS)
 def test_checkpoint_minutes__change_nothing_but_the_checkpoints(
     finished_run: Finished, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
