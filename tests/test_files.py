@@ -87,6 +87,12 @@ def test_repr_short__describes_values_without_a_repr() -> None:
         ('{"a": 1, "a": 2}', "expected each key once, got 'a' twice"),
         ('{"b": [{"' + "a" * 10**6 + '": 1, "' + "a" * 10**6 + '": 2}]}', "expected each key once"),
         ("{", "Expecting property name"),
+        ('"\\ud800"', "expected a text of valid Unicode, got '.udc?8"),
+        ('{"a": [1, {"b": "é\\uDFFF"}]}', r"a\[1\]\.b: expected a text of valid Unicode, got 'é"),
+        (
+            '{"a": [{"\\udc80\\ud83d": 0}]}',
+            r"a\[0\]: expected a text of valid Unicode, got '.udc80",
+        ),
         ("[" + "[]," * 10**7 + "[]]", "too large: expected at most 16 MiB"),
     ],
 )
@@ -109,6 +115,7 @@ def test_parse_json__reads_valid_text() -> None:
     nest = json.loads("[" * 64 + "]" * 64)
     assert parse_json(json.dumps(nest)) == nest
     assert parse_json("9" * 4000) == int("9" * 4000)
+    assert parse_json(r'{"\u00e9": ["\ud83d\uDE00", "\\ud800"]}') == {"é": ["😀", r"\ud800"]}
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ LOCK_SUFFIX = ".lock"
 
 _DAY = 86_400  # seconds
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 _LONG_KEY = re.compile(
     r"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*)"""
     rf"{{{MAX_DEPTH}}}"
@@ -227,15 +229,18 @@ def file_sha256(path: Path) -> str:
 
 
 def parse_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
-    """Parse JSON with limits on length, depth and digits; a byte order mark is skipped.
+    r"""Parse JSON of valid Unicode with limits on length, depth and digits.
+
+    A byte order mark is skipped. JSON can name lone surrogates, such as "\ud800", which no text in
+    UTF-8 can have: they are refused, because nothing could print or write them.
 
     Args:
         text: JSON.
         parse_float: parses numbers with a point or an exponent, as `json_number` does.
 
     Raises:
-        ValueError: with a one-line message, for invalid JSON, a text beyond a limit, or a repeated
-            key in an object.
+        ValueError: with a one-line message, for invalid JSON, a text beyond a limit, a repeated key
+            in an object, or a lone surrogate, with its place.
     """
     if len(text) > MAX_JSON_BYTES:
         raise ValueError(_too_large(MAX_JSON_BYTES))
@@ -253,7 +258,23 @@ def parse_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
         raise ValueError(_long_number(text) or str(error)) from None
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(data):
         raise ValueError(_too_deep())
+    if not text.isascii() or "\\u" in text:
+        _check_unicode(data, "")
     return data
+
+
+def _check_unicode(data: Any, place: str) -> None:
+    """Refuse a text with a lone surrogate, and name its place."""
+    if isinstance(data, str) and _SURROGATE.search(data):
+        expected = f"expected a text of valid Unicode, got {repr_short(data)}"
+        raise ValueError(f"{escape_text(place)}: {expected}" if place else expected)
+    if isinstance(data, list):
+        for i, value in enumerate(data):
+            _check_unicode(value, f"{place}[{i}]")
+    if isinstance(data, dict):
+        for key, value in data.items():
+            _check_unicode(key, place)
+            _check_unicode(value, f"{place}.{key}" if place else key)
 
 
 def json_number(text: str) -> int | float:

@@ -6,6 +6,7 @@ bytes however often the run was stopped, and whichever executor played the games
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import weakref
@@ -284,8 +285,10 @@ def _is_whole(line: bytes) -> bool:
     """Return whether a line is an object of JSON, which a cut line never is."""
     try:
         return isinstance(parse_json(line.decode()), dict)
-    except ValueError:
+    except (json.JSONDecodeError, UnicodeDecodeError):
         return False
+    except ValueError:  # of a whole line, which is refused later
+        return True
 
 
 def _store(match_state: MatchState, found: list[_Found]) -> None:
