@@ -21,7 +21,7 @@ import pytest
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.arguments import escape_text, repr_short, str_short
+from tokaido_env.core.arguments import escape_text, repr_short, short_path, str_short
 from tokaido_env.files import (
     InUseError,
     OutputError,
@@ -64,6 +64,13 @@ def test_escape_text__keeps_short_text() -> None:
     )
     assert (repr_short(1.5), str_short(None), repr_short(["x"])) == ("1.5", "None", "['x']")
     assert escape_text(ESCAPES) == r"\x1b[31mred\x1b[0m\x07\r\u202e\u2028"
+
+
+def test_short_path__shows_the_bytes_of_a_path_as_text() -> None:
+    """TensorBoard names its files in bytes."""
+    assert short_path(b"runs/\xc3\xa9") == short_path(Path("runs/é")) == "runs/é"
+    assert short_path(b"a\n\xff") == r"a\n\udcff"
+    assert len(short_path(b"x" * 9999)) == len(short_path("x" * 9999)) < 9999
 
 
 def test_repr_short__describes_values_without_a_repr() -> None:

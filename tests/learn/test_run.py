@@ -423,6 +423,24 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> N
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_train__names_its_folder_when_it_is_moved(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    run, write = tmp_path / "run", Logs.write
+
+    def move(logs: Any, *arguments: Any) -> None:
+        write(logs, *arguments)
+        run.rename(tmp_path / "moved")
+
+    monkeypatch.setattr(Logs, "write", move)
+    assert main(["--run", str(run), *options_of(SHORT[method])]) == 1
+    *progress, error = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"train: {run / 'policies'}/0")
+    assert error.endswith((": No such file or directory", ": no such policy file"))
+    assert not any("Error" in line for line in progress), progress
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_resume__refuses_other_settings(
     finished_run: Finished, method: str, tmp_path: Path, capsys: Output
 ) -> None:
