@@ -9,6 +9,7 @@ import shutil
 import signal
 import tomllib
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Thread
@@ -422,20 +423,23 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> N
         refuse("open", "last" if full_at == "last" else checkpoint)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", slow_except_first(METHODS))
+@pytest.mark.parametrize("part", ["tb", "policies"])
 def test_train__names_its_folder_when_it_is_moved(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+    method: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
+    """Before or after the metrics of the first update are written."""
     run, write = tmp_path / "run", Logs.write
 
     def move(logs: Any, *arguments: Any) -> None:
-        write(logs, *arguments)
-        run.rename(tmp_path / "moved")
+        steps = [partial(write, logs, *arguments), partial(run.rename, tmp_path / "moved")]
+        for step in steps if part == "policies" else reversed(steps):
+            step()
 
     monkeypatch.setattr(Logs, "write", move)
     assert main(["--run", str(run), *options_of(SHORT[method])]) == 1
     *progress, error = capsys.readouterr().err.splitlines()
-    assert error.startswith(f"train: {run / 'policies'}/0")
+    assert error.startswith(f"train: {run / part}/")
     assert error.endswith((": No such file or directory", ": no such policy file"))
     assert not any("Error" in line for line in progress), progress
 
