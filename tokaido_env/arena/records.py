@@ -36,7 +36,6 @@ from tokaido_env.files import (
     flush_to_disk,
     lock,
     name_path_in_errors,
-    parse_json,
 )
 from tokaido_env.record import (
     BLANK,
@@ -284,11 +283,9 @@ def _load_games(
 def _is_whole(line: bytes) -> bool:
     """Return whether a line is an object of JSON, which a cut line never is."""
     try:
-        return isinstance(parse_json(line.decode()), dict)
-    except (json.JSONDecodeError, UnicodeDecodeError):
+        return isinstance(json.loads(line), dict)  # `parse_json` refuses whole lines too
+    except (ValueError, RecursionError):
         return False
-    except ValueError:  # of a whole line, which is refused later
-        return True
 
 
 def _store(match_state: MatchState, found: list[_Found]) -> None:
