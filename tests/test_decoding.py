@@ -51,6 +51,7 @@ def test_decode__round_trips() -> None:
         ({"parts": [{**GOOD, "more": 1}]}, "f.json: parts[0].more: expected no such key"),
         ({"parts": [], "\x1b[2J`": 1}, r"f.json: \x1b[2J`: expected no such key"),
         ({"parts": [], "x - at `$.y": 1}, "expected no such key"),
+        ({"parts": [], "roun$": 1}, "f.json: roun$: expected no such key"),
         ({"parts": [{**GOOD, "kind": "c"}]}, "parts[0].kind: expected one of a, b b, got 'c'"),
         ({"parts": [{**GOOD, "kind": "a\n"}]}, "parts[0].kind: expected one of a, b b, got 'a"),
         (

@@ -231,7 +231,7 @@ MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         name: (
             make,
             {"board": "shikoku", "reward": "win", "observation": "dict", "see_board": False}
-            | {"render_mode": None},
+            | {"mask": "both", "render_mode": None},
         )
         for name, make in (("env", env), ("raw_env", raw_env))
     },

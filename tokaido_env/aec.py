@@ -94,7 +94,8 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         super().__init__()
         check_choice("reward", reward, ("win", "margin"))
         check_observation(observation, see_board, FORMATS)
-        mask = mask or ("infos" if observation == "box" else "observation")
+        if mask is None:
+            mask = "infos" if observation == "box" else "observation"
         check_choice("mask", mask, MASK_LOCATIONS if observation != "box" else ("both", "infos"))
         self._renderer = Renderer(render_mode)
         self.boards = BoardPool.load(board).check_drawn()

@@ -162,7 +162,7 @@ class Source:
 def _place_and_text(message: str, data: Any) -> tuple[str, str]:
     """Return the place of a `msgspec` error, and its text in this package's words."""
     what, _, path = message.rpartition(" - at ") if message.endswith("`") else (message, "", "")
-    if "$" not in path:
+    if not what or "$" not in path:  # the name of an unknown key may contain both
         what, path = message, "$"
     path = path.strip("`").rpartition("`")[2]
     place = path.partition("$")[2].lstrip(".")

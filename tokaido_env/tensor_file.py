@@ -86,8 +86,8 @@ def read_tensors(path: Path, max_bytes: int) -> TensorFile:
         with safe_open(path, framework="numpy") as file:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             header = file.metadata() or {}
-    # TypeError: a dtype that NumPy does not have; ValueError: too many dimensions for NumPy.
-    except (SafetensorError, TypeError, ValueError) as error:
+    # Attribute, TypeError: a dtype that NumPy does not have; ValueError: too many dimensions.
+    except (SafetensorError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(escape_text(str(error), 200)) from None
     expected = header.pop(SHA256, None)
     if expected not in (None, _contents_sha256(arrays, header)):

@@ -65,8 +65,8 @@ def words(server: ChatServer, subcommand: str, *more: str) -> list[str]:
 def test_play__reports_games_answers_and_costs(
     server: ChatServer, short: Path, tmp_path: Path, capsys: Output, games: int
 ) -> None:
-    board = short if games == 2 else "shikoku"
-    server.reply = reading(slips=0.4, broken=0.1)
+    board, slips = (short, 0.4) if games == 2 else ("shikoku", 0.1)
+    server.reply = reading(slips=slips, broken=0.05)
     server.asked.clear()
     results, records = tmp_path / "r.json", tmp_path / "games.jsonl"
     files = ["--json", str(results), "--records", str(records)]

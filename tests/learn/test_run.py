@@ -234,19 +234,19 @@ def test_resume__before_the_second_checkpoint_makes_the_same_bytes(
 def test_resume__refuses_a_run_that_lost_its_checkpoints(
     finished_run: Finished, method: str, tmp_path: Path, capsys: Output
 ) -> None:
-    """A run that has lost its metrics and snapshots too begins again."""
+    """A run that has lost everything but its settings begins again."""
     run = copy_run(finished_run(method), tmp_path)
     shutil.rmtree(run / "checkpoints")
     message = f"train: {run / 'checkpoints'}: expected a checkpoint, got none, but the run has "
-    for found in ("metrics.jsonl", "policies/00000"):
+    for found in ("metrics.jsonl", "policies", "best", "last"):
         before = contents(run, logs=True)
         assert resume(run) == 1
         error = error_line(capsys)
         assert error.startswith(message + found)
         assert error.endswith(": restore the checkpoint, or begin a new run in another folder\n")
         assert contents(run, logs=True) == before
-        (run / "metrics.jsonl").unlink(missing_ok=True)
-    shutil.rmtree(run / "policies")
+        path = run / found
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert resume(run) == 0
     assert contents(run) == contents(finished_run(method))
 

@@ -264,7 +264,7 @@ class Result(Struct, frozen=True, kw_only=True):
     command: str = ""
     package: str = ""
     rules: int = RULES_VERSION
-    agents: tuple[Name, ...]
+    agents: Annotated[tuple[Name, ...], Meta(min_length=1)]
     boards: tuple[BoardsEntry, ...]
     seed: Seed | None
     scores: tuple[Score, ...] = ()

@@ -461,7 +461,7 @@ def _make_trainer(run: Run) -> Trainer:
     trainer: Trainer = getattr(module, _TRAINERS[method])(run)
     found = checkpoints(run.folder)
     if not found:
-        check_not_begun(run.folder)
+        check_not_begun(run.folder, run.settings.LENGTH)
         trainer.start()
         return trainer
     try:

@@ -27,6 +27,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
@@ -243,16 +244,23 @@ def check_links(folder: Path) -> None:
             raise RunError(f"{path}: expected a folder, got {file_kind(path)}")
 
 
-def check_not_begun(folder: Path) -> None:
+def check_not_begun(folder: Path, length: str) -> None:
     """Refuse a run without checkpoints that has made progress: it would begin again from zero.
 
     A run saves a checkpoint before its first update, so that one without any has lost them.
 
+    Args:
+        folder: the run folder.
+        length: the name of the run's length, in the summary of a policy's training.
+
     Raises:
         RunError: naming what the run has.
+        PolicyError: if a policy of the run is damaged.
     """
+    policies = [path for path in (folder / "last", folder / "best") if path.exists()]
+    made = [path.name for path in policies if Policy.load(path).training.get(length)]
     snapshots = (path.name for path in (folder / "policies").glob("*") if path.name.isdecimal())
-    made = [f"policies/{name}" for name in sorted(snapshots) if int(name)]
+    made += [f"policies/{name}" for name in sorted(snapshots) if int(name)]
     metrics = folder / METRICS
     if metrics.exists() and metrics.stat().st_size:
         made.append(METRICS)

@@ -8,7 +8,7 @@ from tokaido_env.arena.generalisation import FIGURES
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.match import SCORE_KEYS
 from tokaido_env.arena.rating_model import PROBIT
-from tokaido_env.arena.result import Measure, Result, Score
+from tokaido_env.arena.result import Measure, Result, ResultError, Score
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.standings import standings
 from tokaido_env.report.tables import (
@@ -230,6 +230,8 @@ def _reversed(one: Estimate | None) -> Estimate | None:
 
 def _of_generalise(result: Result) -> list[Table]:
     opponents = list(dict.fromkeys(score.b for score in result.scores))
+    if not opponents:
+        raise ResultError("scores: expected one or more, got none")
     title = f"{result.agents[0]} against {opponents[0]}, seed {result.seed}"
     columns = []
     for boards in result.boards:
@@ -280,8 +282,9 @@ def _of_exploit(result: Result) -> list[Table]:
     rows = []
     for score in curve:
         cells = f"{score.n:,}", f"{score.value:.1%}", percentages(*score.interval)
-        steps = int(score.group.removeprefix("steps "))
-        rows.append((f"{steps:,}", *cells, "chosen" if score is best else ""))
+        steps = score.group.removeprefix("steps ")
+        steps = f"{int(steps):,}" if steps.isdecimal() else steps
+        rows.append((steps, *cells, "chosen" if score is best else ""))
     headers = ("steps", "games", "score", "95 % interval", "")
     tables = [Table(f"Learner against {result.agents[0]}, {title_of(result)}", headers, rows)]
     for group, (title, _) in _FINALS.items():
@@ -345,8 +348,8 @@ def regret_table(result: Result) -> Table:
 
 def set_title(result: Result) -> str:
     """Return name, hash and size of the set of positions."""
-    (regret_set,) = result.boards
-    return f"{regret_set.name}, hash {regret_set.hash}, {regret_set.count:,} positions"
+    sets = (f"{one.name}, hash {one.hash}, {one.count:,} positions" for one in result.boards)
+    return ", ".join(sets)
 
 
 def agents_by_regret(result: Result) -> list[str]:
