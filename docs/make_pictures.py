@@ -144,7 +144,7 @@ def curve_picture(run: Path) -> str:
         figure = new_figure(4.6, "Elo of tokaido train during training", "95 % intervals")
         axes = new_axes(figure, 0.9, 0.7, 1.7, 0.1)
         axes.fill_between(updates, low, high, color=PALETTE[0], alpha=0.2, linewidth=0)
-        axes.plot(updates, elo, color=PALETTE[0], marker="o", ms=4)
+        axes.plot(updates, elo, color=PALETTE[0], marker="o", ms=4, clip_on=False)
         for agent in Ladder.load(LADDER).agents:
             if agent.agent in COMPARED:
                 axes.axhline(agent.value, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
