@@ -127,6 +127,8 @@ def curves(rows: Sequence[JsonDict]) -> dict[tuple[str, str], Any]:
 
 def draw(rows: Sequence[JsonDict]) -> Figure:
     """Return the figure of the learning curves, over decisions and over core-minutes."""
+    from matplotlib.ticker import LogLocator
+
     figure = new_figure(5.0, "Elo of learners during training", "mean of the seeds")
     panels = new_axes(figure, 1.0, 0.7, 6.0, 0.1), new_axes(figure, 4.7, 0.7, 2.0, 0.1)
     methods = list(dict.fromkeys(row["method"] for row in rows))
@@ -137,6 +139,7 @@ def draw(rows: Sequence[JsonDict]) -> Figure:
             panel.plot(x, points[:, 2], label=f"{method}, {track}", **style)
     for panel, label in zip(panels, ("million decisions", "core-minutes"), strict=True):
         panel.set_xscale("log")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         panel.xaxis.set_major_formatter(lambda place, _: f"{place:g}")
         panel.xaxis.set_minor_formatter(lambda place, _: "")
         panel.set_xlabel(label)
