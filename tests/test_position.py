@@ -179,6 +179,13 @@ MISTAKES = [
     (AT_FORCED_RETURN, "player", 0, "player"),
     (AT_RETURN | {"die": "artist"}, "dice_left", [], "player"),
     (AT_RETURN, "waves.merchant", {"side": "robust", "owner": 0}, "players[0].wares"),
+    (position(theirs={"wares": {"fan": 6}}), "round", 1, "players[1].wares"),
+    (
+        position(phase="DRAW", die="merchant", left=[], pending=3, mine={"wares": {"fan": 7}}),
+        "round",
+        1,
+        "players[0].wares",
+    ),
     # tokens
     (AT_MOVE, "boutiques.C1", None, "boutiques.C1"),
     (AT_MOVE, "boutiques.C1", ["kimono", 3], "boutiques.C1"),

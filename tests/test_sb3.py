@@ -167,6 +167,8 @@ def test_attributes__are_read_and_set_per_game() -> None:
         AttributeError, match=r"^attr_name: expected an attribute of TokaidoVecEnv, got '\\x00'$"
     ):
         env.get_attr("\x00")
+    with pytest.raises(TypeError, match=r"^attr_name: expected a name"):
+        env.get_attr(np.arange(2))  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="expected 'action_masks', got 'fly'"):
         env.env_method("fly")
     with pytest.raises(AttributeError, match="attr_name: seats cannot be set"):
