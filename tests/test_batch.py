@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
+from learner_games import reward_of
 from positions import other_board_data, position, random_walk, shikoku_data, write_board
 from processes import run_script
 
@@ -76,7 +77,7 @@ class SingleGames:
         player = seat(game)
         game.play(move)
         results = {
-            "reward": reward_of(game, self.margin),
+            "reward": rewards_of(game, self.margin),
             "terminated": game.end == "triggers",
             "truncated": game.end == "cap",
             "player": player,
@@ -122,16 +123,9 @@ def observation_of(game: Game, by: int) -> npt.NDArray[np.float32]:
     return out
 
 
-def reward_of(game: Game, margin: bool = False) -> tuple[float, float]:
+def rewards_of(game: Game, margin: bool) -> list[float]:
     """Return the rewards of both seats in the current position."""
-    if game.end != "triggers":
-        return 0.0, 0.0
-    if margin:
-        points = [score["total"] for score in game.scores()]
-        own = min(max((points[0] - points[1]) / 100, -1.0), 1.0)
-    else:
-        own = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
-    return own, -own
+    return [reward_of(game, by, "margin" if margin else "win") for by in range(2)]
 
 
 def assert_same(timestep: TimeStep, expected: TimeStep) -> None:
@@ -218,7 +212,7 @@ def test_batch__equals_single_games_and_their_next_episodes(case: str, tmp_path:
         assert_same(timestep, expected)
         assert batch.states.tobytes() == b"".join(game.states.tobytes() for game in reference.games)
         assert batch.episode_info["episode"].tolist() == reference.episodes
-        rewards = np.array([reward_of(game, margin) for game in reference.games], np.float32)
+        rewards = np.array([rewards_of(game, margin) for game in reference.games], np.float32)
         assert np.array_equal(batch.rewards(all_of(batch)), rewards)
         for game, weights in zip(reference.games, batch.outcome_weights(), strict=True):
             odds = weights[weights > 0] / max(weights.sum(), 1)

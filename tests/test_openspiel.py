@@ -13,7 +13,7 @@ import pytest
 
 pyspiel = pytest.importorskip("pyspiel")
 
-from learner_games import expected_observation  # noqa: E402
+from learner_games import expected_observation, reward_of  # noqa: E402
 from open_spiel.python.observation import make_observation  # noqa: E402
 from positions import other_board_data, random_move, write_board  # noqa: E402
 
@@ -164,7 +164,7 @@ def test_state__equals_an_explicit_game_at_every_node(
         state.apply_action(state.string_to_action(move))
         game.play(move)
     assert state.is_terminal()
-    assert state.returns() == state.rewards() == expected_returns(game, reward)
+    assert state.returns() == state.rewards() == [reward_of(game, seat, reward) for seat in (0, 1)]
     assert [state.player_return(seat) for seat in (0, 1)] == state.returns()
     assert state.game.events() == game.events()
 
@@ -205,16 +205,6 @@ def check_decision(state: Any, game: Game) -> None:
         game.legal_labels()
     )
     assert game.is_over or state.returns() == state.rewards() == [0, 0]
-
-
-def expected_returns(game: Game, reward: str) -> list[float]:
-    if game.end == "cap":
-        return [0, 0]
-    if reward == "win":
-        return {0: [1, -1], 1: [-1, 1], None: [0, 0]}[game.winner()]
-    mine, theirs = (score["total"] for score in game.scores())
-    margin = max(-1, min(1, (mine - theirs) / 100))
-    return [margin, -margin]
 
 
 def test_action_to_string__returns_labels_at_any_node() -> None:
@@ -309,6 +299,19 @@ def test_clone__continues_identically_and_independently(
     after = facts(walk(other, random.Random(3), 40))
     assert facts(state) == before
     assert facts(walk(state, random.Random(3), 40)) == after
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))], ids=["deep", "pickle"]
+)
+def test_deepcopy__of_a_game_is_complete(copied: Callable[[Any], Any], other_board: str) -> None:
+    game = load(board=other_board, reward="margin")
+    other = copied(game)
+    assert other == game
+    assert other.board == game.board
+    assert other.max_chance_nodes_in_history() == game.max_chance_nodes_in_history()
+    states = [walk(each.new_initial_state(), random.Random(4)) for each in (game, other)]
+    assert facts(states[0]) == facts(states[1])
 
 
 # Observers

@@ -1,13 +1,12 @@
 """Tests of `tokaido_env.text`, with scripted players and all kinds of answers."""
 
 import json
-import re
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
-from prompt_reader import reads_and_answers
+from prompt_reader import listed, reads_and_answers
 
 from tokaido_env import Game, record
 from tokaido_env.agent import as_agent
@@ -25,12 +24,6 @@ from tokaido_env.text import (
 
 LISTED = TextFormat("listed")
 LEGAL = ["pilgrim", "pilgrim:wave", "merchant:C3", "merchant:stay", "artist:A1"]
-
-
-def listed(prompt: str) -> list[str]:
-    found = re.search(r"Legal actions: (.*)", prompt)
-    assert found is not None
-    return found[1].split(", ")
 
 
 class Scripted:

@@ -1,6 +1,5 @@
 """Tests of `tokaido_env.textarena`: TextArena's loop with scripted players."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -8,14 +7,11 @@ import pytest
 
 pytest.importorskip("textarena")
 import textarena as ta
+from prompt_reader import listed
 
 from tokaido_env import Game
 from tokaido_env.text import TextFormat
 from tokaido_env.textarena import NAME, TokaidoDuoTextEnv
-
-
-def listed(prompt: str) -> list[str]:
-    return re.findall(r"Legal actions: (.*)", prompt)[-1].split(", ")
 
 
 def play(env: Any, seed: int, answer: Any) -> tuple[list[tuple[int, str]], dict[int, int], Any]:

@@ -2,11 +2,11 @@
 
 import random
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 from evaluated import best_leaf, terms_of, value_of
+from learner_games import picker
 from naive_reach import KINDS, NaiveReach
 from positions import SHIKOKU, random_move
 from reference import Board as NaiveBoard
@@ -100,11 +100,6 @@ def artist_terms(naive: NaiveReach, share: int) -> dict[str, int]:
     elif easel:
         terms["gift_next"] = by_faces[0]
     return terms
-
-
-def picker(position: dict[str, Any]) -> int:
-    taken = 3 - len(position["dice_left"]) - (position["die"] is not None)
-    return int(position["lead"]) ^ int(taken == 1)
 
 
 def test_evaluate__is_the_weighted_sum_as_an_expected_result() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-import warnings
 from typing import Any
 from unittest import mock
 
@@ -58,28 +57,6 @@ def shimmy_plays() -> str:
         _, _, terminated, truncated, info = env.last()
         if over := terminated or truncated:
             _require(len(env.agents) < 2 or sum(env.rewards.values()) == 0, "a sum of zero")
-        env.step(None if over else random_action(info["action_mask"], rng))
-        steps += not over
-    return speed(steps, since)
-
-
-def supersuit_wraps() -> str:
-    """Stack frames of the environment with box observations, and run PettingZoo's test."""
-    import supersuit
-    from pettingzoo.test import api_test
-
-    def make() -> Any:
-        return supersuit.frame_stack_v1(tokaido_env.env(observation="box"), 2)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        api_test(make(), num_cycles=200)
-    env = make()
-    env.reset(seed=1)
-    rng, steps, since = np.random.default_rng(1), 0, time.process_time()
-    for _ in env.agent_iter(STEPS):
-        _, _, terminated, truncated, info = env.last()
-        over = terminated or truncated
         env.step(None if over else random_action(info["action_mask"], rng))
         steps += not over
     return speed(steps, since)
@@ -221,7 +198,6 @@ ROLLOUTS = (
     Check("tianshou", "its collector plays both seats", tianshou_collects),
     Check("agilerl", "its DQN plays and learns with masks", agilerl_learns, needs=("peft",)),
     Check("skrl", "its wrapper plays", skrl_wraps),
-    Check("supersuit", "api_test of stacked frames", supersuit_wraps),
     Check("shimmy", "plays the OpenSpiel game", shimmy_plays, needs=("open_spiel",)),
     Check("minari", "export and load", minari_exports, ("h5py",)),
     Check("textarena", "its loop by a stand-in", textarena_plays),

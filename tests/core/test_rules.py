@@ -365,10 +365,16 @@ def test_r4_6__the_draw_stops_short_when_the_bag_runs_out(
         (25, {}, {"pilgrim": 27}, 0),
         (25, {"merchant": "C1"}, {"pilgrim": 27}, 1),
         (26, {}, {"merchant": "C1"}, 1),
+        (27, {}, {}, 1),
     ],
     ids=[
         *["their pilgrim", "their merchant", "my merchant", "a chain"],
-        *["over the end of the ring", "a chain over the end", "from the start of the ring"],
+        *[
+            "over the end of the ring",
+            "a chain over the end",
+            "from the start of the ring",
+            "over the end",
+        ],
     ],
 )
 def test_r5_1__pilgrim_goes_on_to_the_next_empty_station(

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from learner_games import picker
+from learner_games import picker, reward_of
 from networks import inputs_of
 from positions import random_move, random_walk
 
@@ -25,15 +25,6 @@ def play_to_decision(game: Game, rng: random.Random) -> Game:
     return play_to_decision(game, rng) if game.is_over else game
 
 
-def result_of(game: Game, seat: int, reward: str) -> float:
-    if game.end != "triggers":
-        return 0.0
-    if reward == "win":
-        return {None: 0.0, seat: 1.0}.get(game.winner(), -1.0)
-    totals = [score["total"] for score in game.scores()]
-    return max(-1.0, min(1.0, (totals[seat] - totals[1 - seat]) / 100))
-
-
 def check_row(found: Afterstates, row: int, before: Game, reward: str) -> int:
     """Compare a row with the position that `Game` reaches; return what follows it."""
     after, mover = before.copy(), before.player
@@ -41,10 +32,10 @@ def check_row(found: Afterstates, row: int, before: Game, reward: str) -> int:
     after.play(int(found.action[row]))
     assert found.states[row].tobytes() == after.states.tobytes()
     assert found.legal[row] == after.legal_mask
-    assert found.result[row] == np.float32(result_of(after, mover, reward))
+    assert found.result[row] == np.float32(reward_of(after, mover, reward))
     kind, viewer = DECISION, after.player
     if viewer is None:
-        kind, viewer = (END, mover) if after.is_over else (CHANCE, picker(after))
+        kind, viewer = (END, mover) if after.is_over else (CHANCE, picker(after.to_dict()))
     assert (found.kind[row], found.viewer[row]) == (kind, viewer)
     assert (found.inputs[row, :N_FEATURES] == after.observation(viewer)).all()
     if kind == END:
