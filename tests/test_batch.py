@@ -183,13 +183,11 @@ def boards_of(folder: Path, kind: str) -> list[Any]:
 
 OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "sampled": ("shikoku", {}),
-    "margin": ("shikoku", {"reward": "margin"}),
-    "no autoreset": ("shikoku", {"autoreset": False, "check": False}),
+    "no autoreset": ("shikoku", {"autoreset": False, "check": False, "reward": "margin"}),
     "cap": ("short", {"reward": "margin"}),
-    "boards": ("three", {}),
+    "boards": ("three", {"observation": "uint8"}),
     "explicit": ("shikoku", {"chance": "explicit"}),
     "explicit boards": ("three", {"chance": "explicit"}),
-    "uint8": ("shikoku", {"observation": "uint8"}),
 }
 
 

@@ -95,7 +95,7 @@ def test_check_moves__agrees_with_outcome_weights() -> None:
     batch.reset(seed=0)
     rng, phases = np.random.default_rng(0), set()
     games = np.arange(len(batch))
-    for _ in range(40 if INTERPRETED else 400):
+    for _ in range(40 if INTERPRETED else 150):
         weights = batch.outcome_weights()
         waiting = weights.any(axis=1)
         phases |= {Phase(phase) for phase in batch.states["phase"][waiting]}
@@ -174,7 +174,7 @@ def test_states__takes_exactly_those_of_a_position(data: Any, tmp_path: Path) ->
     board = Board.load(write_board(tmp_path / "other.toml", data) if data else "shikoku")
     batch, taken, refused = Batch(1, board), 0, 0
     rng = random.Random(0)
-    for seed in range(5 if INTERPRETED else 250):
+    for seed in range(5 if INTERPRETED else 100):
         states = random_walk(seed, rng.randrange(400), board).states
         if data is None and seed % 2:  # a random position
             states = from_dict(board, random_position(rng))
@@ -183,7 +183,7 @@ def test_states__takes_exactly_those_of_a_position(data: Any, tmp_path: Path) ->
             right = is_position(board, one)
             assert takes(batch, one) == right, to_dict(board, one[0])
             taken, refused = taken + right, refused + (not right)
-    assert min(taken, refused) > (20 if INTERPRETED else 500)
+    assert min(taken, refused) > (20 if INTERPRETED else 200)
 
 
 def disturbed(

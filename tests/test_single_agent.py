@@ -90,16 +90,16 @@ def check_end(versus: SingleAgentBatch, ended: EndedGames, j: int, alone: Learne
 
 
 @pytest.mark.parametrize(
-    ("seat", "reward", "boards"),
+    ("kind", "seat", "reward", "boards"),
     [
-        ("alternate", "win", ["shikoku"]),
-        ("alternate", "margin", ["shikoku"]),
-        (0, "margin", ["short", "shorter"]),
-        (1, "win", ["short"]),
+        ("in the kernel", "alternate", "win", ["shikoku"]),
+        ("outside", "alternate", "win", ["shikoku"]),
+        ("mixed", "alternate", "margin", ["shikoku"]),
+        ("in the kernel", 1, "win", ["short"]),
+        ("mixed", 0, "margin", ["short", "shorter"]),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("kind", OPPONENTS)
 def test_step__runs_to_the_learners_next_decision(
     kind: str, seat: Any, reward: Any, boards: list[Any], short: Path, tmp_path: Path
 ) -> None:
