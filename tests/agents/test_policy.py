@@ -1,6 +1,7 @@
 """Policies: how the agent chooses, and files that contain numbers only."""
 
 import os
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -142,6 +143,20 @@ def refusal(path: Path) -> str:
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
     return str(error.value)
+
+
+def test_load__refuses_a_flipped_bit(policy_file: Path) -> None:
+    """Most of them in the header, whose every letter counts."""
+    data, rng = policy_file.read_bytes(), random.Random(7)
+    header = data[: 8 + int.from_bytes(data[:8], "little")]
+    name = data.index(b"sha256")
+    places = [*rng.choices(range(len(header)), k=150), *rng.choices(range(len(data)), k=50)]
+    for at in (*places, *range(name, name + len("sha256"))):
+        flipped = data[at] ^ 1 << rng.randrange(8)
+        policy_file.write_bytes(data[:at] + bytes([flipped]) + data[at + 1 :])
+        refusal(policy_file)
+    policy_file.write_bytes(data)
+    assert Policy.load(policy_file).sizes == SMALL
 
 
 WRONG_HEADERS = {

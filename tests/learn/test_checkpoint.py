@@ -1,6 +1,7 @@
 """Checkpoints: atomic writes, exact restores, and refusal of damaged files."""
 
 import json
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -155,6 +156,23 @@ def test_resume__refuses_a_broken_checkpoint(
     if damage is flipped:
         path.unlink()  # as the message says
         assert resume(run) == 0
+
+
+@pytest.mark.parametrize("more", [("ppo", "--steps", "1280"), ("alphazero", "--rounds", "4")])
+def test_resume__refuses_a_flipped_bit_in_a_snapshot(
+    more: tuple[str, str, str], finished_run: Finished, tmp_path: Path, capsys: Output
+) -> None:
+    """Longer training plays against snapshots."""
+    run, rng = copy_run(finished_run(more[0]), tmp_path), random.Random(7)
+    for path in (run / "policies").iterdir():
+        data = bytearray(path.read_bytes())
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+    assert resume(run, *more[1:]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"train: {run / 'policies'}/0")
+    assert "not a policy file: " in error
+    assert more[0] == "alphazero" or error.endswith(": restore the file, or begin a new run")
 
 
 @pytest.mark.parametrize("method", METHODS)
