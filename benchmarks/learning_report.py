@@ -112,13 +112,13 @@ def _figures(row: JsonDict) -> list[str]:
 
 
 def curves(rows: Sequence[JsonDict]) -> dict[tuple[str, str], Any]:
-    """Return the mean curve of each method and track in its largest budget of decisions.
+    """Return the mean curve of each method and track in the budget that all have, 2 million.
 
     A curve is an array (points, 3): decisions, processor seconds and Elo.
     """
     found: dict[tuple[str, str], Any] = {}
     for row in sorted(map(measured, rows), key=lambda row: row.get("decisions", 0)):
-        if row["budget"] in BUDGETS[1:3] and row.get("curves", [[]])[0]:
+        if row["budget"] == "2m" and row.get("curves", [[]])[0]:
             shortest = min(map(len, row["curves"]))
             each = np.array([one[:shortest] for one in row["curves"]], float)
             found[row["method"], row["track"]] = each.mean(axis=0)
