@@ -334,12 +334,6 @@ def load_records() -> Any:
     return load("games.jsonl")
 
 
-def one_record() -> Any:
-    from tokaido_env.record import Record, replay
-
-    return replay(Record.from_json(Path("games.jsonl").read_text(encoding="utf-8")))
-
-
 def boards() -> Any:
     from tokaido_env import Batch, Board, Game
 
@@ -533,7 +527,6 @@ def no_file(path: Path) -> None:
 
 LOADINGS: dict[str, Loading] = {
     "record.load": Loading("games.jsonl", record_file, load_records, RECORDS),
-    "Record.from_json, replay": Loading("games.jsonl", record_file, one_record, RECORDS),
     **{
         name: Loading("games.jsonl", record_file, words, RECORDS, writes)
         for name, words, writes in (
@@ -546,9 +539,6 @@ LOADINGS: dict[str, Loading] = {
         *(RECORDS, ("games.jsonl",)),
     ),
     "Board.load, Game, Batch": Loading("theirs.toml", board_file, boards, BOARDS),
-    "evaluate --board": Loading(
-        *("theirs.toml", board_file, "evaluate random greedy --games 2 --board theirs.toml"), BOARDS
-    ),
     "positions": Loading("position.json", position_file, positions, POSITIONS),
     "policy:FILE": Loading("theirs", policy_file, lambda: policies("theirs"), POLICIES),
     "policy:RUN": Loading(

