@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
 from tokaido_env import ends_by_signal
@@ -81,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except OSError as error:  # of standard output; commands report those of files
         # Discard what cannot be printed, because Python would report it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with suppress(AttributeError, io.UnsupportedOperation):  # none, or one without a file
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return CLOSED_PIPE
         print(f"{program()}: standard output: {error.strerror}", file=sys.stderr)

@@ -3,14 +3,17 @@
 import io
 import json
 import os
+import random
 import re
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tokaido_env.__main__ import main
+from tokaido_env.cli.command import CLOSED_PIPE
 from tokaido_env.learn.settings import PpoSettings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,20 +42,107 @@ def piped(data: bytes) -> str:
     return f"/dev/fd/{reader}"
 
 
+class Notebook(io.TextIOBase):
+    """A stream of text as that of a notebook: without bytes, descriptor or terminal."""
+
+    def __init__(self, text: str = "") -> None:
+        self.text = text
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return len(text)
+
+    def read(self, size: int | None = -1) -> str:
+        return self.text
+
+
+REVIEW = "review FILE --game 1 --judge mcts:sims=4 --value-agent mcts:sims=4 --chance-samples 4"
+WRITING = [
+    *("evaluate --from-records FILE --json", "replay FILE --game 1 --html"),
+    *(f"{REVIEW} --json", f"{REVIEW} --html"),
+]
+
+
+@pytest.mark.parametrize("command", WRITING)
 def test_write_path__writes_to_any_standard_output(
-    monkeypatch: pytest.MonkeyPatch, capsys: Output
+    games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output, command: str
 ) -> None:
-    """That of a notebook takes no bytes; without any, the command is refused before it plays."""
-    command = ["evaluate", "greedy", "random", "--games", "2", "--json", "-"]
-    notebook = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", notebook)
-    assert main(command) == 0
-    assert json.loads(notebook.getvalue())["agents"] == ["greedy", "random"]
-    monkeypatch.setattr(sys, "stdout", None)
+    """That of a notebook takes no bytes; without any, the command is refused before it reads."""
+    words, out = command.replace("FILE", str(games)).split(), tmp_path / "out"
+    assert main([*words, str(out)]) == 0
+    expected = out.read_text(encoding="utf-8")
+    for stream in (io.StringIO(), Notebook(), io.TextIOWrapper(io.BytesIO(), "ascii")):
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main([*words, "-"]) == 0
+        written = stream.text if isinstance(stream, Notebook) else ""
+        if isinstance(stream, io.StringIO):
+            written = stream.getvalue()
+        if isinstance(stream, io.TextIOWrapper):
+            stream.seek(0)
+            written = stream.buffer.read().decode()
+        assert written == expected
     capsys.readouterr()
-    assert main(command) == 2
-    error = "evaluate: --json: expected a file, got -: there is no standard output\n"
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main([*command.replace("FILE", "missing").split(), "-"]) == 2
+    error = "expected a file, got -: there is no standard output\n"
+    assert capsys.readouterr().err == f"{words[0]}: {words[-1]}: {error}"
+
+
+READING = [
+    *("replay FILE", "evaluate --from-records FILE", "replay GAMES --board FILE", REVIEW),
+    *("play --from FILE --terminal", "export FILE OUT", "rate greedy --ladder FILE --games 2"),
+    "regret greedy --set FILE",
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_read_path__takes_any_standard_input(
+    games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output, seed: int
+) -> None:
+    """That of a notebook gives no bytes; without any, the command is refused."""
+    rng, texts = random.Random(seed), [games.read_text("utf-8"), "", "notes\n", "\udcff\0"]
+    monkeypatch.setattr("builtins.input", lambda prompt: "q")
+    for command in READING:
+        words = command.replace("OUT", str(tmp_path / "out.parquet"))
+        words = words.replace("GAMES", str(games))
+        text, stream = rng.choice(texts), rng.choice([io.StringIO, Notebook])
+        path = tmp_path / "in.toml"
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+        printed = []
+        for file in (str(path), "-"):
+            monkeypatch.setattr(sys, "stdin", stream(text))
+            status = main(words.replace("FILE", file).split())
+            shown = capsys.readouterr()
+            printed.append((status, shown.out, shown.err.replace(str(path), "-")))
+        assert printed[0] == printed[1]
+        assert printed[0][0] == 0 or len(printed[0][2].splitlines()) == 1
+        monkeypatch.setattr(sys, "stdin", None)
+        assert main(words.replace("FILE", "-").split()) == 2
+        error = "expected a file, got -: there is no standard input\n"
+        assert capsys.readouterr().err.endswith(error)
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout"])
+def test_terminal__without_a_console_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: Output, name: str
+) -> None:
+    monkeypatch.setattr(sys, name, None)
+    assert main(["play", "--terminal"]) == 1
+    error = f"play: --terminal: expected a console, got none: input(): lost sys.{name}\n"
     assert capsys.readouterr().err == error
+
+
+@POSIX
+@pytest.mark.parametrize("stream", [io.StringIO(), Notebook(), None])
+def test_write_path__ends_at_a_closed_pipe_with_any_standard_output(
+    games: Path, monkeypatch: pytest.MonkeyPatch, stream: Any
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    monkeypatch.setattr(sys, "stdout", stream)
+    command = ["evaluate", "--from-records", str(games), "--json", f"/dev/fd/{writer}"]
+    assert main(command) == CLOSED_PIPE
+    os.close(writer)
 
 
 @POSIX

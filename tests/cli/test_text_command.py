@@ -5,9 +5,11 @@ import random
 import re
 import socket
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,17 @@ Output = pytest.CaptureFixture[str]
 BUSY = [
     Reply(b'{"error": {"message": "busy"}}', status, {"Retry-After-Ms": "1"})
     for status in (429, 503)
+]
+JSON = {"Content-Type": "application/json"}
+CUT = [Reply(body, 200, headers) for body in (b'{"a', b"", b" null\n") for headers in (JSON, {})]
+FILTERS = [
+    Reply(json.dumps({"error": {"code": code, "message": message}}).encode(), status)
+    for code, message in (
+        ("content_filter", "The response was filtered"),
+        ("content_policy_violation", "Your request was rejected"),
+        (None, "Your input was flagged"),
+    )
+    for status in (200, 400, 403)
 ]
 OUT_OF_CREDIT = Reply(b'{"error": {"message": "out of credit"}}', 402)
 
@@ -53,6 +66,16 @@ def reading(slips: float = 0.0, broken: float = 0.0) -> Callable[[str], Reply]:
         wrong = rng.choice(['{"action": "merchant:C9"}', "I am not sure."])
         said = wrong if rng.random() < slips else reads_and_answers(prompt)
         return completion(said, prompt_tokens=2_000, completion_tokens=50)
+
+    return reply
+
+
+def refusing() -> Callable[[str], Reply]:
+    """A model that reads its prompts; of each first prompt, it refuses some, always the same."""
+
+    def reply(prompt: str) -> Reply:
+        slips = "was refused" not in prompt and len(prompt) % 3 == 0
+        return completion("I am not sure." if slips else reads_and_answers(prompt))
 
     return reply
 
@@ -121,6 +144,34 @@ def test_play__keeps_finished_games_and_resumes(
     records.unlink()
     assert main(play) == 0
     assert records.read_bytes() == stopped_and_resumed
+
+
+@pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.slow)])
+def test_play__asks_for_no_answer_again(
+    server: ChatServer, short: Path, tmp_path: Path, seed: int
+) -> None:
+    """Also of the game in progress, wherever failures stop the command."""
+    model, rng = refusing(), random.Random(seed)
+    play = words(server, "play", "--games", "8", "--opponent", "random", "--board", str(short))
+    server.reply = model
+    server.asked.clear()
+    assert main([*play, "--records", str(tmp_path / "whole.jsonl")]) == 0
+    asked = [one.body for one in server.asked]
+    assert len(asked) > 40
+    server.reply = lambda prompt: OUT_OF_CREDIT if rng.random() < 0.1 else model(prompt)
+    server.asked.clear()
+    results, stops = tmp_path / "r.json", 0
+    resumed = [*play, "--records", str(tmp_path / "cut.jsonl"), "--json", str(results)]
+    while main(resumed):
+        stops += 1
+        kept, shown = tmp_path / "cut.jsonl.answers", json.loads(results.read_bytes())["games"][-1]
+        said = [one for _, one in texts(kept)] if kept.exists() else []
+        assert said == [one["text"] for one in shown["answers"]]  # of the game in progress
+    assert stops > 2
+    assert len(server.asked) == len(asked) + stops
+    games = [(tmp_path / f"{name}.jsonl").read_bytes() for name in ("whole", "cut")]
+    assert games[0] == games[1]
+    assert sorted(path.name for path in tmp_path.glob("*.answers*")) == []
 
 
 def test_play__keeps_finished_games_after_an_interrupt(
@@ -207,21 +258,38 @@ def test_positions__keeps_answers_and_resumes(
     server.asked.clear()
     assert main([*ask, *files]) == 0
     assert len(server.asked) == 12
-    stopped_and_resumed = answers.read_bytes(), json.loads(results.read_bytes())["result"]
+    stopped_and_resumed = texts(answers), measured(results)
     answers.unlink()
     assert main([*ask, *files]) == 0
-    assert answers.read_bytes() == stopped_and_resumed[0]
-    assert json.loads(results.read_bytes())["result"] == stopped_and_resumed[1]
+    assert (texts(answers), measured(results)) == stopped_and_resumed
+    server.asked.clear()
+    assert main([*ask, *files]) == 0
+    assert server.asked == []
+    assert measured(results) == stopped_and_resumed[1]
+    for more in (["--model", "another"], ["--request", '{"seed": 1}'], ["--legal", "listed"]):
+        server.asked.clear()
+        assert main([*ask, *files, *more]) == 0  # other prompts, or of another model
+        assert len(server.asked) == 19
     capsys.readouterr()
-    for more, message in (
-        (["--seed", "1"], "task.seed: expected 1, got 0: give the options of"),
-        (["--retries", "0"], "task.retries: expected 0, got 2"),
-    ):
-        check_refused(capsys, [*ask, *files, *more], f"{answers}: {message}")
     file = json.loads(answers.read_text())
-    file["answers"][3][-1][3][0] = "merchant:C9"
-    answers.write_text(json.dumps(file))
-    check_refused(capsys, [*ask, *files], f"{answers}: answers[3]: expected a legal action, got")
+    for change, message in (
+        ({"version": 2}, "version: expected 1, got 2"),
+        ({"answers": [file["answers"][0] | {"text": 3}]}, "answers[0].text: expected a text, got"),
+    ):
+        answers.write_text(json.dumps(file | change))
+        check_refused(capsys, [*ask, *files], f"{answers}: {message}")
+
+
+def texts(answers: Path) -> list[tuple[str, str]]:
+    """The answers of a file, with the hashes of their prompts."""
+    return [(one["prompt"], one["text"]) for one in json.loads(answers.read_bytes())["answers"]]
+
+
+def measured(results: Path) -> tuple[object, list[int]]:
+    """The result of a file, and the counts of its answers."""
+    data = json.loads(results.read_bytes())
+    counts = "decisions", "illegal", "unreadable", "forfeits", "prompt tokens", "answer tokens"
+    return data["result"], [data["answers"][name] for name in counts]
 
 
 def test_model__gets_prompt_key_and_settings(
@@ -246,16 +314,23 @@ def test_model__gets_prompt_key_and_settings(
     ("reply", "error"),
     [
         (Reply(b'{"error": {"message": "no\\nkey"}}', 401), r"no\nkey"),
-        (Reply(b'{"a', 200, {"Content-Type": "application/json"}), "got Unterminated string"),
+        (Reply(b'{"error": {"message": "no such model"}}', 404), "no such model"),
         (Reply(b"<html>"), "got a reply that is no chat completion"),
         (Reply(b"[1]"), "got a reply that is no chat completion"),
+        (Reply(b'{"error": {"message": "the prompt is too long"}}', 400), "too long"),
+        *((one, "got a reply that is no chat completion") for one in CUT),
         (Reply(b'{"error": {"message": "no such model", "code": 404}}'), "no such model"),
         (BUSY[0], "busy"),
     ],
 )
 def test_text__names_the_errors_of_a_server(
-    server: ChatServer, capsys: Output, reply: Reply, error: str
+    server: ChatServer,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+    reply: Reply,
+    error: str,
 ) -> None:
+    monkeypatch.setattr(text._Model, "pause", 0.001)
     server.reply = lambda prompt: reply
     server.asked.clear()
     assert main(words(server, "play")) == 1
@@ -267,42 +342,89 @@ def test_text__names_the_errors_of_a_server(
     assert error in first
     assert second == "text-play: 0 of 20 games are played"
     assert printed.out == ""
-    assert len(server.asked) == (1 + text.RETRIES if reply == BUSY[0] else 1)
+    assert len(server.asked) == (1 + text.RETRIES if reply in (BUSY[0], *CUT) else 1)
+
+
+def odd_value(rng: random.Random, depth: int = 2) -> Any:
+    """A value of JSON that is no text and no number of tokens."""
+    plain = [None, True, -1, 1.5, -(10**400), float("nan"), float("inf"), [], {}]
+    if not depth or rng.random() < 0.6:
+        return rng.choice(plain)
+    inner = odd_value(rng, depth - 1)
+    keys = "choices", "message", "content", "text", "prompt_tokens", "error_"
+    return rng.choice([[inner], [inner, inner], {rng.choice(keys): inner}])
 
 
 def odd_reply(rng: random.Random) -> Reply:
     """A chat completion with an answer that cannot be read, and odd counts."""
-    odd = rng.choice([None, 3, [], {}, "x", [None], [3], [{}], [{"message": None}]])
-    content = rng.choice([None, 7, [], {}, [None, 3], [{"type": "image"}], [{"text": 5}]])
-    choices = rng.choice([odd, [{"message": {"content": content}}]])
-    usage = rng.choice([None, 3, [], {"prompt_tokens": "many"}, {"completion_tokens": -1}])
-    return Reply(json.dumps({"choices": choices, "usage": usage}).encode())
+    content = rng.choice([odd_value(rng), [{"type": "image"}], "\ud800\0\x1b[31m", "x" * 30_000])
+    message = rng.choice([{"message": {"content": content}}, {"text": "x"}, odd_value(rng), "x"])
+    choices = rng.choice([[message], [message], odd_value(rng), "x"])
+    body = {"choices": choices, "usage": odd_usage(rng), "error": rng.choice([None, "", {}])}
+    for key in [key for key in body if rng.random() < 0.1]:
+        del body[key]
+    deep = b'{"choices": ' + b"[" * 10**5 + b"]" * 10**5 + b"}"
+    return rng.choice([*[Reply(dumps(body), 200, rng.choice([JSON, {}]))] * 4, Reply(deep)])
 
 
-def test_play__takes_odd_replies_as_refused_answers(
-    server: ChatServer, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def odd_usage(rng: random.Random) -> Any:
+    """Counts of tokens that count nothing."""
+    names = "prompt_tokens", "completion_tokens"
+    odd = [10**400, 10**5000, "many", *(odd_value(rng) for _ in range(5))]
+    return rng.choice([odd_value(rng), *[{name: rng.choice(odd) for name in names}] * 3])
+
+
+def dumps(data: Any) -> bytes:
+    """Return JSON, also with integers that `str` refuses to write."""
+    if isinstance(data, dict):
+        return b"{%s}" % b",".join(b'"%s":%s' % (k.encode(), dumps(v)) for k, v in data.items())
+    if isinstance(data, int) and abs(data) > 10**300:
+        return b"-1" + b"0" * 400 if data < 0 else b"1" + b"0" * (400 if data == 10**400 else 5000)
+    if isinstance(data, list):
+        return b"[%s]" % b",".join(map(dumps, data))
+    return json.dumps(data).encode()
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize("command", ["play", "positions"])
+def test_text__takes_odd_replies_as_refused_answers(
+    server: ChatServer,
+    short: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    seed: int,
 ) -> None:
-    rng, model = random.Random(5), reading()
+    """Odd replies and filters are refused answers, cut replies and busy errors are tried again."""
+    rng, model = random.Random(seed), reading()
     busy = Reply(b'{"error": {"message": "The server is overloaded"}}')
+    sent: Counter[str] = Counter()
 
     def reply(prompt: str) -> Reply:
-        if rng.random() < 0.3:
-            return rng.choice([busy, odd_reply(rng), odd_reply(rng)])
+        kinds = {"busy": [busy, *CUT], "odd": [odd_reply(rng)], "filter": FILTERS, "right": []}
+        kind = rng.choices(list(kinds), [3, 4, 2, 12])[0]
+        sent[kind] += 1
+        if kind != "right":
+            return rng.choice(kinds[kind])
         said = json.loads(model(prompt).body)
-        said["choices"][0]["message"]["content"] = [
-            {"type": "text", "text": reads_and_answers(prompt)}
-        ]
-        return Reply(json.dumps(said).encode())
+        parts = [{"type": "text", "text": reads_and_answers(prompt)}]
+        said["choices"][0]["message"]["content"] = parts
+        return Reply(dumps(said | {"usage": odd_usage(rng)}))
 
     monkeypatch.setattr(text._Model, "pause", 0.001)
     server.reply = reply
-    results = tmp_path / "r.json"
-    play = words(server, "play", "--games", "4", "--opponent", "random", "--json", str(results))
-    assert main([*play, "--board", str(short)]) == 0
+    results, path = tmp_path / "r.json", tmp_path / "set.npz"
+    small_set().save(path)
+    more = {
+        "play": ["--games", "12", "--opponent", "random", "--board", str(short)],
+        "positions": ["--set", str(path), "--answers", str(tmp_path / "a.json"), "--baselines"],
+    }
+    assert main(words(server, command, *more[command], "--json", str(results))) == 0
     answers = json.loads(results.read_text(encoding="utf-8"))["answers"]
-    assert answers["unreadable"] > 3
+    assert answers["unreadable"] == sent["odd"] + sent["filter"] > 3
     assert answers["illegal"] == 0
-    assert answers["decisions"] > answers["unreadable"]
+    assert sent["busy"] > 1
+    assert (answers["prompt tokens"], answers["answer tokens"]) == (0, 0)
 
 
 def test_text__names_a_missing_server_key_and_package(

@@ -14,8 +14,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import (
+    IO,
     Annotated,
     Any,
     Literal,
@@ -236,7 +238,7 @@ def _expected(error: CoercionError) -> str:
         return f"expected one of {', '.join(map(repr, get_args(error.target_type)))}, got {given}"
     if error.target_type in _KINDS:
         return f"expected {_KINDS[error.target_type]}, got {given}"
-    return str(error.__cause__)
+    return str(error.__cause__ or error.__context__)  # the latter for one of several values
 
 
 def _default_text(value: object) -> str | None:
@@ -281,11 +283,20 @@ def read_path(text: str, suffix: str = "") -> Path:
     if not _is_pipe(text):
         return home_path(text)
     if text not in _inputs:
+        source = nullcontext(_standard_input()) if text == "-" else home_path(text).open("rb")
         _inputs[text] = _temporary(suffix)
-        source = nullcontext(sys.stdin.buffer) if text == "-" else home_path(text).open("rb")
         with source as pipe, _inputs[text].open("wb") as copy:
             shutil.copyfileobj(pipe, copy)
     return _inputs[text]
+
+
+def _standard_input() -> IO[bytes]:
+    """Return standard input as bytes; it may be one of text, as in a notebook."""
+    if sys.stdin is None:  # of a process without a console
+        raise ValueError("expected a file, got -: there is no standard input")
+    if hasattr(sys.stdin, "buffer"):
+        return sys.stdin.buffer
+    return BytesIO(sys.stdin.read().encode(errors="surrogateescape"))
 
 
 def board_name(text: str) -> str:

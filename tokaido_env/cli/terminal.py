@@ -55,7 +55,7 @@ class Terminal:
         self.session, self._ask_forced = session, ask_forced
         self._file = None if file is None else Path(file)
         self._advisor: str | Agent = advisor
-        self._out, self._read = out or sys.stdout, read or input
+        self._out, self._read = out or sys.stdout, read or _input
         self._n_printed = len(session.log)  # events
 
     def run(self) -> int:
@@ -194,3 +194,10 @@ class Terminal:
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)
+
+
+def _input(prompt: str) -> str:
+    try:
+        return input(prompt)
+    except RuntimeError as error:  # of a process without a console
+        raise ValueError(f"--terminal: expected a console, got none: {error}") from None

@@ -6,17 +6,18 @@ import json
 import os
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import field
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
 from cyclopts import Group, Parameter
-from msgspec import Meta
 from msgspec.structs import replace
 
 from tokaido_env.agents import make
@@ -38,7 +39,7 @@ from tokaido_env.cli.command import write_json
 from tokaido_env.core.actions import IDS, NO_ACTION
 from tokaido_env.core.arguments import repr_short, str_short
 from tokaido_env.core.optional_deps import require_extra
-from tokaido_env.decoding import Source, Struct
+from tokaido_env.decoding import Count, Source, Struct
 from tokaido_env.files import check_outputs, parse_json
 from tokaido_env.game import Game
 from tokaido_env.position import to_dict
@@ -68,7 +69,11 @@ _BUSY_CODES = ("408", "409", "429", "500", "502", "503", "504")
 _BUSY = re.compile(
     r"(?i)busy|overload|capacity|rate.?limit|too many requests|unavailable|timed? ?out"
 )
-VERSION = 1  # of the answers of `positions`
+_FILTERED = re.compile(r"(?i)content.?(filter|policy|management)|flagged|ResponsibleAI")
+_FILTER_STATUSES = (400, 403, 422, 451)
+_MAX_DIGITS = 15  # of a number in a reply; longer ones count as 0
+_MAX_CHARS = 20_001  # of an answer, from its end: one more than the game parses
+VERSION = 1  # of the files of answers
 
 
 class ModelError(RuntimeError):
@@ -140,18 +145,19 @@ def play(options: TextPlay) -> int:
 
     The model is one of OpenAI, or of a server with OpenAI's interface. It needs the package openai
     (extra llm), which reads the key from the environment variable OPENAI_API_KEY. A game has about
-    75 decisions of the model. If the server fails or Ctrl-C comes, the finished games are kept:
-    with --records, the same command resumes.
+    75 decisions of the model. With --records, the same command resumes after a failure of the
+    server or Ctrl-C: the file keeps the finished games, and FILE.answers the answers of the game in
+    progress.
 
     Examples:
         tokaido text-play --base-url http://localhost:11434/v1 --model llama3.2
         tokaido text-play --model NAME --records games.jsonl
     """
-    check_outputs(
-        *(options.json, options.records and options.records.resolve()),
-        read=[options.board, policy_path_of(options.opponent)],
-    )
-    model = _model_of(options)
+    saved = options.records and options.records.resolve()
+    kept = saved and saved.with_name(f"{saved.name}.answers")
+    read = [options.board, policy_path_of(options.opponent)]
+    check_outputs(options.json, saved, kept, read=read)
+    model = _model_of(options, kept)
     player, opponent = _player_of(options, model), make(options.opponent)
     pool = BoardPool.load(options.board)
     state = MatchState(player.spec, opponent.spec, options.games, options.seed, pool)
@@ -170,9 +176,12 @@ def play(options: TextPlay) -> int:
                 transcripts.append(transcript)
                 if records is not None:
                     records.append(state, finished)
+                model.kept.clear()
                 progress(1)
     except (ModelError, KeyboardInterrupt) as error:
         stopped = error
+        if unfinished := getattr(error, "transcript", None):
+            transcripts.append(unfinished)
     _save_games(options, model, state, transcripts)
     if stopped is not None:
         return print_stopped(stopped, [state], options.records)
@@ -238,27 +247,23 @@ def positions(options: TextPositions) -> int:
     """
     read = [options.set, *map(policy_path_of, options.compare)]
     check_outputs(options.json, options.answers, read=read)
-    model, agents = _model_of(options), [make(spec) for spec in options.compare]
+    model = _model_of(options, options.answers)
+    agents = [make(spec) for spec in options.compare]
     player, whole = _player_of(options, model), RegretSet.load(options.set)
     some = whole.sample(options.positions, options.seed)
-    task = {"set": whole.hash, "positions": len(some), "seed": options.seed, "player": player.spec}
-    request = json.dumps(options.request, sort_keys=True)
-    task |= {"retries": options.retries, "request": request}
-    file = _read_answers(options.answers, task, some)
-    resumed = len(file.answers)
+    asked: list[list[Exchange]] = []
     try:
-        for number in range(resumed, len(some)):
-            file.answers.append(_ask(player, some, number))
-            write_json(options.answers, file.to_dict())
+        for number in range(len(some)):
+            asked.append(_ask(player, some, number))
     except (ModelError, KeyboardInterrupt) as error:
-        done = f"{len(file.answers):,} of {len(some):,} positions are answered"
+        done = f"{len(asked):,} of {len(some):,} positions are answered"
         return print_stop(error, done, options.answers)
-    choices = np.array([_action_of(answers) for answers in file.answers])
-    own = AgentChoices(player.spec, choices, model.seconds / max(1, len(some) - resumed))
+    choices = np.array([_action_of(exchanges) for exchanges in asked])
+    own = AgentChoices(player.spec, choices, model.seconds / len(some))
     result = _regret_of(some, [own, *(choose_actions(agent, some) for agent in agents)])
-    exchanges = [one for answers in file.answers[resumed:] for one in answers]
-    forfeits = int((choices[resumed:] == NO_ACTION).sum())
-    answers = _answers(options, model, exchanges, len(some) - resumed, forfeits)
+    exchanges = [one for each in asked for one in each]
+    forfeits = int((choices == NO_ACTION).sum())
+    answers = _answers(options, model, exchanges, len(some), forfeits)
     result = replace(result, seed=options.seed)
     write_json(options.json, {"result": result.to_dict(), "answers": answers})
     return 0
@@ -289,44 +294,10 @@ def _ask(player: TextPlayer, some: RegretSet, number: int) -> list[Exchange]:
     return exchanges
 
 
-def _action_of(answers: list[Exchange]) -> int:
+def _action_of(exchanges: list[Exchange]) -> int:
     """Return the action of the last answer; NO_ACTION if it is not legal."""
-    label = answers[-1].parsed.label
+    label = exchanges[-1].parsed.label
     return NO_ACTION if label is None else IDS[label]
-
-
-class _AnswerFile(Struct, frozen=True):
-    """Answers of a player in the first positions of a sample, `--answers`."""
-
-    version: int
-    task: dict[str, str | int]
-    answers: list[Annotated[list[Exchange], Meta(min_length=1)]]
-
-
-def _read_answers(path: Path | None, task: dict[str, Any], some: RegretSet) -> _AnswerFile:
-    """Return the file that an earlier run of the same task wrote, or one without answers.
-
-    Raises:
-        ValueError: naming the first fault.
-    """
-    if path is None or not path.exists():
-        return _AnswerFile(VERSION, task, [])
-    source = Source.json(path, "answers", ValueError)
-    source.check_versions(version=VERSION)
-    file = source.decode(_AnswerFile)
-    remedy = "give the options of the run that wrote it, or name another file"
-    for key, value in task.items():
-        own = file.task.get(key)
-        source.expect(own == value, f"task.{key}", repr(value), own, remedy)
-    source.expect(
-        len(file.answers) <= len(some), "answers", f"{len(some)} or fewer", len(file.answers)
-    )
-    for number, answers in enumerate(file.answers):
-        label = answers[-1].parsed.label
-        legal = some.actions[some.starts[number] : some.starts[number + 1]]
-        right = label is None or IDS.get(label) in legal
-        source.expect(right, f"answers[{number}]", "a legal action", label)
-    return file
 
 
 def _answers(
@@ -354,10 +325,10 @@ def _answers(
     return row | {name: getattr(options, name) for name in settings}
 
 
-def _model_of(options: Asking) -> _Model:
+def _model_of(options: Asking, kept: Path | None) -> _Model:
     if not options.timeout > 0:
         raise ValueError(f"--timeout: expected seconds above 0, got {options.timeout:g}")
-    return _Model(options)
+    return _Model(options, _KeptAnswers(kept))
 
 
 def _player_of(options: TextPlay | TextPositions, model: _Model) -> TextPlayer:
@@ -368,10 +339,71 @@ def _player_of(options: TextPlay | TextPositions, model: _Model) -> TextPlayer:
 # The model
 
 
+class _Answer(Struct, frozen=True):
+    """An answer of a model.
+
+    Attributes:
+        prompt: SHA-256 of the model, the request and the prompt.
+        text: "" for an answer that cannot be read.
+        prompt_tokens: as the server counts them; 0 if it does not.
+        answer_tokens: likewise.
+        seconds: duration of the request, with its further tries.
+    """
+
+    prompt: str
+    text: str
+    prompt_tokens: Count
+    answer_tokens: Count
+    seconds: float
+
+
+class _AnswerFile(Struct, frozen=True):
+    version: int
+    answers: list[_Answer]
+
+
+class _KeptAnswers:
+    """Answers in a file, which a run that asks the same again takes instead of asking.
+
+    Args:
+        path: None keeps nothing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._answers = path, list[_Answer]()
+        if path is not None and path.exists():
+            source = Source.json(path, "answers", ValueError)
+            source.check_versions("name another file", version=VERSION)
+            self._answers = source.decode(_AnswerFile).answers
+        self._left: dict[str, list[_Answer]] = defaultdict(list)
+        for answer in reversed(self._answers):
+            self._left[answer.prompt].append(answer)
+
+    def take(self, prompt: str) -> _Answer | None:
+        """Return the next answer to a prompt, by its hash; None without one."""
+        left = self._left[prompt]
+        return left.pop() if left else None
+
+    def add(self, answer: _Answer) -> None:
+        """Write an answer."""
+        self._answers.append(answer)
+        if self._path is not None:
+            data = _AnswerFile(VERSION, self._answers).to_dict()
+            write_json(self._path, data, ensure_ascii=False)
+
+    def clear(self) -> None:
+        """Remove all answers, and the file."""
+        self._answers.clear()
+        self._left.clear()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
 class _Model:
     """A model that the package openai asks, with the costs so far.
 
     Attributes:
+        kept: its answers.
         prompt_tokens: as the server counts them; 0 if it does not.
         answer_tokens: likewise.
         seconds: duration of all requests, with their further tries.
@@ -380,11 +412,12 @@ class _Model:
 
     pause = 1.0
 
-    def __init__(self, options: Asking) -> None:
+    def __init__(self, options: Asking, kept: _KeptAnswers) -> None:
         require_extra("asking a language model needs", "llm", "openai")
         import openai
 
         self._name, self._request, self._errors = options.model, options.request, openai.OpenAIError
+        self.kept = kept
         self.prompt_tokens = self.answer_tokens = 0
         self.seconds = 0.0
         without = "none" if options.base_url else None  # a local server needs no key
@@ -404,31 +437,52 @@ class _Model:
         Raises:
             ModelError: if the server gives none, also not to further tries.
         """
-        began, tries = time.monotonic(), 0
-        completion = self._complete(prompt)
-        while error := getattr(completion, "error", None):
-            if tries == RETRIES or not _is_busy(error):
-                raise self._error(str(error))
+        asked = json.dumps([self._name, self._request, prompt], sort_keys=True)
+        key = sha256(asked.encode()).hexdigest()
+        answer = self.kept.take(key)
+        if answer is None:
+            began = time.monotonic()
+            reply = self._reply(prompt)
+            prompt_tokens, answer_tokens = (
+                _count(reply, name) for name in ("prompt_tokens", "completion_tokens")
+            )
+            seconds = round(time.monotonic() - began, 3)
+            answer = _Answer(key, _text_of(reply), prompt_tokens, answer_tokens, seconds)
+            self.kept.add(answer)
+        self.prompt_tokens += answer.prompt_tokens
+        self.answer_tokens += answer.answer_tokens
+        self.seconds += answer.seconds
+        return answer.text
+
+    def _reply(self, prompt: str) -> dict[str, Any]:
+        """Return the reply to a prompt; ask again while the server is busy or cuts its reply."""
+        for tries in count():
+            reply = self._complete(prompt)
+            error = "a reply that is no chat completion"
+            if isinstance(reply, dict):
+                error = reply.get("error") or ""
+                if not error or _FILTERED.search(str(error)):
+                    return reply
+            if tries == RETRIES or not (reply is None or _is_busy(error)):
+                break
             time.sleep(self.pause * 2**tries)
-            tries += 1
-            completion = self._complete(prompt)
-        if not hasattr(completion, "choices"):
-            raise self._error("a reply that is no chat completion")
-        usage = getattr(completion, "usage", None)
-        self.prompt_tokens += _count(usage, "prompt_tokens")
-        self.answer_tokens += _count(usage, "completion_tokens")
-        self.seconds += time.monotonic() - began
-        return _text_of(completion)
+        raise self._error(str(error))
 
     def _complete(self, prompt: str) -> Any:
-        """Return the reply to a prompt; openai does not check its types."""
-        message = {"role": "user", "content": prompt}
+        """Return the reply to a prompt as `_parsed` does; {} if a filter refuses the prompt.
+
+        openai would check neither its types nor its numbers.
+        """
+        ask = self._client.chat.completions.with_raw_response.create
+        message: Any = {"role": "user", "content": prompt}
         try:
-            return self._client.chat.completions.create(
-                model=self._name, messages=[message], extra_body=self._request
-            )
-        except (self._errors, ValueError) as error:  # ValueError: broken JSON
+            reply = ask(model=self._name, messages=[message], extra_body=self._request)
+        except (self._errors, ValueError) as error:  # ValueError: a key that is not ASCII
+            status, body = getattr(error, "status_code", None), getattr(error, "body", None)
+            if status in _FILTER_STATUSES and _FILTERED.search(f"{error} {body}"):
+                return {}
             raise self._error(f"{error} {error.__cause__ or ''}") from None
+        return _parsed(reply.http_response.text)
 
     def _error(self, got: str) -> ModelError:
         expected = f"an answer of the model {repr_short(self._name)}"
@@ -436,21 +490,38 @@ class _Model:
         return ModelError(f"{self._client.base_url}: expected {expected}, got {got}")
 
 
-def _text_of(completion: Any) -> str:
+def _parsed(text: str) -> Any:
+    """Return a reply as JSON: None for an empty or a cut one, the text for one without JSON."""
+    text = text.strip("\ufeff \r\n\t")
+    try:
+        return json.loads(text or "null", parse_int=_integer)
+    except RecursionError:
+        return {}
+    except ValueError:
+        return None if text.startswith("{") else text
+
+
+def _integer(digits: str) -> int:
+    return int(digits) if len(digits) <= _MAX_DIGITS else 0
+
+
+def _text_of(reply: dict[str, Any]) -> str:
     """Return the text of a reply, also in parts; "" if there is none: it counts as refused."""
     try:
-        content = completion.choices[0].message.content
-    except (AttributeError, LookupError, TypeError):
+        content = reply["choices"][0]["message"]["content"]
+    except (LookupError, TypeError):
         return ""
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return "".join(text for text in texts if isinstance(text, str))
+    text = "".join(text for text in texts if isinstance(text, str))[-_MAX_CHARS:]
+    return text.encode(errors="replace").decode()  # without lone surrogates
 
 
-def _count(usage: Any, name: str) -> int:
+def _count(reply: dict[str, Any], name: str) -> int:
     """Return a number of tokens; 0 if the server gives none, or something else."""
-    count = getattr(usage, name, None)
-    return count if isinstance(count, int) and count > 0 else 0
+    usage = reply.get("usage")
+    tokens = usage.get(name) if isinstance(usage, dict) else None
+    return tokens if type(tokens) is int and tokens > 0 else 0
 
 
 def _is_busy(error: Any) -> bool:

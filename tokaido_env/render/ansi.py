@@ -85,10 +85,10 @@ def draw(scene: Scene, *, color: bool = True) -> str:
     return printable("\n".join((title, *status, tables)))
 
 
-def has_colors(stream: TextIO) -> bool:
+def has_colors(stream: TextIO | None) -> bool:
     """Return whether a stream is a terminal with colours, and TERM and NO_COLOR allow them."""
     allowed = os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
-    return allowed and stream.isatty()
+    return allowed and stream is not None and stream.isatty()
 
 
 def _styled(text: str, style: str) -> str:
