@@ -112,13 +112,13 @@ def _figures(row: JsonDict) -> list[str]:
 
 
 def curves(rows: Sequence[JsonDict]) -> dict[tuple[str, str], Any]:
-    """Return the mean curve of each method and track in its largest budget of decisions.
+    """Return the mean curve of each method and track in the budget that all have, 2 million.
 
     A curve is an array (points, 3): decisions, processor seconds and Elo.
     """
     found: dict[tuple[str, str], Any] = {}
     for row in sorted(map(measured, rows), key=lambda row: row.get("decisions", 0)):
-        if row["budget"] in BUDGETS[1:3] and row.get("curves", [[]])[0]:
+        if row["budget"] == "2m" and row.get("curves", [[]])[0]:
             shortest = min(map(len, row["curves"]))
             each = np.array([one[:shortest] for one in row["curves"]], float)
             found[row["method"], row["track"]] = each.mean(axis=0)
@@ -127,6 +127,8 @@ def curves(rows: Sequence[JsonDict]) -> dict[tuple[str, str], Any]:
 
 def draw(rows: Sequence[JsonDict]) -> Figure:
     """Return the figure of the learning curves, over decisions and over core-minutes."""
+    from matplotlib.ticker import LogLocator
+
     figure = new_figure(5.0, "Elo of learners during training", "mean of the seeds")
     panels = new_axes(figure, 1.0, 0.7, 6.0, 0.1), new_axes(figure, 4.7, 0.7, 2.0, 0.1)
     methods = list(dict.fromkeys(row["method"] for row in rows))
@@ -137,6 +139,7 @@ def draw(rows: Sequence[JsonDict]) -> Figure:
             panel.plot(x, points[:, 2], label=f"{method}, {track}", **style)
     for panel, label in zip(panels, ("million decisions", "core-minutes"), strict=True):
         panel.set_xscale("log")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         panel.xaxis.set_major_formatter(lambda place, _: f"{place:g}")
         panel.xaxis.set_minor_formatter(lambda place, _: "")
         panel.set_xlabel(label)

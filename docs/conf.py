@@ -49,6 +49,7 @@ copybutton_selector = (
 copybutton_prompt_text = ">>> "
 # "more than one target": two classes have an attribute `slice`, which a return type names too.
 suppress_warnings = ["ref.python"]
+viewcode_follow_imported_members = False  # no pages of other libraries' sources
 nitpicky = True
 # Names of other libraries are not linked, since building needs no network. Ours must resolve.
 nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*|tokaido_env\.decoding\.PlacedError")]

@@ -44,12 +44,17 @@ COLUMNS, CAPTION = 4, 36
 GIF_WIDTH, GIF_COLOURS = 760, 64  # a file of at most 400 KB
 GIF_STEP, GIF_MILLISECONDS = 2, 900  # moves of characters and time of a frame
 COMPARED = ("greedy", "heuristic", "mcts:sims=100", "mcts:sims=400", "champion")  # with the curve
-WINDOWS = {"desktop": (1280, 780), "phone": (390, 844)}
-DESKTOP, TALL = {"desktop": (1280, 780)}, {"desktop": (1280, 1500)}
+DESKTOP, PHONE = {"desktop": (1280, 870)}, {"phone": (390, 844)}
+WINDOWS = {  # by picture: as high as its page
+    "page": {"desktop": (1280, 780), **PHONE},
+    "play": {**DESKTOP, **PHONE},
+    "play-end": {"desktop": (1280, 1110)},
+    "play-review": {"desktop": (1280, 1330)},
+    "play-correct-board": {"desktop": (1280, 1500)},
+}
 
 Browser = Any
 Action = Callable[[Browser], object]
-Windows = dict[str, tuple[int, int]]
 
 
 def main() -> int:
@@ -139,7 +144,7 @@ def curve_picture(run: Path) -> str:
         figure = new_figure(4.6, "Elo of tokaido train during training", "95 % intervals")
         axes = new_axes(figure, 0.9, 0.7, 1.7, 0.1)
         axes.fill_between(updates, low, high, color=PALETTE[0], alpha=0.2, linewidth=0)
-        axes.plot(updates, elo, color=PALETTE[0], marker="o", ms=4)
+        axes.plot(updates, elo, color=PALETTE[0], marker="o", ms=4, clip_on=False)
         for agent in Ladder.load(LADDER).agents:
             if agent.agent in COMPARED:
                 axes.axhline(agent.value, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
@@ -161,24 +166,24 @@ def take_screenshots(record: Record) -> int:
         write_text(path, page)
         screenshot("page", f"{path.as_uri()}#move={len(record.events) // 2}", lambda browser: None)
         served("play", ["--seed", str(SEED)], previewed)
-        served("play-start", [], started, DESKTOP)
-        served("play-end", ["--seed", str(SEED), "--opponent", "greedy"], ended, DESKTOP)
+        served("play-start", [], started)
+        served("play-end", ["--seed", str(SEED), "--opponent", "greedy"], ended)
         save([record], Path(folder) / "game.jsonl")
         kept = ["--save", str(Path(folder) / "game.jsonl"), "--advice", "champion:sims=400"]
-        served("play-review", kept, reviewed, TALL)
-    served("play-physical", ["--physical", "--opponent", "human"], at_dice, DESKTOP)
-    served("play-edit-position", ["--seed", str(SEED)], edit_position, DESKTOP)
-    served("play-correct-board", ["--seed", str(SEED)], correct_board, TALL)
+        served("play-review", kept, reviewed)
+    served("play-physical", ["--physical", "--opponent", "human"], at_dice)
+    served("play-edit-position", ["--seed", str(SEED)], edit_position)
+    served("play-correct-board", ["--seed", str(SEED)], correct_board)
     return 0
 
 
-def served(name: str, options: list[str], action: Action, windows: Windows | None = None) -> None:
+def served(name: str, options: list[str], action: Action) -> None:
     """Take screenshots of the play page, served by the command."""
     command = [sys.executable, "-m", "tokaido_env", "play", "--no-browser", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        screenshot(name, server.stdout.readline().strip(), action, windows or WINDOWS)
+        screenshot(name, server.stdout.readline().strip(), action)
     finally:
         server.terminate()
 
@@ -203,7 +208,8 @@ def ready(browser: Browser) -> None:
 def previewed(browser: Browser) -> None:
     """Show the gain of a choice."""
     ready(browser)
-    browser.execute_script("document.querySelectorAll('.choices button')[6].focus()")
+    focus = "document.querySelectorAll('.choices button')[5].focus({ preventScroll: true })"
+    browser.execute_script(focus)
     find(browser, ".preview:not([hidden])")
 
 
@@ -238,7 +244,9 @@ def edit_position(browser: Browser) -> None:
     """Enter an impossible position."""
     ready(browser)
     find(browser, ".edit-position").click()
-    find(browser, "[aria-label=coins]").send_keys("99")
+    coins = find(browser, "[aria-label=coins]")
+    coins.clear()
+    coins.send_keys("99")
     find(browser, ".done").click()
     find(browser, ".at-fault")
 
@@ -253,7 +261,7 @@ def correct_board(browser: Browser) -> None:
         find(browser, place).click()
 
 
-def screenshot(name: str, address: str, action: Action, windows: Windows = WINDOWS) -> None:
+def screenshot(name: str, address: str, action: Action) -> None:
     """Take screenshots of a page in windows, each after an action."""
     from selenium import webdriver
 
@@ -262,7 +270,7 @@ def screenshot(name: str, address: str, action: Action, windows: Windows = WINDO
         options.add_argument(argument)
     browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     try:
-        for window, (width, height) in windows.items():
+        for window, (width, height) in WINDOWS.get(name, DESKTOP).items():
             metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
             browser.get("about:blank")
@@ -271,7 +279,7 @@ def screenshot(name: str, address: str, action: Action, windows: Windows = WINDO
             file = FOLDER / f"{name}-{window}.png"
             browser.save_screenshot(str(file))
             with Image.open(file) as image:  # a small file: 256 colours
-                small = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
+                small = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1)
             small.save(file, optimize=True)
     finally:
         browser.quit()

@@ -35,6 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=40 if INTERPRETED else 1000,
         help="random games to compare with the reference (test_reference.py)",
     )
+    parser.addoption(
+        "--subsets",
+        type=int,
+        default=40,
+        help="subsets of the files of a run to resume without, by method (learn/test_run.py)",
+    )
 
 
 @pytest.fixture(scope="module")

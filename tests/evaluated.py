@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from tokaido_env import Board, Game, Phase
 from tokaido_env.core.jit import entry
-from tokaido_env.core.state import STATE
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import SCRATCH, count_terms, evaluate, game_phase, quiescent
 
@@ -37,18 +36,6 @@ def terms_of(states: npt.NDArray[np.void]) -> tuple[npt.NDArray[np.int16], int]:
 def value_of(states: npt.NDArray[np.void]) -> float:
     """The evaluation of a position (1,) for player_0."""
     return float(_value(BOARD.record, GUIDES, states, np.zeros(1, SCRATCH)))
-
-
-def swapped(states: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """The same position with the players exchanged, (1,)."""
-    out = states.copy()
-    row, other = out[0], states[0]
-    for name in STATE.names or ():
-        if STATE[name].shape[:1] == (2,):
-            row[name] = other[name][::-1]
-    for name in ("player", "lead", "hot_spring", "wave_owner"):
-        row[name] = np.where(other[name] >= 0, 1 - other[name], other[name])
-    return out
 
 
 def best_leaf(game: Game, action: int) -> Game:

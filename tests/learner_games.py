@@ -1,6 +1,7 @@
 """Reference games of one learner against an opponent, played with `Game`."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,12 +55,7 @@ class LearnerGame:
 
     def reward(self, kind: str = "win") -> float:
         """Return the learner's reward, 0 before the end."""
-        if self.game.end != "triggers":
-            return 0.0
-        if kind == "margin":
-            totals = [score["total"] for score in self.game.scores()]
-            return max(-1.0, min(1.0, (totals[self.seat] - totals[1 - self.seat]) / 100))
-        return {None: 0.0, self.seat: 1.0}.get(self.game.winner(), -1.0)
+        return reward_of(self.game, self.seat, kind)
 
     def _play_opponent(self) -> None:
         key = np.empty(1, np.uint64)
@@ -74,7 +70,7 @@ class LearnerGame:
         role = "learner" if self.game.player == self.seat else "opponent"
         self.moments[f"{role} again"] += self._last == self.game.player
         if self.game.phase == Phase.DISCARD:
-            self.moments[f"{role} returns"] += picker(self.game) != self.game.player
+            self.moments[f"{role} returns"] += picker(self.game.to_dict()) != self.game.player
         self._last = self.game.player
         self.decisions += 1
         self.game.play(action)
@@ -95,9 +91,18 @@ class CountingAgent:
         return self.agent.act(boards, states, legal, keys)
 
 
-def picker(game: Game) -> int:
+def reward_of(game: Game, seat: int, kind: str = "win") -> float:
+    """Return the reward of a seat; 0 before the end and at the cap."""
+    if game.end != "triggers":
+        return 0.0
+    if kind == "margin":
+        totals = [score["total"] for score in game.scores()]
+        return max(-1.0, min(1.0, (totals[seat] - totals[1 - seat]) / 100))
+    return {None: 0.0, seat: 1.0}.get(game.winner(), -1.0)
+
+
+def picker(position: Mapping[str, Any]) -> int:
     """Return the seat that picks: the roller takes the first and the last of three dice (R2.1)."""
-    position = game.to_dict()
     dice = len(position["dice_left"]) + (position["die"] is not None)
     return int(position["lead"]) ^ (dice == 2)
 

@@ -250,5 +250,6 @@ def _quoted(key: str) -> str:
 
 
 def json_bytes(data: Any) -> bytes:
-    """Return JSON, with lone surrogates and NaN allowed."""
-    return json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    """Return JSON, with NaN, and lone surrogates as escapes, allowed."""
+    text = json.dumps(data, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace")

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from reference import PAINTINGS, SIDES, WARES
+
 from tokaido_env import Game, Record
 from tokaido_env.boards.board import BOARDS_FOLDER
 from tokaido_env.boards.board_pool import Boards
@@ -17,16 +19,6 @@ from tokaido_env.record import check_outcomes_of_seed, replay
 Position = dict[str, Any]
 
 SHIKOKU = BOARDS_FOLDER / "shikoku.toml"
-WARES = {"kimono": 5, "pottery": 6, "doll": 7, "fan": 8}
-PAINTINGS = (
-    {"moon": 3, "waterfall": 3, "mountain": 2, "bamboo": 2},
-    {"moon": 2, "waterfall": 2, "mountain": 3, "bamboo": 3},
-)
-SIDES = {
-    "pilgrim": ("tranquil", "hasty"),
-    "merchant": ("crafty", "robust"),
-    "artist": ("proficient", "inspired"),
-}
 TOKENS = (
     *(("kimono", 4), ("kimono", 4), ("pottery", 4), ("pottery", 3)),
     *(("doll", 3), ("doll", 2), ("fan", 2), ("fan", 2)),

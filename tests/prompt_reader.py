@@ -19,6 +19,11 @@ def reads_and_answers(prompt: str) -> str:
     return f'I look at the dice first. {{"plan": "{action}"}} So: {json.dumps({"action": action})}'
 
 
+def listed(prompt: str) -> list[str]:
+    """Return the legal actions that a prompt lists."""
+    return re.findall(r"Legal actions: (.*)", prompt)[-1].split(", ")
+
+
 def own_panel(prompt: str, *, other: bool = False) -> dict[str, str]:
     """Return the cells of a player's column by label, and the places of the characters."""
     seat = int(re.findall(r"You are player_([01])\.", prompt)[-1]) ^ int(other)

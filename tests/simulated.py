@@ -210,11 +210,11 @@ def raises(kind: type[Exception], text: str) -> Iterator[None]:
 
 
 CASES: dict[str, Callable[[], None]] = {
-    "random_moves": lambda: random_moves(6, 40),
+    "random_moves": lambda: random_moves(4, 25),
     "pool": lambda: random_moves(
-        5, 40, board="family:train/20", see_board=True, observation="uint8"
+        4, 15, board="family:train/20", see_board=True, observation="uint8"
     ),
-    "explicit": lambda: random_moves(3, 40, chance="explicit", reward="margin", observation=None),
+    "explicit": lambda: random_moves(3, 25, chance="explicit", reward="margin", observation=None),
     "with_bots": with_bots,
     "across_ends": across_ends,
     "luck_and_positions": luck_and_positions,

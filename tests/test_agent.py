@@ -46,11 +46,6 @@ def test_choose__returns_a_legal_action_of_one_game() -> None:
     assert game == Game(seed=7)
 
 
-def test_choose__works_for_custom_agents_on_a_board_file() -> None:
-    game = Game("family:3", seed=1)
-    assert make("python:custom_agents:Highest").choose(game) == game.legal_actions()[-1]
-
-
 def test_choose__refuses_other_objects_and_games_without_a_decision() -> None:
     greedy: Any = make("greedy")
     with pytest.raises(TypeError, match=r"^game: expected a Game, got str 'greedy'$"):
@@ -151,15 +146,6 @@ def test_as_agent__accepts_objects_with_choose_wherever_it_is_called(
         game = Game(board, seed=3)
         assert game.show(player).svg == game.show(Highest()).svg  # type: ignore[arg-type]
         assert as_agent(player).choose(game) == game.legal_actions()[-1]
-
-
-def test_make_vec__accepts_an_object_with_act_as_opponent() -> None:
-    """The games equal those against an `AgentAdapter`."""
-    first, second = (
-        SingleAgentBatch(8, one, seat=0, observation="uint8")
-        for one in (Lowest(), AgentAdapter(Lowest()))
-    )
-    check_equal_games(first, second)
 
 
 def test_judge__defaults_to_the_action_of_act() -> None:

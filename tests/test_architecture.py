@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference
 import structure
 from structure import parsed
 
@@ -253,26 +254,7 @@ def test_functions_kernels_and_files__are_short() -> None:
     assert all(lengths[script] < 150 for script in structure.SCRIPTS)
 
 
-# The action table
-
-ACTION_TABLE = """
-0 pilgrim           1 pilgrim:wave
-2 merchant:C1       3 merchant:C2       4 merchant:C3       5 merchant:C4
-6 merchant:C5       7 merchant:C6       8 merchant:C7       9 merchant:C8
-10 merchant:M1      11 merchant:M2      12 merchant:M3      13 merchant:M4
-14 merchant:stay
-15 artist:A1        16 artist:A2        17 artist:A3        18 artist:A4
-19 artist:A5        20 artist:A6        21 artist:A7        22 artist:A8
-23 artist:stay      24 pass             25 visit
-26 take:pilgrim     27 take:merchant    28 take:artist
-29 draw             30 draw:wave
-31 sell:1           32 sell:2           33 sell:3
-34 sell:4           35 sell:5           36 sell:6
-37 sell:1:wave      38 sell:2:wave      39 sell:3:wave
-40 sell:4:wave      41 sell:5:wave
-42 paint            43 paint:wave       44 gift
-45 discard:kimono   46 discard:pottery  47 discard:doll     48 discard:fan
-"""  # in full: saved policies and records depend on every id
+# Assertions and actions
 
 
 def is_narrowing(test: ast.expr) -> bool:
@@ -300,7 +282,6 @@ def test_asserts__only_narrow_types() -> None:
 
 
 def test_actions__keep_their_ids() -> None:
-    numbers, labels = ACTION_TABLE.split()[::2], ACTION_TABLE.split()[1::2]
-    by_hand = dict(zip(map(int, numbers), labels, strict=True))
-    assert dict(enumerate(ACTIONS)) == by_hand
-    assert {label: number for number, label in by_hand.items()} == IDS
+    """Saved policies and records depend on every id."""
+    assert list(ACTIONS) == reference.ACTIONS
+    assert {label: number for number, label in enumerate(reference.ACTIONS)} == IDS

@@ -11,17 +11,18 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
+from learner_games import reward_of
 from positions import other_board_data, position, random_walk, shikoku_data, write_board
 from processes import run_script
 
-from tokaido_env import Game, IllegalMove, PositionError
+from tokaido_env import Game, IllegalMove
 from tokaido_env.agents import make
 from tokaido_env.batch import Batch, TimeStep
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import MAX_SEED
 from tokaido_env.core.bitmask import actions_of
-from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT, RANDOM, random_actions
+from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT, random_actions
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
 from tokaido_env.core.rng import agent_keys, episode_seed
@@ -76,7 +77,7 @@ class SingleGames:
         player = seat(game)
         game.play(move)
         results = {
-            "reward": reward_of(game, self.margin),
+            "reward": rewards_of(game, self.margin),
             "terminated": game.end == "triggers",
             "truncated": game.end == "cap",
             "player": player,
@@ -122,16 +123,9 @@ def observation_of(game: Game, by: int) -> npt.NDArray[np.float32]:
     return out
 
 
-def reward_of(game: Game, margin: bool = False) -> tuple[float, float]:
+def rewards_of(game: Game, margin: bool) -> list[float]:
     """Return the rewards of both seats in the current position."""
-    if game.end != "triggers":
-        return 0.0, 0.0
-    if margin:
-        points = [score["total"] for score in game.scores()]
-        own = min(max((points[0] - points[1]) / 100, -1.0), 1.0)
-    else:
-        own = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
-    return own, -own
+    return [reward_of(game, by, "margin" if margin else "win") for by in range(2)]
 
 
 def assert_same(timestep: TimeStep, expected: TimeStep) -> None:
@@ -189,13 +183,11 @@ def boards_of(folder: Path, kind: str) -> list[Any]:
 
 OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "sampled": ("shikoku", {}),
-    "margin": ("shikoku", {"reward": "margin"}),
-    "no autoreset": ("shikoku", {"autoreset": False, "check": False}),
+    "no autoreset": ("shikoku", {"autoreset": False, "check": False, "reward": "margin"}),
     "cap": ("short", {"reward": "margin"}),
-    "boards": ("three", {}),
+    "boards": ("three", {"observation": "uint8"}),
     "explicit": ("shikoku", {"chance": "explicit"}),
     "explicit boards": ("three", {"chance": "explicit"}),
-    "uint8": ("shikoku", {"observation": "uint8"}),
 }
 
 
@@ -218,7 +210,7 @@ def test_batch__equals_single_games_and_their_next_episodes(case: str, tmp_path:
         assert_same(timestep, expected)
         assert batch.states.tobytes() == b"".join(game.states.tobytes() for game in reference.games)
         assert batch.episode_info["episode"].tolist() == reference.episodes
-        rewards = np.array([reward_of(game, margin) for game in reference.games], np.float32)
+        rewards = np.array([rewards_of(game, margin) for game in reference.games], np.float32)
         assert np.array_equal(batch.rewards(all_of(batch)), rewards)
         for game, weights in zip(reference.games, batch.outcome_weights(), strict=True):
             odds = weights[weights > 0] / max(weights.sum(), 1)
@@ -331,24 +323,6 @@ def test_keys__differ_by_game_seat_and_decision() -> None:
 # Size, order, company, threads
 
 
-def test_games__do_not_depend_on_batch_size_and_order() -> None:
-    reference = {}
-    for seed in range(FEW):
-        batch = Batch(1, autoreset=False)
-        batch.reset(seed=seed)
-        batch.finish("random")
-        reference[seed] = batch.states.tobytes()
-    rng = np.random.default_rng(0)
-    for size in (2, FEW):
-        seeds = rng.permutation(FEW)[:size]
-        batch = Batch(size, autoreset=False)
-        batch.reset(seeds)
-        while len(moved := running(batch)):
-            some = rng.permutation(moved)[: rng.integers(1, len(moved) + 1)]
-            batch.advance(some, keyed_actions(batch, some))
-        assert [state.tobytes() for state in batch.states] == [reference[int(s)] for s in seeds]
-
-
 def played(n: int, decisions: int, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     """Return all outputs of a batch of n games over `decisions` steps of each kind."""
     batch = Batch(n)
@@ -450,47 +424,6 @@ def test_finish__equals_repeated_play(bot: str, reward: Any) -> None:
     assert not again.terminated.any()
     assert not again.reward.any()
     assert at_once.states.tobytes() == by_hand.states.tobytes()
-
-
-def play_agents(batch: Batch, bots: Ints) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-    """Play the agents' seats; return rewards (n, 2) and which games ended (n,)."""
-    rewards, ended = np.zeros((len(batch), 2), np.float32), np.zeros(len(batch), bool)
-    agents = {RANDOM: make("random"), GREEDY: make("greedy")}
-    while len(games := np.flatnonzero(bots[all_of(batch), batch.states["player"]] != NO_BOT)):
-        for bot, agent in agents.items():
-            due = games[bots[games, batch.states["player"][games]] == bot]
-            if len(due):
-                batch.decide(agent, due)
-                rewards[due] += batch.episode_info["reward"][due]
-                ended[due] |= batch.episode_info["terminated"][due] != 0
-    return rewards, ended
-
-
-def test_set_bots__plays_within_the_step() -> None:
-    kinds = [[NO_BOT, GREEDY], [RANDOM, NO_BOT], [NO_BOT, RANDOM], [NO_BOT, NO_BOT]]
-    n, ends = 2 * FEW, 0
-    bots = np.resize(np.array(kinds), (n, 2))
-    inside, outside, rng = Batch(n), Batch(n), random.Random(0)
-    inside.set_bots(all_of(inside), bots)
-    timestep, _ = inside.reset(seed=0), outside.reset(seed=0)
-    play_agents(outside, bots)
-    for _ in range(20 if INTERPRETED else 300):
-        assert inside.states.tobytes() == outside.states.tobytes()
-        assert inside.luck.tobytes() == outside.luck.tobytes()
-        assert np.array_equal(timestep.mover, outside.states["player"].copy())
-        assert (bots[all_of(inside), timestep.mover] == NO_BOT).all()
-        actions, players = random_legal_actions(rng, timestep), outside.states["player"].copy()
-        direct = outside.step(actions)
-        rewards, ended = play_agents(outside, bots)
-        timestep = inside.step(actions)
-        assert np.array_equal(timestep.reward, direct.reward + rewards)
-        assert np.array_equal(timestep.terminated, direct.terminated | ended)
-        assert np.array_equal(timestep.player, players)
-        assert np.array_equal(
-            timestep.next_player, np.where(timestep.terminated, -1, timestep.mover)
-        )
-        ends += timestep.terminated.sum()
-    assert INTERPRETED or ends > FEW
 
 
 # Explicit chance
@@ -603,17 +536,6 @@ def three_boards(folder: Path) -> list[Any]:
     return ["shikoku", write_board(folder / "other.toml", other_board_data()), Board.load(short)]
 
 
-def test_begin__refuses_a_position_on_another_board(tmp_path: Path) -> None:
-    boards = three_boards(tmp_path)
-    there = random_walk(3, 60, boards[1])
-    batch = Batch(4, boards, chance="explicit")
-    batch.reset(seed=0)
-    batch.begin(np.array([1]), 0, there.to_dict())
-    assert batch.states[1].tobytes() == there.states.tobytes()
-    with pytest.raises(PositionError, match="game 3: "):
-        batch.begin(np.array([1, 3]), 0, there.to_dict())
-
-
 # Snapshots
 
 
@@ -623,19 +545,6 @@ def in_the_middle(n: int, seed: int = 0, decisions: int = 60, **options: Any) ->
     for _ in range(decisions):
         batch.play("random")
     return batch
-
-
-def test_restore__continues_identically() -> None:
-    batch, other = in_the_middle(FEW, seed=5), Batch(FEW)
-    snapshot, ends = batch.snapshot(), []
-    held = {name: array.tobytes() for name, array in snapshot.items()}
-    for each in (batch, batch, other):
-        each.restore(snapshot)
-        assert contents(each) == held
-        timesteps = [each.play("random") for _ in range(300)]
-        ends.append((contents(each), [[x.tobytes() for x in timestep] for timestep in timesteps]))
-    assert ends[0] == ends[1] == ends[2]
-    assert {name: array.tobytes() for name, array in snapshot.items()} == held
 
 
 def test_restore__puts_some_games_into_others() -> None:
@@ -672,17 +581,6 @@ def test_restore__finds_the_same_board_at_another_index(tmp_path: Path) -> None:
     for _ in range(20):
         timestep, expected = other.play("random"), batch.play("random")
         assert_same(TimeStep(*(each[::-1] for each in timestep)), expected)
-
-
-def test_restore__refuses_a_snapshot_of_another_board(tmp_path: Path) -> None:
-    boards = three_boards(tmp_path)
-    batch, other = in_the_middle(3), in_the_middle(3, seed=9, board=boards)
-    before = contents(other)
-    for snapshot in (batch.snapshot(), batch.snapshot(np.array([0]))):
-        with pytest.raises(ValueError, match="taken on another board than that of game 1"):
-            other.restore(snapshot)
-    assert contents(other) == before
-    other.restore(batch.snapshot(np.array([1])), np.array([0]))
 
 
 def test_restore__leaves_other_games_to_begin() -> None:
@@ -744,6 +642,8 @@ def test_step__refuses_a_finished_game() -> None:
     batch.finish("random")
     with pytest.raises(IllegalMove, match="game 0: illegal action 0: the game is over; game 1"):
         batch.step([0, 0])
+    with pytest.raises(ValueError, match="game 1: nothing to decide at OVER"):
+        batch.decide(make("random"), np.array([1, 0]))
     batch.begin(np.array([0]))
     with pytest.raises(IllegalMove, match=r"^game 1: illegal action 0: the game is over$"):
         batch.step([Game(seed=episode_seed(0, 1)).legal_actions()[0], 0])
@@ -757,6 +657,8 @@ def test_steps__before_begin_are_refused() -> None:
         lambda: batch.play("random"),
         lambda: batch.finish("greedy"),
         lambda: batch.advance(np.array([1]), np.array([0])),
+        lambda: batch.advance_to_decision(np.array([0, 1])),
+        lambda: batch.decide(make("random"), np.array([0, 1])),
     ):
         with pytest.raises(RuntimeError, match=r"game 1 has not begun: call reset\(seed=…\) first"):
             step()
@@ -764,17 +666,6 @@ def test_steps__before_begin_are_refused() -> None:
     other = Batch(3)
     other.reset(5)
     assert_same(batch.play("random"), other.play("random"))
-
-
-def test_set_bots__refuses_wrong_bots() -> None:
-    batch = Batch(2)
-    for bots, message in (
-        ([[NO_BOT, RANDOM], [GREEDY, RANDOM]], "a seat without a bot in each game"),
-        ([[7, NO_BOT]] * 2, "bots: expected 0 or one of"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            batch.set_bots(all_of(batch), np.array(bots))
-    assert (batch.episode_info["bot"] == NO_BOT).all()
 
 
 class FixedActions:

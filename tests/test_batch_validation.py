@@ -1,6 +1,5 @@
 """Arguments of `Batch` and `SingleAgentBatch`: taken, or refused without any change."""
 
-import io
 import os
 import random
 import subprocess
@@ -27,7 +26,6 @@ from positions import (
 from tokaido_env import Game, PositionError
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
-from tokaido_env.core import batch_kernels
 from tokaido_env.core.bots import GREEDY
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import N_FEATURES, encode_game
@@ -76,14 +74,12 @@ def test_unchecked_moves__ignores_garbage(chance: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
-@pytest.mark.parametrize("bounds", ["0", "1"])
-def test_unchecked_moves__ignores_much_garbage_with_bounds_checks(bounds: str) -> None:
-    """Four batches on many boards, with bounds checks and at full speed."""
-    env = os.environ | {"NUMBA_BOUNDSCHECK": bounds, "PYTHONPATH": str(TESTS.parent)}
-    if bounds == "1":
-        env |= {"NUMBA_NUM_THREADS": "1"}
+def test_unchecked_moves__ignores_much_garbage_with_bounds_checks() -> None:
+    """Four batches on many boards."""
+    env = os.environ | {"NUMBA_BOUNDSCHECK": "1", "PYTHONPATH": str(TESTS.parent)}
+    env |= {"NUMBA_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, str(TESTS / "garbage.py"), str(PLIES), bounds],
+        [sys.executable, str(TESTS / "garbage.py"), str(PLIES), "1"],
         capture_output=True,
         text=True,
         timeout=600,
@@ -99,7 +95,7 @@ def test_check_moves__agrees_with_outcome_weights() -> None:
     batch.reset(seed=0)
     rng, phases = np.random.default_rng(0), set()
     games = np.arange(len(batch))
-    for _ in range(40 if INTERPRETED else 400):
+    for _ in range(40 if INTERPRETED else 150):
         weights = batch.outcome_weights()
         waiting = weights.any(axis=1)
         phases |= {Phase(phase) for phase in batch.states["phase"][waiting]}
@@ -111,115 +107,6 @@ def test_check_moves__agrees_with_outcome_weights() -> None:
         outcomes = (weights * rng.random(weights.shape)).argmax(axis=1)
         batch.step(np.where(waiting, outcomes, actions))
     assert phases == {Phase.SETUP, Phase.ROLL, Phase.DRAW, Phase.REVEAL}
-
-
-# Games and seats
-
-
-def moves_for(games: Any) -> npt.NDArray[np.int64]:
-    return np.zeros(np.size(games), np.int64)
-
-
-METHODS: dict[str, Callable[[Batch, Any], object]] = {
-    "observe": lambda batch, games: batch.observe(games, np.zeros(np.size(games), np.int8)),
-    "masks": lambda batch, games: batch.masks(games),
-    "keys": lambda batch, games: batch.keys(games),
-    "rewards": lambda batch, games: batch.rewards(games),
-    "illegal": lambda batch, games: batch.check_moves(games, moves_for(games))[1],
-    "boards_of": lambda batch, games: batch.boards_of(games),
-    "snapshot": lambda batch, games: batch.snapshot(games),
-    "begin": lambda batch, games: batch.begin(games),
-    "place": lambda batch, games: batch.initialize(games, 3),
-    "settle": lambda batch, games: batch.advance_to_decision(games),
-    "advance": lambda batch, games: batch.advance(games, moves_for(games)),
-    "decide": lambda batch, games: batch.decide(Lowest(), games),
-    "seat_bots": lambda batch, games: batch.set_bots(games, np.zeros((np.size(games), 2), int)),
-    "restore": lambda batch, games: batch.restore(batch.snapshot(np.array([0])), games),
-}
-
-
-class Lowest:
-    """Plays the lowest legal action."""
-
-    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        return np.array([(int(mask) & -int(mask)).bit_length() - 1 for mask in legal])
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_games__takes_other_integers(method: str) -> None:
-    right = running_batch(plies=0)  # the pilgrim may move
-    expected = METHODS[method](right, np.array([3, 1]))
-    kept = np.array([3, 1])
-    kept.flags.writeable = False
-    for same in ([3, 1], np.array([3, 1], np.uint8), np.array([9, 3, 9, 1])[1::2], kept):
-        again = running_batch(plies=0)
-        assert as_bytes(METHODS[method](again, same)) == as_bytes(expected)
-        if method != "begin":  # its seed is from the operating system
-            assert contents(again) == contents(right)
-
-
-def as_bytes(expected: Any) -> Any:
-    if isinstance(expected, dict):
-        return {name: array.tobytes() for name, array in expected.items()}
-    return None if expected is None else expected.tobytes()
-
-
-@pytest.mark.parametrize("kind", [np.int8, np.int64])
-def test_seats__takes_any_memory_layout(kind: Any) -> None:
-    batch, games = running_batch(), np.arange(N)
-    right = batch.observe(games, np.array([0, 1, 1, 0], kind))
-    strided, kept = np.array([0, 9, 1, 9, 1, 9, 0, 9], kind)[::2], np.array([0, 1, 1, 0], kind)
-    kept.flags.writeable = False
-    compiled = len(getattr(batch_kernels.observe, "signatures", []))
-    for same in (strided, kept, np.array([0, 1, 1, 0], np.dtype(kind).newbyteorder(">"))):
-        assert np.array_equal(batch.observe(games, same), right)
-    assert len(getattr(batch_kernels.observe, "signatures", [])) == compiled
-    nobody, first = np.full(N, -1, kind), np.zeros(N, kind)
-    assert np.array_equal(batch.observe(games, nobody), batch.observe(games, first))
-
-
-class Nameless:
-    """Returns fixed actions, and has no name."""
-
-    def __init__(self, actions: Any) -> None:
-        self.actions = actions
-
-    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
-        return self.actions
-
-
-def test_step__keeps_its_results_when_an_opponent_fails() -> None:
-    games = SingleAgentBatch(2, "random", seat=0)
-    games.reset(seed=0)
-    while not (games.terminated | games.truncated).any():
-        games.step(games.masks().argmax(axis=1))
-    expected = [each.copy() for each in (games.reward, games.terminated, games.truncated)]
-    games.set_opponents(Nameless("nothing"), when="now")
-    with pytest.raises(ValueError, match="agent 'Nameless'"):
-        games.step(games.masks().argmax(axis=1))
-    now = games.reward, games.terminated, games.truncated
-    assert [each.tolist() for each in now] == [each.tolist() for each in expected]
-
-
-def test_games_before_reset__are_shown_but_not_played() -> None:
-    batch = Batch(3)
-    batch.begin(np.array([0, 2]), 5)
-    for verb in (batch.advance_to_decision, lambda games: batch.decide(Lowest(), games)):
-        with unchanged(batch, RuntimeError, "game 1 has not begun"):
-            verb(np.array([0, 1]))
-    seen = batch.observe(np.array([1]), [0])  # the board before the setup
-    game = Game(chance="explicit")
-    out = np.empty(N_FEATURES, np.float32)
-    encode_game(game.boards, game.states, 0, 0, out)
-    assert np.array_equal(seen[0], out)
-
-
-def test_decide__refuses_finished_games() -> None:
-    batch = Batch(2, autoreset=False)
-    batch.reset(seed=0)
-    batch.finish("random")
-    with pytest.raises(ValueError, match="game 1: nothing to decide at OVER"):
-        batch.decide(Lowest(), np.array([1, 0]))
 
 
 # States
@@ -244,14 +131,9 @@ def put(states: npt.NDArray[np.void], name: str, place: int, value: int) -> None
     states[name].reshape(-1)[place] = value
 
 
-@pytest.mark.parametrize("how", ["positions", "restore"])
-def test_states__refuses_numbers_beyond_their_limits(how: str) -> None:
+def test_states__refuses_numbers_beyond_their_limits() -> None:
     batch = running_batch()
     before, snapshot = contents(batch), batch.snapshot()
-    take = {
-        "positions": lambda states: batch.reset(seed=0, positions=states),
-        "restore": lambda states: batch.restore(snapshot | {"states": states}),
-    }[how]
     for name, place, value in beyond_limits():
         states = batch.snapshot()["states"]
         one = states[2:3].copy()
@@ -259,7 +141,7 @@ def test_states__refuses_numbers_beyond_their_limits(how: str) -> None:
         states[2:3] = one
         key = name.removeprefix("wave_").removesuffix("_size")
         with pytest.raises(PositionError, match=rf"^game 2: \S*{key}\S*: expected .*, got "):
-            take(states)
+            batch.restore(snapshot | {"states": states})
     assert contents(batch) == before
 
 
@@ -292,7 +174,7 @@ def test_states__takes_exactly_those_of_a_position(data: Any, tmp_path: Path) ->
     board = Board.load(write_board(tmp_path / "other.toml", data) if data else "shikoku")
     batch, taken, refused = Batch(1, board), 0, 0
     rng = random.Random(0)
-    for seed in range(5 if INTERPRETED else 250):
+    for seed in range(5 if INTERPRETED else 100):
         states = random_walk(seed, rng.randrange(400), board).states
         if data is None and seed % 2:  # a random position
             states = from_dict(board, random_position(rng))
@@ -301,7 +183,7 @@ def test_states__takes_exactly_those_of_a_position(data: Any, tmp_path: Path) ->
             right = is_position(board, one)
             assert takes(batch, one) == right, to_dict(board, one[0])
             taken, refused = taken + right, refused + (not right)
-    assert min(taken, refused) > (20 if INTERPRETED else 500)
+    assert min(taken, refused) > (20 if INTERPRETED else 200)
 
 
 def disturbed(
@@ -334,19 +216,6 @@ def takes(batch: Batch, one: npt.NDArray[np.void]) -> bool:
 
 
 # Snapshots
-
-
-def loaded(**arrays: Any) -> dict[str, npt.NDArray[Any]]:
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    file.seek(0)
-    return dict(np.load(file))
-
-
-def test_snapshot__can_be_saved_and_loaded() -> None:
-    batch, other = running_batch(), Batch(N)
-    other.restore(loaded(**batch.snapshot()))
-    assert contents(other) == contents(batch)
 
 
 WRONG_ARRAYS: list[tuple[Callable[[Any], Any], str]] = [
@@ -422,15 +291,6 @@ def test_restore__refuses_inconsistent_arrays() -> None:
             batch.restore(snapshot)
     with unchanged(batch, ValueError, "snapshot: expected a mapping of arrays, got int"):
         batch.restore(5)  # type: ignore[arg-type]
-
-
-def test_restore__ignores_the_board_index_of_a_snapshot() -> None:
-    """A game stays on its board of this batch."""
-    batch, other = running_batch(), Batch(N)
-    snapshot = batch.snapshot()
-    snapshot["episode_info"]["board"] = 10**6
-    other.restore(snapshot)
-    assert contents(other) == contents(batch)
 
 
 @pytest.mark.parametrize(

@@ -29,28 +29,6 @@ def played(board: str = "shikoku", n: int = 40, **options: Any) -> Batch:
     return batch
 
 
-@pytest.mark.parametrize("board", ["shikoku", "family:valid/5"])
-@pytest.mark.parametrize(
-    ("observation", "see_board"),
-    [
-        *(("float32", False), ("float32", True), ("uint8", False)),
-        *(("entities", False), ("afterstates", False)),
-    ],
-)
-def test_observe__equals_the_observations_of_a_batch(
-    board: str, observation: Any, see_board: bool
-) -> None:
-    batch = played(board, observation=observation, see_board=see_board)
-    boards = batch.boards_of(batch.all_games)
-    for seats in (None, np.zeros(len(batch), np.int8), [1] * len(batch)):
-        seen = observe(boards, batch.states, seats, observation, see_board)
-        own = batch.states["player"] if seats is None else seats
-        expected = batch.observe(batch.all_games, own)
-        for one, other in zip(parts(seen), parts(expected), strict=True):
-            assert one.dtype == other.dtype
-            assert np.array_equal(one, other)
-
-
 def parts(seen: Any) -> list[Any]:
     return [seen[name] for name in sorted(seen)] if isinstance(seen, dict) else [seen]
 
@@ -223,8 +201,11 @@ def random_play(kind: str, **form: Any) -> Callable[[], Any]:
     return lambda: env.step(env.action_masks().argmax(axis=1))
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
-@pytest.mark.parametrize("kind", ["batch", "gymnasium", "sb3"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [*(("batch", form) for form in FORMS), ("gymnasium", {}), ("sb3", {})],
+    ids=str,
+)
 def test_observations__kept_by_the_caller_never_change(kind: str, form: dict[str, Any]) -> None:
     step, kept, copies = random_play(kind, **form), [], []
     for number in range(70):

@@ -1,9 +1,12 @@
 """Tests of `tokaido_env.files`: limits on reading, atomic writes, locks."""
 
 import errno
+import itertools
 import json
 import os
+import random
 import re
+import secrets
 import signal
 import socket
 import stat
@@ -18,7 +21,7 @@ import pytest
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.arguments import escape_text, repr_short, str_short
+from tokaido_env.core.arguments import escape_text, repr_short, short_path, str_short
 from tokaido_env.files import (
     InUseError,
     OutputError,
@@ -63,6 +66,13 @@ def test_escape_text__keeps_short_text() -> None:
     assert escape_text(ESCAPES) == r"\x1b[31mred\x1b[0m\x07\r\u202e\u2028"
 
 
+def test_short_path__shows_the_bytes_of_a_path_as_text() -> None:
+    """TensorBoard names its files in bytes."""
+    assert short_path(b"runs/\xc3\xa9") == short_path(Path("runs/é")) == "runs/é"
+    assert short_path(b"a\n\xff") == r"a\n\udcff"
+    assert len(short_path(b"x" * 9999)) == len(short_path("x" * 9999)) < 9999
+
+
 def test_repr_short__describes_values_without_a_repr() -> None:
     nest: list[object] = []
     for _ in range(DEEP):
@@ -84,6 +94,12 @@ def test_repr_short__describes_values_without_a_repr() -> None:
         ('{"a": 1, "a": 2}', "expected each key once, got 'a' twice"),
         ('{"b": [{"' + "a" * 10**6 + '": 1, "' + "a" * 10**6 + '": 2}]}', "expected each key once"),
         ("{", "Expecting property name"),
+        ('"\\ud800"', "expected a text of valid Unicode, got '.udc?8"),
+        ('{"a": [1, {"b": "é\\uDFFF"}]}', r"a\[1\]\.b: expected a text of valid Unicode, got 'é"),
+        (
+            '{"a": [{"\\udc80\\ud83d": 0}]}',
+            r"a\[0\]: expected a text of valid Unicode, got '.udc80",
+        ),
         ("[" + "[]," * 10**7 + "[]]", "too large: expected at most 16 MiB"),
     ],
 )
@@ -106,6 +122,7 @@ def test_parse_json__reads_valid_text() -> None:
     nest = json.loads("[" * 64 + "]" * 64)
     assert parse_json(json.dumps(nest)) == nest
     assert parse_json("9" * 4000) == int("9" * 4000)
+    assert parse_json(r'{"\u00e9": ["\ud83d\uDE00", "\\ud800"]}') == {"é": ["😀", r"\ud800"]}
 
 
 @pytest.mark.parametrize(
@@ -139,15 +156,26 @@ def test_read_toml__refuses_invalid_or_oversized_text_quickly(
 # Writing
 
 
+LEFT = f"{0:016x}.tmp"  # the end of a temporary file's name
+INTERRUPTED = KeyboardInterrupt, KeyboardInterrupt(), None
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
-def test_atomic_write__does_not_follow_a_link_at_the_temporary_file(tmp_path: Path) -> None:
-    mine = tmp_path / "mine"
+def test_atomic_write__does_not_follow_a_link_at_the_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the link of a killed process, nor one at the name of the new file."""
+    mine, path = tmp_path / "mine", tmp_path / "config.toml"
     mine.write_text("precious", encoding="utf-8")
-    (tmp_path / "config.toml.tmp").symlink_to(mine)
-    write_text(tmp_path / "config.toml", "theirs")
-    assert mine.read_text(encoding="utf-8") == "precious"
-    assert (tmp_path / "config.toml").read_text(encoding="utf-8") == "theirs"
+    path.with_name(f"config.toml.{LEFT}").symlink_to(mine)
+    write_text(path, "theirs")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "mine"]
+    monkeypatch.setattr(secrets, "token_hex", lambda count: "guess")
+    (tmp_path / "config.toml.guess.tmp").symlink_to(mine)
+    with pytest.raises(FileExistsError):
+        write_text(path, "more")
+    assert mine.read_text(encoding="utf-8") == "precious"
+    assert path.read_text(encoding="utf-8") == "theirs"
 
 
 def test_atomic_write__keeps_the_old_file_on_errors(tmp_path: Path) -> None:
@@ -155,7 +183,7 @@ def test_atomic_write__keeps_the_old_file_on_errors(tmp_path: Path) -> None:
     write_text(path, "before")
     writing = atomic_write(path)
     writing.__enter__().write(b"half")
-    assert not writing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert not writing.__exit__(*INTERRUPTED)
     assert [one.name for one in tmp_path.iterdir()] == ["a"]
     assert path.read_text(encoding="utf-8") == "before"
 
@@ -298,12 +326,59 @@ def test_atomic_write__refuses_a_file_that_another_process_writes(tmp_path: Path
         other.communicate("go on\n")
     assert (other.returncode, path.read_text(encoding="utf-8")) == (0, "theirs")
     assert [one.name for one in tmp_path.iterdir()] == ["a"]
-    path.with_name("a.tmp").write_text("of a killed process", encoding="utf-8")
+    path.with_name(f"a.{LEFT}").write_text("of a killed process", encoding="utf-8")
     write_text(path, "mine")
     assert [one.name for one in tmp_path.iterdir()] == ["a"]
 
 
+@pytest.mark.parametrize("has_locks", [True, False])
+@pytest.mark.filterwarnings("ignore:.* has no locks")
+def test_atomic_write__keeps_two_writers_apart(
+    has_locks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads of a process with locks, or two processes without them."""
+    if not has_locks:
+        refuse_locks(monkeypatch, errno.ENOLCK)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "a"
+    old, new = (path.with_name(f"a.{number:016x}.tmp") for number in range(2))
+    others = {tmp_path / f"{name}.{LEFT}" for name in ("aa", "b", "a.b")}
+    for one in (old, new, *others):
+        one.write_text("half", encoding="utf-8")
+    os.utime(old, (0, 0))
+    expected = b"before"
+    path.write_bytes(expected)
+    for ends in itertools.product([(None,) * 3, INTERRUPTED], repeat=2):
+        writers = atomic_write(path), atomic_write(Path("a"))
+        first, second = (writer.__enter__() for writer in writers)
+        first.write(b"first, ")
+        second.write(b"second")
+        second.flush()
+        first.write(b"whole")
+        for writer, end, text in zip(writers, ends, (b"first, whole", b"second"), strict=True):
+            assert not writer.__exit__(*end)
+            expected = expected if end is INTERRUPTED else text
+            assert path.read_bytes() == expected
+    left = set() if has_locks else {new}  # without locks, another process may write it
+    assert set(tmp_path.iterdir()) == {path} | others | left
+
+
 # Locks
+
+NO_LOCKS = 524, 5, 1, 22, 37, 38, 95
+"""Errors of file systems without locks."""
+
+
+def refuse_locks(monkeypatch: pytest.MonkeyPatch, *numbers: int) -> None:
+    """Let each lock fail with one of some errors, chosen at random."""
+    fcntl, rng = pytest.importorskip("fcntl", reason="other system calls"), random.Random(7)
+
+    def refuse(*arguments: object) -> None:
+        number = rng.choice(numbers)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
 
 HOLD = """
 import sys
@@ -374,20 +449,17 @@ def test_lock__does_not_follow_a_link(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="other system calls")
-@pytest.mark.parametrize("number", [524, 5, 1, 22, 37, 95])
+@pytest.mark.parametrize("number", NO_LOCKS)
 def test_lock__warns_once_where_the_file_system_has_none(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import fcntl
-
-    def refuse(*arguments: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.warns(RuntimeWarning, match="its file system has no locks"):
+    refuse_locks(monkeypatch, number)
+    with pytest.warns(RuntimeWarning) as warned:
         write_text(tmp_path / "a", "x")
+    (warning,) = warned
+    assert str(warning.message).startswith(f"{tmp_path}: its file system has no locks: let one ")
     lock(tmp_path)()  # without a second warning
+    lock(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 

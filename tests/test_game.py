@@ -10,7 +10,7 @@ from positions import Position, game_at, position, random_move
 
 from tokaido_env import Game, IllegalMove
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import MAX_SEED, SeedError
+from tokaido_env.core.arguments import MAX_SEED
 
 
 def play_on(game: Game, moves: int, seed: int = 0) -> list[str]:
@@ -34,14 +34,6 @@ def test_play__takes_ids_of_any_integer_type(kind: Callable[[int], Any]) -> None
     assert by_id == by_label
 
 
-def test_play__takes_labels_and_ids_of_outcomes() -> None:
-    by_id, by_label = (Game.from_dict(position(phase="ROLL", left=[])) for _ in range(2))
-    by_id.play(36 * (4 - 1) + 6 * (1 - 1) + (3 - 1))
-    by_label.play("roll:4/1/3")
-    assert by_id == by_label
-    assert by_label.to_dict()["dice"] == {"pilgrim": 4, "merchant": 1, "artist": 3}
-
-
 # Refusals
 
 AT_ROLL = position(phase="ROLL", left=[])
@@ -56,19 +48,10 @@ ALL_KIMONO_HELD = position(
     [
         (position(), "pass", "artist:A1 (15)"),
         (position(), "somersault", "pilgrim (0)"),
-        (position(), "roll:1/1/1", "pilgrim (0)"),
-        (position(), -1, "pilgrim (0)"),
-        (position(), 2**70, "pilgrim (0)"),
-        (position(), True, "pilgrim (0)"),
-        (position(), 0.0, "pilgrim (0)"),
-        (position(), None, "pilgrim (0)"),
         (AT_ROLL, "roll:5/1/1", "roll:1/1/1"),
-        (AT_ROLL, 216, "roll:1/1/1"),
         (AT_ROLL, "ware:fan", "roll:1/1/1"),
         (ALL_KIMONO_HELD, "ware:kimono", "ware:pottery (1), ware:doll (2), ware:fan (3)"),
-        (ALL_KIMONO_HELD, "tile:moon", "ware:pottery (1), ware:doll (2), ware:fan (3)"),
         (AT_END, "pilgrim", "the game is over"),
-        (AT_END, 0, "the game is over"),
     ],
 )
 def test_illegal_move__changes_nothing_and_names_what_was_legal(
@@ -96,19 +79,6 @@ INTEGERS = [np.dtype(code).type for code in np.typecodes["AllInteger"]]
 def test_seed__any_integer_that_json_keeps(seed: Any) -> None:
     assert Game(seed=seed).seed == int(seed)
     assert Game(seed=seed) == Game(seed=int(seed))
-
-
-@pytest.mark.parametrize(
-    "seed", [-1, -(2**70), np.int64(-1), 1.0, "7", True, np.bool_(True), [7], b"7"]
-)
-def test_seed__anything_else_is_refused(seed: Any) -> None:
-    message = "^seed: expected an integer from 0, got "
-    with pytest.raises(SeedError, match=message):
-        Game(seed=seed)
-    with pytest.raises(SeedError, match=message):
-        Game.from_dict(position(), seed=seed)
-    with pytest.raises(SeedError, match=message):
-        Game(seed=1).copy(seed=seed)
 
 
 def test_seed__none_takes_one_that_can_be_read_back() -> None:

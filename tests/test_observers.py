@@ -12,6 +12,7 @@ from tokaido_env.core.board_features import N_BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.features.afterstate_observation import AFTERSTATE_SHAPES
+from tokaido_env.observers import observe
 from tokaido_env.spaces import observation_space
 
 POOL = "family:train/5"
@@ -38,6 +39,9 @@ def check_batch(batch: Batch, seen: Any, seats: npt.NDArray[Any]) -> None:
             boards, batch.states[i : i + 1], seat, form, not isinstance(seen, dict)
         )
         assert one(seen, i) == right
+        sees_board = form in ("float32", "uint8")
+        states = batch.states[i : i + 1]
+        assert one(observe(boards, states, [seat], form, sees_board), 0) == right
 
 
 def batch_form(seen: Any) -> str:

@@ -73,9 +73,19 @@ def test_example__of_readme_and_libraries_runs_by_itself(
     assert ("print" in example) == bool(capsys.readouterr().out)
 
 
+# Pages that train or that play many games.
+SLOW = ("tutorial", "generalist", "language-models")
+
+
 # RLlib registers its vector of games again each time.
 @pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
-@pytest.mark.parametrize("page", OTHER_PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in SLOW else [])
+        for page in OTHER_PAGES
+    ],
+)
 def test_page__examples_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,16 +28,13 @@ from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from tokaido_env import Game, env
-from tokaido_env.agents.policy import Policy, PolicyAgent
-from tokaido_env.agents.registry import make
-from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import episode_seed
 from tokaido_env.rllib import NAME, POLICY, MaskedModule, TokaidoMultiAgentEnv, self_play_config
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "recipes"))
 
-from rllib_ppo import LearnerEnv, MoveModule, policy_of, self_play
+from rllib_ppo import LearnerEnv, MoveModule, self_play
 
 # RLlib registers its vector environment again each time.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
@@ -302,28 +299,6 @@ def local_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
-
-
-@pytest.mark.usefixtures("local_ray")
-def test_recipe__trains_a_policy_file(tmp_path: Path) -> None:
-    config = self_play(width=16, board="family:7").env_runners(
-        num_env_runners=0, num_envs_per_env_runner=8
-    )
-    algorithm = config.training(train_batch_size_per_learner=512, minibatch_size=256).build_algo()
-    before = policy_of(algorithm)
-    assert before.training["steps"] == 0
-    algorithm.train()
-    trained = policy_of(algorithm)
-    algorithm.stop()
-    assert trained.training["trainer"] == "RLlib"
-    assert 512 <= trained.training["steps"] < 1024
-    assert trained.training["board"]["name"] == "family:7"
-    assert not any(same(before.tensors[name], tensor) for name, tensor in trained.tensors.items())
-    trained.save(tmp_path / "trained.safetensors")
-    read = Policy.load(tmp_path / "trained.safetensors")
-    assert same(read.tensors, trained.tensors)
-    match = play_match(PolicyAgent.from_policy(read, "trained"), make("random"), 20, 0)
-    assert match.score > 0.5
 
 
 @pytest.mark.usefixtures("local_ray")

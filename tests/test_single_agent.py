@@ -1,6 +1,5 @@
 """Tests of `SingleAgentBatch`: every transition runs between the learner's decisions."""
 
-import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -91,16 +90,16 @@ def check_end(versus: SingleAgentBatch, ended: EndedGames, j: int, alone: Learne
 
 
 @pytest.mark.parametrize(
-    ("seat", "reward", "boards"),
+    ("kind", "seat", "reward", "boards"),
     [
-        ("alternate", "win", ["shikoku"]),
-        ("alternate", "margin", ["shikoku"]),
-        (0, "margin", ["short", "shorter"]),
-        (1, "win", ["short"]),
+        ("in the kernel", "alternate", "win", ["shikoku"]),
+        ("outside", "alternate", "win", ["shikoku"]),
+        ("mixed", "alternate", "margin", ["shikoku"]),
+        ("in the kernel", 1, "win", ["short"]),
+        ("mixed", 0, "margin", ["short", "shorter"]),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("kind", OPPONENTS)
 def test_step__runs_to_the_learners_next_decision(
     kind: str, seat: Any, reward: Any, boards: list[Any], short: Path, tmp_path: Path
 ) -> None:
@@ -204,7 +203,7 @@ def test_reset__clears_results() -> None:
 
 
 @pytest.mark.parametrize("action", [IDS["discard:fan"], N_ACTIONS, -1, 2**40])
-@pytest.mark.parametrize("kind", OPPONENTS)
+@pytest.mark.parametrize("kind", ["mixed"])
 def test_step__refuses_illegal_actions(kind: str, action: int) -> None:
     versus = SingleAgentBatch(4, OPPONENTS[kind]())
     versus.reset(0)
@@ -335,11 +334,7 @@ def give_up(actions: Ints) -> Ints:
 
 FAULTS: list[tuple[Callable[[Ints], Any], type[Exception], str]] = [
     (lambda a: a + 49, IllegalMove, r"agent 'breaking': game \d: illegal action \d+: legal are"),
-    (lambda a: a * 0 - 1, IllegalMove, r"agent 'breaking': game \d: illegal action -1: legal are"),
     (lambda a: a[1:], ValueError, r"agent 'breaking': moves: expected integers of shape \(\d,\)"),
-    (lambda a: a[:, None], ValueError, "agent 'breaking': moves: .* got int64 of shape"),
-    (lambda a: a / 2, ValueError, "agent 'breaking': moves: .* got float64"),
-    (lambda a: None, ValueError, "agent 'breaking': moves: .* got object"),
     (give_up, OverflowError, "out of ideas"),
 ]
 
@@ -368,12 +363,13 @@ def test_step__restores_all_games_if_an_opponent_fails(
     for calls in range(3, 23):
         versus, rng = begin(Breaking(wrong, calls)), np.random.default_rng(0)
         for expected in outputs:
-            actions, before = random_legal_actions(versus.masks(), rng), contents(versus)
+            actions = random_legal_actions(versus.masks(), rng)
+            before = contents(versus), facts(versus)
             ended, failure = attempt(versus, actions)
             if failure is not None:
                 assert isinstance(failure, error)
                 assert re.search(message, str(failure))
-                assert contents(versus) == before
+                assert (contents(versus), facts(versus)) == before
                 failures += 1
                 versus.set_opponents("random", np.array([0, 4, 8]), when="now")
                 ended = versus.step(actions)
@@ -402,8 +398,10 @@ def test_reset__restores_all_games_if_an_opponent_fails() -> None:
     assert facts(versus) == outputs
 
 
-@pytest.mark.parametrize("autoreset", AutoresetMode)
-@pytest.mark.parametrize(("kind", "other"), [*itertools.permutations(OPPONENTS, 2)])
+@pytest.mark.parametrize(
+    ("kind", "other", "autoreset"),
+    [*zip(OPPONENTS, [*OPPONENTS][1:] + [*OPPONENTS][:1], AutoresetMode, strict=True)],
+)
 def test_restore__continues_identically(kind: str, other: str, autoreset: AutoresetMode) -> None:
     """With any opponents: a snapshot contains the games, but not their opponents."""
 

@@ -1,20 +1,18 @@
 """Tests of `tokaido_env.text`, with scripted players and all kinds of answers."""
 
 import json
-import re
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
-from prompt_reader import reads_and_answers
+from prompt_reader import listed, reads_and_answers
 
-from tokaido_env import Batch, Game, record
-from tokaido_env.agent import AgentError, as_agent
+from tokaido_env import Game, record
+from tokaido_env.agent import as_agent
 from tokaido_env.agents import make
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.core.actions import LABELS
 from tokaido_env.text import (
     TextAgent,
     TextFormat,
@@ -24,15 +22,8 @@ from tokaido_env.text import (
     play_by_text,
 )
 
-LEGAL_FORMS = ("listed", "unlisted")
 LISTED = TextFormat("listed")
 LEGAL = ["pilgrim", "pilgrim:wave", "merchant:C3", "merchant:stay", "artist:A1"]
-
-
-def listed(prompt: str) -> list[str]:
-    found = re.search(r"Legal actions: (.*)", prompt)
-    assert found is not None
-    return found[1].split(", ")
 
 
 class Scripted:
@@ -60,17 +51,6 @@ class Sloppy:
         label = str(self.rng.choice(legal)).upper().replace(":", " : ")
         thought = f'{{"plan": "{{not json"}} Well {{"action": "fly"}}, no: {{"action": "{label}"}}!'
         return f"Let me think.\n{thought}\n```"
-
-
-def test_play_by_text__plays_both_seats() -> None:
-    for seed in range(4):
-        one = Scripted()
-        seats: list[Any] = [TextPlayer(one, LISTED), "greedy"]
-        transcript = play_by_text(seats[:: 1 if seed % 2 else -1], seed)
-        assert transcript.forfeit is None
-        assert len(transcript.exchanges) == one.asked > 0
-        assert all(each.parsed.label is not None for each in transcript.exchanges)
-        record.replay(record.Record.from_json(transcript.record.to_json()))
 
 
 def test_play_by_text__retries_and_forfeits() -> None:
@@ -123,7 +103,7 @@ def test_play_by_text__keeps_and_resumes_a_game_that_an_exception_ended() -> Non
 @pytest.mark.parametrize("board", ["shikoku", "family:2000003"])
 def test_prompts__suffice_to_play_legally(board: str) -> None:
     """A player that reads its prompts only, as a language model does, is never refused."""
-    for seed in range(3):
+    for seed in range(1):
         readers = [TextPlayer(reads_and_answers), TextPlayer(reads_and_answers)]
         transcript = play_by_text(readers, seed, board)
         assert transcript.record.end == "triggers"
@@ -168,23 +148,6 @@ def test_make_prompt__has_a_retry_text_for_each_kind_of_refused_answer() -> None
     assert "It ended in:\n(nothing)\n" in make_prompt(game, form, "")
 
 
-def test_ask_player__repeats_the_refused_answer_in_the_next_prompt() -> None:
-    prompts: list[str] = []
-
-    def respond(prompt: str) -> Any:
-        prompts.append(prompt)
-        return (None, '{"action": "fly"}', "no")[len(prompts) - 1]
-
-    transcript = play_by_text([TextPlayer(respond), "greedy"], 3)
-    assert "refused" not in prompts[0].partition("You are player_")[2]
-    assert "It ended in:\n(nothing)" in prompts[1]
-    assert "fly is no legal action here" in prompts[2]
-    assert [one.parsed.kind for one in transcript.exchanges] == [
-        *("unreadable", "illegal", "unreadable")
-    ]
-    assert transcript.forfeit is not None
-
-
 def test_make_prompt__contains_the_last_events() -> None:
     game = Game(seed=3)
     for _ in range(20):
@@ -204,33 +167,25 @@ def test_make_prompt__contains_the_last_events() -> None:
         ('{"action": "artist:A1"}', "artist:A1"),
         ('so: {"action": "ARTIST : a1"} done', "artist:A1"),
         ('{"action": "artist"}', "artist:A1"),
-        ('{"action": "merchant:s"}', "merchant:stay"),
         ('{"action": "pilgrim"}', "pilgrim"),
         ('{"action": "pilgrim:w"}', "pilgrim:wave"),
         ('{"action": "artist:A1"} or {"action": "pilgrim"}', "pilgrim"),
-        ('{"action": "pilgrim"} {"why": "x"} {"action": 3}', "pilgrim"),
         ('{"a": {"action": "pilgrim"}}', "pilgrim"),
-        ('{"plan": {"action": "artist:A1"}, "action": "pilgrim"}', "pilgrim"),
         ('{"action": "pilgrim", "not": {"action": "artist:A1"}}', "pilgrim"),
         ('{"action": "merchant"}', None),  # one of two
         ('{"action": ""}', None),
-        ('{"action": "artist:A2"}', None),
         ("artist:A1", None),
-        ("", None),
         ("[" * 50_000, None),
         ("x" * 1_000_000 + '{"action": "pilgrim"}', "pilgrim"),
         ('{"action": "\\ud800\\u0000\\u001b[2J"}', None),
         ("{'action': 'pilgrim'}", "pilgrim"),
         ("{“action”: “merchant:C3”}", "merchant:C3"),
-        ("{‘action’: ‘merchant:C3’}", "merchant:C3"),
         ('{"action": "pilgrim",}', "pilgrim"),
         ('{action: "pilgrim"}', "pilgrim"),
         ('{"action": "pilgrim"', "pilgrim"),
         ("{'why': 'it\\'s {best}', 'action': 'pilgrim',}", "pilgrim"),
         ('{"plan": "{\'action\': \'artist:A1\'}", "action": "pilgrim"}', "pilgrim"),
         ("{'action': 'pilgrim'} or {\"action\": \"artist:A1\"}", "artist:A1"),
-        ("{\"action\": \"artist:A1\"} or {'action': 'pilgrim'}", "pilgrim"),
-        ("{'action': 'fly'}", None),
         (None, None),
         (b'{"action": "pilgrim"}', None),
     ],
@@ -259,15 +214,6 @@ def test_parse_answer__names_the_true_cause(answer: str, cause: str) -> None:
     assert parse_answer(answer, LEGAL).error.endswith(cause)
 
 
-def test_parse_answer__never_crashes() -> None:
-    rng = np.random.default_rng(0)
-    parts = ['{"action": "', "pilgrim", '"}', *'{}"\\\x00\ud800é\n', "9" * 50]
-    for _ in range(3000):
-        answer = "".join(rng.choice(parts, rng.integers(0, 12)))
-        parsed = parse_answer(answer, LEGAL)
-        assert parsed.label is None or parsed.label in LABELS
-
-
 @pytest.mark.parametrize("board", ["shikoku", "family:test/2"])
 def test_text_agent__plays_matches(board: str) -> None:
     one = Scripted()
@@ -283,24 +229,6 @@ def test_text_agent__plays_matches(board: str) -> None:
     agent = as_agent(TextAgent(TextPlayer(lambda prompt: "no")))
     with pytest.raises(AgentFailed, match=failed):
         play_match(agent, make("random"), 2, 1, board)
-
-
-def test_text_agent__refuses_unprepared_boards() -> None:
-    batch = Batch(2, "family:test/2")
-    batch.reset(seed=1)
-    agent = as_agent(TextAgent(TextPlayer(Scripted())))
-    keys = batch.keys(batch.all_games)
-    with pytest.raises(
-        AgentError, match="agent 'text:legal=unlisted': unknown board: call prepare"
-    ):
-        agent.act(batch.boards, batch.states, batch.legal, keys)
-
-
-def test_text_agent__works_as_a_python_spec() -> None:
-    listed, unlisted = (make(f"python:custom_agents:ByText,legal={legal}") for legal in LEGAL_FORMS)
-    assert 0 <= play_match(listed, make("random"), 2, 1).score <= 1
-    with pytest.raises(AgentFailed, match=r"ByText,legal=unlisted.*TextError: "):
-        play_match(unlisted, make("random"), 2, 1)
 
 
 def test_play_by_text__checks_players_and_their_form() -> None:

@@ -1,6 +1,5 @@
 """Tests of `tokaido_env.textarena`: TextArena's loop with scripted players."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -8,14 +7,11 @@ import pytest
 
 pytest.importorskip("textarena")
 import textarena as ta
+from prompt_reader import listed
 
 from tokaido_env import Game
 from tokaido_env.text import TextFormat
 from tokaido_env.textarena import NAME, TokaidoDuoTextEnv
-
-
-def listed(prompt: str) -> list[str]:
-    return re.findall(r"Legal actions: (.*)", prompt)[-1].split(", ")
 
 
 def play(env: Any, seed: int, answer: Any) -> tuple[list[tuple[int, str]], dict[int, int], Any]:
@@ -50,21 +46,6 @@ def test_env__plays_the_game_of_its_seed(form: str) -> None:
     assert " to ".join(str(one["total"]) for one in game.scores()) in infos[0]["reason"]
     assert not infos[0]["invalid_move"]
     assert infos[0]["turn_count"] + infos[1]["turn_count"] == len(said)
-
-
-def test_env__observes_rules_events_and_position() -> None:
-    env = ta.make(NAME, form=TextFormat("listed"))
-    env.reset(num_players=2, seed=7)
-    player, prompt = env.get_observation()
-    assert prompt.startswith("Tokaido Duo, for two players")
-    assert "THIS BOARD." in prompt
-    assert f"You are player_{player} of Tokaido Duo." in prompt
-    assert str(env.game) in prompt
-    assert listed(prompt) == env.game.legal_labels()
-    env.step(f'{{"action": "{listed(prompt)[0]}"}}')
-    _, prompt = env.get_observation()
-    assert f"player_{player} takes the pilgrim's" in prompt
-    assert prompt.count("Legal actions") == 1
 
 
 def test_step__reports_illegal_answers_and_then_loses() -> None:

@@ -5,12 +5,12 @@ import random
 import numpy as np
 import numpy.typing as npt
 import pytest
-from positions import other_board_data, position, write_board
+from positions import other_board_data, write_board
 
 from tokaido_env import ACTIONS, Board, Game
 from tokaido_env.core.actions import IDS, NO_ACTION
 from tokaido_env.core.state import STATE
-from tokaido_env.trajectory import Trajectory, replay_actions, replay_chunks, replay_labels
+from tokaido_env.trajectory import Trajectory, replay_actions, replay_labels
 
 Actions = npt.NDArray[np.int8]
 
@@ -84,27 +84,6 @@ def test_replays__from_labels_actions_and_ids_agree(board: Board) -> None:
     assert same(game.trajectory(), from_moves)
 
 
-def test_replay__starts_from_a_position() -> None:
-    start = position(round=190, mine={"temple": 8}, hot_spring=1)
-    game, rng = Game.from_dict(start, seed=5), random.Random(5)
-    while not game.is_over:
-        game.play(rng.choice(game.legal_actions()))
-    one = game.trajectory()
-    assert one.position(0) == start
-    assert one.labels() == tuple(game.events())
-    assert_plays(Game.from_dict(start, chance="explicit"), one)
-
-
-def test_replay_actions__ends_after_the_last_action() -> None:
-    whole = played(9)
-    actions = decisions(whole)
-    actions[0, 20:] = -1
-    one = replay_actions(whole.board, np.array([9]), actions)
-    assert one.decided.sum() == 20
-    assert one.legal[-1] != 0
-    assert one.labels() == tuple(whole.events()[: len(one.states) - 1])
-
-
 def test_replay_actions__ends_before_an_illegal_action() -> None:
     whole = played(9)
     actions = np.repeat(decisions(whole), 3, axis=0)
@@ -114,18 +93,6 @@ def test_replay_actions__ends_before_an_illegal_action() -> None:
     one = replay_actions(whole.board, np.full(3, 9), actions)
     assert [int(one.decided[one.rows(game)].sum()) for game in range(2)] == [5, 5]
     assert one.labels(2) == tuple(whole.events())
-
-
-def test_replay_chunks__cover_all_games() -> None:
-    games = [played(seed) for seed in range(20)]
-    seeds, actions = np.arange(20), decisions(*games)
-    whole = replay_actions(Board.load(), seeds, actions)
-    for some, part in replay_chunks(Board.load(), seeds, actions, size=8):
-        for number, game in enumerate(some.tolist()):
-            assert part.states[part.rows(number)].tobytes() == (
-                whole.states[whole.rows(game)].tobytes()
-            )
-            assert part.labels(number) == whole.labels(game)
 
 
 def test_replay__accepts_no_games_and_no_events() -> None:

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import pickle
+import re
 import shlex
 import shutil
 import socket
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 SECRET = "secret"  # a folder next to the working directory; no file may name its contents
 PASSWORD = "swordfish"  # in a file of that folder
+TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp\Z")  # the end of the name of a file being written
 SPEC = "python:payload:Payload"  # the module is in the working directory
 
 # Events that no loading may cause.
@@ -86,7 +88,7 @@ class AuditMonitor:
         return f"open {path}" if writes and not self._may_write(path) else ""
 
     def _may_write(self, path: Any) -> bool:
-        resolved = _resolved(path)
+        resolved = Path(TEMPORARY.sub("", str(_resolved(path))))
         return any(resolved.is_relative_to(allowed) for allowed in (*self.may_write, Path("/dev")))
 
 
@@ -332,12 +334,6 @@ def load_records() -> Any:
     return load("games.jsonl")
 
 
-def one_record() -> Any:
-    from tokaido_env.record import Record, replay
-
-    return replay(Record.from_json(Path("games.jsonl").read_text(encoding="utf-8")))
-
-
 def boards() -> Any:
     from tokaido_env import Batch, Board, Game
 
@@ -531,7 +527,6 @@ def no_file(path: Path) -> None:
 
 LOADINGS: dict[str, Loading] = {
     "record.load": Loading("games.jsonl", record_file, load_records, RECORDS),
-    "Record.from_json, replay": Loading("games.jsonl", record_file, one_record, RECORDS),
     **{
         name: Loading("games.jsonl", record_file, words, RECORDS, writes)
         for name, words, writes in (
@@ -544,9 +539,6 @@ LOADINGS: dict[str, Loading] = {
         *(RECORDS, ("games.jsonl",)),
     ),
     "Board.load, Game, Batch": Loading("theirs.toml", board_file, boards, BOARDS),
-    "evaluate --board": Loading(
-        *("theirs.toml", board_file, "evaluate random greedy --games 2 --board theirs.toml"), BOARDS
-    ),
     "positions": Loading("position.json", position_file, positions, POSITIONS),
     "policy:FILE": Loading("theirs", policy_file, lambda: policies("theirs"), POLICIES),
     "policy:RUN": Loading(
@@ -652,7 +644,7 @@ def main(folder: Path) -> dict[str, dict[str, Any]]:
             if why != "good":
                 loading.hostile[why](path)
             written = (f"{path}.lock", f"{path}/.lock", *loading.writes)
-            written += tuple(f"{each}{end}" for each in loading.writes for end in (".tmp", ".lock"))
+            written += tuple(f"{each}.lock" for each in loading.writes)
             with monitor.recording(*(folder / each for each in written)) as events:
                 outcome = _outcome(functools.partial(_load, loading))
             events = events + ["trace"] * Path("trace").exists()

@@ -16,9 +16,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# Ctrl-C ends a command silently while it loads modules; then `__main__` restores Python's handler.
-_is_command = Path((sys.argv or [""])[0]).stem in ("-m", "tokaido")
-if _is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+
+def _is_command() -> bool:
+    """Return whether Python was started by `python -m tokaido_env` or its script `tokaido`."""
+    (started,) = sys.orig_argv[-len(sys.argv) :][:1] or [""]
+    if sys.argv[:1] == ["-m"]:
+        return started in ("tokaido_env", "-mtokaido_env")
+    script = Path(sys.executable or "/").parent / "tokaido"
+    return Path(started).name == "tokaido" and Path(started).resolve() == script.resolve()
+
+
+# Ctrl-C ends a command silently while it loads modules; `__main__` restores Python's handler.
+ends_by_signal = _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if ends_by_signal:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import gymnasium  # noqa: E402

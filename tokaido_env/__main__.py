@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
+from tokaido_env import ends_by_signal
+
 if TYPE_CHECKING:
     from cyclopts import App
 
@@ -56,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Characters that the console cannot show are replaced. A closed pipe, as of `tokaido … | head`,
     ends the command silently.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # by `__init__`
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:  # Ctrl-C may come while modules load
+        if ends_by_signal and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, _end)
         from tokaido_env.cli.command import CLOSED_PIPE, program
         from tokaido_env.core.arguments import SIMILAR
 
@@ -87,13 +89,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _end(number: int, frame: object) -> None:
+    """End on Ctrl-C while modules load: Python ignores exceptions in callbacks of imports."""
+    print("tokaido: interrupted", file=sys.stderr, flush=True)
+    os._exit(130)
+
+
 def _run(arguments: list[str]) -> int:
     from tokaido_env.cli.command import USAGE, parse, program
     from tokaido_env.core.arguments import unknown_name
 
     name, *rest = arguments or [""]
     if name in COMMANDS:
-        return load(name)(rest)
+        found = load(name)
+        if signal.getsignal(signal.SIGINT) is _end:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        return found(rest)
     if name in ("-h", "--help", "--version", COMPLETION):
         from cyclopts import CycloptsError
         from cyclopts.completion import ShellDetectionError

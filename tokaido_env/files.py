@@ -8,12 +8,15 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import stat
 import sys
+import time
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,11 +28,15 @@ MAX_DEPTH = 64  # nested lists and objects, and parts of a TOML key
 MAX_JSON_BYTES = 16 << 20  # bytes
 MAX_TOML_BYTES = 1 << 20
 
-TEMP_SUFFIX = ".tmp"
-"""Suffix of a file or folder that is being written; a killed process can leave it behind."""
+TEMP_SUFFIX = r"\.[0-9a-f]{16}\.tmp"
+"""Pattern of the suffix of a file that is being written; a killed process can leave it behind."""
 
 LOCK_SUFFIX = ".lock"
 """Suffix of a lock: in the locked folder, or next to the locked file."""
+
+_DAY = 86_400  # seconds
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _LONG_KEY = re.compile(
     r"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*)"""
@@ -58,7 +65,9 @@ def write_text(path: Path, text: str) -> None:
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces `path` on success and is removed on an error.
 
-    The contents are on disk before the file gets its name, and the name before this returns.
+    The contents are on disk before the file gets its name, and the name before this returns. Each
+    writer has its own temporary file, because some file systems have no locks. The next writer
+    deletes those of killed processes; without locks, those a day old.
 
     Raises:
         OutputError: if something other than a regular file is at `path`.
@@ -66,10 +75,11 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         OSError: naming the file.
     """
     _check_kind(path)
-    temporary = path.with_name(path.name + TEMP_SUFFIX)
-    with name_path_in_errors(path), locked(path):
-        temporary.unlink(missing_ok=True)  # of a killed process, or a link to another file
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
+    with name_path_in_errors(path, temporary), locked(path) as is_locked:
+        _writing.add(temporary.name)
         try:
+            _delete_unfinished(path, before=inf if is_locked else time.time() - _DAY)
             with temporary.open("xb") as file:
                 yield file
                 flush_to_disk(file)
@@ -78,6 +88,20 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        finally:
+            _writing.discard(temporary.name)
+
+
+_writing: set[str] = set()  # names of temporary files of this process
+
+
+def _delete_unfinished(path: Path, before: float) -> None:
+    """Delete the temporary files of other processes for `path` last written before a time."""
+    pattern = re.compile(re.escape(path.name) + TEMP_SUFFIX)
+    for found in [one for one in path.parent.iterdir() if pattern.fullmatch(one.name)]:
+        with suppress(OSError):  # another user's, or gone
+            if found.name not in _writing and found.lstat().st_mtime < before:
+                found.unlink()
 
 
 def flush_to_disk(file: IO[bytes] | IO[str]) -> None:
@@ -101,13 +125,13 @@ def flush_folder(folder: Path) -> None:
 
 
 @contextmanager
-def name_path_in_errors(path: Path) -> Iterator[None]:
-    """Name `path` in an `OSError` that names no file, or the temporary or lock file next to it."""
+def name_path_in_errors(path: Path, *temporaries: Path) -> Iterator[None]:
+    """Name `path` in an `OSError` that names no file, one of its temporary files, or its lock."""
     try:
         yield
     except OSError as error:
-        own = f"{path}{TEMP_SUFFIX}", f"{path.resolve()}{LOCK_SUFFIX}"
-        if error.errno is not None and error.filename in (None, *own):
+        own = None, *map(str, temporaries), f"{path.resolve()}{LOCK_SUFFIX}"
+        if error.errno is not None and error.filename in own:
             error.filename = str(path)
         raise
 
@@ -205,15 +229,18 @@ def file_sha256(path: Path) -> str:
 
 
 def parse_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
-    """Parse JSON with limits on length, depth and digits; a byte order mark is skipped.
+    r"""Parse JSON of valid Unicode with limits on length, depth and digits.
+
+    A byte order mark is skipped. JSON can name lone surrogates, such as "\ud800", which no text in
+    UTF-8 can have: they are refused, because nothing could print or write them.
 
     Args:
         text: JSON.
         parse_float: parses numbers with a point or an exponent, as `json_number` does.
 
     Raises:
-        ValueError: with a one-line message, for invalid JSON, a text beyond a limit, or a repeated
-            key in an object.
+        ValueError: with a one-line message, for invalid JSON, a text beyond a limit, a repeated key
+            in an object, or a lone surrogate, with its place.
     """
     if len(text) > MAX_JSON_BYTES:
         raise ValueError(_too_large(MAX_JSON_BYTES))
@@ -231,7 +258,23 @@ def parse_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
         raise ValueError(_long_number(text) or str(error)) from None
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(data):
         raise ValueError(_too_deep())
+    if not text.isascii() or "\\u" in text:
+        _check_unicode(data, "")
     return data
+
+
+def _check_unicode(data: Any, place: str) -> None:
+    """Refuse a text with a lone surrogate, and name its place."""
+    if isinstance(data, str) and _SURROGATE.search(data):
+        expected = f"expected a text of valid Unicode, got {repr_short(data)}"
+        raise ValueError(f"{escape_text(place)}: {expected}" if place else expected)
+    if isinstance(data, list):
+        for i, value in enumerate(data):
+            _check_unicode(value, f"{place}[{i}]")
+    if isinstance(data, dict):
+        for key, value in data.items():
+            _check_unicode(key, place)
+            _check_unicode(value, f"{place}.{key}" if place else key)
 
 
 def json_number(text: str) -> int | float:
@@ -352,18 +395,21 @@ def _is_deep(data: Any) -> bool:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a lock on a file or folder; see `lock`."""
+def locked(path: Path) -> Iterator[bool]:
+    """Hold a lock on a file or folder; see `lock`. Yield whether the file system has locks."""
     release = lock(path)
     try:
-        yield
+        yield release is not _release_nothing
     finally:
         release()
 
 
-# Errors of file systems without locks, as of clusters and containers; 524 is ENOTSUPP of Linux. For
-# ENOSYS the library warns, and locks by the existence of the file.
-_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EPERM, errno.EIO, errno.EINVAL, 524)
+# Errors of file systems without locks, as of clusters and containers; 524 is ENOTSUPP of Linux.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EPERM, errno.EIO, errno.EINVAL, 524)
+
+
+def _release_nothing() -> None:
+    """Release no lock, of a file system without locks."""
 
 
 @functools.cache
@@ -395,7 +441,7 @@ def lock(path: Path) -> Callable[[], None]:
     file = path / LOCK_SUFFIX if path.is_dir() else path.with_name(path.name + LOCK_SUFFIX)
     if not file.parent.is_dir():  # filelock would create it
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    held = FileLock(file, timeout=0, thread_local=False, is_singleton=True)
+    held = FileLock(file, 0, thread_local=False, is_singleton=True, fallback_to_soft=False)
     try:
         held.acquire()
     except Timeout:
@@ -408,7 +454,7 @@ def lock(path: Path) -> Callable[[], None]:
             raise
         file.unlink(missing_ok=True)
         _warn_no_locks(path if path.is_dir() else path.parent)
-        return lambda: None
+        return _release_nothing
 
     def release() -> None:
         if held.lock_counter == 1:

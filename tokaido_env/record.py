@@ -23,7 +23,7 @@ from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import MAX_NAME_CHARS, IllegalMove, escape_text, repr_short
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.serialization import result_of
-from tokaido_env.decoding import UNICODE, Seed, Source, Struct, one_of
+from tokaido_env.decoding import Seed, Source, Struct, one_of
 from tokaido_env.files import json_number, parse_json, write_text
 from tokaido_env.position import PositionError, from_dict
 from tokaido_env.trajectory import Trajectory, replay_actions, replay_labels
@@ -58,7 +58,7 @@ class Forfeit(Struct, frozen=True):
 
     seat: Annotated[int, Meta(ge=0, le=1)]
     reason: Annotated[str, one_of(REASONS)]
-    detail: Annotated[str, Meta(max_length=MAX_DETAIL_CHARS, pattern=UNICODE)] = ""
+    detail: Annotated[str, Meta(max_length=MAX_DETAIL_CHARS)] = ""
 
     def describe(self, names: Sequence[str]) -> str:
         """Return a description in one line, with the name of the player."""

@@ -80,19 +80,13 @@ def test_judge__returns_values_of_player_0(policy_file: Path, arrays: Arrays) ->
     ("change", "message"),
     [
         ({"states": [1, 2]}, "states: expected an array of STATE, of shape (n,), got list [1, 2]"),
-        ({"states": np.zeros(4)}, "states: expected an array of STATE, of shape (n,), got an arr"),
         ({"boards": None}, "boards: expected an array of BOARD, of shape (1,) or (n,), got None"),
         ({"legal": np.ones(4)}, "legal: expected an array of uint64, of shape (n,), got an array"),
-        ({"legal": np.ones((4, 1), np.uint64)}, "legal: expected an array of uint64, of shape (n,"),
         ({"legal": np.ones(3, np.uint64)}, "of shape (n,), got (3,) for 4 games"),
-        ({"keys": np.ones(9, np.uint64)}, "of shape (n,), got (9,) for 4 games"),
         ({"keys": np.ones(4, np.int64)}, "keys: expected an array of uint64, of shape (n,), got a"),
-        ({"keys": 7}, "keys: expected an array of uint64, of shape (n,), got int 7"),
     ],
 )
-@pytest.mark.parametrize(
-    "spec", ["random", "mcts:sims=9", "champion", "python:custom_agents:Highest"]
-)
+@pytest.mark.parametrize("spec", ["mcts:sims=9", "python:custom_agents:Highest"])
 def test_agents__name_a_wrong_argument(
     spec: str, change: Arrays, message: str, arrays: Arrays
 ) -> None:

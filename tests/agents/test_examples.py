@@ -72,6 +72,7 @@ def test_trader__beats_random(folder: Path) -> None:
     assert re.search(r" 1 +exec:perl agents/trader\.pl +10 ", run(folder, "trader"))
 
 
+@pytest.mark.slow
 def test_pytorch_agent__learns_and_beats_random(folder: Path) -> None:
     pytest.importorskip("torch")
     assert re.search(r"pytorch_agent\S+\n +rank 1, games 10", run(folder, "pytorch_agent"))
@@ -89,8 +90,9 @@ def test_one_file_ppo__learns_and_plays(folder: Path) -> None:
     assert "against greedy: " in run(folder, "one_file_ppo", "--games", "8")
 
 
-def test_language_model__plays(folder: Path) -> None:
+def test_language_model__plays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai")
+    monkeypatch.setitem(LIMITS, "--games", 2)
     answers = itertools.cycle([reads_and_answers, lambda prompt: '{"action": "fly"}'])
     with serving(lambda prompt: completion(next(answers)(prompt))) as server:
         printed = run(folder, "language_model", OPENAI_BASE_URL=server.url, OPENAI_API_KEY="a-key")

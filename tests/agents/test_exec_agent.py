@@ -8,7 +8,6 @@ import os
 import pickle
 import select
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +21,7 @@ from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import exec_agent, make
 from tokaido_env.agents.line_process import ProcessFailure
-from tokaido_env.agents.registry import check_spec_in_file, parse_named_agent
+from tokaido_env.agents.registry import parse_named_agent
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
@@ -96,13 +95,8 @@ SUCH = 'expected a line such as {"action": "pass"}, got '
         ("garbage", "illegal", f"{SUCH}'hello'"),
         ("bytes", "illegal", f"{SUCH}'��'"),
         ("nests", "illegal", f"{SUCH}'[[["),
-        ("null", "illegal", f"{SUCH}'null'"),
-        ("label", "illegal", f"{SUCH}'"),
-        ("key", "illegal", f'{SUCH}\'{{"move": "pass"}}\''),
         ("illegal", "illegal", "illegal action 'discard:fan': legal are "),
-        ("unknown", "illegal", "illegal action 'merchant:C9': legal are "),
         ("id", "illegal", "illegal action 24: legal are "),
-        ("list", "illegal", "illegal action ['pass']: legal are "),
         ("twice", "illegal", ONE_LINE),
     ],
 )
@@ -216,14 +210,6 @@ def test_sandbox__plays_as_in_this_process(short: Path) -> None:
     assert (match.actions == expected.actions).all()
 
 
-@pytest.mark.slow
-def test_executors__play_the_same_games(short: Path) -> None:
-    one, two = (sandboxed_match(bot("plays"), short, LATE, f"processes:{n}") for n in (1, 2))
-    assert (one[0].games == two[0].games).all()
-    assert not one[1]
-    assert not two[1]
-
-
 def test_choose__sends_the_board_once_and_whole_positions(tmp_path: Path) -> None:
     program = player(bot("logs", tmp_path / "log"), 60.0)
     for seat in (0, 1):
@@ -250,33 +236,6 @@ def test_copy__starts_a_program_of_its_own() -> None:
         assert other.process._process.pid != program.process._process.pid
 
 
-JAVASCRIPT = """
-require("readline").createInterface({input: process.stdin}).on("line", line => {
-  const message = JSON.parse(line);
-  if (message.type === "hello") console.log(JSON.stringify({protocol: 1}));
-  if (message.type === "decide") console.log(JSON.stringify({action: message.legal[0]}));
-});
-"""
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
-def test_sandbox__plays_a_program_of_node(short: Path, tmp_path: Path) -> None:
-    (tmp_path / "my bot.js").write_text(JAVASCRIPT)
-    limits = Limits(LATE.seconds, 1024)
-    _, forfeits = sandboxed_match(f"exec:node '{tmp_path}/my bot.js'", short, limits)
-    assert not forfeits
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("perl") is None, reason="needs Perl")
-def test_trader__plays_200_games_without_a_forfeit() -> None:
-    own = make_sandboxed(f"exec:perl {ROOT}/agents/trader.pl", LATE)
-    match_state = MatchState("trader", "random", 200, 0, Board.load())
-    play_remaining(match_state, own, make("random"), executor=SerialExecutor())
-    assert not match_state.forfeits
-    assert match_state.to_match().games["result"].mean() > 0.9
-
-
 # Specs
 
 
@@ -301,14 +260,10 @@ def test_make__splits_a_command_as_a_shell_does(command: str, words: list[str]) 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("exec", "expected exec:PROGRAM [ARGS]"),
         ("exec:", "expected exec:PROGRAM [ARGS]"),
-        ("exec: ", "expected an executable file or a command of PATH"),
         ("exec:no-such-program", "expected an executable file"),
-        ("exec:/", "expected an executable file"),
         (f"exec:{__file__}", "make it executable"),
         ("exec:true 'x", "expected words as in a shell: No closing quotation"),
-        ("exec:true \0", "expected an executable file"),
         ("exec:true " + "x" * 1000, "expected at most 1000 characters"),
     ],
 )
@@ -323,12 +278,3 @@ def test_start__names_a_file_that_the_system_cannot_run(tmp_path: Path) -> None:
     (tmp_path / "bot").chmod(0o755)
     with pytest.raises(AgentError, match="cannot start its process: Exec format error"):
         choose(player(f"exec:{tmp_path}/bot"), 0)
-
-
-def test_check_spec_in_file__refuses_a_program(tmp_path: Path) -> None:
-    for spec in ("exec:./bot", "exec:touch trace"):
-        with pytest.raises(
-            AgentError, match=r"x: .* a file may not name code to run: if you trust"
-        ):
-            check_spec_in_file(spec, "x", tmp_path)
-        assert check_spec_in_file(spec, "x", tmp_path, [spec]) == spec

@@ -2,11 +2,11 @@
 
 import random
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
-from evaluated import best_leaf, swapped, terms_of, value_of
+from evaluated import best_leaf, terms_of, value_of
+from learner_games import picker
 from naive_reach import KINDS, NaiveReach
 from positions import SHIKOKU, random_move
 from reference import Board as NaiveBoard
@@ -102,11 +102,6 @@ def artist_terms(naive: NaiveReach, share: int) -> dict[str, int]:
     return terms
 
 
-def picker(position: dict[str, Any]) -> int:
-    taken = 3 - len(position["dice_left"]) - (position["die"] is not None)
-    return int(position["lead"]) ^ int(taken == 1)
-
-
 def test_evaluate__is_the_weighted_sum_as_an_expected_result() -> None:
     weights = np.rint(load_weights() * 4096) / 4096
     for game in positions(4):
@@ -114,11 +109,6 @@ def test_evaluate__is_the_weighted_sum_as_an_expected_result() -> None:
         phase, ahead = game_phase / MAX_GAME_PHASE, terms[0].astype(int) - terms[1]
         log_odds = ahead @ (weights[0] * (1 - phase) + weights[1] * phase)
         assert value_of(game.state) == pytest.approx(np.tanh(log_odds / 2), abs=2e-4)
-
-
-def test_evaluate__is_the_opposite_for_exchanged_players() -> None:
-    for game in positions(6):
-        assert value_of(swapped(game.state)) == -value_of(game.state)
 
 
 def test_evaluate__is_the_result_of_a_finished_game() -> None:

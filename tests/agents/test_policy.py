@@ -1,6 +1,7 @@
 """Policies: how the agent chooses, and files that contain numbers only."""
 
 import os
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -144,15 +145,26 @@ def refusal(path: Path) -> str:
     return str(error.value)
 
 
+def test_load__refuses_a_flipped_bit(policy_file: Path) -> None:
+    """Most of them in the header, whose every letter counts."""
+    data, rng = policy_file.read_bytes(), random.Random(7)
+    header = data[: 8 + int.from_bytes(data[:8], "little")]
+    name = data.index(b"sha256")
+    places = [*rng.choices(range(len(header)), k=150), *rng.choices(range(len(data)), k=50)]
+    for at in (*places, *range(name, name + len("sha256"))):
+        flipped = data[at] ^ 1 << rng.randrange(8)
+        policy_file.write_bytes(data[:at] + bytes([flipped]) + data[at + 1 :])
+        refusal(policy_file)
+    policy_file.write_bytes(data)
+    assert Policy.load(policy_file).sizes == SMALL
+
+
 WRONG_HEADERS = {
     "rules": ({"rules": "2"}, "made for rules '2', this version has '1'"),
-    "actions": ({"actions": "2"}, "made for actions '2', this version has '1'"),
-    "version": ({"version": "2"}, "made for version '2', this version has '4'"),
     "board": (
         {"board": "0123456789abcdef"},
         f"made for board '0123456789abcdef', this version has '{BOARD_LAYOUT_HASH}'",
     ),
-    "inputs": ({"inputs": "0123456789abcdef"}, "made for inputs '0123456789abcdef', this version"),
     "format": ({"format": "chess-policy"}, "not a policy of this project"),
     "training": ({"training": "{"}, "training: expected JSON"),
 }
@@ -165,36 +177,18 @@ def test_load__refuses_a_wrong_header(policy_file: Path, case: str) -> None:
     assert message in refusal(policy_file)
 
 
-@pytest.mark.parametrize("key", ["format", "version", "rules", "actions", "inputs", "board"])
-def test_load__refuses_a_header_without_a_key(policy_file: Path, key: str) -> None:
-    rewrite(policy_file, header=lambda header: {k: v for k, v in header.items() if k != key})
-    refusal(policy_file)
-
-
 WRONG_TENSORS: dict[str, tuple[Callable[[Tensors], dict[str, Any]], str]] = {
     "no value": (
         lambda t: {name: t[name] for name in t if not name.startswith("value")},
         "tensors missing or unknown: value.0.bias, value.0.weight, value.1.bias, value.1.weight",
     ),
-    "one more": (
-        lambda t: t | {"policy.0.weight": np.zeros(3, np.float32)},
-        "tensors missing or unknown: policy.0.weight",
-    ),
     "fewer actions": (
         lambda t: t | {"action.weight": t["action.weight"][:40]},
         "action.weight: expected finite float32 numbers of shape (49, 10)",
     ),
-    "layers that do not fit": (
-        lambda t: t | {"trunk.1.weight": t["trunk.1.weight"][:, :3].copy()},
-        "trunk.1.weight: expected finite float32 numbers of shape (10, 24)",
-    ),
     "features of other boards": (
         lambda t: t | {"board.weight": np.zeros((40, 3), np.float32)},
         f"board.weight: expected finite float32 numbers of shape (40, {N_BOARD_FEATURES})",
-    ),
-    "float64": (
-        lambda t: t | {"value.1.bias": t["value.1.bias"].astype(np.float64)},
-        "expected finite float32 numbers of shape (1,), got float64 of shape (1,), 0 not",
     ),
     "not a number": (
         lambda t: t | {"move.bias": t["move.bias"] * np.nan},

@@ -102,21 +102,15 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
     [
         ("gredy", "unknown agent 'gredy': the nearest is 'greedy'; tokaido agents"),
         ({}, "agent: expected a text such as 'greedy', got dict {}"),
-        ("", "unknown agent '': expected one of random, greedy"),
-        ("Greedy", "unknown agent 'Greedy': the nearest is 'greedy'"),
-        ("random:1", "agent 'random:1': cannot read '1': expected random"),
-        ("random:x=1", "agent 'random:x=1': unknown parameter 'x': expected random"),
         (
             "greedy:eps=0.2",
             "agent 'greedy:eps=0.2': unknown parameter 'eps': the nearest is 'epsilon'; "
             "expected greedy[:epsilon=E]",
         ),
-        ("champion:sim=8", "unknown parameter 'sim': the nearest is 'sims'; expected champion[:"),
         (
             "policy:x,heat=1",
             "unknown parameter 'heat': expected one of path, temperature, endings; expected",
         ),
-        ("policy:x,1", "agent 'policy:x,1': cannot read '1': expected policy:PATH"),
         (
             "policy:a,b",
             "cannot read 'b': expected policy:PATH[,temperature=T][,endings=network]; put a value "
@@ -126,14 +120,12 @@ def test_make__takes_a_path_with_an_equals_sign_without_quotes(
         *((spec, "expected policy:PATH") for spec in ("policy", "policy:", "policy:temperature=1")),
         *((spec, "PATH[,sims=N]") for spec in ("policy_search", "policy_search:sims=8")),
         ("policy:nowhere", "nowhere: no such policy file"),
-        ("policy_search:nowhere", "nowhere: no such policy file"),
         ("champion:sims=0", "sims: expected an integer from 1 to 1000000, got '0'"),
         ("champion:temperature=1", "champion: temperature: expected together with sims=N"),
         ("champion:c_puct=1,temperature=1", "c_puct and temperature: expected together with sims"),
         ("champion:sims=8,endings=x", "endings: expected 'exact' or 'network', got 'x'"),
         ("mcts:rollout=2", "rollout: expected 'full', got '2'"),
         ("policy:x,temperature=warm", "temperature: expected a number from 0 to 10, got 'warm'"),
-        ("policy:x,temperature=nan", "temperature: expected a number from 0 to 10, got 'nan'"),
     ],
 )
 def test_make__refuses_a_wrong_spec_with_a_remedy(spec: Any, message: str) -> None:
@@ -146,10 +138,7 @@ def test_make__refuses_a_wrong_spec_with_a_remedy(spec: Any, message: str) -> No
     ("parameter", "text", "message"),
     [
         (Parameter(int, 1, 4), "5", "expected an integer from 1 to 4, got '5'"),
-        (Parameter(int, 1, 4), "1.5", "expected an integer from 1 to 4, got '1.5'"),
-        (Parameter(int, 1), "0", "expected an integer from 1, got '0'"),
         (Parameter(str, choices=("a", "b")), "c", "expected 'a' or 'b', got 'c'"),
-        (Parameter(float, 0, 10), "-1", "expected a number from 0 to 10, got '-1'"),
         (Parameter(int, 1, 4), "9" * 400, "expected an integer from 1 to 4, got '9999"),
         (Parameter(float), "1e999", "expected a number, got '1e999'"),
     ],

@@ -20,6 +20,7 @@ import pytest
 from cyclopts import ArgumentCollection
 from safetensors import SafetensorError
 from slow_cases import slow_except_first
+from test_files import NO_LOCKS, refuse_locks
 
 from tokaido_env import FEATURES, Game, raw_env
 from tokaido_env.__main__ import COMMANDS, GROUPS, load, main
@@ -224,6 +225,7 @@ def test_command__prints_one_line_and_returns_the_status(capsys: Output) -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks this signal")
+@pytest.mark.parametrize("is_script", [False, True])
 @pytest.mark.parametrize(
     ("module", "status", "message"),
     [
@@ -232,13 +234,16 @@ def test_command__prints_one_line_and_returns_the_status(capsys: Output) -> None
     ],
 )
 def test_main__ends_by_ctrl_c_while_modules_load(
-    tmp_path: Path, module: str, status: int, message: bytes
+    tmp_path: Path, module: str, status: int, message: bytes, is_script: bool
 ) -> None:
     """A module of the command waits for the signal."""
     waits = "import time, sys; print('loading', flush=True); time.sleep(60)"
     (tmp_path / f"{module}.py").write_text(waits, encoding="utf-8")
+    script = Path(sys.executable).with_name("tokaido")
+    if is_script and not script.exists():
+        pytest.skip("the package is not installed")
     running = subprocess.Popen(
-        [sys.executable, "-m", "tokaido_env", "actions"],
+        [*([script] if is_script else [sys.executable, "-m", "tokaido_env"]), "actions"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -249,6 +254,81 @@ def test_main__ends_by_ctrl_c_while_modules_load(
     running.send_signal(signal.SIGINT)
     _, error = running.communicate(timeout=60)
     assert (running.returncode, error) == (status, message)
+
+
+TD = "--method td --updates 1 --games 4 --width 8 --threads 1 --rate-every 0"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "evaluate greedy random --games 2 --records FILE",
+        "ladder greedy random --games 2 --out FILE",
+        "play --terminal --opponent greedy --seed 1 --save FILE",
+        f"train --run FILE {TD}",
+    ],
+)
+def test_main__writes_where_the_file_system_has_no_locks(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """Each lock fails with one of seven errors."""
+    refuse_locks(monkeypatch, *NO_LOCKS)
+    monkeypatch.setattr("builtins.input", lambda prompt: "1")
+    with pytest.warns(RuntimeWarning) as warned:
+        assert main(call.replace("FILE", str(tmp_path / "made")).split()) == 0, capsys.readouterr()
+    (tmp_path / "made").stat()
+    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".lock", ".tmp")]
+    texts = [str(one.message).partition(": its file system has no locks: ") for one in warned]
+    assert {bool(separator) for _, separator, _ in texts} == {True}
+    folders = [Path(folder) for folder, _, _ in texts]
+    assert len(folders) == len(set(folders))
+    assert tmp_path in (folders[0], folders[0].parent)
+
+
+FOREIGN = """
+import signal, sys, threading
+default = signal.getsignal(signal.SIGINT)
+import tokaido_env
+from tokaido_env.__main__ import main
+assert signal.getsignal(signal.SIGINT) is default is signal.default_int_handler
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+statuses = []
+thread = threading.Thread(target=lambda: statuses.append(main(["actions"])))
+thread.start()
+thread.join()
+assert statuses == [main(["actions"])] == [0]
+assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+signal.signal(signal.SIGINT, default)
+try:
+    signal.raise_signal(signal.SIGINT)
+finally:
+    print("at the end", file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows lacks this signal")
+@pytest.mark.parametrize(
+    "call", slow_except_first(["-m mine tokaido_env", "tokaido", "tokaido.py"])
+)
+def test_main__leaves_the_signals_of_other_programs(tmp_path: Path, call: str) -> None:
+    """In any thread, and with any handler."""
+    (tmp_path / "mine").mkdir()
+    for name, text in (
+        *(("mine/__init__.py", "import tokaido_env"), ("mine/__main__.py", FOREIGN)),
+        *(("tokaido", FOREIGN), ("tokaido.py", FOREIGN)),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, *call.split()],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGINT, ended.stderr
+    assert ended.stderr.startswith("at the end\n"), ended.stderr
+    assert ended.stderr.endswith("\nKeyboardInterrupt\n")
 
 
 # The program's name

@@ -9,16 +9,13 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-import warnings
 from typing import Any
 from unittest import mock
 
 import numpy as np
-from checks import RLLIB
 from library_check import Check
 
 import tokaido_env
-from tokaido_env.core.actions import N_ACTIONS
 
 STEPS = 3000
 
@@ -31,20 +28,6 @@ def speed(steps: int, since: float) -> str:
 def random_action(mask: Any, rng: np.random.Generator) -> int:
     """Return a random legal action of a mask."""
     return int(rng.choice(np.flatnonzero(mask)))
-
-
-def gymnasium_rollout() -> str:
-    """Play `tokaido_env:TokaidoDuo-v0`, many games in one process."""
-    import gymnasium
-
-    envs = gymnasium.make_vec("tokaido_env:TokaidoDuo-v0", num_envs=64, opponent="random")
-    _, infos = envs.reset(seed=1)
-    rng, since = np.random.default_rng(1), time.process_time()
-    for _ in range(STEPS // 10):
-        scores = np.where(infos["action_mask"], rng.random((64, N_ACTIONS)), -1.0)
-        _, rewards, _, _, infos = envs.step(scores.argmax(axis=1))
-        _require(set(np.unique(rewards)) <= {-1.0, 0.0, 1.0}, "rewards of -1, 0 and 1")
-    return speed(64 * (STEPS // 10), since)
 
 
 def sb3_learns() -> str:
@@ -61,29 +44,6 @@ def sb3_learns() -> str:
     return speed(model.num_timesteps, since)
 
 
-def openspiel_playouts() -> str:
-    """Play OpenSpiel's states, and check that the returns sum to zero."""
-    import random
-
-    import pyspiel
-
-    import tokaido_env.openspiel
-
-    game = pyspiel.load_game(tokaido_env.openspiel.SHORT_NAME)
-    rng, steps, since = random.Random(1), 0, time.process_time()
-    for _ in range(10):
-        state = game.new_initial_state()
-        while not state.is_terminal():
-            if state.is_chance_node():
-                outcomes, weights = zip(*state.chance_outcomes(), strict=True)
-                state.apply_action(rng.choices(outcomes, weights)[0])
-            else:
-                state.apply_action(rng.choice(state.legal_actions()))
-                steps += 1
-        _require(sum(state.returns()) == 0, "returns that sum to zero")
-    return speed(steps, since)
-
-
 def shimmy_plays() -> str:
     """Play the OpenSpiel game through Shimmy's PettingZoo environment."""
     from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0
@@ -97,58 +57,6 @@ def shimmy_plays() -> str:
         _, _, terminated, truncated, info = env.last()
         if over := terminated or truncated:
             _require(len(env.agents) < 2 or sum(env.rewards.values()) == 0, "a sum of zero")
-        env.step(None if over else random_action(info["action_mask"], rng))
-        steps += not over
-    return speed(steps, since)
-
-
-def torchrl_rollout() -> str:
-    """Play a rollout of many games with TorchRL."""
-    from tokaido_env.torchrl import TokaidoDuoEnv
-
-    env = TokaidoDuoEnv(1024)
-    env.set_seed(1)
-    env.rollout(2)
-    since = time.process_time()
-    env.rollout(60, break_when_any_done=False)
-    return speed(1024 * 60, since)
-
-
-def rllib_plays() -> str:
-    """Play RLlib's environment, and check that the rewards sum to zero."""
-    from tokaido_env.rllib import TokaidoMultiAgentEnv
-
-    env = TokaidoMultiAgentEnv({})
-    rng, steps, since = np.random.default_rng(1), 0, time.process_time()
-    for seed in range(5):
-        seen, _ = env.reset(seed=seed)
-        over = False
-        while not over:
-            chosen = {agent: random_action(one["action_mask"], rng) for agent, one in seen.items()}
-            seen, rewards, terminated, truncated, _ = env.step(chosen)
-            over = terminated["__all__"] or truncated["__all__"]
-            steps += 1
-        _require(sum(rewards.values()) == 0, "rewards that sum to zero")
-    return speed(steps, since)
-
-
-def supersuit_wraps() -> str:
-    """Stack frames of the environment with box observations, and run PettingZoo's test."""
-    import supersuit
-    from pettingzoo.test import api_test
-
-    def make() -> Any:
-        return supersuit.frame_stack_v1(tokaido_env.env(observation="box"), 2)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        api_test(make(), num_cycles=200)
-    env = make()
-    env.reset(seed=1)
-    rng, steps, since = np.random.default_rng(1), 0, time.process_time()
-    for _ in env.agent_iter(STEPS):
-        _, _, terminated, truncated, info = env.last()
-        over = terminated or truncated
         env.step(None if over else random_action(info["action_mask"], rng))
         steps += not over
     return speed(steps, since)
@@ -286,15 +194,10 @@ def _require(holds: bool, expected: str) -> None:
 
 
 ROLLOUTS = (
-    Check("gymnasium", "many games in one process", gymnasium_rollout),
     Check("sb3_contrib", "MaskablePPO learns", sb3_learns),
-    Check("open_spiel", "playouts", openspiel_playouts),
-    Check("torchrl", "a rollout of 1,024 games", torchrl_rollout),
-    Check("ray", "RLlib's form of the environment plays", rllib_plays, RLLIB),
     Check("tianshou", "its collector plays both seats", tianshou_collects),
     Check("agilerl", "its DQN plays and learns with masks", agilerl_learns, needs=("peft",)),
     Check("skrl", "its wrapper plays", skrl_wraps),
-    Check("supersuit", "api_test of stacked frames", supersuit_wraps),
     Check("shimmy", "plays the OpenSpiel game", shimmy_plays, needs=("open_spiel",)),
     Check("minari", "export and load", minari_exports, ("h5py",)),
     Check("textarena", "its loop by a stand-in", textarena_plays),

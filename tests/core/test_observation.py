@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 from positions import (
     SIDES,
     WARES,
     Position,
     game_at,
     other_board_data,
-    position,
     random_move,
     random_position,
     random_walk,
@@ -174,12 +172,3 @@ def test_features__cover_the_vector() -> None:
     assert start == N_FEATURES == len(SCALES)
     names = [feature.name for feature in FEATURES]
     assert len(set(names)) == len(names)
-
-
-@pytest.mark.parametrize("seat", [0, 1])
-def test_encode__shows_nothing_hidden(seat: int) -> None:
-    """Games with equal positions and different futures have equal observations."""
-    reveal = position(phase="REVEAL", die="artist", left=[], pending=3, origin="A7")
-    for start in (position(), reveal, Game(chance="explicit").to_dict()):
-        games = [Game.from_dict(start, seed=seed, chance="explicit") for seed in range(5)]
-        assert len({observe(game, seat).tobytes() for game in games}) == 1

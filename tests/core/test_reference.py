@@ -9,7 +9,6 @@ import functools
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,7 @@ from positions import (
     WARES,
     Position,
     other_board_data,
-    random_move,
     random_position,
-    random_walk,
     write_board,
 )
 from reference import Reference
@@ -31,8 +28,7 @@ from tokaido_env import Board, Game
 from tokaido_env.boards.procedural import SPLITS
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.constants import ICONS
-from tokaido_env.core.jit import INTERPRETED, entry
-from tokaido_env.core.rules import apply, apply_outcome, is_chance, legal
+from tokaido_env.core.jit import INTERPRETED
 
 CHUNKS = 20
 COUNTED = 3  # chunks of games for `test_walks__reach_every_event`
@@ -76,7 +72,7 @@ def test_games__agree_on_generated_boards(
 
 
 def test_games__agree_on_boards_unlike_those_of_training(tmp_path: Path) -> None:
-    for number in SPLITS["far"][:: 10 if INTERPRETED else 4]:
+    for number in SPLITS["far"][::10]:
         walk_generated_board(number, tmp_path)
 
 
@@ -90,45 +86,6 @@ def walk_generated_board(number: int, folder: Path) -> None:
 
 def test_games__agree_from_random_positions() -> None:
     walk_from_random_positions()
-
-
-def test_games__agree_from_the_middle_of_a_game() -> None:
-    for seed in range(3 if INTERPRETED else 40):
-        middle = random_walk(seed, steps=10 * seed).to_dict()
-        game = Game.from_dict(middle, chance="explicit")
-        walk(game, reference_at(shikoku(), middle), seed, steps=100)
-
-
-def slow_if_compiled(test: Callable[..., None]) -> Callable[..., None]:
-    """Mark a test with a kernel that takes long to compile; `make test` runs it interpreted."""
-    return test if INTERPRETED else pytest.mark.slow(test)
-
-
-@slow_if_compiled
-def test_apply__returns_the_new_legal_mask(tmp_path: Path) -> None:
-    """`apply` and `apply_outcome`, without the check of a driver."""
-    other = write_board(tmp_path / "other.toml", other_board_data())
-    games = [Game(board, chance="explicit") for board in ("shikoku", other) for _ in range(8)]
-    positions = (random_position(random.Random(seed)) for seed in range(40 if INTERPRETED else 800))
-    games += [Game.from_dict(position, chance="explicit") for position in positions]
-    for seed, game in enumerate(games):
-        rng = random.Random(seed)
-        for _ in range(1000 if seed < 16 else 15):
-            if game.is_over:
-                break
-            state, move = game.state, move_id(game.board, random_move(game, rng))
-            returned, computed = masks_after(game.boards, state, move)
-            game.play(move)
-            assert state.tobytes() == game.states.tobytes()
-            assert returned == computed == game.legal_mask, f"game {seed}, {game!r}"
-
-
-@entry
-def masks_after(boards: Any, states: Any, move: int) -> tuple[int, int]:
-    """Play a move or an outcome; return the returned mask and the one of `legal`."""
-    board, s = boards[0], states[0]
-    returned = apply_outcome(board, s, move) if is_chance(s) else apply(board, s, move)
-    return int(returned), int(legal(board, s))
 
 
 def test_walks__reach_every_event(pytestconfig: pytest.Config) -> None:

@@ -144,12 +144,6 @@ def test_sample__rolls_the_same_dice_for_any_moves(seed: int) -> None:
     assert dice_of_rounds(seed + 100, 1)[:together] != first[:together]
 
 
-def drawn(start: Position, move: str, seed: int, draws: int = 1) -> list[str]:
-    game = Game.from_dict(start, seed=seed, chance="sampled")
-    game.play(move)
-    return game.events()[1 : draws + 1]
-
-
 # Episodes
 
 

@@ -17,7 +17,7 @@ from positions import PAINTINGS, TOKENS, WARES, game_at, play, player, position
 
 from tokaido_env import Board, Game
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS
+from tokaido_env.core.constants import CHARACTERS, COASTAL_TOWNS
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase
@@ -175,15 +175,6 @@ def test_r3_3__each_other_character_around_reveals_one(seat: int, place: dict[st
     assert reveals("A2", mine=players[0], theirs=players[1]) == 1
 
 
-def test_r3_3__a_mountain_town_counts_in_every_area_around_it() -> None:
-    """M2 is on the routes between C1 and C2, C2 and C3, C6 and C7, C7 and C8."""
-    with_m2 = {"pilgrim": 12, "merchant": "M2"}
-    counts = {area: reveals(area, mine=with_m2) for area in AREAS}
-    without = {area: reveals(area, mine=with_m2 | {"merchant": "C4"}) for area in AREAS}
-    assert without["A1"] == without["A2"] == without["A6"] == without["A7"] == without["A8"] == 0
-    assert [area for area in AREAS if counts[area] > without[area]] == ["A1", "A2", "A6", "A7"]
-
-
 def test_r3_4__paintings_queue_and_gifts_leave_from_the_front() -> None:
     game = game_at(dice=(1, 1, 1), mine={"easel": ["moon"]})
     play(game, "artist:A1", "paint", "tile:bamboo", "tile:waterfall")
@@ -249,11 +240,6 @@ def test_r4_1__the_merchant_moves_exactly_the_dies_number_of_routes(steps: int, 
 def test_r4_1__an_occupied_coastal_town_is_closed(mine: Any, theirs: Any) -> None:
     game = game_at(dice=(1, 1, 1), mine={"merchant": "M2"} | mine, theirs=theirs)
     assert moves(game, "merchant") == ["C2", "M1", "M3"]
-
-
-def test_r4_1__a_merchant_with_a_2_chooses_between_a_mountain_town_and_a_coastal_one() -> None:
-    game = game_at(mine={"pilgrim": 1, "merchant": "C1"})
-    assert moves(game, "merchant") == ["C8", "M2"]
 
 
 STUCK = {
@@ -369,15 +355,6 @@ def test_r4_6__the_draw_stops_short_when_the_bag_runs_out(
 # R5 Pilgrim
 
 
-@pytest.mark.parametrize(("start", "steps", "end"), [(0, 1, 1), (5, 4, 9), (27, 1, 0), (26, 3, 1)])
-def test_r5_1__the_pilgrim_moves_clockwise_around_the_ring(
-    start: int, steps: int, end: int
-) -> None:
-    game = game_at(dice=(steps, 1, 1), mine={"pilgrim": start})
-    game.play("pilgrim")
-    assert player(game)["pilgrim"] == end
-
-
 @pytest.mark.parametrize(
     ("start", "mine", "theirs", "end"),
     [
@@ -388,10 +365,16 @@ def test_r5_1__the_pilgrim_moves_clockwise_around_the_ring(
         (25, {}, {"pilgrim": 27}, 0),
         (25, {"merchant": "C1"}, {"pilgrim": 27}, 1),
         (26, {}, {"merchant": "C1"}, 1),
+        (27, {}, {}, 1),
     ],
     ids=[
         *["their pilgrim", "their merchant", "my merchant", "a chain"],
-        *["over the end of the ring", "a chain over the end", "from the start of the ring"],
+        *[
+            "over the end of the ring",
+            "a chain over the end",
+            "from the start of the ring",
+            "over the end",
+        ],
     ],
 )
 def test_r5_1__pilgrim_goes_on_to_the_next_empty_station(
@@ -457,16 +440,12 @@ def test_r5_5__a_wave_is_taken_from_the_board_or_else_from_the_opponent() -> Non
     ("move", "dice", "mine"),
     [
         ("pilgrim", (1, 1, 1), {"temple": 8}),
-        ("pilgrim", (2, 1, 1), {"garden": 5}),
         ("pilgrim", (1, 1, 1), {"pilgrim": 3}),
-        ("pilgrim", (1, 1, 1), {"pilgrim": 7}),
         ("pilgrim", (3, 1, 1), {"coins": 9}),
-        ("merchant:M2", (1, 1, 1), {}),
         ("merchant:C8", (1, 1, 1), {"wares": {"fan": 2}}),
-        ("artist:A1", (1, 1, 1), {"easel": ["waterfall"], "hidden": {}}),
         ("artist:A1", (1, 1, 1), {}),
     ],
-    ids=["temple", "garden", "seashore", "hot spring", "town", "draw", "sale", "gift", "painting"],
+    ids=["temple", "seashore", "town", "sale", "painting"],
 )
 def test_r6_1__pass_declines_any_effect(move: str, dice: Any, mine: dict[str, Any]) -> None:
     game = game_at(dice=dice, mine=mine)
@@ -484,15 +463,6 @@ def test_r6_2__an_effect_is_offered_only_if_there_is_one() -> None:
     game = game_at(dice=(1, 1, 1))
     game.play("merchant:C8")  # no fan to sell
     assert (game.phase, game.player) == (Phase.MOVE, 1)
-
-
-def test_r6_2__a_return_is_a_decision_even_with_one_choice() -> None:
-    game = game_at(dice=(1, 1, 1), mine={"merchant": "C8", "wares": {"fan": 5}})
-    play(game, "merchant:M1", "draw", "ware:fan", "ware:fan", "ware:fan")
-    for _ in range(3):
-        assert (game.phase, game.legal_labels()) == (Phase.DISCARD, ["discard:fan"])
-        game.play("discard:fan")
-    assert game.phase == Phase.MOVE
 
 
 def test_r6_2__a_repeat_is_offered_only_if_there_is_a_move() -> None:
@@ -609,30 +579,6 @@ def test_r8_1__the_holder_uses_the_same_die_again_with_the_same_character() -> N
     assert (player(game)["pilgrim"], player(game)["garden"]) == (4, 2)
     assert (game.phase, game.player) == (Phase.MOVE, 1)  # once in a pick (R8.3)
     assert game.to_dict()["dice_left"] == ["merchant", "artist"]
-
-
-def test_r8_1__a_merchant_draws_repeats_and_sells() -> None:
-    game = game_at(dice=(1, 2, 1), mine={"merchant": "C2"}, hot_spring=0)
-    play(game, "merchant:M1", "draw", "ware:fan", "ware:fan", "ware:doll")
-    assert game.phase == Phase.REPEAT
-    assert moves(game, "merchant") == ["C2", "C7", "M3"]
-    play(game, "merchant:C7", "sell:2")
-    assert (player(game)["coins"], game.to_dict()["hot_spring"]) == (4, None)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "end"),
-    [
-        *[("pilgrim", "pilgrim", 4), ("pilgrim", "pilgrim:wave", 5)],
-        *[("pilgrim:wave", "pilgrim", 5), ("pilgrim:wave", "pilgrim:wave", 6)],
-    ],
-)
-def test_r8_1__the_wave_is_optional_in_each_move(first: str, second: str, end: int) -> None:
-    game = game_at(dice=(2, 1, 1), hot_spring=0, waves={"pilgrim": ("hasty", 0)})
-    play(game, first, "visit")
-    assert game.legal_labels() == ["pilgrim", "pilgrim:wave", "pass"]
-    game.play(second)
-    assert player(game)["pilgrim"] == end
 
 
 @pytest.mark.parametrize("owner", [None, 1])

@@ -1,11 +1,10 @@
-"""The tables of the afterstate observation, and the hashes of the layouts."""
+"""The tables of the afterstate observation."""
 
 import numpy as np
 
 from tokaido_env import FEATURES
-from tokaido_env.features import afterstate_observation as layout
 from tokaido_env.features.afterstate_observation import AFTERSTATE_FEATURES, AFTERSTATE_INPUTS
-from tokaido_env.features.network_inputs import INPUT_UNITS, INPUTS_HASH, N_AFTERSTATE, N_INPUTS
+from tokaido_env.features.network_inputs import INPUT_UNITS, N_AFTERSTATE, N_INPUTS
 
 
 def test_tables__describe_every_number_once() -> None:
@@ -18,9 +17,3 @@ def test_tables__describe_every_number_once() -> None:
     units = np.repeat([e.unit for e in AFTERSTATE_INPUTS], [e.size for e in AFTERSTATE_INPUTS])
     rounded = INPUT_UNITS == 1 / 64  # the forward pass rounds values, the observation does not
     assert np.array_equal(units.astype(np.float32)[~rounded], INPUT_UNITS[~rounded])
-
-
-def test_layout_hashes__change_with_the_layouts_only() -> None:
-    """Saved networks hold them."""
-    assert layout.AFTERSTATE_LAYOUT_HASH == "755e7e34cfa67e93"
-    assert INPUTS_HASH == "6845c6d68b58e7e6"

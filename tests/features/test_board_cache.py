@@ -1,8 +1,5 @@
 """The cache of arrays that follow from boards."""
 
-import copy
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -86,9 +83,3 @@ def test_board_cache__works_after_a_board_without_a_row() -> None:
             cache.rows(POOL.records[:8])
         assert agrees(cache, POOL.records[:3])
         assert agrees(cache, POOL.records[:1])
-
-
-def test_board_cache__works_as_a_copy_and_in_threads() -> None:
-    cache = copy.deepcopy(BoardCache(CountedRows(), (), np.int64))
-    with ThreadPoolExecutor(4) as threads:
-        assert all(threads.map(lambda seed: agrees(cache, sample_boards(seed, 50)), range(60)))

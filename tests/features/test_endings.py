@@ -110,7 +110,7 @@ def late_decisions(board: str, most: int, picks_left: int = 0) -> list[Game]:
 @pytest.mark.parametrize("board", BOARDS)
 def test_best_ending__is_exact_after_a_trigger(board: str) -> None:
     found = set()
-    for game in late_decisions(board, 100) + late_decisions(board, 5, picks_left=1):
+    for game in late_decisions(board, 60) + late_decisions(board, 3, picks_left=1):
         expected = best_of(game, int(game.state[0]["player"]))
         assert solved(game) == pytest.approx(expected, abs=1e-6)
         found.add(round(expected, 3))

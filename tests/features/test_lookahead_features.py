@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from learner_games import picker
 from naive_reach import KINDS, NaiveReach
 from networks import inputs_of, random_play
 from reference import COASTAL, Board as NaiveBoard
@@ -115,18 +116,12 @@ def test_lookahead__agrees_with_the_reference(name: str | int, tmp_path: Path) -
         inputs, _ = read(game)
         at_chance = game.phase in CHANCE_PHASES
         position = game.to_dict()
-        seat = picker_of(position) if at_chance else game.player
+        seat = picker(position) if at_chance else game.player
         for viewer, first in ((seat, LOOKAHEAD_AT), (1 - seat, LOOKAHEAD_AT + N_LOOKAHEAD)):
             expected = Naive(board, position, viewer).features()
             np.testing.assert_allclose(inputs[first : first + N_LOOKAHEAD], expected, atol=1e-6)
         phases.add(game.phase)
     assert phases >= {Phase.ROLL, Phase.MOVE, Phase.EFFECT, Phase.DRAW, Phase.REVEAL}
-
-
-def picker_of(position: dict[str, Any]) -> int:
-    """Return the seat of the pick: lead, other, lead (R2.1)."""
-    dice = len(position["dice_left"]) + (position["die"] is not None)
-    return position["lead"] if dice != 2 else 1 - position["lead"]
 
 
 @entry

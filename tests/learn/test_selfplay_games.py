@@ -62,11 +62,6 @@ def test_selfplay_games__depend_on_seed_and_exploration() -> None:
         assert other.states.tobytes() != first.states.tobytes()
 
 
-def test_selfplay_games__record_the_boards_of_a_pool() -> None:
-    samples = samples_of(pool=BoardPool.load("family:train/3"), games=12)
-    assert set(samples.boards.tolist()) == {0, 1, 2}
-
-
 def test_selfplay_games__search_a_share_of_the_networks_games(tmp_path: Path) -> None:
     random_policy().save(tmp_path / "policy")
     search = f"policy_search:{tmp_path / 'policy'},sims=4"

@@ -17,13 +17,8 @@ PPO = PpoSettings.defaults()
     ("values", "message"),
     [
         ({"steps": 0}, "steps: expected an integer from 1, got 0"),
-        ({"steps": True}, "steps: expected an integer from 1, got True"),
-        ({"games": "many"}, "games: expected an integer from 1, got 'many'"),
-        ({"board": 7}, "board: expected a text, got 7"),
-        ({"learning_rate": float("nan")}, "learning_rate: expected a number"),
         ({"entropy_coef": float("inf")}, "entropy_coef: expected a number from 0 to 10, got inf"),
         ({"steps": 10**400}, "steps: expected at most 9007199254740991 (2**53 - 1), got 1000"),
-        ({"entropy_coef": 10**400}, "entropy_coef: expected a number from 0 to 10, got 1000"),
         ({"width": 4104}, "width: expected at most 4096, got 4104"),
         ({"games": 10**9}, "games * n_steps: expected at most 16777216, got 32000000000"),
         ({"board": "x" * 4001}, "board: expected at most 4000 characters, got 4001: 'xxx"),
@@ -44,9 +39,7 @@ PPO = PpoSettings.defaults()
         ({"value_games": "past"}, "value_games: expected 'self-play' or 'all', got 'past'"),
         ({"agents": "greedy greedy"}, "agents: expected each once, got 'greedy greedy'"),
         ({"seed": -1}, "seed: expected an integer from 0"),
-        ({"seed": "7"}, "seed: expected an integer from 0"),
         ({"width": 20}, "width: expected a multiple of 8, got 20"),
-        ({"promotion_games": 3}, "promotion_games: expected an even number, got 3"),
         (
             {"uniform_sampling": 0.9},
             "visit_sampling + uniform_sampling: expected at most 1, got 0.26 + 0.9",

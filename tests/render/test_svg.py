@@ -70,7 +70,9 @@ def test_draw__has_a_title_for_everything(moves: int) -> None:
         assert any(t.startswith(f"temple: {player['temple']}, slot") for t in found)
         revealed = ", ".join(player["easel"]) or "none"
         gifted = f"{player['gifted']} paintings given; revealed, the front first: {revealed}"
-        assert gifted in found
+        assert f"{gifted}; {sum(player['hidden'].values())} face down" in found
+        held = sum(player["wares"].values())
+        assert any(t.startswith("wares: ") and f"; {held} of at most " in t for t in found)
     for town, (ware, price) in position["boutiques"].items():
         assert f"boutique at {town}: {ware}, {price} coins" in found
     for town, number in zip(MOUNTAIN_TOWNS, game.board.mountain_numbers, strict=True):
@@ -143,7 +145,9 @@ def test_draw__shows_an_agents_probabilities_and_value() -> None:
     assert scene.value is not None
     assert -1 <= scene.value <= 1
     found = " ".join(texts(draw(scene)))
-    assert f"player_0 {(scene.value + 1) / 2:.0%}" in found
+    share = (scene.value + 1) / 2
+    assert f"{share:.0%} win estimate {1 - share:.0%}" in found
+    assert f"win estimate: player_0 {share:.0%}, player_1 {1 - share:.0%}" in titles(draw(scene))
     best = max(scene.choices, key=lambda choice: choice.probability or 0)
     assert f"{best.label} {best.probability:.0%}" in found
     silent = first_pick(game).scene("greedy")
@@ -183,11 +187,9 @@ def test_draw__shortens_long_names(seat: int) -> None:
     names = ("champion:sims=400,temperature=1", "policy:runs/a-long-folder/best")
     scene = replace(game.scene(), names=names, value=-1.0)
     written = [text for text in texts(draw(scene)) if text.endswith("…") or "… " in text]
-    whole = [text for text in written if "%" not in text]
-    assert [len(text) for text in whole] == [17 if game.player == i else 24 for i in (0, 1)]
-    assert 36 + 17 * 11 < 228
-    assert [len(text) <= 16 + len(" 100%") for text in written if "%" in text] == [True, True]
-    assert names[seat][:15] in whole[seat]
+    assert [len(text) for text in written] == [19 if game.player == i else 24 for i in (0, 1)]
+    assert 30 + 19 * 11 <= 239
+    assert names[seat][:18] in written[seat]
 
 
 @pytest.mark.parametrize("name", [HOSTILE, "\x00", "\x1b[31m", "\ud800", "\ufffe", "名前"])
@@ -244,8 +246,9 @@ def test_next_steps__are_worth_the_scores_of_the_board() -> None:
         }
         assert scene.next_points[seat] == {track: points for track, (points, _) in worth.items()}
         for track, (points, left) in worth.items():
-            title = f"next step of {track}: {points} points; {left} left until the end"
-            assert title in titles(draw(scene))
+            name = {"gold": "gold slabs", "gifted": "paintings given"}.get(track, track)
+            brings = f"the next step brings {points} point{'s' * (points != 1)}"
+            assert f"{name}: {brings}, {left} left to the end of the game" in titles(draw(scene))
 
 
 def test_picks__are_lead_other_lead() -> None:

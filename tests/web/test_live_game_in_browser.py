@@ -14,6 +14,7 @@ from browsers import Browser, quiet, until
 from positions import verified
 
 from tokaido_env import record
+from tokaido_env.render.icons import ICONS, STATIONS, WARES
 from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.live_game import _COMMANDS, LiveGame
 from tokaido_env.web.opponents import opponents
@@ -735,6 +736,32 @@ def test_preview__shows_the_gain_at_the_destination(opened: Browser, served: Ser
     press(opened, "?")
     assert "undo" in wait_for(opened, ".editor[open]").text
     press(opened, Keys.ESCAPE)
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+def test_preview__leaves_its_destination_visible(opened: Browser, width: int) -> None:
+    opened.set_window_size(width, 900)
+    places = opened.find_elements(By.CSS_SELECTOR, "[data-panel=island] .go")
+    for place in places:
+        ActionChains(opened).move_to_element(place).perform()
+        mark = place.rect
+        preview = wait_for(opened, ".preview:not([hidden])").rect
+        is_right = preview["x"] >= mark["x"] + mark["width"]
+        is_left = preview["x"] + preview["width"] <= mark["x"]
+        is_below = preview["y"] >= mark["y"] + mark["height"]
+        assert is_right or is_left or is_below, place.get_dom_attribute("data-labels")
+
+
+def test_legend__explains_every_sign(opened: Browser) -> None:
+    legend = opened.find_element(By.CSS_SELECTOR, ".legend")
+    assert legend.text == "Read the board"
+    legend.find_element(By.TAG_NAME, "summary").click()
+    words = until(opened, lambda b: legend.get_property("open") and legend.text)
+    for name in {*STATIONS, *ICONS, *WARES, "wave tile", "hot spring token"} - {"coastal town"}:
+        assert name in words
+    assert legend.get_property("scrollWidth") <= legend.get_property("clientWidth")
+    drawn = legend.find_elements(By.CSS_SELECTOR, "svg path")
+    assert len(drawn) >= len({*STATIONS, *ICONS, *WARES})
 
 
 # The numbers of animated elements and of tokens that move.

@@ -354,12 +354,15 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     """Check the versions of a header; return the facts about the training."""
     if header.get("format") != FORMAT:
         raise PolicyError(f"{where}: not a policy of this project: no header {FORMAT!r}")
-    for key, known in _header("board" in header).items():
-        if header.get(key) != known:
+    known = _header("board" in header)
+    for key, value in known.items():
+        if header.get(key) != value:
             raise PolicyError(
                 f"{where}: made for {key} {repr_short(header.get(key))}, this version has "
-                f"{known!r}: train it again, or use the version it was made with"
+                f"{value!r}: train it again, or use the version it was made with"
             )
+    if more := sorted(header.keys() - {*known, "training"}):
+        raise PolicyError(f"{where}: header: expected no key {repr_short(more[0])}")
     try:
         training = parse_json(header.get("training", "{}"))
     except ValueError as error:

@@ -14,12 +14,12 @@ rolls is nearer to the expectation.
 
 from __future__ import annotations
 
-import functools
-import threading
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tokaido_env.agents.workspaces import cached_by_thread
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import ARTIST, MERCHANT, PILGRIM, Action, Mask, Row
@@ -131,11 +131,11 @@ def cached_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
     """
     if threads * nodes > _MAX_CACHED_NODES:
         return make_trees(threads, nodes, priors=priors)
-    return _cached_trees(threading.get_ident(), threads, nodes, priors)
+    return _cached_trees(threads, nodes, priors)
 
 
-@functools.lru_cache(maxsize=4)
-def _cached_trees(python_thread: int, threads: int, nodes: int, priors: bool) -> Tree:
+@partial(cached_by_thread, 4)
+def _cached_trees(threads: int, nodes: int, priors: bool) -> Tree:
     return make_trees(threads, nodes, priors=priors)
 
 

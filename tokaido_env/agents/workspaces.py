@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import threading
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from tokaido_env.core.threads import padded_rows
 from tokaido_env.features.eval_tables import N_TERMS
 from tokaido_env.features.evaluation import SCRATCH
 from tokaido_env.features.network_inputs import MAX_LEGAL, N_INPUTS
+
+T = TypeVar("T")
 
 
 class PositionBatch(NamedTuple):
@@ -108,11 +111,10 @@ def cached_workspaces(
         weights: of the network; None: workspaces with the scratch only.
         of_opponent: whether the network is that of an opponent model.
     """
-    thread = threading.get_ident()
     if weights is None:
-        return _make_workspaces(thread, of_opponent, threads, 1, None)
+        return _make_workspaces(of_opponent, threads, 1, None)
     copies, sizes = len(weights.first), workspace_sizes(weights)
-    return _make_workspaces(thread, of_opponent, threads, copies, sizes)
+    return _make_workspaces(of_opponent, threads, copies, sizes)
 
 
 def workspace_sizes(weights: Weights) -> tuple[int, int, int]:
@@ -125,13 +127,20 @@ def workspace_sizes(weights: Weights) -> tuple[int, int, int]:
     return layers, max(units, second, value_second, result), result
 
 
-@functools.lru_cache(maxsize=8)
+def cached_by_thread(size: int, make: Callable[..., T]) -> Callable[..., T]:
+    """Return a function with a cache of so many results for each Python thread, until it ends."""
+
+    class Own(threading.local):
+        def __init__(self) -> None:
+            self.make = lru_cache(size)(make)
+
+    own = Own()
+    return lambda *arguments: own.make(*arguments)
+
+
+@partial(cached_by_thread, 8)
 def _make_workspaces(
-    python_thread: int,
-    of_opponent: bool,
-    threads: int,
-    copies: int,
-    sizes: tuple[int, int, int] | None,
+    of_opponent: bool, threads: int, copies: int, sizes: tuple[int, int, int] | None
 ) -> Workspace:
     layers, widest, result = (0, 0, N_TERMS) if sizes is None else sizes
     moves = 0 if sizes is None else MAX_LEGAL

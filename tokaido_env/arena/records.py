@@ -6,6 +6,7 @@ bytes however often the run was stopped, and whichever executor played the games
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import weakref
@@ -35,7 +36,6 @@ from tokaido_env.files import (
     flush_to_disk,
     lock,
     name_path_in_errors,
-    parse_json,
 )
 from tokaido_env.record import (
     BLANK,
@@ -283,8 +283,8 @@ def _load_games(
 def _is_whole(line: bytes) -> bool:
     """Return whether a line is an object of JSON, which a cut line never is."""
     try:
-        return isinstance(parse_json(line.decode()), dict)
-    except ValueError:
+        return isinstance(json.loads(line), dict)  # `parse_json` refuses whole lines too
+    except (ValueError, RecursionError):
         return False
 
 

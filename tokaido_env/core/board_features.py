@@ -48,7 +48,7 @@ _PAIRS = np.triu_indices(_HILLS, 1)
 
 BOARD_FEATURES = layout_of(
     (
-        ("max_rounds", 1, MAX_ROUNDS, "rolls after which a game is over unfinished"),
+        ("max_rounds", 1, MAX_ROUNDS, "rolls after which a game ends unfinished"),
         (
             "dice_faces",
             len(CHARACTERS) * MAX_DIE,
@@ -73,8 +73,13 @@ BOARD_FEATURES = layout_of(
         ("mountain_numbers", _HILLS, 4, "wares drawn at M1 to M4"),
         ("area_icons", 8 * len(ICONS), 1, "one-hot moon waterfall mountain bamboo, for A1 to A8"),
         ("start_pilgrim", 2, _SPACES - 1, "space of the ring where player_0, player_1 begins"),
-        ("start_merchant", 2, 11, "town, C1 to C8, M1 to M4, as 0 to 11"),
-        ("start_artist", 2, 7, "area, A1 to A8 as 0 to 7"),
+        (
+            "start_merchant",
+            2,
+            11,
+            "town where player_0, player_1 begins: C1 to C8, M1 to M4 as 0 to 11",
+        ),
+        ("start_artist", 2, 7, "area where player_0, player_1 begins: A1 to A8 as 0 to 7"),
         (
             "boutiques",
             len(WARES) * len(_PRICES),
@@ -82,9 +87,9 @@ BOARD_FEATURES = layout_of(
             "tokens at 2, 3, 4 coins, of kimono, of pottery, of doll, of fan",
         ),
         ("commerce", 7, _POINTS, "points with 0 to 6 gold slabs, clipped at 63"),
-        ("commerce_beyond", 7, _BEYOND, "points beyond 63"),
+        ("commerce_beyond", 7, _BEYOND, "points beyond 63 with 0 to 6 gold slabs"),
         ("culture", 11, _POINTS, "points with 0 to 10 paintings given, clipped at 63"),
-        ("culture_beyond", 11, _BEYOND, "points beyond 63"),
+        ("culture_beyond", 11, _BEYOND, "points beyond 63 with 0 to 10 paintings given"),
         ("temple", 9, 255, "numbers of the slots 1 to 9"),
         ("garden", 6, 255, "numbers of the slots 1 to 6"),
     )

@@ -47,6 +47,7 @@ from tokaido_env.core.observation import (
     encode,
     layout_hash,
     layout_of,
+    short_hash,
     width,
 )
 from tokaido_env.core.rules import legal, pilgrim_arrival
@@ -85,8 +86,8 @@ def _global_entries() -> Iterator[Entry]:
 def _for_both_players(name: str, size: int, scale: int, meaning: str) -> tuple[Entry, Entry]:
     """Return an entry for me and one for the opponent."""
     return (
-        (f"my_{name}", size, scale, meaning.format("my", "I")),
-        (f"their_{name}", size, scale, meaning.format("their", "they")),
+        (f"my_{name}", size, scale, meaning.format("my")),
+        (f"their_{name}", size, scale, meaning.format("their")),
     )
 
 
@@ -157,7 +158,7 @@ _SLICES = {
     name: slice(end - size, end)
     for name, size, end in zip(ENTITY_SHAPES, _SIZES, np.cumsum(_SIZES).tolist(), strict=True)
 }
-ENTITY_LAYOUT_HASH = layout_hash((ENTITY_FEATURES, ENTITY_SHAPES))
+ENTITY_LAYOUT_HASH = short_hash((layout_hash(*ENTITY_FEATURES.values()), ENTITY_SHAPES))
 
 
 def _first_token(kind: str) -> int:

@@ -48,7 +48,6 @@ class Feature(NamedTuple):
         return slice(self.start, self.start + self.size)
 
 
-# Kept apart from the meanings: those enter the layouts' hashes, which saved policies hold.
 INDEX_FORMULAS = {
     "dice": "6 * character + value - 1",
     "boutique_ware": "4 * coastal town + ware",
@@ -81,9 +80,20 @@ def width(features: tuple[Feature, ...]) -> int:
     return sum(feature.size for feature in features)
 
 
-def layout_hash(layout: Any) -> str:
-    """Return sixteen hex digits that change with any part of a layout, meanings included."""
-    return hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
+def layout_hash(*layouts: Iterable[tuple[Any, ...]]) -> str:
+    """Return a hash of the names, starts, sizes and scales of layouts, without the meanings.
+
+    A change of an entry's numbers that leaves these four alone needs a new name.
+
+    Args:
+        layouts: entries that begin with name, start, size, and scale or unit, as `Feature` does.
+    """
+    return short_hash([[entry[:4] for entry in layout] for layout in layouts])
+
+
+def short_hash(value: Any) -> str:
+    """Return the first sixteen hex digits of the SHA-256 of a value's `repr`."""
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
 def scales_of(features: tuple[Feature, ...]) -> npt.NDArray[np.float32]:

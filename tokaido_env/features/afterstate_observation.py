@@ -163,10 +163,7 @@ AFTERSTATE_FEATURES = _columns(
 )
 """The layout of a row of `actions`, (N_AFTERSTATE,): terms and reach features after the action."""
 
-AFTERSTATE_LAYOUT_HASH = layout_hash(
-    [[each[:4] for each in table] for table in (AFTERSTATE_INPUTS, AFTERSTATE_FEATURES)]
-)
-"""A hash of names, places, sizes and units of both tables, not of the meanings."""
+AFTERSTATE_LAYOUT_HASH = layout_hash(AFTERSTATE_INPUTS, AFTERSTATE_FEATURES)
 
 AFTERSTATE_SHAPES: dict[str, tuple[int, ...]] = {
     "observation": (N_INPUTS,),

@@ -29,8 +29,7 @@ from tokaido_env.files import read_toml
 
 # The terms of one player; the evaluation weighs how far player_0 is ahead in each. "Now" counts the
 # dice left in the round, times the share of them that the player will pick, in sixths. "Next"
-# counts the next roll, in faces of the die. Names and meanings are part of the hash
-# `network_inputs.INPUTS_HASH`: a change of one letter makes policy files unusable.
+# counts the next roll, in faces of the die.
 TERMS = (
     ("faith", "points of faith"),
     ("commerce", "points of commerce"),

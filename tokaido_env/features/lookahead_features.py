@@ -56,9 +56,9 @@ def _offer(when: str, rolls: int, meaning: str) -> tuple[Entry, ...]:
             f"{when}_station",
             _KINDS,
             rolls,
-            f"kind of station that the pilgrim reaches {meaning}",
+            f"stations of each kind that the pilgrim reaches {meaning}",
         ),
-        (f"{when}_coins", 1, 4 * rolls, f"coins of the coastal town it reaches {meaning}"),
+        (f"{when}_coins", 1, 4 * rolls, f"coins of the coastal town that it reaches {meaning}"),
         *_trade(when, rolls, meaning),
     )
 
@@ -75,27 +75,26 @@ def _trade(when: str, rolls: int, meaning: str) -> tuple[Entry, ...]:
 
 LOOKAHEAD = layout_of(
     (
-        *_offer("next", SIXTHS, "by the six faces of its die together"),
-        *_offer("now", 1, "by its die on the table, while it is not taken"),
-        ("ahead", _AHEAD * _KINDS, 1, "one-hot kinds of the next eight stations"),
-        ("ahead_coins", _AHEAD, 4, "coins at each of them"),
+        *_offer("next", SIXTHS, "with each face of the die, summed over its six faces"),
+        *_offer("now", 1, "with the die on the table, while it is not taken"),
+        ("ahead", _AHEAD * _KINDS, 1, "one-hot kind of each of the next eight stations"),
+        ("ahead_coins", _AHEAD, 4, "coins of each of the next eight stations; 0 for no town"),
         *(
             entry
             for die in range(1, MAX_DIE + 1)
-            for entry in _trade(f"die_{die}", 1, f"by a {die}")
+            for entry in _trade(f"die_{die}", 1, f"with a {die}")
         ),
         ("temple_step", 1, _POINTS_SCALE, "points of the next temple"),
         ("garden_step", 1, _POINTS_SCALE, "points of the next garden"),
         ("culture_steps", 3, _POINTS_SCALE, "points of the next three gifts"),
         ("commerce_steps", 2, _POINTS_SCALE, "points of the next two slabs"),
-        ("slab_coins", 1, 10, "coins that the next slab takes"),
+        ("slab_coins", 1, 10, "coins missing for the next slab; 0 after the last"),
         ("culture_left", 1, 4 * _POINTS_SCALE, "points of all gifts to come"),
         ("commerce_left", 1, 4 * _POINTS_SCALE, "points of all slabs to come"),
         ("ring", _KINDS, 16, "stations of each kind on the whole ring"),
     )
 )
-"""The features of one player in order. Names, sizes, scales and meanings are part of
-`LOOKAHEAD_HASH`: a change of one letter makes policy files unusable."""
+"""The features of one player in order."""
 
 N_LOOKAHEAD = width(LOOKAHEAD)
 LOOKAHEAD_HASH = layout_hash(LOOKAHEAD)

@@ -32,8 +32,8 @@ from tokaido_env.core.observation import (
     LAYOUT_HASH,
     N_FEATURES,
     encode,
-    layout_hash,
     scales_of,
+    short_hash,
 )
 from tokaido_env.core.rules import apply, is_chance, picker
 from tokaido_env.core.state import EFFECT, OVER, SETUP
@@ -66,8 +66,11 @@ _LOOKAHEAD_AT = AFTERSTATE_VALUES + N_ACTIONS
 
 _ENDINGS_AT = _LOOKAHEAD_AT + 2 * N_LOOKAHEAD
 ENDINGS = (
-    ("trigger_result", "result of the best line that pulls a trigger within a pick now, else 0"),
-    ("trigger", "there is such a line"),
+    (
+        "trigger_result",
+        "result for me of the best line that pulls a trigger within a pick now; 0 for no line",
+    ),
+    ("trigger", "1 if a line pulls a trigger within a pick now"),
 )
 _ENDING_LIMIT = 300  # positions of an exact search; longer ones count as no line
 
@@ -105,12 +108,21 @@ MAX_INPUT = max(1.0, float(MAX_LOOKAHEAD), 2.0**16 * float(TERM_SCALES.max()))
 """The upper bound of all inputs: terms are 16-bit integers, and all but terms and look-ahead
 features lies in [-1, 1]."""
 
-_TERMS_HASH = layout_hash(
-    (LAYOUT_HASH, TERMS, load_weights().tolist(), float(MIN_AFTERSTATE_VALUE))
+INPUTS_HASH = short_hash(
+    (
+        LAYOUT_HASH,
+        [name for name, _ in TERMS],
+        load_weights().tolist(),
+        TERM_SCALES.tolist(),
+        float(MIN_AFTERSTATE_VALUE),
+        LOOKAHEAD_HASH,
+        [name for name, _ in ENDINGS],
+        _ENDING_LIMIT,
+    )
 )
-
-INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH, ENDINGS, _ENDING_LIMIT))
-"""A hash of the observation's layout, the terms and their weights, `LOOKAHEAD` and the endings."""
+"""A hash of the inputs, which policy files contain: the layouts of the observation and of
+`LOOKAHEAD`; names, weights and scales of terms; the names of endings; and limits. As in
+`layout_hash`, meanings are left out."""
 
 
 @kernel

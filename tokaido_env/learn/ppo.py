@@ -16,7 +16,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.policy import Policy, PolicyAgent
+from tokaido_env.agents.policy import Policy, PolicyAgent, PolicyError
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.match import match_seed
 from tokaido_env.batch_validation import checked_arrays
@@ -27,6 +27,7 @@ from tokaido_env.learn.opponent_pool import LATEST, OpponentPool, PoolState
 from tokaido_env.learn.ppo_policy import LearnerEnv, MovePolicy
 from tokaido_env.learn.run import Figures, Run, Trainer, reached_multiple
 from tokaido_env.learn.settings import PpoSettings
+from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.learn.value_calibration import calibrate_value
 from tokaido_env.tensor_file import as_rows
 
@@ -181,7 +182,11 @@ class PpoTrainer(Trainer):
         if not name.isdigit():
             return make(self.run.specs[name])
         path = self.run.snapshot(int(name))
-        return PolicyAgent.from_policy(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
+        try:
+            policy = Policy.load(path)
+        except PolicyError as error:
+            raise RunError(f"{error}: restore the file, or begin a new run") from None
+        return PolicyAgent.from_policy(policy, f"policy:{path}", OPPONENT_TEMPERATURE)
 
     def _observe(self) -> None:
         """Give SB3 observations that mark self-play by the new opponents."""

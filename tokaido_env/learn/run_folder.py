@@ -61,7 +61,8 @@ VERSION = 4  # of run folders
 _TABLES = ("run", "settings", "layout", "versions")  # of config.toml
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
 # A killed command may leave these in a new folder.
-_LEFTOVERS = (LOCK_SUFFIX, CONFIG + TEMP_SUFFIX, CONFIG + LOCK_SUFFIX)
+_UNFINISHED = rf"({TEMP_SUFFIX}|{re.escape(LOCK_SUFFIX)})"
+_LEFTOVERS = rf"{re.escape(LOCK_SUFFIX)}|{re.escape(CONFIG)}{_UNFINISHED}"
 _FILES = (
     r"config\.toml|metrics\.jsonl|best|last|policies/\d+"
     r"|checkpoints/\d+\.safetensors|shards/\d{4}-\d{4}\.safetensors"
@@ -275,9 +276,10 @@ def _delete_unfinished(folder: Path) -> None:
     """Delete unfinished files of a killed command; do not follow links."""
     parts = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     for part in (folder, *parts):
-        for path in [*part.glob("*" + TEMP_SUFFIX), *part.glob("*" + LOCK_SUFFIX)]:
-            name = path.relative_to(folder).with_suffix("").as_posix()
-            if path.is_file() and not path.is_symlink() and re.fullmatch(_FILES, name):
+        for path in list(part.glob("*")):
+            name = path.relative_to(folder).as_posix()
+            is_ours = re.fullmatch(f"({_FILES}){_UNFINISHED}", name)
+            if is_ours and path.is_file() and not path.is_symlink():
                 path.unlink()
 
 
@@ -330,7 +332,7 @@ def _differences(own: Mapping[str, Any], requested: Mapping[str, Any]) -> str:
 
 def _check_empty(folder: Path) -> None:
     if folder.is_file() or (
-        folder.exists() and any(path.name not in _LEFTOVERS for path in folder.iterdir())
+        folder.exists() and not all(re.fullmatch(_LEFTOVERS, one.name) for one in folder.iterdir())
     ):
         raise RunError(
             f"{folder}: expected an empty folder: resume the run, or choose another folder"

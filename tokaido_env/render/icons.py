@@ -65,10 +65,15 @@ WARES = {
     ),
 }
 
-WAVE = STATIONS["seashore"]
+# One breaking wave: a tile looks different from a seashore.
+WAVE = Glyph(
+    "M-11 9Q-9 -8 3 -9 10 -8 10 -2 7 -6 3 -4 -1 -1 3 4 6 8 11 9Z",
+)
+# A tick.
+GIVEN = Glyph("", "M-7 1 -2 6 7 -6")
 SPRING = STATIONS["hot spring"]
 
-GLYPHS = {**STATIONS, **ICONS, **WARES, "wave": WAVE}  # of pages, by name
+GLYPHS = {**STATIONS, **ICONS, **WARES, "wave": WAVE, "given": GIVEN}  # of pages, by name
 GLYPHS |= {
     "coin": Glyph("M0 -10A10 10 0 1 1 0 10A10 10 0 1 1 0 -10ZM-3 -3V3H3V-3Z"),
     "bag": Glyph("M-4 -8H4L9 2Q12 11 0 11 -12 11 -9 2ZM-5 -11H5V-9H-5Z"),

@@ -12,13 +12,14 @@ from tokaido_env.render.elements import (
     box,
     counted,
     disc,
+    faint,
     glyph_at,
     pawn,
     text_at,
     titled_group,
 )
-from tokaido_env.render.narration import shortened
-from tokaido_env.render.scene import Player, Position, Scene, steps_left
+from tokaido_env.render.narration import number_of, shortened
+from tokaido_env.render.scene import Player, Position, Scene, steps_left, track_name
 
 WIDTH, HEIGHT = 350, 304
 
@@ -49,12 +50,12 @@ def _name(scene: Scene, seat: int, total: int) -> str:
     decides = position["player"] == seat
     inside = [
         f'<path d="M0 34V10Q0 0 10 0H340Q350 0 350 10V34Z" class="p{seat}"/>',
-        text_at(36, 22, shortened(scene.names[seat], 17 if decides else 24), f"on{seat} big"),
+        text_at(30, 22, shortened(scene.names[seat], 19 if decides else 24), f"on{seat} big"),
         text_at(338, 24, total, f"on{seat} end huge"),
-        f'<g transform="translate(19 17)">{pawn(seat, 9)}</g>',
+        f'<g transform="translate(15 17)">{pawn(seat, 9)}</g>',
     ]
     if decides:
-        inside += [box(228, 8, 58, 18, "paper", 9), text_at(257, 21, "decides", "mid small bold")]
+        inside += [box(239, 8, 56, 18, "paper", 9), text_at(267, 21, "decides", "mid small bold")]
     return titled_group(f"{scene.names[seat]}, {total} points", *inside)
 
 
@@ -83,9 +84,15 @@ def _next_steps(scene: Scene, seat: int) -> str:
     for track, left in steps_left(scene.position["players"][seat]).items():
         points = scene.next_points[seat].get(track)
         text = "the end" if points is None else f"+{points} · {left} left"
-        title = f"next step of {track}: {points or 0} points; {left} left until the end"
+        title = f"{track_name(track)}: {_next_step(points)}, {left} left to the end of the game"
         texts.append(titled_group(title, text_at(0, 0, text, "small"), at=places[track]))
     return "".join(texts)
+
+
+def _next_step(points: int | None) -> str:
+    if points is None:
+        return "no next step"
+    return f"the next step brings {number_of(points, 'point')}"
 
 
 def _slabs(board: Board, gold: int, coins: int) -> str:
@@ -106,9 +113,10 @@ def _wares(player: Player, capacity: int) -> str:
     for column, ware in enumerate(WARES):
         sign, count = icons.WARES[ware], player["wares"][ware]
         inside.append(counted(sign, 20, count, 66 + 52 * column, 156, 14))
-    inside.append(text_at(338, 160, f"of {capacity}", "small dim end"))
+    total = sum(player["wares"].values())
+    inside.append(text_at(338, 160, f"{total} of {capacity}", "small dim end"))
     held = ", ".join(f"{player['wares'][ware]} {ware}" for ware in WARES)
-    return titled_group(f"wares: {held}; room for {capacity}", *inside)
+    return titled_group(f"wares: {held}; {total} of at most {capacity}", *inside)
 
 
 def _paintings(board: Board, player: Player) -> str:
@@ -118,7 +126,8 @@ def _paintings(board: Board, player: Player) -> str:
     for slot in range(PAINTINGS):
         x, tile = 79 + 22.5 * slot, slot - gifted
         if tile < 0:
-            inside.append(box(x - 10, 187, 20, 22, "paper"))
+            inside.append(box(x - 10, 187, 20, 22, "slot"))
+            inside.append(faint(glyph_at(icons.GIVEN, 16, x, 198)))
         elif tile < len(easel):
             inside.append(box(x - 10, 187, 20, 22, f"{easel[tile]}"))
             inside.append(glyph_at(icons.ICONS[easel[tile]], 16, x, 198))
@@ -127,14 +136,15 @@ def _paintings(board: Board, player: Player) -> str:
         score = "bold small mid" if slot == gifted - 1 else "dim small mid"
         inside.append(text_at(x, 222, board.culture[slot + 1], score))
     revealed = ", ".join(easel) or "none"
-    return titled_group(f"{gifted} paintings given; revealed, the front first: {revealed}", *inside)
+    title = f"{gifted} paintings given; revealed, the front first: {revealed}"
+    return titled_group(f"{title}; {PAINTINGS - gifted - len(easel)} face down", *inside)
 
 
 def _hidden(player: Player) -> str:
-    inside = [text_at(12, 247, "face down", "small dim")]
+    inside = [text_at(12, 247, "face down", "small dim"), box(72, 238, 9, 10, "back", 2)]
     for column, icon in enumerate(ICONS):
         sign, count = icons.ICONS[icon], player["hidden"][icon]
-        inside.append(counted(sign, 16, count, 90 + 52 * column, 243, 13))
+        inside.append(counted(sign, 16, count, 98 + 52 * column, 243, 13))
     hidden = ", ".join(f"{player['hidden'][icon]} {icon}" for icon in ICONS)
     return titled_group(f"face down: {hidden}", *inside)
 

@@ -148,6 +148,11 @@ def steps_left(player: Player) -> dict[str, int]:
     return {track: last - player[track] for track, last in TRIGGER_LEVELS.items()}
 
 
+def track_name(track: str) -> str:
+    """Return the words for a key of `steps_left`."""
+    return {"gold": "gold slabs", "gifted": "paintings given"}.get(track, track)
+
+
 def scenes_of(
     board: Board,
     states: States,

@@ -47,6 +47,7 @@ from tokaido_env.render.scene import (
     site_of,
     status_text,
     steps_left,
+    track_name,
 )
 from tokaido_env.render.style import THEMES, Theme, style
 
@@ -157,15 +158,15 @@ def _picks(scene: Scene) -> str:
 
 
 def _value(value: float, names: Sequence[str]) -> str:
-    """Draw the win estimates of both players as a bar."""
+    """Draw the win estimates of both players as a bar, above their panels."""
     estimate, width = (value + 1) / 2, 330
-    first, second = (shortened(name, 16) for name in names)  # with 100% at most half of the bar
     return titled_group(
         f"win estimate: {names[0]} {estimate:.0%}, {names[1]} {1 - estimate:.0%}",
         box(0, 0, width, 10, "p1"),
         box(0, 0, round(estimate * width, 1), 10, "p0"),
-        text_at(0, -5, f"{first} {estimate:.0%}", "small bold"),
-        text_at(width, -5, f"{1 - estimate:.0%} {second}", "small bold end"),
+        text_at(0, -5, f"{estimate:.0%}", "small bold"),
+        text_at(width / 2, -5, "win estimate", "small dim mid"),
+        text_at(width, -5, f"{1 - estimate:.0%}", "small bold end"),
         at=(660, 28),
     )
 
@@ -386,8 +387,7 @@ def _end(scene: Scene) -> str:
         for seat, player in enumerate(scene.position["players"])
         for track, left in steps_left(player).items()
     )
-    name = {"gold": "gold slabs", "gifted": "paintings given"}.get(track, track)
-    text = f"nearest end: {scene.names[seat]}'s {name}, {left} left"
+    text = f"nearest end: {scene.names[seat]}'s {track_name(track)}, {left} left"
     return text_at(14, 101, text if left else "the end is triggered", "small")
 
 

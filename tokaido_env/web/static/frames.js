@@ -16,6 +16,23 @@ ${panel("heading", 1000, 50)}
 <div>${panel("player_0", 350, 304)}${panel("player_1", 350, 304)}</div>
 </section>`;
 
+const sign = (name) => `<svg viewBox="-14 -14 28 28" aria-hidden="true" class="tokaido">${GLYPHS[name]}</svg>`;
+const cell = (look, inside = "") => `<svg viewBox="-14 -14 28 28" aria-hidden="true" class="tokaido"><rect x="-11" y="-12" width="22" height="24" rx="3" class="${look}"/>${inside}</svg>`;
+const signs = (...names) => names.map((name) => `<span>${sign(name)} ${name}</span>`).join(" ");
+
+export const LEGEND = `<details class="legend"><summary>Read the board</summary><dl>
+<dt>stations</dt><dd>${signs("temple", "garden", "seashore", "hot spring")}</dd>
+<dt>towns</dt><dd>C1 to C8 buy the ware of their token at its price. The number in a mountain town counts the wares that a merchant draws.</dd>
+<dt>wares</dt><dd>${signs("kimono", "pottery", "doll", "fan")}</dd>
+<dt>areas</dt><dd>${signs("moon", "waterfall", "mountain", "bamboo")}</dd>
+<dt>tokens</dt><dd><span>${sign("wave")} wave tile:</span> changes a die or an effect of one character; a pilgrim takes it at a seashore. <span>${sign("hot spring")} hot spring token:</span> repeats a die.</dd>
+<dt>pawns</dt><dd>P pilgrim, M merchant, A artist; discs are player_0, squares player_1.</dd>
+<dt>dashed marks</dt><dd>Possible destinations, with the letters of the characters. A line is a player's newest move.</dd>
+<dt>+4 · 5 left</dt><dd>The next step of the track brings 4 points; 5 steps are left to the end of the game.</dd>
+<dt>2 of 5</dt><dd>The player holds 2 wares, and may hold 5.</dd>
+<dt>paintings</dt><dd><span>${cell("slot", `<g class="faint">${GLYPHS.given}</g>`)} given</span> <span>${cell("moon", GLYPHS.moon)} revealed, the front first</span> <span>${cell("back")} face down</span>. The number below is the culture once the painting is given.</dd>
+</dl></details>`;
+
 export const PLAYBACK = `<input class="slider" type="range" min="0" max="0" value="0" step="1" aria-label="Move">
 <div class="steps">
 ${symbol("first", "First", "First (Home)", '<path d="M3 4h2v12H3zM17 4v12L6 10z"/>')}

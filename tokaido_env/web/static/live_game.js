@@ -5,7 +5,7 @@
 import { confirmed, correctBoard, editPosition } from "./editors.js";
 import { button, element, percent, svgOf } from "./dom.js";
 import { answerOf, keepExercises, resultOf, showExercises } from "./exercises.js";
-import { BOARD, Frames, MOVES, PLAYBACK } from "./frames.js";
+import { BOARD, Frames, LEGEND, MOVES, PLAYBACK } from "./frames.js";
 import { prefersMotion } from "./motion.js";
 import { showKeys, showStart, storage } from "./start.js";
 
@@ -29,6 +29,7 @@ ${BOARD}
 <div class="choices"></div>
 <p class="advice" aria-live="polite"></p>
 <details class="probabilities"><summary>Probabilities</summary><div></div></details>
+${LEGEND}
 </section>
 <section class="controls" aria-label="Game controls">
 <fieldset><legend>Game</legend><div class="row"><button class="new-game" type="button" title="n">New game</button><button class="undo" type="button" title="u">Undo</button><button class="resign" type="button">Resign</button>
@@ -347,11 +348,12 @@ class LiveGame extends Frames {
       element("b", `${group} to ${name}`),
       ...(details.length ? details : [text]).map((line) => element("span", line)),
     ]));
+    preview.style.left = "0"; // its old place could make it narrower
     const [frame, box] = [preview.parentElement, place].map((one) => one.getBoundingClientRect());
-    const left = box.right + 8 - frame.left;
-    const fits = left + preview.offsetWidth <= frame.width;
-    preview.style.left = `${fits ? left : Math.max(0, box.left - 8 - frame.left - preview.offsetWidth)}px`;
-    preview.style.top = `${Math.max(0, box.top - frame.top)}px`;
+    const [right, left] = [box.right + 8 - frame.left, box.left - 8 - frame.left - preview.offsetWidth];
+    const [fitsRight, fitsLeft] = [right + preview.offsetWidth <= frame.width, left >= 0];
+    preview.style.left = `${fitsRight ? right : Math.max(0, left)}px`;
+    preview.style.top = `${(fitsRight || fitsLeft ? Math.max(frame.top, box.top) : box.bottom + 8) - frame.top}px`;
   }
 
   // Buttons to enter a roll of physical dice.

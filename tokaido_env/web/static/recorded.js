@@ -1,5 +1,5 @@
 // Recorded games, with data in script elements of the page: `replay_page.py` describes it.
-import { BOARD, Frames, MOVES, PLAYBACK } from "./frames.js";
+import { BOARD, Frames, LEGEND, MOVES, PLAYBACK } from "./frames.js";
 
 const LAYOUT = `<header><h1>Tokaido Duo</h1><label class="choice"><span>Game</span> </label><button class="theme" type="button"></button></header>
 <main>
@@ -11,6 +11,7 @@ ${BOARD}
 <p><a class="download" download="game.jsonl">Download the game</a>, then start it at this move:</p>
 <p><code class="command"></code> <button class="copy" type="button">Copy</button></p>
 </details>
+${LEGEND}
 </section>
 ${MOVES}
 </main>`;
