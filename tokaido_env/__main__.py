@@ -140,12 +140,13 @@ def app(*, loaded: bool = False) -> App:
     from cyclopts import App, Group
 
     from tokaido_env import __version__
-    from tokaido_env.cli.command import program
+    from tokaido_env.cli.command import HelpFormatter, program
 
     made = App(
         "tokaido" if loaded else program(),
         "Tokaido Duo for research.",
         version=f"tokaido_env {__version__}",
+        help_formatter=HelpFormatter(),
     )
     made.register_install_completion_command(COMPLETION, help="install completion in your shell")
     for order, (title, entries) in enumerate(GROUPS.items()):

@@ -19,7 +19,7 @@ from refusals import check_refused
 from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.__main__ import main
-from tokaido_env.cli import text
+from tokaido_env.cli import language_model
 from tokaido_env.cli.command import INTERRUPTED
 from tokaido_env.record import load
 
@@ -186,7 +186,7 @@ def test_play__keeps_finished_games_after_an_interrupt(
             raise KeyboardInterrupt
         return reads_and_answers(prompt)
 
-    monkeypatch.setattr(text._Model, "respond", respond)
+    monkeypatch.setattr(language_model.Model, "respond", respond)
     play = words(server, "play", "--games", "4", "--opponent", "random", "--board", str(short))
     assert main(play) == INTERRUPTED
     printed = capsys.readouterr()
@@ -330,7 +330,7 @@ def test_text__names_the_errors_of_a_server(
     reply: Reply,
     error: str,
 ) -> None:
-    monkeypatch.setattr(text._Model, "pause", 0.001)
+    monkeypatch.setattr(language_model.Model, "pause", 0.001)
     server.reply = lambda prompt: reply
     server.asked.clear()
     assert main(words(server, "play")) == 1
@@ -342,7 +342,7 @@ def test_text__names_the_errors_of_a_server(
     assert error in first
     assert second == "text-play: 0 of 20 games are played"
     assert printed.out == ""
-    assert len(server.asked) == (1 + text.RETRIES if reply in (BUSY[0], *CUT) else 1)
+    assert len(server.asked) == (1 + language_model.RETRIES if reply in (BUSY[0], *CUT) else 1)
 
 
 def odd_value(rng: random.Random, depth: int = 2) -> Any:
@@ -411,7 +411,7 @@ def test_text__takes_odd_replies_as_refused_answers(
         said["choices"][0]["message"]["content"] = parts
         return Reply(dumps(said | {"usage": odd_usage(rng)}))
 
-    monkeypatch.setattr(text._Model, "pause", 0.001)
+    monkeypatch.setattr(language_model.Model, "pause", 0.001)
     server.reply = reply
     results, path = tmp_path / "r.json", tmp_path / "set.npz"
     small_set().save(path)
@@ -430,7 +430,7 @@ def test_text__takes_odd_replies_as_refused_answers(
 def test_text__names_a_missing_server_key_and_package(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text, "RETRIES", 0)
+    monkeypatch.setattr(language_model, "RETRIES", 0)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"

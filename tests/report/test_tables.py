@@ -1,15 +1,21 @@
 """Tests of printed tables: every name and number is whole, however narrow the terminal is."""
 
 import random
+import re
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pseudo_terminal
 import pytest
+from chat_server import completion, serving
 from networks import random_policy
 from regrets import drawn_sums, small_set, truth_of
 
-from tokaido_env.__main__ import main as command
+from tokaido_env.__main__ import COMMANDS, COMPLETION, load, main as command
 from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
 from tokaido_env.report import tables
 from tokaido_env.report.result_tables import elo_cells, tables_of
@@ -64,7 +70,7 @@ def test_elo_cells__of_the_reference_have_no_interval() -> None:
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
+def printed(tmp_path_factory: pytest.TempPathFactory, short: Path) -> list[Table]:
     """The tables that all commands print, for agents with a long name."""
     folder = tmp_path_factory.mktemp("tables")
     policy = f"policy:{folder / 'a-policy-with-quite-a-long-name'}"
@@ -100,8 +106,20 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
             assert command([*words]) == 0, words
         assert command(["replay", games, "--summary"]) == 0
         assert command(["review", games, "--judge", "champion"]) == 0
-    assert len(found) > 25
+        assert len(found) > 25
+        if find_spec("openai"):
+            ask_model(short, folder / "set.npz")
     return [*found, *tables_of(exploit_result(policy))]
+
+
+def ask_model(board: Path, regret_set: Path) -> None:
+    """Run the commands that ask a language model, of which every answer is refused."""
+    play = ["text-play", "--board", str(board), "--opponent", "random", "--games", "2"]
+    ask = ["text-positions", "--set", str(regret_set), "--baselines", "random", "--positions", "14"]
+    with serving(lambda prompt: completion("")) as server:
+        for words in (play, ask):
+            model = ["--model", "a-model-with-quite-a-long-name", "--base-url", server.url]
+            assert command([*words, *model]) == 0
 
 
 def exploit_result(agent: str) -> Result:
@@ -121,8 +139,51 @@ def test_table_text__keeps_names_and_numbers_whole_at_any_width(printed: list[Ta
             check_whole(table, width)
 
 
-def check_whole(table: Table, width: int) -> None:
-    text = table_text(table, width)
+SOME = random.Random(1).sample(range(40, 80), 2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(
+    "widths", [[40, *SOME, 100], pytest.param(range(40, 121), marks=pytest.mark.slow)]
+)
+def test_terminal__shows_names_and_numbers_whole_at_any_width(
+    printed: list[Table], tmp_path: Path, widths: Sequence[int]
+) -> None:
+    """Tables, help of every command, and progress, in a real terminal of each width."""
+    shown, options = pseudo_terminal.printed(tmp_path, printed, widths), known_options()
+    for width in widths:
+        for number, table in enumerate(printed):
+            check_whole(table, width, shown[width, str(number)])
+        words = [*pseudo_terminal.TITLE.split(), "3,456 of 12,000 games", "51.25 %", "53.75)"]
+        check_words(words, shown[width, "bar"], width)
+        words = ["1,234,567 of 4,000,000 steps", "value loss 0.125 · Elo -12 (-30 – 5)"]
+        check_words(words, shown[width, "run"], width)
+    assert {"tokaido", *COMMANDS} <= {name for _, name in shown}
+    for (width, name), text in shown.items():
+        if name in ("tokaido", *COMMANDS):
+            assert max(map(len, text.splitlines())) <= width
+            own = options.get(name, {"--help", "--version", *COMMANDS})
+            assert own <= set(re.findall(r"(?m)^│ (?:\* )? *([\w-]+)", text)), (width, name)
+            named = set(re.findall(r"(?<![\w-])--[\w-]*", text))
+            assert named <= set().union(*options.values(), {"--help", "--version", COMPLETION})
+
+
+def known_options() -> dict[str, set[str]]:
+    """The options of each command, by name."""
+    found = {}
+    for name in COMMANDS:
+        arguments = load(name).app().assemble_argument_collection(parse_docstring=True)
+        found[name] = {one.name for one in arguments if one.parameter.show is not False}
+    return found
+
+
+def check_words(words: Sequence[str], text: str, width: int) -> None:
+    for word in " ".join(words).split():
+        assert re.search(rf"(?<!\S){re.escape(word)}(?!\w)", text), (width, word, text)
+
+
+def check_whole(table: Table, width: int, text: str | None = None) -> None:
+    text = table_text(table, width) if text is None else text
     lines: list[Any] = text.splitlines()
     for row in table.rows:
         for cell in row:

@@ -18,6 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import (
     IO,
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -36,9 +37,14 @@ from cyclopts.exceptions import (
     UnusedCliTokensError,
     ValidationError,
 )
+from cyclopts.help import DefaultFormatter, HelpEntry, HelpPanel
+from cyclopts.help.specs import ColumnSpec, DescriptionRenderer, NameRenderer
 
 from tokaido_env.core.arguments import check_seed, repr_short, short_path, unknown_name
 from tokaido_env.files import PIPE, expand_home, file_kind, write_text
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
 CLOSED_PIPE = 141  # exit status after SIGPIPE, likewise
@@ -49,6 +55,8 @@ _LIBRARIES = ("gymnasium", "minari", "h5py", "pyarrow", "matplotlib", "PIL", "ra
 
 _DASH = "\0-"  # stands for -, which cyclopts takes for an option
 _KINDS = {int: "an integer", float: "a number", bool: "no value, or true or false"}
+
+_COLUMNS_FROM = 80  # width of a terminal, for help with a column of names
 
 T = TypeVar("T")
 
@@ -181,6 +189,7 @@ class Command:
             ),
             group_parameters=Group("Options", sort_key=1),
             version_flags=(),
+            help_formatter=HelpFormatter(),
         )
         app["--help"].show = False
         return app
@@ -220,6 +229,24 @@ class Command:
 def command(name: str, *errors: type[Exception], **more: Any) -> Callable[[Any], Command]:
     """Return a decorator that makes a `Command` of a function of options."""
     return lambda run: Command(name, run, errors, **more)
+
+
+class HelpFormatter(DefaultFormatter):
+    """Help with names in a column, or above their meanings where that would break names."""
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        """Print a panel."""
+        columns = (ColumnSpec(_stacked),) if console.width < _COLUMNS_FROM else None
+        DefaultFormatter(column_specs=columns)(console, options, panel)
+
+
+def _stacked(entry: HelpEntry) -> RenderableType:
+    from rich.console import Group as Lines
+    from rich.padding import Padding
+    from rich.text import Text
+
+    name = Text(str(NameRenderer()(entry)), "cyclopts.name")
+    return Lines(name, Padding(DescriptionRenderer()(entry), (0, 0, 0, 2)))
 
 
 def only_one(arguments: ArgumentCollection) -> None:

@@ -53,7 +53,7 @@ DEFAULT_GAMES = 2  # of a match
 MOST_PER_MATCH = 100  # a page contains no more games
 MOST_BY_DEFAULT = 200  # games of all matches: about a minute and 12 MB
 
-CUSTOM = Group("Custom agents (python:..., exec:...)", sort_key=2)
+CUSTOM = Group("Custom agents (python:, exec:)", sort_key=2)
 
 
 @cli.options

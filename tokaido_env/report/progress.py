@@ -6,10 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.core.arguments import escape_text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 SECONDS_A_LINE = 10.0
 
@@ -47,30 +50,42 @@ def match_bar(
         finished: number of games that are finished already.
         note: returns more about the finished games.
     """
-    from rich import progress
-    from rich.console import Console
-    from rich.markup import escape
+    name, lines, done = escape_text(title), ProgressLines(), finished
 
-    columns = (
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TextColumn("games{task.fields[note]}, {task.fields[speed]} games/s,"),
-        progress.TimeRemainingColumn(),
-    )
-    name, console, lines = escape_text(title), Console(stderr=True), ProgressLines()
-    hidden = not console.is_terminal
-    with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(escape(name), total=games, completed=finished, speed="–", note=note())
+    def text() -> str:
+        return f"{name}: {done:,} of {games:,} games{note()}"
+
+    with _bar(transient=True) as bar:
+        task = bar.add_task(text(), total=games, completed=finished)
 
         def advance(more: int) -> None:
+            nonlocal done
+            done += more
             bar.advance(task, more)
-            speed, done = bar.tasks[0].speed, int(bar.tasks[0].completed)
-            bar.update(task, speed="–" if speed is None else f"{speed:.3g}", note=note())
-            if hidden:
-                lines.print(lambda: f"{name}: {done:,} of {games:,} games{note()}")
+            speed = bar.tasks[0].speed
+            bar.update(task, description=text() + (f", {speed:.3g} games/s" if speed else ""))
+            if bar.disable:
+                lines.print(text)
 
         yield advance
+
+
+def _bar(*, transient: bool = False) -> Progress:
+    """Return a display on standard error: lines of text, which break between words, and a bar."""
+    from rich import progress
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+    class Lines(progress.Progress):
+        def get_renderables(self) -> Iterator[RenderableType]:
+            for task in self.tasks:
+                yield Text(task.description, overflow="fold")
+                yield self.make_tasks_table([task])
+
+    columns = progress.BarColumn(bar_width=20), progress.TimeRemainingColumn()
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    return Lines(*columns, console=console, transient=transient, disable=hidden)
 
 
 class RunBar(NamedTuple):
@@ -98,26 +113,16 @@ def run_bar(total: int, unit: str) -> Iterator[RunBar]:
         total: length of the whole run.
         unit: of the length, in the plural.
     """
-    from rich import progress
-    from rich.console import Console
-
-    columns = (
-        progress.TextColumn(
-            "{task.completed:,.0f} of {task.total:,.0f} {task.description}, {task.fields[state]}"
-        ),
-        progress.BarColumn(bar_width=8),
-        progress.TimeRemainingColumn(),
-    )
-    console, lines = Console(stderr=True), ProgressLines(delay=0)
-    hidden = not console.is_terminal
-    with progress.Progress(*columns, console=console, disable=hidden) as bar:
-        task = bar.add_task(unit, total=total, state="")
+    lines = ProgressLines(delay=0)
+    with _bar() as bar:
+        task = bar.add_task(f"0 of {total:,} {unit}", total=total)
 
         def update(done: int, state: str, rating: Estimate | None) -> None:
             parts = [state] * bool(state) + ([] if rating is None else [_elo(rating)])
             speed = bar.tasks[0].speed
-            bar.update(task, completed=done, state=f"{speed or 0:,.3g}/s\n{' · '.join(parts)}")
-            if hidden:
+            text = f"{done:,} of {total:,} {unit}, {speed or 0:,.3g}/s\n{' · '.join(parts)}"
+            bar.update(task, completed=done, description=text)
+            if bar.disable:
                 lines.print(lambda: " · ".join([f"{done:>13,} of {total:,} {unit}", *parts]))
 
         def add_rating(done: int, rating: Estimate, is_best: bool) -> None:
@@ -125,7 +130,7 @@ def run_bar(total: int, unit: str) -> Iterator[RunBar]:
             add_line(f"{done:>13,} {unit}  {_elo(rating)}{best}")
 
         def add_line(line: str) -> None:
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
         yield RunBar(update, add_rating, add_line)
 
