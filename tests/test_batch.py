@@ -381,8 +381,9 @@ def digest() -> str:
 
 def test_interpreter__gives_the_same_bytes() -> None:
     script = "from test_batch import digest; print(digest(), end='')"
-    assert len(digest().splitlines()) == 6 * len(TimeStep._fields) + 4 + 2 * 7
-    assert digest() == run_script(script, TESTS, NUMBA_DISABLE_JIT="0" if INTERPRETED else "1")
+    own = digest()
+    assert len(own.splitlines()) == 6 * len(TimeStep._fields) + 4 + 2 * 7
+    assert own == run_script(script, TESTS, NUMBA_DISABLE_JIT="0" if INTERPRETED else "1")
 
 
 # Compiled bots

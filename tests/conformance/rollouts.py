@@ -152,7 +152,7 @@ def textarena_plays() -> str:
 
     env = textarena.make(tokaido_env.textarena.NAME, form=TextFormat("listed"))
     rng, steps, since = np.random.default_rng(1), 0, time.process_time()
-    for seed in range(3):
+    for seed in range(1):
         env.reset(num_players=2, seed=seed)
         done = False
         while not done:
