@@ -92,14 +92,6 @@ def test_capital_processes__agree_with_the_paper(draw: Draw) -> None:
         assert (a[-1], b[-1]) == pytest.approx(naive_capitals(scores[:n].tolist()))
 
 
-def test_capital_processes__are_martingales() -> None:
-    scores = coins(np.random.default_rng(6), 50)
-    up, down = (np.append(scores, x) for x in (1.0, 0.0))
-    for after_up, after_down in zip(capital_processes(up), capital_processes(down), strict=True):
-        assert (after_up[:-1] == after_down[:-1]).all()
-        assert (after_up[-1] + after_down[-1]) / 2 == pytest.approx(after_up[-2])
-
-
 def test_capital_processes__do_not_overflow() -> None:
     for scores in (np.ones(20_000), np.zeros(20_000)):
         capitals = np.array(capital_processes(scores))

@@ -166,18 +166,6 @@ def test_reader__names_file_key_and_expected_value_of_a_mistake(
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("key", ["colour", "ring.colour", "dice.colour", "starts.colour"])
-def test_reader__names_an_unknown_key(key: str) -> None:
-    with pytest.raises(BoardError, match=f"^the board: {key}: expected no such key$"):
-        Board.from_dict(changed(shikoku_data(), key, 1))
-
-
-@pytest.mark.parametrize("key", ["format", "dice.artist.faces", "ring.provenance", "temple"])
-def test_reader__names_a_missing_key(key: str) -> None:
-    with pytest.raises(BoardError, match=f"^the board: {key}: expected a value, got none$"):
-        Board.from_dict(changed(shikoku_data(), key, DROP))
-
-
 @pytest.mark.parametrize("seat", [0, 1])
 def test_reader__refuses_two_characters_on_one_station(seat: int) -> None:
     data = changed(shikoku_data(), f"starts.player_{seat}.merchant", "C5")

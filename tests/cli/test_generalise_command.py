@@ -79,18 +79,6 @@ def test_generalise__resumes_from_records_of_both_splits(tmp_path: Path, capsys:
         assert file.read_bytes() == whole
 
 
-def test_generalise__reuses_games_for_more_boards(tmp_path: Path, capsys: Output) -> None:
-    file = tmp_path / "games.jsonl"
-    few = results(tmp_path / "a", "greedy", "--records", str(file))
-    capsys.readouterr()
-    command = ["generalise", "greedy", *SMALL[:2], "--boards", "4", "--pairs", "2"]
-    more = ["--records", str(file), "--json", str(tmp_path / "b")]
-    assert main([*command, *more]) == 0
-    assert "24 recorded games" in capsys.readouterr().err
-    many = json.loads((tmp_path / "b").read_text(encoding="utf-8"))
-    assert many["scores"][:3] == [one | {"group": "family:test/4"} for one in few["scores"][:3]]
-
-
 # Submissions
 
 

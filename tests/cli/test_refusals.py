@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tokaido_env.__main__ import COMMANDS, main
+from tokaido_env.__main__ import main
 from tokaido_env.arena.ladder import LADDER
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
@@ -170,9 +170,3 @@ def test_main__names_the_nearest_command(
     assert remedy in error
     assert error.count("\n") == 1
     assert len(error) < 350
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_commands__refuse_an_unknown_option(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, "--nowhere"]) == 2
-    assert capsys.readouterr().err.startswith(f"{name}: unknown option '--nowhere': ")
