@@ -1,4 +1,4 @@
-"""Print tables, help and progress in a pseudo-terminal whose width changes.
+"""Print tables, help and progress in a pseudo-terminal of changing width.
 
     python pseudo_terminal.py TABLES.json WIDTHS
 

@@ -146,7 +146,7 @@ def refusal(path: Path) -> str:
 
 
 def test_load__refuses_a_flipped_bit(policy_file: Path) -> None:
-    """Most of them in the header, whose every letter counts."""
+    """Most of them in the header, where every letter counts."""
     data, rng = policy_file.read_bytes(), random.Random(7)
     header = data[: 8 + int.from_bytes(data[:8], "little")]
     name = data.index(b"sha256")
