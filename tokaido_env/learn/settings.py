@@ -302,10 +302,10 @@ class TdSettings(WholeGameSettings):
     second_width: int = setting(64, Parameter(int, 0), _SECOND_WIDTH)
     epochs: int = setting(1, COUNT, _EPOCHS)
     final_learning_rate: float = setting(0.03, SHARE, _FINAL_LEARNING_RATE)
-    value_lambda: float = setting(0.9, SHARE, "lambda of the value targets; gamma is 1")
+    value_lambda: float = setting(0.8, SHARE, "lambda of the value targets; gamma is 1")
     max_grad_norm: float = setting(1.0, _NORM, "norm that larger gradients are scaled down to")
     temperature: float = setting(
-        0.08,
+        0.03,
         Parameter(float, 0, 10),
         "temperature of the softmax over afterstate values at the start; falls linearly",
     )
