@@ -23,7 +23,7 @@ from numpy.lib.recfunctions import repack_fields
 from tokaido_env.agents.inference import choose_action, forward
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.weights import Weights
-from tokaido_env.agents.workspaces import PositionRow, Workspace, workspace_sizes
+from tokaido_env.agents.workspaces import MAX_CHANGES, PositionRow, Workspace, workspace_sizes
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.stepping import decision_key
@@ -179,8 +179,8 @@ def _workspaces(weights: Weights, n: int) -> Workspace:
         copy=new(n, np.int64),
         scratch=new(n, _SCRATCH),
         layers=new((n, layers), np.float32),
-        changed=new((n, N_INPUTS + 3), np.int64),
-        changes=new((n, N_INPUTS + 3), np.int16),
+        changed=new((n, MAX_CHANGES), np.int64),
+        changes=new((n, MAX_CHANGES), np.int16),
         whole=cuda.to_device(np.zeros((n, 2, N_INPUTS), np.int16)),
         sums=cuda.to_device(np.zeros((n, 2, weights.first.shape[2]), np.int16)),
         afterstates=new((n, MAX_LEGAL, afterstate), np.float32),

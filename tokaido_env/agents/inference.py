@@ -28,6 +28,7 @@ from tokaido_env.agents.sparse_layers import (
 )
 from tokaido_env.agents.weights import Floats, Network, Weights
 from tokaido_env.agents.workspaces import (
+    MAX_CHANGES,
     PositionBatch,
     PositionRow,
     Workspace,
@@ -202,14 +203,20 @@ def _list_changes(inputs: Any, whole: Any, changed: Any, changes: Any) -> int:
     """
     for i in range(len(inputs)):  # a loop that the compiler vectorises
         # The number that is added exceeds all inputs, so that the cast rounds down.
-        changes[i] = np.int16(np.int32(inputs[i] * _INVERSE_UNITS[i] + _ROUNDING) - _OFFSET)
-    count = 0
-    for i in range(len(inputs)):
-        new = changes[i]
-        changed[count] = i
-        changes[count] = np.int16(new - whole[i])
-        count += int64(new != whole[i])
+        new = np.int16(np.int32(inputs[i] * _INVERSE_UNITS[i] + _ROUNDING) - _OFFSET)
+        changes[i] = np.int16(new - whole[i])
         whole[i] = new
+    changes[len(inputs) : MAX_CHANGES] = 0
+    fours = changes[:MAX_CHANGES].view(np.int64)  # to pass over four at once takes half the time
+    count = 0
+    for four in range(len(fours)):
+        if fours[four] == 0:
+            continue
+        for i in range(4 * four, 4 * four + 4):
+            change = changes[i]
+            changed[count] = i
+            changes[count] = change
+            count += int64(change != 0)
     while count & 3:
         changed[count] = 0
         changes[count] = 0

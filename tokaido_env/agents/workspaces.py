@@ -22,6 +22,9 @@ from tokaido_env.features.network_inputs import MAX_LEGAL, N_INPUTS
 
 T = TypeVar("T")
 
+MAX_CHANGES = -(-N_INPUTS // 4) * 4
+"""Length of the list of changed inputs: `N_INPUTS` up to a multiple of four."""
+
 
 class PositionBatch(NamedTuple):
     """Positions to evaluate or search, n of them.
@@ -148,8 +151,8 @@ def _make_workspaces(
         copy=np.arange(threads) % copies,
         scratch=padded_rows(threads, 1, SCRATCH),
         layers=padded_rows(threads, layers, np.float32),
-        changed=padded_rows(threads, N_INPUTS + 3, np.int64),
-        changes=padded_rows(threads, N_INPUTS + 3, np.int16),
+        changed=padded_rows(threads, MAX_CHANGES, np.int64),
+        changes=padded_rows(threads, MAX_CHANGES, np.int16),
         whole=padded_rows(threads, 2, np.dtype((np.int16, N_INPUTS))),
         sums=padded_rows(threads, 2, np.dtype((np.int16, max(widest, 1)))),
         afterstates=padded_rows(threads, moves, np.dtype((np.float32, result))),
