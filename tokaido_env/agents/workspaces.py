@@ -23,7 +23,8 @@ from tokaido_env.features.network_inputs import MAX_LEGAL, N_INPUTS
 T = TypeVar("T")
 
 MAX_CHANGES = -(-N_INPUTS // 4) * 4
-"""Length of the list of changed inputs: `N_INPUTS` up to a multiple of four."""
+"""Length of the list of changed inputs: `N_INPUTS` up to a multiple of four, so that on a GPU each
+row of changes starts at a whole word of 64 bits, as reading four at once needs."""
 
 
 class PositionBatch(NamedTuple):
