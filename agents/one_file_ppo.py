@@ -32,7 +32,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
+from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
 from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import ObservationFormat, masks, observation_size, observe
 
@@ -68,7 +68,7 @@ class Network(nn.Module):
     """Computes log-probabilities of actions and the value for the player to decide, -1 to 1.
 
     Args:
-        inputs: length of the observation; with N_INPUTS actions are scored by their afterstates.
+        inputs: length of the observation; with N_OBSERVED actions are scored by their afterstates.
         width: units of each layer.
     """
 
@@ -79,7 +79,7 @@ class Network(nn.Module):
         self.trunk = nn.Sequential(*layers)
         self.value = nn.Linear(width, 1)
         self.policy: nn.Module
-        if inputs == N_INPUTS:
+        if inputs == N_OBSERVED:
             self.policy = ActionScores(width)
         else:
             self.policy = nn.Linear(width, N_ACTIONS)
@@ -91,7 +91,7 @@ class Network(nn.Module):
         Args:
             observation: float32 (n, inputs).
             mask: bool (n, N_ACTIONS), True = legal.
-            actions: with N_INPUTS inputs also float32 (n, N_ACTIONS, N_AFTERSTATE).
+            actions: with N_OBSERVED inputs also float32 (n, N_ACTIONS, N_AFTERSTATE).
         """
         hidden = self.trunk(observation)
         logits = self.policy(hidden, *actions).masked_fill(~mask, -1e9)
@@ -128,7 +128,7 @@ class NetworkAgent(Agent):
             network = Network(inputs, width)
             network.load_state_dict(weights)
         self.network = network
-        self.track = "afterstates" if network.inputs == N_INPUTS else "raw"
+        self.track = "afterstates" if network.inputs == N_OBSERVED else "raw"
         self.see_board = self.track == "raw" and network.inputs > N_FEATURES
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
@@ -155,7 +155,7 @@ class Rollout:
 
         self.observation, self.mask = zeros(inputs), zeros(N_ACTIONS, dtype=torch.bool)
         self.seen = [self.observation, self.mask]  # the arguments of the network
-        if inputs == N_INPUTS:
+        if inputs == N_OBSERVED:
             self.seen.append(zeros(N_ACTIONS, N_AFTERSTATE))
         self.action, self.log_prob = zeros(dtype=torch.int64), zeros()
         self.value, self.reward, self.sign = zeros(), zeros(), zeros()
@@ -185,7 +185,7 @@ def train(
     torch.manual_seed(seed)
     see_board = track == "raw" and len(BoardPool.load(board)) > 1
     batch = Batch(GAMES, board, observation=TRACKS[track], see_board=see_board)
-    inputs = N_INPUTS if track == "afterstates" else observation_size("float32", see_board)
+    inputs = N_OBSERVED if track == "afterstates" else observation_size("float32", see_board)
     network, rollout = Network(inputs, width), Rollout(inputs)
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
     timestep, update = batch.reset(seed=seed), 0

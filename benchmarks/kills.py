@@ -82,7 +82,7 @@ _RUNS = {
     "ppo": """
 --steps 8192 --games 8 --n-steps 32 --minibatch-size 128 --width 32 --opponent-slots 4
 --agents greedy --snapshot-every 256 --resample-every 1024 --pool-size 4
---rate-every 1024 --rating-games 4 --final-learning-rate 0.5 --calibration-games 16
+--rate-every 1024 --rating-games 4 --final-learning-rate 0.5
 """,
     "td": """
 --updates 12 --games 64 --minibatch-size 256 --width 32 --checkpoint-every 1 --snapshot-every 2

@@ -112,14 +112,13 @@ class Train(NamedTuple):
         still = [] if decisions else ["--learning-rate", "1e-9"]
         if self.method == "ppo":
             more = ["--snapshot-every", str(max(decisions // 10, 1)), "--rate-every", "0"]
-            more += ["--calibration-games", "0"]  # they calibrate values only
             return ["--steps", str(max(decisions, 1)), *more, *still]
         if self.method == "td":
             updates = max(decisions // (TD_GAMES * GAME), 1)
             snapshots = ["--snapshot-every", str(max(updates // 10, 1))]
             return ["--updates", str(updates), *snapshots, *still]
         if not decisions:
-            few = ["--shards", "1", "--games", "2", "--first-sims", "2", "--promotion-games", "0"]
+            few = ["--shards", "1", "--games", "2", "--sims", "2", "--promotion-games", "0"]
             return ["--rounds", "1", *few, *still]
         shards = max(decisions // (AZ_ROUNDS * AZ_GAMES * GAME), 1)
         return ["--rounds", str(AZ_ROUNDS), "--shards", str(shards)]

@@ -31,7 +31,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
+from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
 from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import masks, observe
 from tokaido_env.sb3 import TokaidoVecEnv
@@ -79,7 +79,7 @@ class Layers(nn.Module):
         super().__init__()
 
         def hidden() -> nn.Module:
-            first, second = nn.Linear(N_INPUTS, WIDTH), nn.Linear(WIDTH, WIDTH)
+            first, second = nn.Linear(N_OBSERVED, WIDTH), nn.Linear(WIDTH, WIDTH)
             return nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
 
         self.policy, self.scores, self.value = hidden(), ActionScores(WIDTH), hidden()

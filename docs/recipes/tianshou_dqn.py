@@ -37,14 +37,14 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
+from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
 from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import masks, observe
 
 GAMES, COLLECTED, BATCH, GRADIENT_STEPS = 16, 1600, 256, 0.05
 EXPLORATION, LEARNING_RATE, TARGET_EVERY, HORIZON = (1.0, 0.05), 5e-4, 300, 20
 TRACKS: dict[str, Any] = {"raw": "float32", "afterstates": "afterstates"}
-SIZES = {"raw": N_FEATURES, "afterstates": N_INPUTS}
+SIZES = {"raw": N_FEATURES, "afterstates": N_OBSERVED}
 
 
 class ActionScores(nn.Module):

@@ -34,7 +34,7 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
+from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
 from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import masks, observe
 from tokaido_env.torchrl import TokaidoDuoEnv, value_sign
@@ -79,7 +79,7 @@ class NetworkAgent(Agent):
             actor.load_state_dict(weights)
         self.actor = actor
         inputs = actor.state_dict()[FIRST].shape[1]
-        self.track = "afterstates" if inputs == N_INPUTS else "raw"
+        self.track = "afterstates" if inputs == N_OBSERVED else "raw"
         self.see_board = self.track == "raw" and inputs > N_FEATURES
 
     @torch.no_grad()
@@ -102,7 +102,7 @@ def networks(inputs: int, width: int) -> tuple[ProbabilisticActor, TensorDictSeq
     head, reads = nn.Linear(width, N_ACTIONS), ["hidden"]
     nn.init.orthogonal_(head.weight, 0.01)
     scores: nn.Module = head
-    if inputs == N_INPUTS:
+    if inputs == N_OBSERVED:
         scores, reads = ActionScores(width), ["hidden", "actions"]
     actor = ProbabilisticActor(
         TensorDictSequential(body, TensorDictModule(scores, reads, ["logits"])),

@@ -1,4 +1,4 @@
-"""The heuristic and policy networks on a GPU, as opponents for `CudaBatch`.
+"""The heuristic and networks on a GPU, as opponents for `CudaBatch`.
 
     from tokaido_env.agents.cuda_agents import CudaHeuristic, CudaPolicy
 
@@ -31,7 +31,7 @@ from tokaido_env.cuda import CudaBatch, launch
 from tokaido_env.cuda_kernels import Games
 from tokaido_env.features.eval_tables import EVAL_TABLES, eval_tables_of
 from tokaido_env.features.evaluation import SCRATCH, best_action
-from tokaido_env.features.network_inputs import MAX_LEGAL, N_INPUTS
+from tokaido_env.features.network_inputs import N_INPUTS
 
 CHUNK = 16_384
 """Positions that a network evaluates at once; each takes about 45 KB of GPU memory."""
@@ -64,7 +64,7 @@ class CudaHeuristic:
 
 
 class CudaPolicy:
-    """A policy network for the games of a batch on a GPU.
+    """A network for the games of a batch on a GPU.
 
     Args:
         batch: the batch of the games.
@@ -163,8 +163,7 @@ def choose_by_network(
             workspace = Workspace(
                 *(0, workspaces.scratch[w : w + 1], workspaces.layers[w], workspaces.changed[w]),
                 *(workspaces.changes[w], workspaces.whole[w], workspaces.sums[w]),
-                *(workspaces.afterstates[w], workspaces.units[w]),
-                *(workspaces.values[w], workspaces.logits[w]),
+                *(workspaces.units[w], workspaces.values[w], workspaces.logits[w]),
             )
             values[i] = forward(network, position, workspace, logits[i])
             key = decision_key(games.states[i], games.episode_info[i])
@@ -173,7 +172,7 @@ def choose_by_network(
 
 def _workspaces(weights: Weights, n: int) -> Workspace:
     """Return workspaces for n positions on the GPU."""
-    layers, widest, afterstate = workspace_sizes(weights)
+    layers, units = workspace_sizes(weights)
     new = cuda.device_array
     return Workspace(
         copy=new(n, np.int64),
@@ -182,9 +181,8 @@ def _workspaces(weights: Weights, n: int) -> Workspace:
         changed=new((n, MAX_CHANGES), np.int64),
         changes=new((n, MAX_CHANGES), np.int16),
         whole=cuda.to_device(np.zeros((n, 2, N_INPUTS), np.int16)),
-        sums=cuda.to_device(np.zeros((n, 2, weights.first.shape[2]), np.int16)),
-        afterstates=new((n, MAX_LEGAL, afterstate), np.float32),
-        units=new((n, widest), np.int64),
-        values=new((n, widest), np.float32),
+        sums=cuda.to_device(np.zeros((n, 2, units), np.int16)),
+        units=new((n, units), np.int64),
+        values=new((n, units), np.float32),
         logits=new((n, N_ACTIONS), np.float32),
     )

@@ -1,7 +1,7 @@
 """The first layer of a network in 16-bit integers: exact in any order, and fast.
 
-Inputs are whole numbers of their unit (`network_inputs.INPUT_UNITS`), afterstate values after
-rounding. The weights and the bias of an output are rounded to multiples of its scale, so that its
+Inputs are whole numbers of their unit (`network_inputs.INPUT_UNITS`), results after rounding. The
+weights and the bias of an output are rounded to multiples of its scale, so that its
 sum is a sum of integers, which processors add sixteen at a time.
 
 The scale of an output gives its largest sum in sample positions a quarter of the range of 16 bits:
@@ -84,9 +84,8 @@ def _samples() -> tuple[Floats, Floats]:
         if move % _EVERY == 0:
             at = np.flatnonzero(batch.legal)
             boards, which = batch.boards_of(at), np.arange(len(at))
-            states, legal = copy_rows(batch.states, at), batch.legal[at]
-            encoded, _ = encode_positions(boards, eval_tables_of(boards), which, states, legal)
-            inputs.append(encoded)
+            states = copy_rows(batch.states, at)
+            inputs.append(encode_positions(boards, eval_tables_of(boards), which, states))
             features.append(board_features_of(boards))
         batch.play("random" if move % 10 == 9 else "greedy")
     return np.concatenate(inputs), np.concatenate(features)

@@ -4,8 +4,8 @@
 inputs are 0. The features of a board are the same in all its positions, so that they are added to
 the first bias once a board: a forward pass costs the same with and without them.
 
-A network without policy layers has only a value: the logits are then the afterstate values, times
-`AFTERSTATE_LOGIT`, and the value is that of the best action.
+The network has a value only: the logits of a position are the values of its afterstates, times
+`AFTERSTATE_LOGIT`, and its value is that of the best action.
 
 The first layer, most of the work, computes in 16-bit integers (`first_layer`), and only with the
 inputs that differ from the position before of the same seat. Sums of integers are exact, so that
@@ -20,12 +20,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agent import BoardRows, Legal, States
-from tokaido_env.agents.sparse_layers import (
-    add_weighted_rows,
-    apply_layer,
-    list_nonzero,
-    list_positive,
-)
+from tokaido_env.agents.sparse_layers import apply_layer
 from tokaido_env.agents.weights import Floats, Network, Weights
 from tokaido_env.agents.workspaces import (
     MAX_CHANGES,
@@ -47,7 +42,6 @@ from tokaido_env.core.threads import fetch_add
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import final_result
 from tokaido_env.features.network_inputs import (
-    AFTERSTATE_VALUES,
     INPUT_UNITS,
     N_INPUTS,
     active_seat,
@@ -55,8 +49,8 @@ from tokaido_env.features.network_inputs import (
 )
 
 AFTERSTATE_LOGIT = np.float32(16.0)
-"""The logit of an afterstate value of 1, in a network without policy layers: at a temperature of 1,
-an action that is worse by 1/16 is played 1/e as often. Not tuned."""
+"""The logit of an afterstate value of 1: at a temperature of 1, an action that is worse by 1/16 is
+played 1/e as often. Not tuned."""
 
 _CHUNK = 16  # positions that a thread takes at once, if there are many
 _INVERSE_UNITS = 1 / INPUT_UNITS
@@ -93,7 +87,7 @@ def evaluate_all(
     return logits, values
 
 
-@kernel
+@subroutine
 def forward(network: Any, position: PositionRow, workspace: Workspace, logits: Any) -> np.float32:
     """Write the logits of the legal actions; return the value for the player to decide.
 
@@ -104,43 +98,6 @@ def forward(network: Any, position: PositionRow, workspace: Workspace, logits: A
             network used it before; overwritten.
         logits: float32 (N_ACTIONS,); those of illegal actions stay as they are.
     """
-    if network.second.shape[1] == 0:
-        return _score_afterstates(network, position, workspace, logits)
-    net = _thread_copy(network, workspace.copy, position.bias_row)
-    units, values = workspace.units, workspace.values
-    inputs, second, heads, hidden = _split_layers(net, workspace)
-    seat = int64(position.state["player"])
-    _update_first_layer(net, position, workspace, inputs, seat)
-    sums = workspace.sums[index(seat)]
-    count = _positive_sums(net, sums, 0, len(net.second), workspace)
-    apply_layer(net.second, net.second_bias, units, values, count, second)
-    count = list_positive(second, units, values)
-    apply_layer(net.heads, net.heads_bias, units, values, count, heads)
-    _score_moves(net, position.legal, workspace, inputs, heads, hidden, logits)
-    return _compute_value(net, workspace, sums)
-
-
-@subroutine
-def value_of(network: Any, position: PositionRow, workspace: Workspace) -> np.float32:
-    """Return the value of a position for `active_seat`.
-
-    Args:
-        network: `Weights`.
-        position: a position at a decision, or at chance but not the set-up.
-        workspace: as for `forward`.
-    """
-    net = _thread_copy(network, workspace.copy, position.bias_row)
-    inputs = workspace.layers[: len(net.first)]
-    seat = active_seat(position.state)
-    _update_first_layer(net, position, workspace, inputs, seat)
-    return _compute_value(net, workspace, workspace.sums[index(seat)])
-
-
-@subroutine
-def _score_afterstates(
-    network: Any, position: PositionRow, workspace: Workspace, logits: Any
-) -> np.float32:
-    """Write the logits of the legal actions by their afterstates; return the value of the best."""
     seat = int64(position.state["player"])
     after = workspace.scratch[0]["states"][2]  # the inputs need the others
     best = np.float32(-2.0)
@@ -162,37 +119,30 @@ def _score_afterstates(
     return best
 
 
-@kernel
-def _split_layers(net: Any, workspace: Workspace) -> Any:
-    """Return views of the inputs, the trunk's second layer, the heads, and the layer of a move."""
-    ends = len(net.first), len(net.second_bias), len(net.heads_bias)
-    rest = workspace.layers[ends[0] :]
-    second = rest[: ends[1]]
-    rest = rest[ends[1] :]
-    heads = rest[: ends[2]]
-    return workspace.layers[: ends[0]], second, heads, rest[ends[2] :][: len(net.move_out)]
+@subroutine
+def value_of(network: Any, position: PositionRow, workspace: Workspace) -> np.float32:
+    """Return the value of a position for `active_seat`.
+
+    Args:
+        network: `Weights`.
+        position: a position at a decision, or at chance but not the set-up.
+        workspace: as for `forward`.
+    """
+    net = _thread_copy(network, workspace.copy, position.bias_row)
+    seat = active_seat(position.state)
+    _update_first_layer(net, position, workspace, seat)
+    return _compute_value(net, workspace, workspace.sums[index(seat)])
 
 
 @kernel
-def _update_first_layer(
-    net: Any, position: PositionRow, workspace: Workspace, inputs: Any, seat: Seat
-) -> None:
+def _update_first_layer(net: Any, position: PositionRow, workspace: Workspace, seat: Seat) -> None:
     """Write a position's inputs for a seat, and update the first layer's sums."""
-    encode_position(
-        position.board,
-        position.tables,
-        position.state,
-        seat,
-        position.legal,
-        workspace.scratch[0],
-        inputs,
-        workspace.afterstates,
-    )
+    inputs = workspace.layers[: len(net.first)]
+    scratch = workspace.scratch[0]
+    encode_position(position.board, position.tables, position.state, seat, scratch, inputs)
     whole, sums = workspace.whole[index(seat)], workspace.sums[index(seat)]
     count = _list_changes(inputs, whole, workspace.changed, workspace.changes)
-    _add_whole_rows(
-        net.first, workspace.changed, workspace.changes, count, sums[: len(net.first_scale)]
-    )
+    _add_whole_rows(net.first, workspace.changed, workspace.changes, count, sums)
 
 
 @kernel
@@ -241,28 +191,28 @@ def _add_whole_rows(weights: Any, rows: Any, factors: Any, count: int, out: Any)
 
 
 @kernel
-def _positive_sums(net: Any, sums: Any, first: int, last: int, workspace: Workspace) -> int:
-    """List units of the first layer above 0, counted from `first`; return their number."""
-    count = 0
-    for o in range(first, last):
-        total = np.int16(sums[o] + net.first_bias[o])
-        workspace.units[count] = o - first
-        workspace.values[count] = np.float32(total) * net.first_scale[o]
-        count += int64(total > 0)
-    return count
-
-
-@kernel
 def _compute_value(net: Any, workspace: Workspace, sums: Any) -> np.float32:
     """Return the value of a position from its first layer; overwrite the second layer."""
     units, values = workspace.units, workspace.values
-    second = workspace.layers[N_INPUTS:][: len(net.value_out)]
-    count = _positive_sums(net, sums, len(net.second), len(net.first_scale), workspace)
-    apply_layer(net.value_second, net.value_second_bias, units, values, count, second)
-    value = net.value_bias[0]
-    for k in range(len(second)):
-        value += max(second[k], np.float32(0.0)) * net.value_out[k]
+    second = workspace.layers[N_INPUTS:][: len(net.out)]
+    count = _list_positive(net, sums, units, values)
+    apply_layer(net.second, net.second_bias, units, values, count, second)
+    value = net.out_bias[0]
+    for k in range(len(net.out)):
+        value += max(second[k], np.float32(0.0)) * net.out[k]
     return np.float32(math.tanh(value))
+
+
+@kernel
+def _list_positive(net: Any, sums: Any, units: Any, values: Any) -> int:
+    """List the units of the first layer above 0; return their number."""
+    count = 0
+    for o in range(len(net.first_scale)):
+        total = np.int16(sums[o] + net.first_bias[o])
+        units[count] = o
+        values[count] = np.float32(total) * net.first_scale[o]
+        count += int64(total > 0)
+    return count
 
 
 @kernel
@@ -275,44 +225,9 @@ def _thread_copy(network: Any, copy: int, row: int) -> Any:
         network.first_bias[index(row)],
         network.second[which],
         network.second_bias[which],
-        network.heads[which],
-        network.heads_bias[which],
-        network.value_second[which],
-        network.value_second_bias[which],
-        network.value_out[which],
-        network.value_bias[which],
-        network.afterstate[which],
-        network.moves[which],
-        network.move_out[which],
-        network.afterstate_factor[which],
+        network.out[which],
+        network.out_bias[which],
     )
-
-
-@kernel
-def _score_moves(
-    net: Any,
-    legal: np.uint64,
-    workspace: Workspace,
-    inputs: Any,
-    heads: Any,
-    hidden: Any,
-    logits: Any,
-) -> None:
-    """Write the logits of the legal actions from the heads and the afterstates."""
-    units, values = workspace.units, workspace.values
-    row = int64(0)
-    while legal != np.uint64(0):
-        action = index(lowest_action(legal))
-        legal &= legal - np.uint64(1)
-        for k in range(len(hidden)):
-            hidden[k] = net.moves[action, k] + heads[N_ACTIONS + k]
-        active = list_nonzero(workspace.afterstates[index(row)], units, values)
-        row += 1
-        add_weighted_rows(net.afterstate, units, values, active, hidden)
-        score = heads[action] + net.afterstate_factor[0] * inputs[index(AFTERSTATE_VALUES) + action]
-        for k in range(len(hidden)):
-            score += max(hidden[k], np.float32(0.0)) * net.move_out[k]
-        logits[action] = score
 
 
 @entry

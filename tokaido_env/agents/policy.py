@@ -1,22 +1,12 @@
 """Policies: trained networks in files that hold numbers only, and the agent that plays one.
 
-The first layer of a network reads the position (`network_inputs`). Its units are in two parts. The
-policy's part has a second layer (`trunk`) with two heads:
-
-- `action` gives a number for each action;
-- a layer gives a score of each legal move, with the same weights for all moves. It reads the move's
-  afterstate features (`result`), the trunk (`context`) and the move itself (`move`). The move's
-  afterstate value times a factor (`outlook`) is added.
-
-The logit of an action is the sum of the two. The value's part has its own second layer (`value`).
-It gives the value of the position, -1 to 1, for `network_inputs.active_seat`.
-
-A value network has only the value's part. It plays by the values of the positions after each legal
-action (afterstates; Tesauro 1995).
+A network gives the value of a position, -1 to 1, for `network_inputs.active_seat`. It has a layer
+that reads the position (`network_inputs`), a second layer, and the value. Layers are followed by
+max(0, x), the value by tanh. It plays the action with the best value of the position after it (the
+afterstate; Tesauro 1995).
 
 A network may also read the board: then the features of the board (`board_features`) add to the
-first layer (`board`). Layers are followed by max(0, x), the value by tanh. The forward pass is
-compiled (`inference`), so that playing needs no PyTorch.
+first layer (`board`). The forward pass is compiled (`inference`), so that playing needs no PyTorch.
 
 A policy file is in safetensors format: float32 tensors with the names and shapes of
 `tensor_shapes`, and a header of strings with the versions of inputs, actions, rules and board
@@ -50,12 +40,12 @@ from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.arguments import check_choice, escape_text, repr_short, short_path
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.features.network_inputs import INPUTS_HASH, MAX_INPUT, N_AFTERSTATE, N_INPUTS
+from tokaido_env.features.network_inputs import INPUTS_HASH, MAX_INPUT, N_INPUTS
 from tokaido_env.files import FOLDER, NOTHING, file_kind, parse_json
 from tokaido_env.tensor_file import TensorFile, read_tensors, write_tensors
 
 FORMAT = "tokaido-duo-policy"
-VERSION = 4
+VERSION = 5
 
 _OTHER_MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of other libraries' models
 MAX_FILE_BYTES = 96 << 20  # bytes: layers of 4096 units, copied for every thread
@@ -69,63 +59,25 @@ class PolicyError(AgentError):
 
 
 class LayerSizes(NamedTuple):
-    """The numbers of units of a network's layers.
+    """The numbers of units of a network's layers."""
 
-    Attributes:
-        first: first layer of the policy; 0 without policy layers.
-        second: second layer of the policy.
-        move: layer that scores each legal action.
-        value_first: first layer of the value.
-        value_second: second layer of the value.
-    """
-
-    first: int = 256
-    second: int = 64
-    move: int = 32
-    value_first: int = 256
-    value_second: int = 64
-
-    @classmethod
-    def of_width(cls, width: int) -> LayerSizes:
-        """Return sizes in proportion to the first layer's width, a multiple of 8."""
-        return cls(width, width // 4, width // 8, width, width // 4)
-
-    @property
-    def has_policy(self) -> bool:
-        """Whether the network has policy layers; a value network has none."""
-        return self.first > 0
+    first: int
+    second: int
 
 
 def tensor_shapes(
     sizes: LayerSizes, uses_board_features: bool = False
 ) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor by its name; matrices are (outputs, inputs)."""
-    units = sizes.first + sizes.value_first
     shapes: dict[str, tuple[int, ...]] = {
-        "trunk.0.weight": (units, N_INPUTS),
-        "trunk.0.bias": (units,),
-        **(_policy_shapes(sizes) if sizes.has_policy else {}),
-        "value.0.weight": (sizes.value_second, sizes.value_first),
-        "value.0.bias": (sizes.value_second,),
-        "value.1.weight": (1, sizes.value_second),
-        "value.1.bias": (1,),
+        "first.weight": (sizes.first, N_INPUTS),
+        "first.bias": (sizes.first,),
+        "second.weight": (sizes.second, sizes.first),
+        "second.bias": (sizes.second,),
+        "value.weight": (1, sizes.second),
+        "value.bias": (1,),
     }
-    return shapes | ({BOARD_TENSOR: (units, N_BOARD_FEATURES)} if uses_board_features else {})
-
-
-def _policy_shapes(sizes: LayerSizes) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors that a value network lacks."""
-    return {
-        "trunk.1.weight": (sizes.second, sizes.first),
-        "trunk.1.bias": (sizes.second,),
-        "action.weight": (N_ACTIONS, sizes.second),
-        "action.bias": (N_ACTIONS,),
-        "result.weight": (sizes.move, N_AFTERSTATE),
-        "context.weight": (sizes.move, sizes.second),
-        "move.bias": (N_ACTIONS, sizes.move),
-        "move.weight": (sizes.move,),
-        "outlook.weight": (1,),
-    }
+    return shapes | ({BOARD_TENSOR: (sizes.first, N_BOARD_FEATURES)} if uses_board_features else {})
 
 
 @dataclass(frozen=True)
@@ -153,31 +105,17 @@ class Policy:
     def network(self) -> Network:
         """Return the network for the kernels."""
         t = self.tensors
-        if not self.sizes.has_policy:  # layers of no units
-            t = {
-                name: np.zeros(n, np.float32) for name, n in _policy_shapes(self.sizes).items()
-            } | t
-        # The context of a move needs no bias: `moves` has one for each action.
-        no_bias = np.zeros(len(t["context.weight"]), np.float32)
         board = _transposed(t[BOARD_TENSOR]) if self.uses_board_features else None
-        bias = t["trunk.0.bias"]
-        layer = quantize(_transposed(t["trunk.0.weight"]), bias, board)
+        bias = t["first.bias"]
+        layer = quantize(_transposed(t["first.weight"]), bias, board)
         one = Weights(
             first=layer.weights,
             first_scale=layer.scale,
             first_bias=whole_bias(bias, layer.scale),
-            second=_transposed(t["trunk.1.weight"]),
-            second_bias=t["trunk.1.bias"],
-            heads=_transposed(np.concatenate([t["action.weight"], t["context.weight"]])),
-            heads_bias=np.concatenate([t["action.bias"], no_bias]),
-            value_second=_transposed(t["value.0.weight"]),
-            value_second_bias=t["value.0.bias"],
-            value_out=t["value.1.weight"][0],
-            value_bias=t["value.1.bias"],
-            afterstate=_transposed(t["result.weight"]),
-            moves=t["move.bias"],
-            move_out=t["move.weight"],
-            afterstate_factor=t["outlook.weight"],
+            second=_transposed(t["second.weight"]),
+            second_bias=t["second.bias"],
+            out=t["value.weight"][0],
+            out_bias=t["value.bias"],
         )
         return Network(one, None if board is None else BoardWeights(board, bias, layer.scale))
 
@@ -223,11 +161,11 @@ class Policy:
 
 
 class PolicyAgent(Agent):
-    """Plays a policy with one forward pass a decision, or a value network by the best afterstate.
+    """Plays a policy: the action with the best afterstate value.
 
     Args:
         path: a policy file, or a run folder for its best policy.
-        temperature: 0 takes the likeliest action; above, actions are sampled from
+        temperature: 0 takes the best action; above, actions are sampled from
             softmax(logits / temperature).
         endings: "exact" to take a better action where exact results show one (`endings`), or
             "network"; with a temperature always "network".
@@ -381,14 +319,12 @@ def check_tensors(where: str, tensors: dict[str, Floats], uses_board_features: b
     Raises:
         PolicyError: if a tensor is wrong.
     """
-    is_complete = "trunk.1.bias" in tensors  # a value network has no policy layers
-    known = LayerSizes() if is_complete else LayerSizes(first=0)
-    wrong = set(tensors) ^ set(tensor_shapes(known, uses_board_features))
+    wrong = set(tensors) ^ set(tensor_shapes(LayerSizes(1, 1), uses_board_features))
     if wrong:
         names = escape_text(", ".join(sorted(wrong)), 200)
         raise PolicyError(f"{where}: tensors missing or unknown: {names}")
     sizes = _sizes_of(tensors)
-    if min(sizes if is_complete else sizes[3:]) < 1:
+    if min(sizes) < 1:
         raise PolicyError(f"{where}: expected layers of one unit or more, got {tuple(sizes)}")
     for name, shape in tensor_shapes(sizes, uses_board_features).items():
         tensor = tensors[name]
@@ -408,32 +344,14 @@ def check_tensors(where: str, tensors: dict[str, Floats], uses_board_features: b
 def _activation_bound(tensors: dict[str, Floats]) -> float:
     """Return a bound of all numbers in a forward pass: largest inputs, absolute weights."""
     t = {name: np.abs(tensor.astype(np.float64)) for name, tensor in tensors.items()}
-    first = t["trunk.0.weight"].sum(axis=1) * MAX_INPUT + t["trunk.0.bias"]
+    first = t["first.weight"].sum(axis=1) * MAX_INPUT + t["first.bias"]
     if BOARD_TENSOR in t:
         first += t[BOARD_TENSOR].sum(axis=1)  # the features of a board lie in [0, 1]
-    units = len(first) - t["value.0.weight"].shape[1]
-    last = t["value.0.weight"] @ first[units:] + t["value.0.bias"]
-    value = t["value.1.weight"] @ last + t["value.1.bias"]
-    largest = [first.max(), last.max(), value[0]]
-    if not units:
-        return float(max(largest))
-    second = t["trunk.1.weight"] @ first[:units] + t["trunk.1.bias"]
-    hidden = t["result.weight"].sum(axis=1) * MAX_INPUT + t["context.weight"] @ second
-    hidden += t["move.bias"].max(axis=0)
-    actions = t["action.weight"] @ second + t["action.bias"]
-    logit = actions.max() + t["move.weight"] @ hidden + t["outlook.weight"][0] * MAX_INPUT
-    return float(max(*largest, second.max(), hidden.max(), logit))
+    second = t["second.weight"] @ first + t["second.bias"]
+    value = t["value.weight"] @ second + t["value.bias"]
+    return float(max(first.max(), second.max(), value[0]))
 
 
 def _sizes_of(tensors: dict[str, Floats]) -> LayerSizes:
     """Return the sizes by the lengths of biases, which may not fit the other tensors."""
-    value_second = tensors["value.0.bias"].size
-    value_first = tensors["value.0.weight"].size // max(value_second, 1)
-    has_policy = "trunk.1.bias" in tensors
-    return LayerSizes(
-        first=tensors["trunk.0.bias"].size - value_first if has_policy else 0,
-        second=tensors["trunk.1.bias"].size if has_policy else 0,
-        move=tensors["move.weight"].size if has_policy else 0,
-        value_first=value_first,
-        value_second=value_second,
-    )
+    return LayerSizes(tensors["first.bias"].size, tensors["second.bias"].size)

@@ -10,9 +10,9 @@ visited one (`is_decided`), which saves almost half of them.
 
 - `MctsAgent` has no network. It evaluates a leaf by `heuristic.evaluate` or by random play to the
   end, selects by UCB1, and chooses the most visited action.
-- `PolicySearchAgent` has a network. Its policy gives the priors and its value evaluates leaves; it
-  selects by PUCT and chooses by a lower confidence bound. A simulation continues through decisions
-  with one legal action, so that it ends where the network was trained.
+- `PolicySearchAgent` has a network. Its values evaluate leaves, and those of afterstates give the
+  priors. It selects by PUCT and chooses by a lower confidence bound. A simulation continues through
+  decisions with one legal action, so that it ends where the network was trained.
 - `ExploiterAgent` has a network and an opponent model. Where the opponent decides, simulations take
   each action by the opponent's odds, and continue. The result approximates a best response.
 
@@ -204,6 +204,8 @@ class PolicySearchAgent(SearchAgent):
         endings: "exact" for exact results after an end trigger, and better actions where they show
             one (`endings`); or "network".
     """
+
+    network: Network
 
     def __init__(
         self,

@@ -25,23 +25,6 @@ def list_nonzero(inputs: Any, units: Any, values: Any) -> int:
 
 
 @kernel
-def list_positive(layer: Any, units: Any, values: Any) -> int:
-    """List the units above 0; return their number.
-
-    Args:
-        layer: (n,).
-        units: as for `list_nonzero`.
-        values: as for `list_nonzero`.
-    """
-    count = 0
-    for i in range(len(layer)):
-        units[count] = i
-        values[count] = layer[i]
-        count += int64(layer[i] > 0)
-    return count
-
-
-@kernel
 def apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
     """Write the bias plus the weighted rows of a matrix.
 

@@ -28,21 +28,13 @@ class Weights(NamedTuple):
     `LayerSizes`.
 
     Attributes:
-        first: int16 (copies, N_INPUTS, first + value_first).
-        first_scale: (copies, first + value_first), of these integers.
-        first_bias: int16 (rows, first + value_first): one row for all boards, or one a board.
+        first: int16 (copies, N_INPUTS, first).
+        first_scale: (copies, first), of these integers.
+        first_bias: int16 (rows, first): one row for all boards, or one a board.
         second: (copies, first, second).
         second_bias: (copies, second).
-        heads: (copies, second, N_ACTIONS + move): actions, context of moves.
-        heads_bias: (copies, N_ACTIONS + move).
-        value_second: (copies, value_first, value_second).
-        value_second_bias: (copies, value_second).
-        value_out: (copies, value_second).
-        value_bias: (copies, 1).
-        afterstate: (copies, N_AFTERSTATE, move).
-        moves: (copies, N_ACTIONS, move).
-        move_out: (copies, move).
-        afterstate_factor: (copies, 1).
+        out: (copies, second).
+        out_bias: (copies, 1).
     """
 
     first: Whole
@@ -50,16 +42,8 @@ class Weights(NamedTuple):
     first_bias: Whole
     second: Floats
     second_bias: Floats
-    heads: Floats
-    heads_bias: Floats
-    value_second: Floats
-    value_second_bias: Floats
-    value_out: Floats
-    value_bias: Floats
-    afterstate: Floats
-    moves: Floats
-    move_out: Floats
-    afterstate_factor: Floats
+    out: Floats
+    out_bias: Floats
 
 
 SHARED_BIAS = np.zeros(1, np.int64)
@@ -70,9 +54,9 @@ class BoardWeights(NamedTuple):
     """The part of the first layer that reads the board; widths are those of `LayerSizes`.
 
     Attributes:
-        weights: float32 (N_BOARD_FEATURES, first + value_first).
-        bias: float32 (first + value_first,), without a board.
-        scale: float32 (first + value_first,), of the integers of the first layer.
+        weights: float32 (N_BOARD_FEATURES, first).
+        bias: float32 (first,), without a board.
+        scale: float32 (first,), of the integers of the first layer.
     """
 
     weights: Floats

@@ -16,9 +16,8 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import kernel
 from tokaido_env.core.threads import padded_rows
-from tokaido_env.features.eval_tables import N_TERMS
 from tokaido_env.features.evaluation import SCRATCH
-from tokaido_env.features.network_inputs import MAX_LEGAL, N_INPUTS
+from tokaido_env.features.network_inputs import N_INPUTS
 
 T = TypeVar("T")
 
@@ -77,13 +76,11 @@ class Workspace(NamedTuple):
     Attributes:
         copy: the copy of the network that the thread reads, an integer.
         scratch: `SCRATCH` (1,): compiled functions cannot return a row.
-        layers: float32, one after the other: the inputs, the second layer, the heads, the layer of
-            a move.
+        layers: float32, one after the other: the inputs, the second layer.
         changed: int64, the inputs that differ from those of the seat's last position.
         changes: int16, the differences, in units.
         whole: int16 (2, N_INPUTS), the inputs of the last position of each seat, in units.
         sums: int16 (2, units), the first layer of these positions, without its bias.
-        afterstates: float32 (MAX_LEGAL or more, N_AFTERSTATE).
         units: int64, the indices of a layer's units that are not 0.
         values: float32, their values.
         logits: float32 (N_ACTIONS or more,), for a position that nothing else stores.
@@ -96,7 +93,6 @@ class Workspace(NamedTuple):
     changes: Whole
     whole: Whole
     sums: Whole
-    afterstates: Floats
     units: npt.NDArray[np.int64]
     values: Floats
     logits: Floats
@@ -121,14 +117,10 @@ def cached_workspaces(
     return _make_workspaces(of_opponent, threads, copies, sizes)
 
 
-def workspace_sizes(weights: Weights) -> tuple[int, int, int]:
-    """Return the lengths of a workspace's layers, of its widest layer and of an afterstate."""
-    _, inputs, units = weights.first.shape
-    value_second = weights.value_second.shape[2]
-    _, result, move = weights.afterstate.shape
-    _, second, heads = weights.heads.shape
-    layers = inputs + max(second, value_second) + heads + move
-    return layers, max(units, second, value_second, result), result
+def workspace_sizes(weights: Weights) -> tuple[int, int]:
+    """Return the lengths of a workspace's layers and of its first layer."""
+    _, first, second = weights.second.shape
+    return weights.first.shape[1] + second, first
 
 
 def cached_by_thread(size: int, make: Callable[..., T]) -> Callable[..., T]:
@@ -144,10 +136,9 @@ def cached_by_thread(size: int, make: Callable[..., T]) -> Callable[..., T]:
 
 @partial(cached_by_thread, 8)
 def _make_workspaces(
-    of_opponent: bool, threads: int, copies: int, sizes: tuple[int, int, int] | None
+    of_opponent: bool, threads: int, copies: int, sizes: tuple[int, int] | None
 ) -> Workspace:
-    layers, widest, result = (0, 0, N_TERMS) if sizes is None else sizes
-    moves = 0 if sizes is None else MAX_LEGAL
+    layers, units = sizes or (0, 0)
     return Workspace(
         copy=np.arange(threads) % copies,
         scratch=padded_rows(threads, 1, SCRATCH),
@@ -155,10 +146,9 @@ def _make_workspaces(
         changed=padded_rows(threads, MAX_CHANGES, np.int64),
         changes=padded_rows(threads, MAX_CHANGES, np.int16),
         whole=padded_rows(threads, 2, np.dtype((np.int16, N_INPUTS))),
-        sums=padded_rows(threads, 2, np.dtype((np.int16, max(widest, 1)))),
-        afterstates=padded_rows(threads, moves, np.dtype((np.float32, result))),
-        units=padded_rows(threads, widest, np.int64),
-        values=padded_rows(threads, widest, np.float32),
+        sums=padded_rows(threads, 2, np.dtype((np.int16, max(units, 1)))),
+        units=padded_rows(threads, units, np.int64),
+        values=padded_rows(threads, units, np.float32),
         logits=padded_rows(threads, N_ACTIONS, np.float32),
     )
 
@@ -174,7 +164,6 @@ def workspace_at(workspaces: Workspace, thread: int) -> Workspace:
         workspaces.changes[thread],
         workspaces.whole[thread],
         workspaces.sums[thread],
-        workspaces.afterstates[thread],
         workspaces.units[thread],
         workspaces.values[thread],
         workspaces.logits[thread],

@@ -215,8 +215,6 @@ def _train(folder: Path, trusted: Sequence[str], options: Train) -> int:
             if is_first:
                 is_first = False
                 _print_length(settings, progress.done)
-            if progress.note:
-                bar.add_line(progress.note)
             if progress.is_new and progress.rating is not None:
                 bar.add_rating(progress.done, progress.rating, progress.is_best)
             bar.update(progress.done, _format_figures(progress.figures), progress.rating)

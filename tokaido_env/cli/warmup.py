@@ -151,11 +151,8 @@ def use_training() -> None:
         width=8,
         opponent_slots=2,
         rate_every=0,
-        calibration_games=0,
     )
-    alphazero = AlphaZeroSettings(
-        rounds=1, shards=1, games=FEW, first_sims=2, sims=2, width=8, promotion_games=0
-    )
+    alphazero = AlphaZeroSettings(rounds=1, shards=1, games=FEW, sims=2, width=8, promotion_games=0)
     for settings in (TdSettings(updates=1, games=FEW, width=8, board=POOL), ppo, alphazero):
         with tempfile.TemporaryDirectory() as folder:
             run.begin(Path(folder) / "run", settings)

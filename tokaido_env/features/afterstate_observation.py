@@ -1,10 +1,12 @@
-"""The afterstate observation: the inputs of the networks, as tables, arrays and a kernel.
+"""The afterstate observation: what the networks read, and more about each legal action.
 
 An observation of a seat has three arrays (`AFTERSTATE_SHAPES`): `observation`, the inputs of the
-position; `actions`, in row `a` the features of the afterstate of action `a`, zeros where it is
-illegal; and `action_mask`. For a seat that does not decide, the values of afterstates, `actions`
-and `action_mask` are 0. At the set-up and after the end there is no look-ahead: only the first
-N_FEATURES inputs, the observation alone, are filled.
+networks, then the heuristic's evaluation of each legal action; `actions`, in row `a` the features
+of the afterstate of action `a`, zeros where it is illegal; and `action_mask`. An action is
+described by its afterstate, so that a network can score moves alike in any place of the island, and
+not only by their ids. For a seat that does not decide, the evaluations, `actions` and `action_mask`
+are 0. At the set-up and after the end there is no look-ahead: only the first N_FEATURES numbers,
+the observation alone, are filled.
 
 The arrays of a game lie in one row of `AFTERSTATE_ROW` numbers; `afterstate_arrays` returns views
 of them. `python -m tokaido_env features` prints the tables.
@@ -19,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bitmask import MASK_BYTES, count_bits, expand_mask
+from tokaido_env.core.bitmask import MASK_BYTES, expand_mask, lowest_action
 from tokaido_env.core.constants import (
     CAPACITY,
     LAST_GARDEN,
@@ -27,23 +29,38 @@ from tokaido_env.core.constants import (
     LAST_TEMPLE,
     PAINTINGS,
     WARE_COUNTS,
+    Action,
     Mask,
+    Row,
+    Seat,
 )
 from tokaido_env.core.jit import index, int64, kernel, pooled
 from tokaido_env.core.observation import FEATURES, Feature, layout_hash
-from tokaido_env.core.rules import legal
-from tokaido_env.core.state import MAX_COINS, MAX_PENDING
-from tokaido_env.features.eval_tables import SIXTHS, TERMS
-from tokaido_env.features.evaluation import SCRATCH
-from tokaido_env.features.lookahead_features import LOOKAHEAD, MAX_LOOKAHEAD, N_REACH
+from tokaido_env.core.rules import apply, legal
+from tokaido_env.core.state import EFFECT, MAX_COINS, MAX_PENDING, OVER, SETUP
+from tokaido_env.features.eval_tables import N_TERMS, SIXTHS, TERMS
+from tokaido_env.features.evaluation import SCRATCH, evaluate, neighbour_counts
+from tokaido_env.features.lookahead_features import (
+    LOOKAHEAD,
+    MAX_LOOKAHEAD,
+    N_REACH,
+    write_reach,
+)
 from tokaido_env.features.network_inputs import (
     ENDINGS,
-    MIN_AFTERSTATE_VALUE,
-    N_AFTERSTATE,
     N_INPUTS,
     TERM_SCALES,
     encode_position,
 )
+
+N_OBSERVED = N_INPUTS + N_ACTIONS
+"""Numbers of `observation`: the inputs of the networks, and the value of each afterstate."""
+
+N_AFTERSTATE = N_TERMS + N_REACH
+"""Features of an afterstate: my terms less theirs, then the mover's reach features."""
+
+MIN_AFTERSTATE_VALUE = np.float32(-0.5)
+"""The least afterstate value; worse actions, by more than half a win, are alike."""
 
 
 class Column(NamedTuple):
@@ -149,14 +166,14 @@ AFTERSTATE_INPUTS = _columns(
         *_observation_entries(),
         *_term_entries("my_term_"),
         *_term_entries("their_term_"),
-        ("afterstate_value", N_ACTIONS, 1.0, float(MIN_AFTERSTATE_VALUE), 0.0, _VALUE),
         *_lookahead_entries("my_", LOOKAHEAD),
         *_lookahead_entries("their_", LOOKAHEAD),
         *_ending_entries("my_"),
         *_ending_entries("their_"),
+        ("afterstate_value", N_ACTIONS, 1.0, float(MIN_AFTERSTATE_VALUE), 0.0, _VALUE),
     )
 )
-"""The layout of `observation`, (N_INPUTS,)."""
+"""The layout of `observation`, (N_OBSERVED,)."""
 
 AFTERSTATE_FEATURES = _columns(
     (*_difference_entries(), *_lookahead_entries("", [f for f in LOOKAHEAD if f.start < N_REACH]))
@@ -166,18 +183,18 @@ AFTERSTATE_FEATURES = _columns(
 AFTERSTATE_LAYOUT_HASH = layout_hash(AFTERSTATE_INPUTS, AFTERSTATE_FEATURES)
 
 AFTERSTATE_SHAPES: dict[str, tuple[int, ...]] = {
-    "observation": (N_INPUTS,),
+    "observation": (N_OBSERVED,),
     "actions": (N_ACTIONS, N_AFTERSTATE),
     "action_mask": (N_ACTIONS,),
 }
 """The arrays of one game: float32, float32 and int8."""
 
 # A row starts at a cache line, and the mask in it at a word.
-_ACTIONS_END = N_INPUTS + N_ACTIONS * N_AFTERSTATE
+_ACTIONS_END = N_OBSERVED + N_ACTIONS * N_AFTERSTATE
 _MASK_AT = _ACTIONS_END + _ACTIONS_END % 2
 _MASK_END = _MASK_AT + MASK_BYTES // 4
 AFTERSTATE_ROW = -(-_MASK_END // 16) * 16
-"""The float32 numbers of a game's row: inputs, actions, and the mask as bytes."""
+"""The float32 numbers of a game's row: `observation`, `actions`, and the mask as bytes."""
 
 
 def bounds_of(columns: tuple[Column, ...]) -> npt.NDArray[np.float32]:
@@ -193,9 +210,9 @@ def afterstate_arrays(rows: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[An
     Args:
         rows: float32; the view of `action_mask` is int8.
     """
-    actions = rows[..., N_INPUTS:_ACTIONS_END]
+    actions = rows[..., N_OBSERVED:_ACTIONS_END]
     return {
-        "observation": rows[..., :N_INPUTS],
+        "observation": rows[..., :N_OBSERVED],
         "actions": actions.reshape(*rows.shape[:-1], *AFTERSTATE_SHAPES["actions"]),
         "action_mask": rows[..., _MASK_AT:].view(np.int8)[..., :N_ACTIONS],
     }
@@ -233,24 +250,73 @@ def observe_afterstates(
         seat = max(int64(seats[j]), 0)
         mask = legal(boards[k], s) if int64(s["player"]) == seat else np.uint64(0)
         row = rows[j]
-        actions = row[N_INPUTS:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
-        encode_position(
-            *(boards[k], eval_tables[k], s, seat, mask, scratch, row[:N_INPUTS], actions)
+        actions = row[N_OBSERVED:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
+        encode_position(boards[k], eval_tables[k], s, seat, scratch, row[:N_INPUTS])
+        _write_afterstates(
+            boards[k], eval_tables[k], s, mask, scratch, row[N_INPUTS:N_OBSERVED], actions
         )
-        _spread_rows(mask, actions)
         expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
 
 
 @kernel
-def _spread_rows(mask: Mask, rows: Any) -> None:
-    """Move the first rows, one per action of a mask, to the rows of these actions; clear others.
+def _write_afterstates(
+    board: Row, tables: Row, s: Row, mask: Mask, scratch: Row, values: Any, actions: Any
+) -> None:
+    """Write values and features of the afterstates of a mask's actions, 0 for the others.
 
-    From the last action down, no row is overwritten before it moves: an action's id is at least the
-    number of legal actions below it.
+    A value is relative to the best action, from `MIN_AFTERSTATE_VALUE` to 0.
     """
-    source = count_bits(mask)
-    for action in range(N_ACTIONS - 1, -1, -1):
-        is_legal = mask >> np.uint64(action) & np.uint64(1) != np.uint64(0)
-        source -= int64(is_legal)
-        for k in range(N_AFTERSTATE):
-            rows[action, k] = rows[source, k] if is_legal else np.float32(0)
+    values[:] = 0.0
+    actions[:] = 0.0
+    if int(s["phase"]) in (SETUP, OVER):
+        return
+    best = np.float32(-2.0)
+    left = mask
+    while left != np.uint64(0):
+        action = index(lowest_action(left))
+        left &= left - np.uint64(1)
+        values[action] = _write_afterstate(
+            board, tables, s, int64(action), scratch, actions[action]
+        )
+        best = max(best, values[action])
+    while mask != np.uint64(0):
+        action = index(lowest_action(mask))
+        mask &= mask - np.uint64(1)
+        values[action] = max(values[action] - best, MIN_AFTERSTATE_VALUE)
+
+
+@kernel
+def _write_afterstate(
+    board: Row, tables: Row, s: Row, action: Action, scratch: Row, out: Any
+) -> np.float32:
+    """Write the features after an action and its best effect; return the evaluation there."""
+    seat = int64(s["player"])
+    sign = np.float32(1 - 2 * seat)
+    scratch["states"][0] = s
+    after = scratch["states"][0]
+    effects = apply(board, after, action)
+    write_reach(board, tables, after, seat, neighbour_counts(board, after), out[N_TERMS:])
+    if int(after["phase"]) != EFFECT:
+        value = sign * evaluate(board, tables, after, scratch)
+        _write_term_differences(after, seat, scratch["terms"], out)
+        return value
+    best = np.float32(-2.0)
+    while effects != np.uint64(0):
+        scratch["states"][1] = after
+        final = scratch["states"][1]
+        apply(board, final, lowest_action(effects))
+        effects &= effects - np.uint64(1)
+        value = sign * evaluate(board, tables, final, scratch)
+        if value > best:
+            best = value
+            _write_term_differences(final, seat, scratch["terms"], out)
+    return best
+
+
+@kernel
+def _write_term_differences(after: Row, seat: Seat, terms: Any, out: Any) -> None:
+    """Write my terms less theirs, or 0 in a finished game, which the afterstate value describes."""
+    counted = int64(int(after["phase"]) != OVER)
+    for k in range(N_TERMS):
+        ahead = int64(terms[seat, k]) - int64(terms[1 - seat, k])
+        out[k] = np.float32(ahead * counted) * TERM_SCALES[k]

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Row
@@ -21,12 +20,7 @@ from tokaido_env.core.observation import FLOAT_QUOTIENTS, N_FEATURES, encode
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import NO_PLAYER, OVER, STATE
 from tokaido_env.features.evaluation import SCRATCH
-from tokaido_env.features.network_inputs import (
-    N_AFTERSTATE,
-    N_INPUTS,
-    active_seat,
-    encode_position,
-)
+from tokaido_env.features.network_inputs import N_INPUTS, active_seat, encode_position
 
 CHANCE, DECISION, END = range(3)
 """What follows an afterstate: the values of `Afterstates.kind`."""
@@ -116,7 +110,6 @@ def _write_each(
 ) -> None:
     """Write the afterstates of some positions, from the row `begins` of each."""
     scratch = np.empty(1, SCRATCH)[0]
-    actions = np.empty((N_ACTIONS, N_AFTERSTATE), np.float32)
     for i in range(first, last):
         k = index(which[i])
         row = index(begins[i])
@@ -127,7 +120,7 @@ def _write_each(
             out.game[row] = i
             out.action[row] = action
             out.states[row] = states[i]
-            _write_afterstate(boards[k], eval_tables[k], row, action, margin, scratch, actions, out)
+            _write_afterstate(boards[k], eval_tables[k], row, action, margin, scratch, out)
             row += index(1)
 
 
@@ -139,7 +132,6 @@ def _write_afterstate(
     action: int,
     margin: bool,
     scratch: Row,
-    actions: Any,
     out: Any,
 ) -> None:
     """Apply the action to the state of a row, and write the rest of the row."""
@@ -160,6 +152,6 @@ def _write_afterstate(
     out.viewer[row] = viewer
     width = out.inputs.shape[1]
     if width == N_INPUTS:
-        encode_position(board, tables, s, viewer, mask, scratch, out.inputs[row], actions)
+        encode_position(board, tables, s, viewer, scratch, out.inputs[row])
     elif width == N_FEATURES:
         encode(board, s, viewer, FLOAT_QUOTIENTS, out.inputs[row])

@@ -1,18 +1,13 @@
-"""The inputs of the networks: features of a position, and of the afterstate of each legal action.
+"""The inputs of the networks: the features of a position.
 
-The observation alone leaves much to compute. A network also reads, of both players where it
-applies:
+The observation alone leaves much to compute. A network also reads, for both players:
 
 - the terms of `heuristic`;
-- the afterstate value of each legal action: the heuristic's evaluation after it and its best
-  effect;
 - the look-ahead features (`lookahead_features`);
-- the exact result of the best line that pulls an end trigger now (`endings`);
-- the afterstate features of each legal action: the terms after it, and the reach features then.
+- the exact result of the best line that pulls an end trigger now (`endings`).
 
-An action is described by its afterstate, so that a network can score moves alike in any place of
-the island, and not only by their ids. All inputs are from the view of the player to decide, and
-contain nothing hidden from the other.
+All inputs are from the view of one player, the one to decide or, at chance, of the current pick.
+They contain nothing hidden from the other.
 """
 
 from __future__ import annotations
@@ -22,9 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bitmask import lowest_action
-from tokaido_env.core.constants import AREAS, TOWNS, Action, Mask, Row, Seat
+from tokaido_env.core.constants import Row, Seat
 from tokaido_env.core.jit import entry, index, int64, kernel, pooled
 from tokaido_env.core.observation import (
     FEATURES,
@@ -36,34 +29,19 @@ from tokaido_env.core.observation import (
     short_hash,
 )
 from tokaido_env.core.rules import apply, is_chance, picker
-from tokaido_env.core.state import EFFECT, OVER, SETUP
+from tokaido_env.core.state import OVER, SETUP
 from tokaido_env.features.endings import trigger_now
 from tokaido_env.features.eval_tables import N_TERMS, TERMS, load_weights
-from tokaido_env.features.evaluation import (
-    SCRATCH,
-    count_terms,
-    evaluate,
-    neighbour_counts,
-    quiescent,
-)
+from tokaido_env.features.evaluation import SCRATCH, count_terms, quiescent
 from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
     LOOKAHEAD_HASH,
     MAX_LOOKAHEAD,
     N_LOOKAHEAD,
-    N_REACH,
     write_lookahead,
-    write_reach,
 )
 
-MAX_LEGAL = 2 + len(TOWNS) + len(AREAS)
-"""The highest number of legal actions: moves of the pilgrim, to each town and to each area."""
-
-AFTERSTATE_VALUES = N_FEATURES + 2 * N_TERMS
-"""Index of the first afterstate value: the observation, my terms and their terms come before."""
-
-_LOOKAHEAD_AT = AFTERSTATE_VALUES + N_ACTIONS
-
+_LOOKAHEAD_AT = N_FEATURES + 2 * N_TERMS
 _ENDINGS_AT = _LOOKAHEAD_AT + 2 * N_LOOKAHEAD
 ENDINGS = (
     (
@@ -75,14 +53,8 @@ ENDINGS = (
 _ENDING_LIMIT = 300  # positions of an exact search; longer ones count as no line
 
 N_INPUTS = _ENDINGS_AT + 2 * len(ENDINGS)
-"""Inputs for a position: after the afterstate values come my look-ahead features, then theirs, then
-the endings in my view, mine and theirs."""
-
-N_AFTERSTATE = N_TERMS + N_REACH
-"""Features of an afterstate: my terms less theirs, then the mover's reach features."""
-
-MIN_AFTERSTATE_VALUE = np.float32(-0.5)
-"""The least afterstate value; worse actions, by more than half a win, are alike."""
+"""Inputs for a position: the observation, my terms, then theirs, my look-ahead features, then
+theirs, and the endings in my view, mine and theirs."""
 
 _MIN_SCALE = 0.02  # so that the network can read terms of little weight in the evaluation too
 
@@ -90,16 +62,14 @@ _MIN_SCALE = 0.02  # so that the network can read terms of little weight in the 
 TERM_SCALES = np.maximum(np.abs(load_weights()).max(axis=0), _MIN_SCALE).astype(np.float32)
 TERM_SCALES.flags.writeable = False
 
-AFTERSTATE_UNIT = 1 / 64
-"""The forward pass rounds afterstate values and results to multiples of this (`first_layer`)."""
+_RESULT_UNIT = 1 / 64  # the forward pass rounds results to multiples of this (`first_layer`)
 
 INPUT_UNITS = np.concatenate(
     [
         1 / scales_of(FEATURES),
         *(TERM_SCALES, TERM_SCALES),
-        np.full(N_ACTIONS, AFTERSTATE_UNIT),
         *(1 / scales_of(LOOKAHEAD), 1 / scales_of(LOOKAHEAD)),
-        *([AFTERSTATE_UNIT, 1.0], [AFTERSTATE_UNIT, 1.0]),
+        *([_RESULT_UNIT, 1.0], [_RESULT_UNIT, 1.0]),
     ]
 ).astype(np.float32)
 """The unit of each input, (N_INPUTS,): most inputs are whole multiples of it."""
@@ -114,7 +84,6 @@ INPUTS_HASH = short_hash(
         [name for name, _ in TERMS],
         load_weights().tolist(),
         TERM_SCALES.tolist(),
-        float(MIN_AFTERSTATE_VALUE),
         LOOKAHEAD_HASH,
         [name for name, _ in ENDINGS],
         _ENDING_LIMIT,
@@ -126,17 +95,8 @@ INPUTS_HASH = short_hash(
 
 
 @kernel
-def encode_position(
-    board: Row,
-    tables: Row,
-    s: Row,
-    seat: Seat,
-    mask: Mask,
-    scratch: Row,
-    inputs: Any,
-    afterstates: Any,
-) -> None:
-    """Write a seat's inputs of a position and the afterstate features of its legal actions.
+def encode_position(board: Row, tables: Row, s: Row, seat: Seat, scratch: Row, inputs: Any) -> None:
+    """Write a seat's inputs of a position.
 
     At the set-up and after the end, which have no look-ahead, the inputs after the observation are
     0.
@@ -146,12 +106,8 @@ def encode_position(
         tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
         seat: the seat that views the position.
-        mask: the legal actions of the seat as bits, 0 if it does not decide.
         scratch: a row of `SCRATCH`, overwritten.
-        inputs: float32 (N_INPUTS,), overwritten. The afterstate value of an action is relative to
-            the best action, from `MIN_AFTERSTATE_VALUE` to 0, and 0 for an illegal action.
-        afterstates: float32 (MAX_LEGAL, N_AFTERSTATE); the first rows, one for each legal action in
-            ascending order, are overwritten.
+        inputs: float32 (N_INPUTS,), overwritten.
     """
     encode(board, s, seat, FLOAT_QUOTIENTS, inputs[:N_FEATURES])
     if int(s["phase"]) in (SETUP, OVER):
@@ -162,23 +118,6 @@ def encode_position(
     for k in range(N_TERMS):
         inputs[N_FEATURES + k] = np.float32(terms[seat, k]) * TERM_SCALES[k]
         inputs[N_FEATURES + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_SCALES[k]
-    values = inputs[AFTERSTATE_VALUES:_LOOKAHEAD_AT]
-    values[:] = 0.0
-    best = np.float32(-2.0)
-    row = int64(0)
-    left = mask
-    while left != np.uint64(0):
-        action = index(lowest_action(left))
-        left &= left - np.uint64(1)
-        values[action] = _write_afterstate(
-            board, tables, s, int64(action), scratch, afterstates[index(row)]
-        )
-        row += 1
-        best = max(best, values[action])
-    while mask != np.uint64(0):
-        action = index(lowest_action(mask))
-        mask &= mask - np.uint64(1)
-        values[action] = max(values[action] - best, MIN_AFTERSTATE_VALUE)
     write_lookahead(board, tables, s, seat, inputs[_LOOKAHEAD_AT : _LOOKAHEAD_AT + N_LOOKAHEAD])
     write_lookahead(board, tables, s, 1 - seat, inputs[_LOOKAHEAD_AT + N_LOOKAHEAD : _ENDINGS_AT])
     for side in range(2):
@@ -197,102 +136,38 @@ def active_seat(s: Row) -> Seat:
     return player if player >= 0 else picker(s)
 
 
-@kernel
-def _write_afterstate(
-    board: Row, tables: Row, s: Row, action: Action, scratch: Row, out: Any
-) -> np.float32:
-    """Write the features after an action and its best effect; return the evaluation there."""
-    seat = int64(s["player"])
-    sign = np.float32(1 - 2 * seat)
-    scratch["states"][0] = s
-    after = scratch["states"][0]
-    effects = apply(board, after, action)
-    write_reach(board, tables, after, seat, neighbour_counts(board, after), out[N_TERMS:])
-    if int(after["phase"]) != EFFECT:
-        value = sign * evaluate(board, tables, after, scratch)
-        _write_term_differences(after, seat, scratch["terms"], out)
-        return value
-    best = np.float32(-2.0)
-    while effects != np.uint64(0):
-        scratch["states"][1] = after
-        final = scratch["states"][1]
-        apply(board, final, lowest_action(effects))
-        effects &= effects - np.uint64(1)
-        value = sign * evaluate(board, tables, final, scratch)
-        if value > best:
-            best = value
-            _write_term_differences(final, seat, scratch["terms"], out)
-    return best
-
-
-@kernel
-def _write_term_differences(after: Row, seat: Seat, terms: Any, out: Any) -> None:
-    """Write my terms less theirs, or 0 in a finished game, which the afterstate value describes."""
-    counted = int64(int(after["phase"]) != OVER)
-    for k in range(N_TERMS):
-        ahead = int64(terms[seat, k]) - int64(terms[1 - seat, k])
-        out[k] = np.float32(ahead * counted) * TERM_SCALES[k]
-
-
 def encode_positions(
     boards: npt.NDArray[np.void],
     eval_tables: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
     states: npt.NDArray[np.void],
-    legal: npt.NDArray[np.uint64],
     step: int = 1,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return the inputs of n positions, and the afterstate features of all their legal actions.
+) -> npt.NDArray[np.float32]:
+    """Return the inputs of n positions for their `active_seat`, float32 (n, N_INPUTS).
 
     Args:
         boards: `BOARD` (b,).
         eval_tables: `EVAL_TABLES` (b,), from `eval_tables_of`.
         which: int64 (n,), the index of each position's board.
         states: `STATE` (n,), at decisions, or at chance but not the set-up.
-        legal: uint64 (n,), the legal actions as bits, 0 at chance.
-        step: the numbers of rows are multiples of this; rows of zeros fill up.
-
-    Returns:
-        float32 (n, N_INPUTS), and float32 (k, N_AFTERSTATE) for the legal actions of all positions
-        in order.
+        step: the number of rows is a multiple of this; rows of zeros fill up.
     """
-    counts = np.bitwise_count(legal).astype(np.int64)
-    ends = np.cumsum(counts)
-    inputs = _padded(len(states), N_INPUTS, step)
-    afterstates = _padded(int(counts.sum()), N_AFTERSTATE, step)
-    begins = ends - counts
-    _encode_each(
-        len(states), inputs, afterstates, begins, boards, eval_tables, which, states, legal
-    )
-    return inputs, afterstates
-
-
-def _padded(rows: int, width: int, step: int) -> npt.NDArray[np.float32]:
-    out = np.empty((-(-rows // step) * step, width), np.float32)
-    out[rows:] = 0.0
-    return out
+    n = len(states)
+    inputs = np.empty((-(-n // step) * step, N_INPUTS), np.float32)
+    inputs[n:] = 0.0
+    _encode_each(n, inputs, boards, eval_tables, which, states)
+    return inputs
 
 
 @pooled(at_least=64)
 def _encode_each(
-    first: int,
-    last: int,
-    inputs: Any,
-    afterstates: Any,
-    begins: Any,
-    boards: Any,
-    eval_tables: Any,
-    which: Any,
-    states: Any,
-    masks: Any,
+    first: int, last: int, inputs: Any, boards: Any, eval_tables: Any, which: Any, states: Any
 ) -> None:
     scratch = np.empty(1, SCRATCH)[0]
     for i in range(first, last):
         board = index(which[i])
-        encode_position(
-            *(boards[board], eval_tables[board], states[i], active_seat(states[i]), masks[i]),
-            *(scratch, inputs[i], afterstates[begins[i] :]),
-        )
+        seat = active_seat(states[i])
+        encode_position(boards[board], eval_tables[board], states[i], seat, scratch, inputs[i])
 
 
 def apply_actions(

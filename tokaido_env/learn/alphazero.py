@@ -1,11 +1,11 @@
-"""AlphaZero (Silver et al. 2018): self-play by search, training, and a promotion match per round.
+"""AlphaZero (Silver et al. 2018) with values alone: rounds of self-play, training and a match.
 
-Self-play: a search with the incumbent's network plays shards of whole games; in the first round
-`mcts` plays, which needs no network. Training: the network continues from the round before, on the
-positions of the newest rounds. The policy's targets are visit counts. The value's targets, at
-decisions and chance nodes, are a mean of search value and game result.
-Promotion match: the new policy plays paired games against the incumbent until the better one is
-known. It becomes the incumbent unless it is shown to be worse.
+Self-play: a search with the incumbent's network plays shards of whole games. The first incumbent is
+the network to start from or an untrained one, which plays like the heuristic. Training: the network
+continues from the round before, on the positions of the newest rounds, at decisions and chance
+nodes. Its targets are a mean of search value and game result. Promotion match: the new network
+plays paired games against the incumbent until the better one is known. It becomes the incumbent
+unless it is shown to be worse.
 
 Any executor plays the same bytes, and existing shards are not played again. `metrics.jsonl` lists,
 for each round, its training shards in order with their SHA-256, and the SHA-256 of its policy.
@@ -34,12 +34,7 @@ from tokaido_env.decoding import Count
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.files import file_sha256
 from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, load_checked
-from tokaido_env.learn.network import (
-    PolicyNetwork,
-    evaluate_decisions,
-    evaluate_values,
-    take_step,
-)
+from tokaido_env.learn.network import ValueNetwork, evaluate_positions, take_step
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.selfplay_games import SelfPlayGames
@@ -53,7 +48,7 @@ class AlphaZeroTrainer(Trainer):
 
     Attributes:
         incumbents: for each round, and last for the next one, the round that made its incumbent;
-            0 stands for the policy to start from, or no policy.
+            0 stands for the network before the first round.
     """
 
     done = 0
@@ -63,6 +58,11 @@ class AlphaZeroTrainer(Trainer):
         self.network = run.new_network(self.settings.device)
         self.pools = (run.pool, run.extra_pool or run.pool)
         self.incumbents = [0]
+
+    def start(self) -> None:
+        """Load the policy to start from, and save the first incumbent."""
+        super().start()
+        self.run.freeze(self.network, 0).save(self.run.snapshot(0))
 
     def advance(self, stopping: Callable[[], int]) -> Figures | None:
         """Play the shards of a round, train on them, and play the promotion match."""
@@ -83,9 +83,7 @@ class AlphaZeroTrainer(Trainer):
 
     def policy(self) -> Policy:
         """Return the incumbent."""
-        if self.incumbents[-1] or self.settings.start_from:
-            return Policy.load(self._policy_path(self.incumbents[-1]))
-        return self.run.freeze(self.network, self.done)
+        return Policy.load(self.run.snapshot(self.incumbents[-1]))
 
     def checkpoint(self) -> Checkpoint:
         """Return the state that `restore` takes."""
@@ -118,11 +116,9 @@ class AlphaZeroTrainer(Trainer):
 
     def _task(self, number: int, index: int) -> SelfPlayGames:
         """Return the task that plays a shard of a round."""
-        settings, incumbent = self.settings, self.incumbents[number - 1]
-        spec = f"mcts:sims={settings.first_sims}"
-        if incumbent or settings.start_from:
-            path = quote_path(str(self._policy_path(incumbent)))
-            spec = make(f"policy_search:{path},sims={settings.sims}").spec
+        settings = self.settings
+        path = quote_path(str(self.run.snapshot(self.incumbents[number - 1])))
+        spec = make(f"policy_search:{path},sims={settings.sims}").spec
         round_seed = int(arena_seed(settings.seed, number))
         return SelfPlayGames(
             *(spec, policy_sha256(spec), self.pools[settings.is_extra(index)], settings.games),
@@ -133,10 +129,6 @@ class AlphaZeroTrainer(Trainer):
             ),
             *(settings.search_share, settings.side_share, settings.result_weight),
         )
-
-    def _policy_path(self, number: int) -> Path:
-        """Return the policy file of a round; for round 0 the policy to start from."""
-        return self.run.snapshot(number) if number else Path(self.settings.start_from)
 
     def _shard(self, number: int, index: int) -> Path:
         return self.run.folder / "shards" / f"{number:04d}-{index:04d}.safetensors"
@@ -153,17 +145,14 @@ class AlphaZeroTrainer(Trainer):
         settings = self.settings
         boards = np.concatenate([pool.records for pool in self.pools])
         parts = [self._load(*key) for key in keys]
-        new = sum(len(part.legal) for part in parts[-settings.shards :])
+        new = sum(len(part.targets) for part in parts[-settings.shards :])
         steps = max(1, round(settings.samples_per_position * new / settings.minibatch_size))
         seed = match_seed(settings.seed, "alphazero", "learn", str(number))
-        policy_loss, value_loss = learn(
-            self.network, boards, Samples.join(parts), steps, seed, settings
-        )
+        value_loss = learn(self.network, boards, Samples.join(parts), steps, seed, settings)
         return {
             "positions": new,
-            "window": sum(len(part.legal) for part in parts),
+            "window": sum(len(part.targets) for part in parts),
             "samples_per_position": round(steps * settings.minibatch_size / new, 2),
-            "policy_loss": policy_loss,
             "value_loss": value_loss,
         }
 
@@ -176,11 +165,11 @@ class AlphaZeroTrainer(Trainer):
     # The promotion match
 
     def _promotion_match(self, number: int) -> Figures:
-        """Play a new policy against the incumbent; return the figures, with "promoted"."""
-        settings, incumbent = self.settings, self.incumbents[-1]
-        if not (incumbent or settings.start_from) or not settings.promotion_games:
+        """Play a new network against the incumbent; return the figures, with "promoted"."""
+        settings = self.settings
+        if not settings.promotion_games:
             return {"promoted": True}
-        paths = self.run.snapshot(number), self._policy_path(incumbent)
+        paths = self.run.snapshot(number), self.run.snapshot(self.incumbents[-1])
         a, b = (make(f"policy:{quote_path(str(path))}") for path in paths)
         seed = match_seed(settings.seed, "alphazero", "promotion", str(number))
         state = MatchState(a.spec, b.spec, settings.promotion_games, seed, self.run.pool)
@@ -195,14 +184,14 @@ class AlphaZeroTrainer(Trainer):
 
 
 def learn(
-    network: PolicyNetwork,
+    network: ValueNetwork,
     boards: npt.NDArray[np.void],
     samples: Samples,
     steps: int,
     seed: int,
     settings: AlphaZeroSettings,
-) -> tuple[float, float]:
-    """Train a network on samples.
+) -> float:
+    """Train a network on samples; return the mean loss of the last tenth of the steps.
 
     Args:
         network: the network, changed in place.
@@ -212,59 +201,28 @@ def learn(
         seed: of the order of the samples.
         settings: the run's settings.
 
-    Returns:
-        The mean policy loss and value loss of the last tenth of the steps.
-
     Raises:
         FloatingPointError: as `take_step`.
     """
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     rng = np.random.Generator(np.random.PCG64(seed))
-    order, start, losses = rng.permutation(len(samples.legal)), 0, []
+    order, start, losses = rng.permutation(len(samples.targets)), 0, []
     for step in range(steps):
         if start + settings.minibatch_size > len(order):
-            order, start = rng.permutation(len(samples.legal)), 0
+            order, start = rng.permutation(len(samples.targets)), 0
         rows = order[start : start + settings.minibatch_size]
         start += settings.minibatch_size
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
-        policy_loss, value_loss = _losses(network, boards, samples.take(rows))
-        losses.append((float(policy_loss.detach()), float(value_loss.detach())))
-        where = "step {} of {}: policy loss {:.4g}, value loss {:.4g}"
-        take_step(
-            optimizer,
-            policy_loss + settings.value_weight * value_loss,
-            settings.max_grad_norm,
-            where.format(step + 1, steps, *losses[-1]),
-        )
-    policy, value = np.mean(losses[-max(1, steps // 10) :], axis=0).tolist()
-    return policy, value
+        loss = _loss(network, boards, samples.take(rows))
+        take_step(optimizer, loss, settings.max_grad_norm, f"step {step + 1} of {steps}")
+        losses.append(float(loss.detach()))
+    return float(np.mean(losses[-max(1, steps // 10) :]))
 
 
-def _losses(
-    network: PolicyNetwork, boards: npt.NDArray[np.void], samples: Samples
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the policy loss, and the value loss at decisions and chance nodes."""
+def _loss(network: ValueNetwork, boards: npt.NDArray[np.void], samples: Samples) -> torch.Tensor:
+    """Return the cross-entropy of the win probabilities."""
     which, tables = samples.boards.astype(np.int64), eval_tables_of(boards)
-    values, rows = [], [np.flatnonzero(samples.legal), np.flatnonzero(samples.legal == 0)]
-    decisions, chances = (samples.take(some) for some in rows)
-    logits, of_decisions = evaluate_decisions(
-        network, boards, tables, which[rows[0]], decisions.states, decisions.legal
-    )
-    values.append(of_decisions)
-    if len(rows[1]):
-        values.append(
-            evaluate_values(network, boards, tables, which[rows[1]], chances.states, chances.legal)
-        )
-    wins = network.tensor((samples.targets[np.concatenate(rows)] + 1) / 2)
-    value_loss = functional.binary_cross_entropy_with_logits(2 * torch.cat(values), wins)
-    visits = network.tensor(decisions.visits.astype(np.float32))
-    return _policy_loss(logits, visits), value_loss
-
-
-def _policy_loss(logits: torch.Tensor, visits: torch.Tensor) -> torch.Tensor:
-    """Return the mean cross-entropy to the visit counts of the positions that have some."""
-    counts = visits.sum(dim=1, keepdim=True)
-    targets = visits / counts.clamp(min=1.0)
-    log_probs = functional.log_softmax(logits, dim=1)
-    return -(targets * log_probs).sum() / (counts > 0).sum().clamp(min=1)
+    values = evaluate_positions(network, boards, tables, which, samples.states)
+    wins = network.to_device((samples.targets + 1) / np.float32(2))
+    return functional.binary_cross_entropy_with_logits(2 * values, wins)

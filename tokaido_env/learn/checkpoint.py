@@ -21,7 +21,7 @@ from tokaido_env.agents.policy import check_tensors
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.decoding import Source, Struct
 from tokaido_env.files import flush_folder, parse_json
-from tokaido_env.learn.network import PolicyNetwork
+from tokaido_env.learn.network import ValueNetwork
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.tensor_file import Array, as_numbers, read_tensors, write_tensors
 
@@ -151,7 +151,7 @@ def broken_checkpoint(path: Path, error: Exception, remedy: str) -> RunError:
 
 
 def restore_learner(
-    network: PolicyNetwork, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint
+    network: ValueNetwork, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint
 ) -> None:
     """Restore a network and its optimizer from a checkpoint.
 
@@ -163,7 +163,7 @@ def restore_learner(
     optimizer.load_state_dict(optimizer.state_dict() | {"state": checkpoint.moments})
 
 
-def load_checked(network: PolicyNetwork, weights: Mapping[str, torch.Tensor]) -> None:
+def load_checked(network: ValueNetwork, weights: Mapping[str, torch.Tensor]) -> None:
     """Load weights from an untrusted source into a network.
 
     Args:
@@ -174,8 +174,7 @@ def load_checked(network: PolicyNetwork, weights: Mapping[str, torch.Tensor]) ->
         One of `READ_ERRORS`: naming the tensor, if it does not fit or is not finite.
     """
     network.load_state_dict(dict(weights))
-    for name, tensors in network.policies().items():
-        check_tensors(_NETWORK + name, tensors, network.board is not None)
+    check_tensors(_NETWORK, network.to_policy().tensors, network.board is not None)
 
 
 def moments_of(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.Tensor]]:

@@ -6,7 +6,6 @@ An update plays `n_steps` decisions in each of the learner's games; then Maskabl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -22,13 +21,12 @@ from tokaido_env.arena.match import match_seed
 from tokaido_env.batch_validation import checked_arrays
 from tokaido_env.decoding import Count
 from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, moments_of, restore_learner
-from tokaido_env.learn.network import PolicyNetwork, seed32
+from tokaido_env.learn.network import ValueNetwork, seed32
 from tokaido_env.learn.opponent_pool import LATEST, OpponentPool, PoolState
-from tokaido_env.learn.ppo_policy import LearnerEnv, MovePolicy
+from tokaido_env.learn.ppo_policy import AfterstatePolicy, LearnerEnv
 from tokaido_env.learn.run import Figures, Run, Trainer, reached_multiple
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.settings_schema import RunError
-from tokaido_env.learn.value_calibration import calibrate_value
 from tokaido_env.tensor_file import as_rows
 
 OPPONENT_TEMPERATURE = 1.0  # the learner's snapshots sample their actions, as the learner does
@@ -48,7 +46,7 @@ class PpoTrainer(Trainer):
         self.run, self.settings = run, cast(PpoSettings, run.settings)
         self.pool = OpponentPool(self.settings)
         self.env = LearnerEnv(self.settings)
-        self.network = run.new_network(against_others=self.settings.value_of_self_play)
+        self.network = run.new_network()
         self.model = make_model(self.env, self.settings, self.network)
         self.rng = np.random.Generator(np.random.PCG64(self.settings.seed))
         self._agents: dict[str, Agent] = {}  # the current opponents, by name
@@ -71,7 +69,7 @@ class PpoTrainer(Trainer):
         self.env.reset()
         self.model._last_episode_starts = np.ones(self.env.num_envs, bool)
         self.pool.same_opponent[:] = True
-        self._observe()
+        self.model._last_obs = self.env.observe()
 
     def advance(self, stopping: Callable[[], int]) -> Figures:
         """Collect a rollout, train on it, and update the opponents.
@@ -90,7 +88,6 @@ class PpoTrainer(Trainer):
         if reached_multiple(before, self.done, settings.resample_every):
             self.pool.resample(self.rng)
         self._assign()
-        self._observe()
         return self._figures()
 
     def policy(self) -> Policy:
@@ -127,29 +124,7 @@ class PpoTrainer(Trainer):
         self.pool.same_opponent[:] = flags["same_opponent"]
         self.rng.bit_generator.state = counters["rng"]
         self._assign()
-        self._observe()
-
-    def finish(self, report: Callable[[str], None]) -> None:
-        """Calibrate the values of `last` and `best` once each; nothing else of them changes.
-
-        Afterwards their summaries have an entry "value": None if the calibration did not help.
-        """
-        settings = self.settings
-        if not settings.calibration_games or not settings.value_of_self_play:
-            return
-        calibrated: dict[bytes, Policy] = {}
-        for name in ("last", "best"):
-            path = self.run.folder / name
-            before = path.read_bytes()
-            policy = calibrated.get(before) or Policy.load(path)
-            if "value" not in policy.training:
-                games, seed = settings.calibration_games, settings.seed
-                result = calibrate_value(policy, settings.pool, games, seed)
-                report(f"{name}: value calibrated on self-play: {result}")
-                mark = policy.training | {"value": None}  # a resume does not try again
-                policy = result.policy if result.is_better else replace(policy, training=mark)
-            calibrated[before] = policy
-            policy.save(path)
+        self.model._last_obs = self.env.observe()
 
     def count(self, dones: npt.NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
         """Count the games that ended at this step.
@@ -175,8 +150,6 @@ class PpoTrainer(Trainer):
         opponents = self.pool.slot_opponents
         agents = [self._agents.get(name, latest) for name in opponents]
         self.env.set_opponents(agents, when="now")  # the newest weights, also in running games
-        is_latest = np.array([name == LATEST for name in opponents])
-        self.env.self_play[:] = np.resize(is_latest, self.env.num_envs)  # game i has slot i % slots
 
     def _opponent(self, name: str) -> Agent:
         if not name.isdigit():
@@ -187,10 +160,6 @@ class PpoTrainer(Trainer):
         except PolicyError as error:
             raise RunError(f"{error}: restore the file, or begin a new run") from None
         return PolicyAgent.from_policy(policy, f"policy:{path}", OPPONENT_TEMPERATURE)
-
-    def _observe(self) -> None:
-        """Give SB3 observations that mark self-play by the new opponents."""
-        self.model._last_obs = self.env.observe()
 
     def _figures(self) -> Figures:
         """Return and clear the metrics of an update."""
@@ -220,14 +189,14 @@ class _CountGames(BaseCallback):
         return True
 
 
-def make_model(env: LearnerEnv, settings: PpoSettings, network: PolicyNetwork) -> MaskablePPO:
+def make_model(env: LearnerEnv, settings: PpoSettings, network: ValueNetwork) -> MaskablePPO:
     """Return Stable-Baselines3's model, which trains a network on the learner's games.
 
     gamma is 1: the only reward of a game is its result. A step spans one decision of the learner
     to its next, so that every value is for the learner's seat.
     """
     model = MaskablePPO(
-        MovePolicy,
+        AfterstatePolicy,
         env,
         learning_rate=learning_rate(settings),
         n_steps=settings.n_steps,
@@ -237,7 +206,7 @@ def make_model(env: LearnerEnv, settings: PpoSettings, network: PolicyNetwork) -
         gae_lambda=settings.gae_lambda,
         clip_range=settings.clip_range,
         ent_coef=settings.entropy_coef,
-        policy_kwargs={"network": network},
+        policy_kwargs={"network": network, "pool": env.games.boards},
         seed=seed32(settings.seed),
         device="cpu",
     )

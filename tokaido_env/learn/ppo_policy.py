@@ -1,4 +1,9 @@
-"""Stable-Baselines3 adapters: the learner's games as environment, the network as policy."""
+"""Stable-Baselines3 adapters: the learner's games as environment, the network as policy.
+
+A network has values only. As a policy it takes each legal action with the odds that its afterstate
+value gives (`inference.AFTERSTATE_LOGIT`), and the mean of these values, by the odds, is the value
+for the critic: one network learns both.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +18,13 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
+from tokaido_env.agents.inference import AFTERSTATE_LOGIT
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.learn.network import Moves, PolicyNetwork
+from tokaido_env.core.state import OVER, STATE
+from tokaido_env.features.afterstates import afterstates_of
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.learn.network import ValueNetwork, evaluate_positions
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.single_agent import EndedGames, Opponents
@@ -23,63 +33,64 @@ Observation = dict[str, torch.Tensor]
 
 
 class LearnerEnv(TokaidoVecEnv):
-    """The learner's games, with the afterstate observation and two more arrays.
+    """The learner's games. Their observations are positions, of which the policy makes inputs.
 
-    `board` is the index of the board in the pool, (n, 1), and `self_play` a flag, (n, 1).
+    The inputs of all afterstates of a rollout would take gigabytes. An observation has the arrays
+    `state`, the bytes of a row of `STATE`, `legal`, the bytes of the legal actions as bits, and
+    `board`, the index of the board in the pool.
 
     Args:
         settings: of the run.
         opponents: game `i` is against `opponents[i % len(opponents)]`.
-
-    Attributes:
-        self_play: bool (n,), whether each game is against the learner itself. Only the critic gets
-            it, as the opponent changes the value (Pinto et al. 2018, "Asymmetric actor critic").
     """
 
     def __init__(self, settings: PpoSettings, opponents: Opponents = "random") -> None:
         pool = settings.pool
-        super().__init__(settings.games, opponents, settings.seed, pool, observation="afterstates")
-        space: Any = self.observation_space
-        more: dict[str, spaces.Space[Any]] = {
-            "board": spaces.Box(0, len(pool) - 1, (1,), np.int64),
-            "self_play": spaces.Box(0, 1, (1,), np.int8),
-        }
-        self.observation_space = spaces.Dict({**space.spaces, **more})
-        self.self_play = np.zeros(self.num_envs, np.bool_)
+        super().__init__(settings.games, opponents, settings.seed, pool)
+        self.observation_space = spaces.Dict(
+            {
+                "state": spaces.Box(0, 255, (STATE.itemsize,), np.uint8),
+                "legal": spaces.Box(0, 255, (8,), np.uint8),
+                "board": spaces.Box(0, len(pool) - 1, (1,), np.int64),
+            }
+        )
 
     def observe(self) -> Any:
         """Return the current observations, arrays (n, …) by name."""
-        boards = self.games.batch.episode_info["board"].astype(np.int64)
-        return super().observe() | _more(boards, self.self_play)
+        batch = self.games.batch
+        n = len(batch)
+        return {
+            "state": batch.states.view(np.uint8).reshape(n, -1).copy(),
+            "legal": batch.legal.view(np.uint8).reshape(n, -1).copy(),
+            "board": batch.episode_info["board"].astype(np.int64)[:, None],
+        }
 
     def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
-        info = super()._final(ended, j, game)
-        more = _more(ended.board[j], self.self_play[game])
         # The round cap is a rule that ends the game without a winner (R10.1). For a truncated game
         # SB3 would add the value of the last observation, where the true value is 0.
-        last = info["terminal_observation"] | more
-        return info | {"terminal_observation": last, "TimeLimit.truncated": False}
+        return super()._final(ended, j, game) | {"TimeLimit.truncated": False}
 
 
-def _more(boards: npt.NDArray[np.int64], self_play: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    return {"board": boards[..., None], "self_play": self_play[..., None].astype(np.int8)}
+class AfterstatePolicy(MaskableActorCriticPolicy):
+    """A `ValueNetwork` as Stable-Baselines3's policy.
 
-
-class MovePolicy(MaskableActorCriticPolicy):
-    """A `PolicyNetwork` as Stable-Baselines3's policy: its outputs are the logits and the value."""
+    Args:
+        network: the network.
+        pool: the boards of the games.
+    """
 
     # Stable-Baselines3 declares other types of layers, but only calls them.
     mlp_extractor: Any
     action_net: Any
     value_net: Any
 
-    def __init__(self, *args: Any, network: PolicyNetwork, **options: Any) -> None:
-        self._network = [network]  # in a list: a submodule needs super().__init__ first
+    def __init__(self, *args: Any, network: ValueNetwork, pool: BoardPool, **options: Any) -> None:
+        self._parts = network, pool  # in a tuple: a submodule needs super().__init__ first
         fixed = {"ortho_init": False, "features_extractor_class": _Unchanged}
         super().__init__(*args, **options | fixed)
 
     def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = _Extractor(self._network[0])
+        self.mlp_extractor = _Extractor(*self._parts)
 
     def _build(self, lr_schedule: Callable[[float], float]) -> None:
         super()._build(lr_schedule)
@@ -93,27 +104,51 @@ class _Extractor(nn.Module):
 
     latent_dim_pi, latent_dim_vf = N_ACTIONS, 1
 
-    def __init__(self, network: PolicyNetwork) -> None:
+    def __init__(self, network: ValueNetwork, pool: BoardPool) -> None:
         super().__init__()
         self.network = network
+        self._boards, self._tables = pool.records, eval_tables_of(pool.records)
 
     def forward(self, observation: Observation) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
-        mask = observation["action_mask"]
-        position, action = mask.nonzero(as_tuple=True)
-        moves = Moves(observation["actions"][position, action], position, action)
-        board, self_play = observation["board"][:, 0].long(), observation["self_play"][:, 0] > 0
-        scores, values = self.network(observation["observation"], moves, board, self_play)
-        if not torch.isfinite(torch.cat([scores, values])).all():
-            raise FloatingPointError("a logit or a value of the network is not finite")
-        logits = torch.zeros_like(mask).index_put((position, action), scores)
-        return logits, torch.tanh(values)[:, None]
+        states = _rows(observation["state"], STATE)
+        legal = _rows(observation["legal"], np.dtype(np.uint64))
+        which = observation["board"][:, 0].numpy().astype(np.int64)
+        after = afterstates_of(
+            self._boards, self._tables, which, states, legal, inputs=None, margin=False
+        )
+        values = self._values(after, which[after.game], states["player"][after.game])
+        if not torch.isfinite(values).all():
+            raise FloatingPointError("a value of the network is not finite")
+        at = torch.from_numpy(after.game), torch.from_numpy(after.action)
+        empty = torch.zeros(len(legal), N_ACTIONS)
+        of_action = empty.index_put(at, values)
+        logits = float(AFTERSTATE_LOGIT) * of_action
+        is_legal = empty.index_put(at, torch.ones_like(values)) > 0
+        odds = torch.softmax(logits.masked_fill(~is_legal, -torch.inf), dim=1)
+        return logits, (odds * of_action).sum(dim=1, keepdim=True)
 
     def forward_actor(self, observation: Observation) -> torch.Tensor:
         return self(observation)[0]  # type: ignore[no-any-return]
 
     def forward_critic(self, observation: Observation) -> torch.Tensor:
         return self(observation)[1]  # type: ignore[no-any-return]
+
+    def _values(
+        self, after: Any, which: npt.NDArray[np.int64], movers: npt.NDArray[np.int8]
+    ) -> torch.Tensor:
+        """Return the values of afterstates for the players who moved, float32 (k,)."""
+        boards, tables = self._boards, self._tables
+        odds = evaluate_positions(self.network, boards, tables, which, after.states)
+        signs = np.where(after.viewer == movers, np.float32(1), np.float32(-1))
+        over = torch.from_numpy(after.states["phase"] == OVER)
+        values = torch.tanh(odds) * torch.from_numpy(signs)
+        return torch.where(over, torch.from_numpy(after.result), values)
+
+
+def _rows(array: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return rows of bytes, which SB3 has made floats, as numbers or states: (n,)."""
+    return np.ascontiguousarray(array.numpy().astype(np.uint8)).view(dtype)[:, 0]
 
 
 class _Unchanged(BaseFeaturesExtractor):

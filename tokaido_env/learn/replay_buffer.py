@@ -12,14 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.batch_validation import check_states, first_wrong_mask
+from tokaido_env.batch_validation import check_states
 from tokaido_env.boards.board_pool import BoardPool, Boards
-from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.core.state import CHANCE_PHASES, STATE, copy_rows
-from tokaido_env.core.state_validation import NOT_FOUND
+from tokaido_env.core.state import OVER, SETUP, STATE, copy_rows
 from tokaido_env.learn.settings_schema import RunError
-from tokaido_env.observers import masks
 from tokaido_env.tensor_file import as_numbers, read_tensors, write_tensors
 
 MAX_BYTES = 4 << 30  # of a file of samples
@@ -30,15 +27,11 @@ class Samples(NamedTuple):
 
     Attributes:
         states: `STATE` (n,).
-        legal: uint64 (n,), the legal actions as bits, 0 at chance.
-        visits: uint16 (n, N_ACTIONS), visit counts of the search, all 0 at chance.
         targets: float32 (n,), the value target for `active_seat`.
         boards: int32 (n,), index of each board in the pool.
     """
 
     states: npt.NDArray[np.void]
-    legal: npt.NDArray[np.uint64]
-    visits: npt.NDArray[np.uint16]
     targets: npt.NDArray[np.float32]
     boards: npt.NDArray[np.int32]
 
@@ -63,21 +56,17 @@ class ReplayBuffer:
         self._result_weight = result_weight
         self._parts: list[tuple[npt.NDArray[Any], ...]] = []
 
-    def add(
-        self, states: Any, legal: Any, visits: Any, values: Any, seats: Any, boards: Any, games: Any
-    ) -> None:
+    def add(self, states: Any, values: Any, seats: Any, boards: Any, games: Any) -> None:
         """Add n positions.
 
         Args:
             states: `STATE` (n,).
-            legal: uint64 (n,), 0 at chance.
-            visits: (n, N_ACTIONS), visit counts.
             values: float (n,), the expected results of player_0; nan for the result alone.
             seats: int (n,), the seats that the value targets are for.
             boards: int (n,), indices in the pool.
             games: int64 (n,), the games of which the positions know the results; -1: none.
         """
-        self._parts.append((copy_rows(states), legal, visits, values, seats, boards, games))
+        self._parts.append((copy_rows(states), values, seats, boards, games))
 
     def samples(self, results: npt.NDArray[np.float32]) -> Samples:
         """Return all positions as samples.
@@ -86,12 +75,11 @@ class ReplayBuffer:
             results: float32 (games,), of player_0.
         """
         parts = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-        states, legal, visits, values, seats, boards, games = parts
+        states, values, seats, boards, games = parts
         weights = np.where(games < 0, 0.0, np.where(np.isnan(values), 1.0, self._result_weight))
         values = (1 - weights) * np.nan_to_num(values) + weights * results[games]
         targets = (values * (1 - 2 * seats.astype(np.int64))).astype(np.float32)
-        visits, boards = visits.astype(np.uint16), boards.astype(np.int32)
-        return Samples(states.view(STATE), legal, visits, targets, boards)
+        return Samples(states.view(STATE), targets, boards.astype(np.int32))
 
 
 def save_samples(path: Path, samples: Samples) -> None:
@@ -124,11 +112,9 @@ def load_samples(path: Path, board: Boards) -> Samples:
 
 def _as_samples(arrays: dict[str, npt.NDArray[Any]]) -> Samples:
     """Return arrays as samples after checking dtypes and shapes."""
-    n = len(arrays["legal"]) if "legal" in arrays and arrays["legal"].ndim else 0
+    n = len(arrays["targets"]) if "targets" in arrays and arrays["targets"].ndim else 0
     formats: dict[str, tuple[Any, tuple[int, ...]]] = {
         "states": (np.uint8, (n, STATE.itemsize)),
-        "legal": (np.uint64, (n,)),
-        "visits": (np.uint16, (n, N_ACTIONS)),
         "targets": (np.float32, (n,)),
         "boards": (np.int32, (n,)),
     }
@@ -147,13 +133,7 @@ def _check_samples(samples: Samples, pool: BoardPool) -> None:
     if not ((which >= 0) & (which < len(pool))).all():
         raise ValueError(f"boards: expected numbers from 0 to {len(pool) - 1}")
     check_states(pool, pool.records, which, np.arange(len(which)), samples.states)
-    wrong = first_wrong_mask(pool.records, which, samples.states, samples.legal)
-    if wrong != NOT_FOUND:
-        raise ValueError(f"game {wrong}: legal: expected the legal actions of its state")
-    if not (samples.legal.astype(bool) | np.isin(samples.states["phase"], CHANCE_PHASES)).all():
-        raise ValueError("legal: expected positions at decisions or at chance")
-    visits = samples.visits * masks(samples.legal)
-    if (visits != samples.visits).any() or (len(visits) and not visits.any()):
-        raise ValueError("visits: expected some, and of legal actions only")
+    if np.isin(samples.states["phase"], (SETUP, OVER)).any():
+        raise ValueError("states: expected positions at decisions or at chance")
     if not (np.abs(samples.targets) <= 1).all():
         raise ValueError("targets: expected numbers from -1 to 1")

@@ -41,9 +41,9 @@ from tokaido_env.learn.checkpoint import (
 from tokaido_env.learn.checkpoint_rating import rate_learner
 from tokaido_env.learn.metrics import TIME, Logs, hide_writer_errors
 from tokaido_env.learn.network import (
-    PolicyNetwork,
+    ValueNetwork,
     deterministic,
-    load_weights,
+    load_policy,
     seed32,
     torch_threads,
 )
@@ -80,7 +80,6 @@ class Progress:
         rating: the newest rating; None before the first.
         is_new: whether the rating is new since the last report.
         is_best: whether a new rating is the highest so far.
-        note: a line to print once, as from `Trainer.finish`.
         signal: in the last report of a stopped run, the signal that stopped it; else 0.
     """
 
@@ -91,7 +90,6 @@ class Progress:
     rating: Measure | None = None
     is_new: bool = False
     is_best: bool = False
-    note: str = ""
     signal: int = 0
 
 
@@ -156,18 +154,15 @@ class Run:
         """Return the path of the policy file of the learner after `done` steps or rounds."""
         return self.snapshots / f"{done:09d}"
 
-    def new_network(self, device: str = "cpu", **options: Any) -> PolicyNetwork:
-        """Return an untrained network on a device: "cpu", "cuda" or "auto", as the setting.
+    def new_network(self, device: str = "cpu") -> ValueNetwork:
+        """Return an untrained network on a device: "cpu", "cuda" or "auto", as the setting."""
+        return _new_network(self.settings).to(_torch_device(device))
 
-        The options are those of `PolicyNetwork`.
-        """
-        return _new_network(self.settings, **options).to(_torch_device(device))
-
-    def load_start(self, network: PolicyNetwork) -> None:
+    def load_start(self, network: ValueNetwork) -> None:
         """Load the weights of the policy to start from, if the settings name one."""
         self._splits = _load_start(self.settings, network)
 
-    def freeze(self, network: PolicyNetwork, done: int, **metadata: Any) -> Policy:
+    def freeze(self, network: ValueNetwork, done: int, **metadata: Any) -> Policy:
         """Return a network as a policy with a summary of its training.
 
         The summary leaves out the run's length: a longer run makes the same policy here.
@@ -252,7 +247,7 @@ class Trainer(ABC):
     """
 
     run: Run
-    network: PolicyNetwork
+    network: ValueNetwork
 
     @property
     @abstractmethod
@@ -282,9 +277,6 @@ class Trainer(ABC):
     @abstractmethod
     def checkpoint(self) -> Checkpoint:
         """Return the state that `restore` takes."""
-
-    def finish(self, report: Callable[[str], None]) -> None:  # noqa: B027  optional
-        """Do the work that is due at the end of a run; may be called again on a resume."""
 
 
 def begin(folder: str | Path, settings: RunSettings) -> None:
@@ -347,8 +339,6 @@ def train(
         trainer = _make_trainer(run)
         with closing(Logs(folder / METRICS, settings.LENGTH, trainer.done)) as logs:
             complete = _train(run, trainer, logs, report, checkpoint_minutes)
-        if complete:
-            trainer.finish(lambda note: report(_progress(run, trainer, {}, note=note)))
         return complete
 
 
@@ -476,10 +466,10 @@ def _make_trainer(run: Run) -> Trainer:
     return trainer
 
 
-def _new_network(settings: RunSettings, **options: Any) -> PolicyNetwork:
+def _new_network(settings: RunSettings) -> ValueNetwork:
     torch.manual_seed(seed32(settings.seed))
     np.random.seed(seed32(settings.seed))  # noqa: NPY002  a checkpoint holds that state, too
-    return PolicyNetwork(settings.sizes, settings.network_boards, **options)
+    return ValueNetwork(settings.sizes, settings.network_boards)
 
 
 def _torch_device(device: str) -> str:
@@ -489,10 +479,10 @@ def _torch_device(device: str) -> str:
     return "cuda" if has_gpu and device != "cpu" else "cpu"
 
 
-def _load_start(settings: RunSettings, network: PolicyNetwork) -> list[str]:
+def _load_start(settings: RunSettings, network: ValueNetwork) -> list[str]:
     """Load the policy to start from, if there is one; return the splits it was trained on."""
     if not settings.start_from:
         return []
     start = Policy.load(settings.start_from)
-    load_weights(network, start)
+    load_policy(network, start)
     return splits_of(start.training)

@@ -1,8 +1,8 @@
 """Executor task that plays self-play games and returns searched positions as training samples.
 
 Games are played to their end: dropping long games would bias the samples towards short ones. A
-share of their decisions is searched, and these become samples; the network's policy plays the
-others, so that the same time gives positions of more games (expert iteration; Anthony et al. 2017).
+share of their decisions is searched, and these become samples; the network alone plays the others,
+so that the same time gives positions of more games (expert iteration; Anthony et al. 2017).
 
 The value is asked after every legal action, also after those that a good player never takes. So a
 share of the searched decisions has a second search, of the position after another action: it
@@ -18,13 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.inference import choose_actions, evaluate_all
-from tokaido_env.agents.search import SearchAgent, SearchResult, search
+from tokaido_env.agents.search import PolicySearchAgent, SearchResult, search
 from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.arena.executors.base import AgentCache
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.features.eval_tables import eval_tables_of
@@ -44,7 +43,7 @@ class SelfPlayGames(NamedTuple):
         seed: of the first game, with the others following, and of the exploration.
         visit_sampling: share of actions drawn in proportion to visit counts.
         uniform_sampling: share of actions drawn uniformly from the legal ones.
-        search_share: share of the decisions that are searched; all in games without a network.
+        search_share: share of the decisions that are searched.
         side_share: share of these with a second search, after a random other action.
         result_weight: share of the game's result in the value targets; the rest is the search's
             value. Second searches have no result.
@@ -64,11 +63,11 @@ class SelfPlayGames(NamedTuple):
     def run(self, make: AgentCache) -> Iterator[Samples]:
         """Play the games: see `Task.run`."""
         agent = make(self.search, self.sha256)
-        if not isinstance(agent, SearchAgent):
-            raise AgentFailed(f"search: expected mcts or policy_search, got {self.search!r}")
+        if not isinstance(agent, PolicySearchAgent):
+            raise AgentFailed(f"search: expected policy_search, got {self.search!r}")
         yield self.samples(agent)
 
-    def samples(self, agent: SearchAgent) -> Samples:
+    def samples(self, agent: PolicySearchAgent) -> Samples:
         """Play the games; return their samples in the order of play."""
         batch = Batch(self.games, self.pool, observation=None, autoreset=False, copy=False)
         batch.reset(seed=self.seed)
@@ -79,17 +78,14 @@ class SelfPlayGames(NamedTuple):
             positions = _positions(batch, running)
             keys, which = batch.keys(running), batch.episode_info["board"][running]
             actions = np.empty(len(running), np.int64)
-            searched = np.ones(len(running), np.bool_)
-            if agent.network is not None:
-                searched = rng.random(len(running)) < self.search_share
-                logits, _ = evaluate_all(
-                    agent.network, positions.boards, positions.states, positions.legal
-                )
-                choose_actions(actions, logits, positions.legal, keys, 1.0)
-            rows = np.flatnonzero(searched)
+            logits, _ = evaluate_all(
+                agent.network, positions.boards, positions.states, positions.legal
+            )
+            choose_actions(actions, logits, positions.legal, keys, 1.0)
+            rows = np.flatnonzero(rng.random(len(running)) < self.search_share)
             if len(rows):
                 some = positions.part(rows)
-                found = search(agent.network, agent.config, some, keys[rows], agent.opponent)
+                found = search(agent.network, agent.config, some, keys[rows])
                 actions[rows] = self._explore(found, some.legal, rng)
                 self._record(buffer, some, found, actions[rows], which[rows], running[rows])
                 self._search_sides(agent, buffer, some, actions[rows], which[rows], rng)
@@ -110,20 +106,17 @@ class SelfPlayGames(NamedTuple):
         states, legal = positions.states, positions.legal
         k = np.flatnonzero(legal & (legal - np.uint64(1)))
         seats = states["player"]
-        buffer.add(
-            *(copy_rows(states, k), legal[k], found.visits[k], found.values[k]),
-            *(seats[k], which[k], games[k]),
-        )
+        buffer.add(copy_rows(states, k), found.values[k], seats[k], which[k], games[k])
         after = copy_rows(states)
         viewers = apply_actions(self.pool.records, which.astype(np.int64), after, actions)
         k = np.flatnonzero(viewers >= 0)
         # The search's value is that of its own action.
         values = np.where(actions == found.actions, found.values, np.nan)
-        _add_chance(buffer, copy_rows(after, k), values[k], viewers[k], which[k], games[k])
+        buffer.add(copy_rows(after, k), values[k], viewers[k], which[k], games[k])
 
     def _search_sides(
         self,
-        agent: SearchAgent,
+        agent: PolicySearchAgent,
         buffer: ReplayBuffer,
         positions: PositionBatch,
         actions: npt.NDArray[np.int64],
@@ -147,18 +140,12 @@ class SelfPlayGames(NamedTuple):
         if not len(k):
             return
         sides = _positions(batch, k)
-        found = search(agent.network, agent.config, sides, batch.keys(k), agent.opponent)
+        found = search(agent.network, agent.config, sides, batch.keys(k))
         no_game = np.full(len(k), -1)
-        buffer.add(
-            *(sides.states, sides.legal, found.visits, found.values),
-            *(sides.states["player"], own[k], no_game),
-        )
+        buffer.add(sides.states, found.values, sides.states["player"], own[k], no_game)
         at = np.flatnonzero(viewers[k] >= 0)
         row = k[at]
-        _add_chance(
-            *(buffer, copy_rows(after, row), found.values[at]),
-            *(viewers[row], own[row], no_game[at]),
-        )
+        buffer.add(copy_rows(after, row), found.values[at], viewers[row], own[row], no_game[at])
 
     def _explore(
         self, found: SearchResult, legal: npt.NDArray[np.uint64], rng: np.random.Generator
@@ -179,14 +166,6 @@ def _positions(batch: Batch, games: npt.NDArray[np.int64]) -> PositionBatch:
     """Return the positions of some games of a batch."""
     boards, states = batch.boards_of(games), copy_rows(batch.states, games)
     return PositionBatch(boards, eval_tables_of(boards), states, batch.legal[games])
-
-
-def _add_chance(
-    buffer: ReplayBuffer, states: Any, values: Any, viewers: Any, which: Any, games: Any
-) -> None:
-    """Add chance nodes: see `ReplayBuffer.add`."""
-    none = np.zeros(len(states), np.uint64), np.zeros((len(states), N_ACTIONS), np.uint16)
-    buffer.add(states, *none, values, viewers, which, games)
 
 
 def sample_rows(

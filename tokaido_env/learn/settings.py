@@ -21,21 +21,13 @@ from tokaido_env.learn.settings_schema import COUNT, RATE, SHARE, TEXT, RunError
 
 MAX_DECISIONS = 2**24  # of one rollout; a decision takes about 8 KB
 MAX_WIDTH = 2**12  # a policy file of this width takes 70 MB
-MAX_SIMS = 2**16 - 1
-"""The most simulations of a decision: a sample stores visit counts as uint16."""
-
 CHECKPOINT_MINUTES = 5.0
 
-CALIBRATION_GAMES = 12_000
-MIN_CALIBRATION_GAMES = 8
-
-_SIMS = Parameter(int, 1, MAX_SIMS)
 _MINIBATCH = Parameter(int, 2)  # the advantages of one decision have no deviation to divide by
-_WEIGHT = Parameter(float, 0, 100)
 _NORM = Parameter(float, 1e-6, 1e6)
 # Help texts of settings that methods have with different defaults.
-_WIDTH = "units of the first layer, policy and value each; a multiple of 8"
-_SECOND_WIDTH = "units of the second layer, policy and value each; 0: width / 4"
+_WIDTH = "units of the first layer; a multiple of 8"
+_SECOND_WIDTH = "units of the second layer; 0: width / 4"
 _FINAL_LEARNING_RATE = "share of learning_rate at the end; linear schedule, 1: constant"
 _EPOCHS = "passes over the new data in each update"
 _CHECKPOINT_EVERY = "steps, updates or rounds between checkpoints"
@@ -103,8 +95,8 @@ class RunSettings(Settings):
 
     @property
     def sizes(self) -> LayerSizes:
-        """The widths of the network's layers: those of a value network."""
-        return LayerSizes(0, 0, 0, self.width, self.second_width or self.width // 4)
+        """The widths of the network's layers."""
+        return LayerSizes(self.width, self.second_width or self.width // 4)
 
     @property
     def pool(self) -> BoardPool:
@@ -125,29 +117,7 @@ class RunSettings(Settings):
 
 
 @dataclass(frozen=True)
-class PolicySettings(RunSettings):
-    """Settings of methods that train a policy too."""
-
-    move_width: int = setting(
-        0, Parameter(int, 0), "units of the layer that scores each legal action; 0: width / 8"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_at_most("move_width", self.move_width, MAX_WIDTH)
-
-    @property
-    def sizes(self) -> LayerSizes:
-        """The widths of the network's layers."""
-        sizes = LayerSizes.of_width(self.width)
-        second = self.second_width or sizes.second
-        return sizes._replace(
-            second=second, value_second=second, move=self.move_width or sizes.move
-        )
-
-
-@dataclass(frozen=True)
-class PpoSettings(PolicySettings):
+class PpoSettings(RunSettings):
     """Settings of Stable-Baselines3's MaskablePPO, which trains against a pool of opponents.
 
     A step is one decision of the learner. An event that is due every N steps happens at the first
@@ -183,17 +153,6 @@ class PpoSettings(PolicySettings):
     agents: str = setting(
         "greedy heuristic", TEXT, "agent specs, separated by spaces, each met equally often"
     )
-    value_games: str = setting(
-        "self-play",
-        Parameter(str, choices=("self-play", "all")),
-        "games that train the policy's value: self-play (those against the newest weights) or all",
-    )
-    calibration_games: int = setting(
-        CALIBRATION_GAMES,
-        Parameter(int, 0),
-        "self-play games that calibrate the values of best and last at the end of a run; 0: none; "
-        "unused if value_games is all",
-    )
     opponent_slots: int = setting(8, COUNT, "opponents at a time; a divisor of games")
     resample_every: int = setting(131_072, COUNT, "steps between draws of new opponents")
     snapshot_every: int = setting(163_840, COUNT, _SNAPSHOT_EVERY)
@@ -205,11 +164,6 @@ class PpoSettings(PolicySettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_at_most("games * n_steps", self.update_steps, MAX_DECISIONS)
-        if 0 < self.calibration_games < MIN_CALIBRATION_GAMES:
-            raise RunError(
-                f"calibration_games: expected 0, or at least {MIN_CALIBRATION_GAMES}, "
-                f"got {self.calibration_games}"
-            )
         _check_divisor("opponent_slots", self.opponent_slots, "games", self.games)
         _check_divisor("minibatch_size", self.minibatch_size, "games * n_steps", self.update_steps)
         self._check_opponents()
@@ -224,11 +178,6 @@ class PpoSettings(PolicySettings):
         """The steps of a whole number of updates: `steps`, rounded up."""
         return -(-self.steps // self.update_steps) * self.update_steps
 
-    @property
-    def value_of_self_play(self) -> bool:
-        """Whether only games against the newest weights train the policy's value."""
-        return self.value_games == "self-play"
-
     def _check_opponents(self) -> None:
         shares = (self.share_latest, self.share_past, self.share_agents)
         if abs(sum(shares) - 1) > 1e-6:
@@ -236,11 +185,6 @@ class PpoSettings(PolicySettings):
             raise RunError(
                 "share_latest + share_past + share_agents: "
                 f"expected a sum of 1, got {parts} = {sum(shares):g}"
-            )
-        if self.value_of_self_play and not self.share_latest:
-            raise RunError(
-                "share_latest: expected above 0, got 0: self-play trains the value; raise it, or "
-                "set value_games = all"
             )
         specs = split_specs(self.agents)
         if self.share_agents and not specs:
@@ -315,7 +259,7 @@ class TdSettings(WholeGameSettings):
 
 
 @dataclass(frozen=True)
-class AlphaZeroSettings(WholeGameSettings, PolicySettings):
+class AlphaZeroSettings(WholeGameSettings):
     """Settings of AlphaZero: rounds of self-play by search, learning, and a promotion match."""
 
     METHOD: ClassVar[str] = "alphazero"
@@ -326,17 +270,12 @@ class AlphaZeroSettings(WholeGameSettings, PolicySettings):
         16, Parameter(int, 1, 10_000), "shards of self-play games in a round, one task each"
     )
     games: int = setting(128, COUNT, "games of a shard, played to their end")
-    first_sims: int = setting(
-        100, _SIMS, "simulations per decision of `mcts`, which plays the first round"
-    )
-    sims: int = setting(
-        64, _SIMS, "simulations per decision of `policy_search`, which plays the other rounds"
-    )
+    sims: int = setting(64, COUNT, "simulations per decision of `policy_search`, which plays")
     search_share: float = setting(
         1.0,
         SHARE,
-        "share of decisions that are searched and become samples; the network's policy plays the "
-        "others; above 0",
+        "share of decisions that are searched and become samples; the others are sampled from the "
+        "network's afterstate values; above 0",
     )
     side_share: float = setting(
         0.0,
@@ -361,13 +300,10 @@ class AlphaZeroSettings(WholeGameSettings, PolicySettings):
         1e-3, RATE, "Adam's learning rate; a cosine schedule lowers it to 0 in each round"
     )
     max_grad_norm: float = setting(10.0, _NORM, "norm that larger gradients are scaled down to")
-    value_weight: float = setting(
-        1.0, _WEIGHT, "weight of the value loss; 0: only the policy learns"
-    )
     promotion_games: int = setting(
         1000,
         Parameter(int, 0),
-        "most games of a promotion match, new policy against incumbent; even; 0: always promote",
+        "most games of a promotion match, new network against incumbent; even; 0: always promote",
     )
     threads: int = setting(
         1, Parameter(int, 1, 256), "PyTorch threads; the trained weights depend on it"

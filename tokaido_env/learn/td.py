@@ -23,15 +23,14 @@ from tokaido_env.agents.weights import Network
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.jit import entry, index
-from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import apply
 from tokaido_env.core.state import OVER, copy_rows
 from tokaido_env.decoding import Count
-from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of, load_weights
-from tokaido_env.features.network_inputs import AFTERSTATE_VALUES, TERM_SCALES, active_seat
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.features.network_inputs import active_seat
 from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, moments_of, restore_learner
-from tokaido_env.learn.network import PolicyNetwork, evaluate_values, take_step
+from tokaido_env.learn.network import evaluate_positions, take_step
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.settings import TdSettings
 
@@ -45,8 +44,6 @@ class Rollout(NamedTuple):
     """(n,), index of the game."""
     states: States
     """(n,)."""
-    legal: npt.NDArray[np.uint64]
-    """(n,), legal actions as bits, 0 at chance and at the end."""
     viewer: npt.NDArray[np.int8]
     """(n,), the seat that the network's inputs and value are for."""
     value: npt.NDArray[np.float32]
@@ -71,7 +68,6 @@ class TdTrainer(Trainer):
         self.pools = (run.pool, run.extra_pool or run.pool)
         self.decisions = 0
         self.network = run.new_network(self.settings.device)
-        start_as_heuristic(self.network)
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), self.settings.learning_rate, fused=True
         )
@@ -149,30 +145,9 @@ class TdTrainer(Trainer):
         """Return the loss of a minibatch: the cross-entropy of the win probabilities."""
         network, tables = self.network, eval_tables_of(pool.records)
         which, states = rollout.which[rollout.game[rows]], copy_rows(rollout.states, rows)
-        values = evaluate_values(network, pool.records, tables, which, states, rollout.legal[rows])
-        wins = network.tensor((1 + targets[rows]) / np.float32(2))
+        values = evaluate_positions(network, pool.records, tables, which, states)
+        wins = network.to_device((1 + targets[rows]) / np.float32(2))
         return binary_cross_entropy_with_logits(2 * values, wins)
-
-
-@torch.no_grad()
-def start_as_heuristic(network: PolicyNetwork) -> None:
-    """Set the value of a network to the heuristic's evaluation, with its mean weights.
-
-    Two units of the first layer add up the terms, one for each sign of the sum. The other units
-    keep their random weights, and have outgoing weights of 0 at the end.
-    """
-    first, second, last = (
-        cast(torch.nn.Linear, layer) for layer in (network.trunk[0], *network.value)
-    )
-    log_odds = torch.from_numpy(load_weights().mean(axis=0) / TERM_SCALES)
-    first.weight[:2], first.bias[:2], second.weight[:2], second.bias[:2] = 0.0, 0.0, 0.0, 0.0
-    first.weight[0, N_FEATURES : N_FEATURES + N_TERMS] = log_odds
-    first.weight[0, N_FEATURES + N_TERMS : AFTERSTATE_VALUES] = -log_odds
-    first.weight[1] = -first.weight[0]
-    second.weight[:2, :2] = torch.eye(2)
-    last.weight.zero_()
-    last.bias.zero_()
-    last.weight[0, :2] = torch.tensor([0.5, -0.5])
 
 
 def play_games(
@@ -200,9 +175,9 @@ def play_games(
         choose_actions(actions, logits, legal, batch.keys(running), noise)
         sign = 1 - 2 * states["player"]
         value = logits[np.arange(len(running)), actions] / AFTERSTATE_LOGIT
-        masks, viewers = np.empty_like(legal), np.empty(len(running), np.int8)
-        _apply_each(masks, viewers, pool.records, which[running], states, actions)
-        steps.append((running, states, masks, viewers, sign * value))
+        viewers = np.empty(len(running), np.int8)
+        _apply_each(viewers, pool.records, which[running], states, actions)
+        steps.append((running, states, viewers, sign * value))
         advance_checked(batch, running, actions)
         running = running[~batch.over[running]]
     columns = map(np.concatenate, zip(*steps, strict=True))
@@ -210,11 +185,9 @@ def play_games(
 
 
 @entry
-def _apply_each(
-    masks: Any, viewers: Any, boards: Any, which: Any, states: Any, actions: Any
-) -> None:
-    for i in range(len(masks)):
-        masks[i] = apply(boards[index(which[i])], states[i], actions[i])
+def _apply_each(viewers: Any, boards: Any, which: Any, states: Any, actions: Any) -> None:
+    for i in range(len(viewers)):
+        apply(boards[index(which[i])], states[i], actions[i])
         viewers[i] = active_seat(states[i])
 
 
