@@ -24,13 +24,18 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
+from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.features.afterstates import END, Afterstates
+from tokaido_env.features.network_inputs import N_INPUTS
 from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import afterstates
 
 GAMES, MINIBATCH_SIZE = 256, 1024
 LEARNING_RATE, VALUE_LAMBDA, TEMPERATURE = 1e-3, 0.9, 0.08  # the last of actions by their values
-TRACKS: dict[str, tuple[Any, int]] = {"afterstates": ("afterstates", 780), "raw": ("float32", 337)}
+TRACKS: dict[str, tuple[Any, int]] = {  # formats and numbers of inputs
+    "afterstates": ("afterstates", N_INPUTS),
+    "raw": ("float32", N_FEATURES),
+}
 
 
 class Network(nn.Module):

@@ -89,7 +89,7 @@ _RUNS = {
 --rate-every 4 --rating-games 4
 """,
     "alphazero": """
---rounds 6 --shards 4 --games 6 --first-sims 8 --sims 8 --width 32 --minibatch-size 256
+--rounds 6 --shards 4 --games 6 --sims 8 --width 32 --minibatch-size 256
 --promotion-games 12 --replay-rounds 2 --rate-every 2 --rating-games 4
 """,
 }

@@ -36,7 +36,8 @@ from tokaido_env.learn.checkpoint_rating import rate_learner
 
 SEEDS = range(5)
 GAMES, CURVE_GAMES = 4000, 100  # against the heuristic; against each opponent of a curve's rating
-TD_GAMES, AZ_ROUNDS, AZ_GAMES, GAME = 512, 8, 128, 90  # the last: decisions of a game, about
+TD_UPDATE = 38_000  # decisions of an update of td, about
+AZ_ROUNDS, AZ_GAMES, GAME = 8, 128, 90  # the last: decisions of a game, about
 SPEEDS = {"td": 38_000, "ppo": 10_000, "alphazero": 1_500}  # decisions/s on two cores, about
 UNTRAINED = "untrained"
 TRACKS = "raw", "afterstates"
@@ -114,7 +115,7 @@ class Train(NamedTuple):
             more = ["--snapshot-every", str(max(decisions // 10, 1)), "--rate-every", "0"]
             return ["--steps", str(max(decisions, 1)), *more, *still]
         if self.method == "td":
-            updates = max(decisions // (TD_GAMES * GAME), 1)
+            updates = max(decisions // TD_UPDATE, 1)
             snapshots = ["--snapshot-every", str(max(updates // 10, 1))]
             return ["--updates", str(updates), *snapshots, *still]
         if not decisions:

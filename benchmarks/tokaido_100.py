@@ -77,7 +77,7 @@ def train(run: Path, boards: int, seed: int, steps: int) -> Words:
     board = f"family:train/{boards}"
     return [
         *("train", "--run", str(run), "--board", board),
-        *("--steps", str(steps), "--seed", str(seed), "--value-games", "all"),
+        *("--steps", str(steps), "--seed", str(seed)),
     ]
 
 

@@ -39,7 +39,7 @@ def train_run(path: Path, method: str, seed: int, decisions: int) -> Run:
     """Return a run of `tokaido train`; a started one is resumed."""
     if method == "ppo":
         count = updates_of(decisions, PPO_UPDATE) * PPO_UPDATE
-        words = ["--steps", str(count), "--rate-every", "0", "--value-games", "all"]
+        words = ["--steps", str(count), "--rate-every", "0"]
     else:
         update = TD_GAMES * MOST_DECISIONS
         updates = updates_of(decisions, update)

@@ -78,7 +78,7 @@ class PolicyAgent(OnnxAgent):
 
 
 def value_network(file: str) -> Any:
-    """Return the value's part of a policy file as a module: inputs (n, 780) to values (n, 1)."""
+    """Return the network of a policy file as a module: inputs (n, 731) to values (n, 1)."""
     import torch
     from torch import nn
 
@@ -87,14 +87,11 @@ def value_network(file: str) -> Any:
     policy = Policy.load(file)
     if policy.uses_board_features:
         raise SystemExit(f"{file}: expected a network without board features (see_board = no)")
-    first = policy.sizes.first  # units of the policy, which come before those of the value
-    tensors = {name: torch.from_numpy(tensor) for name, tensor in policy.tensors.items()}
-    tensors |= {name: tensors[name][first:] for name in ("trunk.0.weight", "trunk.0.bias")}
     layers: list[nn.Module] = []
-    for name in ("trunk.0", "value.0", "value.1"):
-        outputs, inputs = tensors[f"{name}.weight"].shape
-        layer = nn.Linear(inputs, outputs)
-        layer.load_state_dict({each: tensors[f"{name}.{each}"] for each in ("weight", "bias")})
+    for name in ("first", "second", "value"):
+        weight, bias = (torch.from_numpy(policy.tensors[f"{name}.{k}"]) for k in ("weight", "bias"))
+        layer = nn.Linear(*weight.T.shape)
+        layer.load_state_dict({"weight": weight, "bias": bias})
         layers += [layer, nn.ReLU()]
     return nn.Sequential(*layers[:-1], nn.Tanh())
 

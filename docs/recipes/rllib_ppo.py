@@ -1,36 +1,83 @@
-"""Self-play PPO with RLlib, of the network that policy files contain.
+"""Self-play PPO with RLlib, of a network that scores actions by their afterstates.
 
     make certify-rllib  # creates .venv-rllib, because RLlib pins one version of Gymnasium
-    .venv-rllib/bin/python docs/recipes/rllib_ppo.py --minutes 3 --policy runs/rllib.safetensors
-    tokaido evaluate policy:runs/rllib.safetensors random greedy heuristic
+    .venv-rllib/bin/python docs/recipes/rllib_ppo.py --minutes 3 --file weights.pt
+    .venv-rllib/bin/tokaido evaluate \
+      python:docs/recipes/rllib_ppo.py:NetworkAgent,file=weights.pt random greedy heuristic
 
-On a cluster, use `self_play().env_runners(num_env_runners=32)`. RLlib's checkpoints are pickles; a
-policy file contains numbers only, and plays without PyTorch and Ray.
+On a cluster, use `self_play().env_runners(num_env_runners=32)`.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
-from ray.rllib.algorithms import Algorithm
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
-from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
+from torch import Tensor, nn
 
-from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent
+from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.learn.boards import board_summary
-from tokaido_env.learn.network import Moves, PolicyNetwork
-from tokaido_env.learn.settings import PpoSettings
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
+from tokaido_env.observers import masks, observe
 from tokaido_env.rllib import POLICY, TokaidoMultiAgentEnv, masked, self_play_config
+
+
+class Network(nn.Module):
+    """Computes scores of actions, and the value for the player to decide, -1 to 1.
+
+    An action is scored by its afterstate in the context of the state, and by its id.
+    """
+
+    def __init__(self, width: int = 256, units: int = 32) -> None:
+        super().__init__()
+        first, second = nn.Linear(N_OBSERVED, width), nn.Linear(width, width)
+        self.body = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
+        self.afterstate, self.context = nn.Linear(N_AFTERSTATE, units), nn.Linear(width, units)
+        self.score, self.by_id = nn.Linear(units, 1), nn.Linear(width, N_ACTIONS)
+        self.value = nn.Linear(width, 1)
+        nn.init.orthogonal_(self.by_id.weight, 0.01)
+
+    def forward(self, seen: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return scores (n, N_ACTIONS) and values (n,) of n observations with afterstates."""
+        hidden = self.body(seen["observation"])
+        units = torch.relu(self.afterstate(seen["actions"]) + self.context(hidden)[:, None])
+        scores = self.score(units).squeeze(2) + self.by_id(hidden)
+        return scores, torch.tanh(self.value(hidden)).squeeze(1)
+
+
+class NetworkAgent(Agent):
+    """Plays the most probable action.
+
+    Args:
+        file: the weights of a network, from `--file`.
+        network: the network itself, instead of a file.
+    """
+
+    spec = "rllib_ppo"
+
+    def __init__(self, file: str = "", network: Network | None = None) -> None:
+        if network is None:
+            weights = torch.load(file, weights_only=True)
+            network = Network(weights["value.weight"].shape[1])
+            network.load_state_dict(weights)
+        self.network = network
+
+    @torch.no_grad()
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        """Return actions; see `Agent.act`."""
+        seen: Any = observe(boards, states, None, "afterstates")
+        scores, _ = self.network({name: torch.as_tensor(array) for name, array in seen.items()})
+        return np.where(masks(legal), scores.numpy(), -np.inf).argmax(axis=1)
 
 
 class LearnerEnv(TokaidoMultiAgentEnv):
@@ -50,88 +97,59 @@ class LearnerEnv(TokaidoMultiAgentEnv):
         return observations, rewards, terminated, dict.fromkeys(truncated, False), infos
 
 
-class MoveModule(TorchRLModule, ValueFunctionAPI):
-    """A `PolicyNetwork` as an RLlib module; `model_config` is `{"width": …}`, as in settings."""
+class ActionModule(TorchRLModule, ValueFunctionAPI):
+    """A `Network` as an RLlib module; `model_config` is `{"width": …}`."""
 
     def setup(self) -> None:
         """Create the untrained network."""
-        self.network = PolicyNetwork(LayerSizes.of_width(self.model_config["width"]))
+        self.network = Network(self.model_config["width"])
 
     def _forward(self, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
-        logits, _ = self._logits_and_values(batch)
-        return masked({Columns.ACTION_DIST_INPUTS: logits}, batch)
+        scores, _ = self.network(batch[Columns.OBS])
+        return masked({Columns.ACTION_DIST_INPUTS: scores}, batch)
 
     def _forward_train(self, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
-        logits, values = self._logits_and_values(batch)  # for `compute_values`
-        return masked({Columns.ACTION_DIST_INPUTS: logits, Columns.EMBEDDINGS: values}, batch)
+        scores, values = self.network(batch[Columns.OBS])  # the values are for `compute_values`
+        return masked({Columns.ACTION_DIST_INPUTS: scores, Columns.EMBEDDINGS: values}, batch)
 
-    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
         """Return value estimates (n,).
 
         Args:
             batch: observations.
-            embeddings: the same values (n, 1), if already computed.
+            embeddings: the same values, if already computed.
         """
-        values: torch.Tensor = (
-            self._logits_and_values(batch)[1] if embeddings is None else embeddings
-        )
-        return values.squeeze(-1)
-
-    def _logits_and_values(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
-        seen = batch[Columns.OBS]
-        legal = seen["action_mask"] > 0
-        position, action = legal.nonzero(as_tuple=True)
-        moves = Moves(seen["actions"][position, action], position, action)
-        scores, values = self.network(seen["observation"], moves)
-        logits = torch.zeros(legal.shape, device=legal.device)
-        return logits.index_put((position, action), scores), torch.tanh(values)[:, None]
+        values: Tensor = self.network(batch[Columns.OBS])[1] if embeddings is None else embeddings
+        return values
 
 
-def self_play(width: int = PpoSettings.width, **options: Any) -> PPOConfig:
-    """Return PPO settings that train a policy of this project, with the numbers of `tokaido train`.
-
-    The policy plays against its newest version only, without a pool of opponents.
+def self_play(width: int = 256, **options: Any) -> PPOConfig:
+    """Return PPO settings in which a network plays against its newest version.
 
     Args:
-        width: width of the network, as in settings.
-        options: `board` and `reward`, as for `tokaido_env.env`.
-
-    Raises:
-        RunError: for an invalid width.
+        width: width of the network.
+        options: options of the environment, as for `tokaido_env.env`.
     """
-    settings = PpoSettings(width=width)
-    config = self_play_config(LearnerEnv, MoveModule, {"width": width}, **options)
+    config = self_play_config(LearnerEnv, ActionModule, {"width": width}, **options)
     return config.env_runners(num_envs_per_env_runner=64).training(
-        train_batch_size_per_learner=8_192,
-        minibatch_size=settings.minibatch_size,
-        num_epochs=settings.epochs,
-        lr=settings.learning_rate,
-        lambda_=settings.gae_lambda,
-        clip_param=settings.clip_range,
-        entropy_coeff=settings.entropy_coef,
-        vf_loss_coeff=0.5,  # this and the next two as in Stable-Baselines3
+        train_batch_size_per_learner=8192,
+        minibatch_size=1024,
+        num_epochs=4,
+        lr=1e-3,
+        lambda_=0.95,
+        clip_param=0.2,
+        entropy_coeff=0.01,
+        vf_loss_coeff=0.5,
         grad_clip=0.5,
         use_kl_loss=False,
     )
 
 
-def policy_of(algorithm: Algorithm) -> Policy:
-    """Return a frozen copy of the trained network, for settings of `self_play`."""
-    module: Any = algorithm.get_module(POLICY)
-    config: Any = algorithm.config
-    sampled = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
-    steps = int(algorithm.metrics.peek(sampled, default=0))
-    boards = BoardPool.load(config.env_config.get("board", PpoSettings.board))
-    training = {"trainer": "RLlib", "steps": steps, "board": board_summary(boards)}
-    return module.network.to_policy(training)
-
-
 def main() -> None:
-    """Train, play matches, and save the policy."""
+    """Train, save the weights, and play matches."""
     parser = argparse.ArgumentParser(description="Self-play PPO with RLlib.")
     parser.add_argument("--minutes", type=float, default=3, help="minutes of training (default: 3)")
-    parser.add_argument("--policy", type=Path, metavar="FILE", help="save the policy to this file")
+    parser.add_argument("--file", help="file for the weights (default: none)")
     parser.add_argument(
         "--games", type=int, default=2000, help="games per match, even (default: %(default)s)"
     )
@@ -140,14 +158,13 @@ def main() -> None:
     until = time.monotonic() + 60 * options.minutes
     while time.monotonic() < until:
         algorithm.train()
-    policy = policy_of(algorithm)
+    module: Any = algorithm.get_module(POLICY)
     algorithm.stop()
-    if options.policy is not None:
-        policy.save(options.policy)
+    if options.file:
+        torch.save(module.network.state_dict(), options.file)
+    agent = NetworkAgent(network=module.network)
     for opponent in ("random", "greedy"):
-        match = play_match(
-            PolicyAgent.from_policy(policy, "rllib_ppo"), make(opponent), options.games, 0
-        )
+        match = play_match(agent, make(opponent), options.games, 0)
         low, high = match.interval
         print(f"against {opponent}: {match.score:.1%} ({low:.1%} - {high:.1%})")
 

@@ -25,7 +25,7 @@ GENERALIST = _FOLDER / "generalist.safetensors"
 
 
 def make_champion(sims: int | None = None, **options: Any) -> Agent:
-    """Make the champion: one forward pass a decision or, with `sims`, a tree search.
+    """Make the champion: the best afterstate or, with `sims`, a tree search.
 
     Args:
         sims: simulations for a decision.

@@ -159,9 +159,8 @@ KINDS = {
         "champion",
         "make_champion",
         "champion[:sims=N[,...]][:endings=network]",
-        "Plays the strongest network of this package on the default board, with one forward pass a "
-        "decision; with N, tree search with that network. Other parameters are those of "
-        "policy_search.",
+        "Plays the strongest network of this package on the default board, without search; with N, "
+        "tree search with that network. Other parameters are those of policy_search.",
         _NETWORK_SEARCH,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", 0)),
     ),
@@ -179,8 +178,8 @@ KINDS = {
         "PolicySearchAgent",
         "policy_search:PATH[,sims=N][,temperature=T][,c_puct=C][,endings=network]",
         "Runs tree search of N simulations a decision (default: 400) with the network of a policy "
-        "file or of a run's best policy. Logits divided by T (default: 2) give the priors; C "
-        "(default: 0.3) is the exploration constant. Results after an end trigger are exact, or "
+        "file or of a run's best policy. Logits, 16 times the values of afterstates, divided by T "
+        "(default: 2) give the priors; C (default: 0.3) is the exploration constant. Results after an end trigger are exact, or "
         "the network's values. 400 simulations take some milliseconds.",
         {"path": Parameter(str), **_NETWORK_SEARCH},
         required=True,
@@ -202,7 +201,8 @@ KINDS = {
         "PolicyAgent",
         "policy:PATH[,temperature=T][,endings=network]",
         "Plays the trained network of a policy file or of a run's best policy. T=0 takes the "
-        "likeliest action (default: 0), T=1 samples from the policy.",
+        "action with the best afterstate value (default: 0), T=1 samples from the softmax of the "
+        "logits, 16 times these values.",
         {"path": Parameter(str), "temperature": Parameter(float, 0, 10), "endings": _ENDINGS},
         required=True,
     ),

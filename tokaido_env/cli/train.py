@@ -41,7 +41,6 @@ _PROGRESS_FORMATS = {
     "win_rate/agents": "agents {:.0%}",
     "entropy": "entropy {:.3f}",
     "points": "{:.1f} points",
-    "policy_loss": "policy loss {:.4f}",
     "value_loss": "value loss {:.4f}",
     "promotion/score": "scored {:.1%} in the promotion match",
 }

@@ -1,1 +1,1 @@
-"""Training of policy networks: TD(λ), PPO and AlphaZero."""
+"""Training of value networks: TD(λ), PPO and AlphaZero."""
