@@ -43,7 +43,7 @@ def match_hash(executor: Executor, after: Callable[[int], None] = lambda games: 
 def training_hash(executor: Executor) -> str:
     """Train for two rounds of expert iteration; return the hash of shards and policies."""
     settings = AlphaZeroSettings(
-        **{"rounds": 2, "shards": 4, "games": 4, "first_sims": 3, "sims": 3, "width": 16},
+        **{"rounds": 2, "shards": 4, "games": 4, "sims": 3, "width": 16},
         **{"minibatch_size": 256, "promotion_games": 8},
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The kernels of the heuristic for tests to call, its best effects, and exchanged players."""
+"""The kernels of the heuristic and of reach features for tests to call, and best effects."""
 
 from typing import Any
 
@@ -8,10 +8,17 @@ import numpy.typing as npt
 from tokaido_env import Board, Game, Phase
 from tokaido_env.core.jit import entry
 from tokaido_env.features.eval_tables import eval_tables_of
-from tokaido_env.features.evaluation import SCRATCH, count_terms, evaluate, game_phase, quiescent
+from tokaido_env.features.evaluation import (
+    SCRATCH,
+    count_terms,
+    evaluate,
+    game_phase,
+    neighbour_counts,
+    quiescent,
+)
+from tokaido_env.features.lookahead_features import N_REACH, write_reach
 
 BOARD = Board.load()
-GUIDES = eval_tables_of(BOARD.record)
 
 
 @entry
@@ -26,16 +33,33 @@ def _value(boards: Any, eval_tables: Any, states: Any, scratch: Any) -> float:
     return float(evaluate(boards[0], eval_tables[0], states[0], scratch[0]))
 
 
-def terms_of(states: npt.NDArray[np.void]) -> tuple[npt.NDArray[np.int16], int]:
+@entry
+def _write_reach(boards: Any, eval_tables: Any, states: Any, seat: int, out: Any) -> None:
+    counts = neighbour_counts(boards[0], states[0])
+    write_reach(boards[0], eval_tables[0], states[0], seat, counts, out)
+
+
+def terms_of(
+    states: npt.NDArray[np.void], boards: npt.NDArray[np.void] = BOARD.record
+) -> tuple[npt.NDArray[np.int16], int]:
     """The terms of both players, (2, N_TERMS), and how near the end is, of a position (1,)."""
     scratch = np.zeros(1, SCRATCH)
-    progressed = _count(BOARD.record, GUIDES, states, scratch)
+    progressed = _count(boards, eval_tables_of(boards), states, scratch)
     return scratch[0]["terms"].copy(), int(progressed)
 
 
-def value_of(states: npt.NDArray[np.void]) -> float:
+def value_of(states: npt.NDArray[np.void], boards: npt.NDArray[np.void] = BOARD.record) -> float:
     """The evaluation of a position (1,) for player_0."""
-    return float(_value(BOARD.record, GUIDES, states, np.zeros(1, SCRATCH)))
+    return float(_value(boards, eval_tables_of(boards), states, np.zeros(1, SCRATCH)))
+
+
+def reach_of(
+    states: npt.NDArray[np.void], boards: npt.NDArray[np.void], seat: int
+) -> npt.NDArray[np.float32]:
+    """The reach features of a seat, (N_REACH,), in a position (1,)."""
+    out = np.zeros(N_REACH, np.float32)
+    _write_reach(boards, eval_tables_of(boards), states, seat, out)
+    return out
 
 
 def best_leaf(game: Game, action: int) -> Game:

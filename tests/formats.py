@@ -51,11 +51,10 @@ TINY: dict[str, dict[str, Any]] = {
     "ppo": {
         **{"games": 8, "n_steps": 16, "minibatch_size": 64, "opponent_slots": 4, "epochs": 1},
         **{"agents": "greedy", "steps": 128, "snapshot_every": 64, "rate_every": 0},
-        **{"calibration_games": 0},
     },
     "td": {"updates": 1, "games": 4, "minibatch_size": 64, "epochs": 1, "snapshot_every": 1},
     "alphazero": {
-        **{"rounds": 1, "shards": 1, "games": 2, "first_sims": 2},
+        **{"rounds": 1, "shards": 1, "games": 2, "sims": 2},
         **{"minibatch_size": 64, "samples_per_position": 0.1},
     },
 }
@@ -281,7 +280,7 @@ def _use_regrets(path: Path) -> None:
 def _policies(folder: Path) -> list[bytes]:
     found = []
     for uses_board_features in (False, True):
-        sizes = LayerSizes(8, 3, 2, 8, 3)
+        sizes = LayerSizes(8, 3)
         random_policy(sizes, uses_board_features=uses_board_features).save(folder / "policy")
         found.append((folder / "policy").read_bytes())
     return found

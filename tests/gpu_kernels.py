@@ -99,10 +99,10 @@ def _network(moves: Any) -> tuple[Any, Any]:
 
     two, three, units = _array("float32", 2), _array("float32", 3), _array("int64", 2)
     whole_two, whole_three = _array("int16", 2), _array("int16", 3)
-    shapes = (whole_three, two, whole_two, three, two, three, two, three, two, two, two, three)
     memory = _records(SCRATCH), two, units, whole_two, whole_three, whole_three
-    workspace = types.NamedTuple((moves, *memory, three, units, two, two), Workspace)
-    return types.NamedTuple((*shapes, three, two, two), Weights), workspace
+    workspace = types.NamedTuple((moves, *memory, units, two, two), Workspace)
+    weights = types.NamedTuple((whole_three, two, whole_two, three, two, two, two), Weights)
+    return weights, workspace
 
 
 def _games() -> Any:

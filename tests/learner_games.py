@@ -6,20 +6,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from evaluated import reach_of, terms_of, value_of
 from networks import inputs_of
 
 from tokaido_env import Game, Phase
 from tokaido_env.agents import Agent, make
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.entities import board_entities, encode_entities_of_game, entity_arrays
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
 from tokaido_env.core.rng import agent_keys
 from tokaido_env.core.rules import legal_mask
-from tokaido_env.features.eval_tables import N_TERMS
+from tokaido_env.features.afterstate_observation import N_AFTERSTATE
+from tokaido_env.features.afterstates import Afterstates, afterstates_of
+from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of
 from tokaido_env.features.lookahead_features import N_LOOKAHEAD
-from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
+from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES
 
 Ints = npt.NDArray[np.int64]
 
@@ -132,32 +134,61 @@ def expected_observation(
 
 
 def expected_afterstates(boards: Any, states: Any, seat: int) -> dict[str, Any]:
-    """Return the afterstate observation of a seat from `encode_positions`.
+    """Return the afterstate observation of a seat from `encode_positions` and afterstates.
 
-    That has the view of the seat that decides or picks. The other's view has the blocks of both
-    players exchanged, the results of endings negated, and nothing about actions.
+    The inputs have the view of the seat that decides or picks. The other's view has the blocks of
+    both players exchanged, the results of endings negated, and nothing about actions.
     """
     flat, inputs = np.empty(N_FEATURES, np.float32), np.zeros(N_INPUTS, np.float32)
-    actions, mask = np.zeros((N_ACTIONS, N_AFTERSTATE), np.float32), np.zeros(N_ACTIONS, np.int8)
+    values, mask = np.zeros(N_ACTIONS, np.float32), np.zeros(N_ACTIONS, np.int8)
+    actions = np.zeros((N_ACTIONS, N_AFTERSTATE), np.float32)
     encode_game(boards, states, 0, seat, flat)
     if states["phase"][0] not in (Phase.SETUP, Phase.OVER):
-        legal = legal_mask(boards, states, 0)
-        (inputs,), rows = inputs_of(boards, states, np.array([legal], np.uint64))
-        if inputs[0] == seat:  # FEATURES begins with the seat
-            actions[actions_of(legal)] = rows
-            mask[actions_of(legal)] = 1
-        else:
-            (mine,) = inputs[None].copy()
-            ends = N_INPUTS - 4
-            terms, looks = N_FEATURES + N_TERMS, ends - N_LOOKAHEAD
-            first_look = ends - 2 * N_LOOKAHEAD
-            inputs[N_FEATURES:terms] = mine[terms : terms + N_TERMS]
-            inputs[terms : terms + N_TERMS] = mine[N_FEATURES:terms]
-            inputs[terms + N_TERMS : first_look] = 0
-            inputs[first_look:looks], inputs[looks:ends] = mine[looks:ends], mine[first_look:looks]
-            inputs[ends:] = mine[ends:][[2, 3, 0, 1]] * [-1, 1, -1, 1]
+        (inputs,) = inputs_of(boards, states)
+        if inputs[0] != seat:  # FEATURES begins with the seat
+            inputs = _exchanged(inputs)
+        elif legal := legal_mask(boards, states, 0):
+            after = _afterstates(boards, states, legal)
+            for i, action in enumerate(after.action):
+                mask[action] = 1
+                values[action], actions[action] = _described(boards, after, i, seat)
+            values = np.where(mask, np.maximum(values - values[mask > 0].max(), -0.5), 0)
     inputs[:N_FEATURES] = flat
-    return {"observation": inputs, "actions": actions, "action_mask": mask}
+    return {
+        "observation": np.concatenate([inputs, values]).astype(np.float32),
+        "actions": actions,
+        "action_mask": mask,
+    }
+
+
+def _exchanged(inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the inputs of the other seat, but for the observation."""
+    blocks = np.cumsum([N_FEATURES, N_TERMS, N_TERMS, N_LOOKAHEAD, N_LOOKAHEAD])
+    flat, mine, theirs, my_looks, their_looks, endings = np.split(inputs, blocks)
+    endings = endings[[2, 3, 0, 1]] * np.float32([-1, 1, -1, 1])
+    return np.concatenate([flat, theirs, mine, their_looks, my_looks, endings])
+
+
+def _afterstates(boards: Any, states: Any, legal: int) -> Afterstates:
+    mask, which = np.array([legal], np.uint64), np.zeros(1, np.int64)
+    tables = eval_tables_of(boards)
+    return afterstates_of(boards, tables, which, states, mask, inputs=None, margin=False)
+
+
+def _described(boards: Any, after: Afterstates, i: int, seat: int) -> tuple[np.float32, Any]:
+    """Return the evaluation and the features of an afterstate, after its best effect."""
+    sign, states = np.float32(1 - 2 * seat), after.states[i : i + 1]
+    leaves = states
+    if states["phase"][0] == Phase.EFFECT:
+        leaves = _afterstates(boards, states, int(after.legal[i])).states
+    values = [sign * np.float32(value_of(leaves[j : j + 1], boards)) for j in range(len(leaves))]
+    best = int(np.argmax(values))
+    terms, _ = terms_of(leaves[best : best + 1], boards)
+    ahead = terms[seat].astype(int) - terms[1 - seat]
+    if leaves["phase"][best] == Phase.OVER:
+        ahead = 0 * ahead
+    features = [ahead.astype(np.float32) * TERM_SCALES, reach_of(states, boards, seat)]
+    return values[best], np.concatenate(features)
 
 
 def as_lists(observation: Any) -> Any:

@@ -13,7 +13,7 @@ from tokaido_env.core.state import CHANCE_PHASES, STATE
 from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of, load_weights
 from tokaido_env.features.network_inputs import TERM_SCALES, encode_positions
 
-SMALL = LayerSizes(24, 10, 6, 16, 8)
+SMALL = LayerSizes(24, 10)
 ROUNDING = 8e-3
 """By less than this the 16-bit weights of the first layer change the outputs of small networks."""
 
@@ -32,32 +32,30 @@ def random_policy(
     return Policy(tensors, {"maker": "tests"})
 
 
-def counting_policy(afterstate_factor: float = 10.0) -> Policy:
+def counting_policy() -> Policy:
     """Return a policy with the knowledge of the heuristic.
 
     Its value is tanh(x / 20); x is the sum of all terms, mine less theirs, with the mean of the
-    weights of opening and ending. The factor keeps the value from saturating. Its logits are the
-    afterstate values times the factor.
+    weights of opening and ending. The factor keeps the value from saturating.
     """
-    sizes = LayerSizes(8, 8, 8, 8, 8)
+    sizes = LayerSizes(8, 8)
     tensors = {name: np.zeros(shape, np.float32) for name, shape in tensor_shapes(sizes).items()}
     weights = load_weights().mean(axis=0) / TERM_SCALES
-    positive, negative = tensors["trunk.0.weight"][sizes.first :][:2]  # the parts of x
+    positive, negative = tensors["first.weight"][:2]  # the parts of x
     positive[N_FEATURES : N_FEATURES + N_TERMS] = weights
     positive[N_FEATURES + N_TERMS : N_FEATURES + 2 * N_TERMS] = -weights
     negative[:] = -positive
-    tensors["value.0.weight"][:2, :2] = np.eye(2)
-    tensors["value.1.weight"][0, :2] = 0.05, -0.05
-    tensors["outlook.weight"][0] = afterstate_factor
+    tensors["second.weight"][:2, :2] = np.eye(2)
+    tensors["value.weight"][0, :2] = 0.05, -0.05
     return Policy(tensors)
 
 
 def inputs_of(
-    boards: npt.NDArray[np.void], states: npt.NDArray[np.void], legal: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    boards: npt.NDArray[np.void], states: npt.NDArray[np.void]
+) -> npt.NDArray[np.float32]:
     """Return `encode_positions` on one board (1,) or on the board of each position (n,)."""
     which = np.arange(len(states)) % len(boards)
-    return encode_positions(boards, eval_tables_of(boards), which, states, legal)
+    return encode_positions(boards, eval_tables_of(boards), which, states)
 
 
 def decisions(

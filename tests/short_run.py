@@ -14,7 +14,7 @@ from tokaido_env.learn.settings import AlphaZeroSettings, PpoSettings, RunSettin
 VALUES: dict[str, Any] = {
     **{"games": 8, "n_steps": 32, "minibatch_size": 128, "width": 32, "opponent_slots": 4},
     **{"agents": "greedy", "steps": 256, "snapshot_every": 256, "pool_size": 4},
-    **{"rate_every": 0, "calibration_games": 0, "threads": 1},
+    **{"rate_every": 0, "threads": 1},
 }
 """Settings of a PPO run that takes one second."""
 
@@ -23,7 +23,7 @@ SHORT: dict[str, RunSettings] = {
         **VALUES
         | {"n_steps": 16, "minibatch_size": 64, "steps": 640, "snapshot_every": 128}
         | {"resample_every": 256, "checkpoint_every": 256, "rate_every": 512, "rating_games": 4}
-        | {"final_learning_rate": 0.5, "calibration_games": 16}
+        | {"final_learning_rate": 0.5}
     ),
     "td": TdSettings(
         **{"seed": 3, "updates": 3, "games": 12, "minibatch_size": 256, "width": 8, "threads": 1},
@@ -32,7 +32,7 @@ SHORT: dict[str, RunSettings] = {
         **{"rate_every": 2, "rating_games": 2},
     ),
     "alphazero": AlphaZeroSettings(
-        **{"rounds": 3, "shards": 3, "games": 6, "first_sims": 3, "sims": 3, "width": 16},
+        **{"rounds": 3, "shards": 3, "games": 6, "sims": 3, "width": 16},
         **{"minibatch_size": 256, "promotion_games": 12, "replay_rounds": 2},
         **{"samples_per_position": 0.5},
         **{"extra_boards": "shikoku_ring,shikoku_art", "extra_boards_every": 2},

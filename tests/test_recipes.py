@@ -25,6 +25,9 @@ from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.features.afterstate_observation import N_OBSERVED
+from tokaido_env.features.network_inputs import N_INPUTS
 from tokaido_env.observers import masks, observe
 from tokaido_env.text import TextFormat
 
@@ -53,12 +56,12 @@ def recipe_of(name: str) -> Any:
 
 
 SMALL = {"GAMES": 8, "STEPS": 16, "MINIBATCH": 64, "MINIBATCH_SIZE": 64, "COLLECTED": 160}
-TRACKED = {  # scripts with two tracks: the package that they need, and the class of their agent
-    "agents/one_file_ppo.py": ("torch", "NetworkAgent"),
-    "agents/one_file_td.py": ("torch", "ValueAgent"),
-    "docs/recipes/sb3_self_play.py": ("sb3_contrib", "ModelAgent"),
-    "docs/recipes/tianshou_dqn.py": ("tianshou", "TianshouAgent"),
-    "docs/recipes/torchrl_ppo.py": ("torchrl", "NetworkAgent"),
+TRACKED = {  # scripts with two tracks: the package that they need, their agent and inputs
+    "agents/one_file_ppo.py": ("torch", "NetworkAgent", N_OBSERVED),
+    "agents/one_file_td.py": ("torch", "ValueAgent", N_INPUTS),
+    "docs/recipes/sb3_self_play.py": ("sb3_contrib", "ModelAgent", N_OBSERVED),
+    "docs/recipes/tianshou_dqn.py": ("tianshou", "TianshouAgent", N_OBSERVED),
+    "docs/recipes/torchrl_ppo.py": ("torchrl", "NetworkAgent", N_OBSERVED),
 }
 
 
@@ -67,7 +70,7 @@ TRACKED = {  # scripts with two tracks: the package that they need, and the clas
 def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package, agent = TRACKED[script]
+    package, agent, inputs = TRACKED[script]
     pytest.importorskip(package)
     torch = pytest.importorskip("torch")
     from tokaido_env.learn.budget import Budget
@@ -78,7 +81,7 @@ def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
         if hasattr(module, name):
             monkeypatch.setattr(module, name, value)
     file = tmp_path / "weights.pt"
-    for track, size in (("raw", 337), ("afterstates", 780)):
+    for track, size in (("raw", N_FEATURES), ("afterstates", inputs)):
         budget = Budget(300, curve=tmp_path / track)
         network = module.train(budget, seed=1, track=track)
         assert 300 <= budget.decisions < 5000
@@ -120,9 +123,9 @@ def test_recipe__trains_and_plays(name: str, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def value_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A policy file of a value network."""
+    """A policy file."""
     path = tmp_path_factory.mktemp("policies") / "best"
-    random_policy(LayerSizes(0, 0, 0, 32, 8)).save(path)
+    random_policy(LayerSizes(32, 8)).save(path)
     return str(path)
 
 

@@ -268,10 +268,10 @@ TINY: dict[str, dict[str, Any]] = {
     "ppo": {
         **{"games": 8, "n_steps": 32, "minibatch_size": 128, "opponent_slots": 4},
         **{"agents": "greedy", "steps": 256, "snapshot_every": 256},
-        **{"rate_every": 0, "calibration_games": 0},
+        "rate_every": 0,
     },
     "alphazero": {
-        **{"rounds": 1, "shards": 1, "games": 2, "first_sims": 2, "minibatch_size": 64},
+        **{"rounds": 1, "shards": 1, "games": 2, "sims": 2, "minibatch_size": 64},
         "samples_per_position": 0.1,
     },
 }

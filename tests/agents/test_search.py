@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from networks import counting_policy, decisions, random_policy
-from solved import best, decides_twice, last_positions, positions_behind, solve
+from solved import best, decides_twice, last_positions, solve
 
 from tokaido_env import Game
 from tokaido_env.agents import make
@@ -18,7 +18,6 @@ from tokaido_env.agents.search import MctsAgent, PolicySearchAgent, SearchAgent,
 from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.agents.search_tree import BOUND_SHARE
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.core.state import CHANCE_PHASES
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.observers import masks
 
@@ -140,18 +139,6 @@ def test_search__gives_a_single_legal_action_all_visits(make_agent: Any) -> None
     if agent.network is not None:  # the value is the root's, without a search
         _, own = random_policy().evaluate(boards, states, legal)
         assert values == pytest.approx(own * (1 - 2 * states["player"]))
-
-
-def test_search__reads_no_weights_of_illegal_actions() -> None:
-    for _, game in zip(range(4), last_positions(), strict=False):
-        behind = [one for one in positions_behind(game) if one.phase not in CHANCE_PHASES]
-        legal = {action for one in behind if not one.is_over for action in one.legal_actions()}
-        blinded = random_policy()
-        illegal = sorted(set(range(len(blinded.tensors["action.bias"]))) - legal)
-        blinded.tensors["action.bias"][illegal] = np.nan
-        blinded.tensors["move.bias"][illegal] = np.nan
-        both = search_game(by_network(200), game), search_game(by_network(200, blinded), game)
-        assert all((a == b).all() for a, b in zip(*both, strict=True))
 
 
 # Keys, threads and memory

@@ -23,7 +23,7 @@ def test_tokaido_100__trains_learners_before_measuring(capsys: Output) -> None:
     assert (len(trained), len(measured)) == (12, 18)
     assert trained[4] == (
         f"tokaido train --run {RUNS}/train-10-seed-1 --board family:train/10 --steps 2000000 "
-        "--seed 1 --value-games all"
+        "--seed 1"
     )
     place = lines.index(trained[4])
     assert lines[place + 1].startswith(f"tokaido generalise policy:{RUNS}/train-10-seed-1 ")

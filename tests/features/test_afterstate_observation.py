@@ -1,19 +1,48 @@
-"""The tables of the afterstate observation."""
+"""The afterstate observation: its tables, and its values and features of afterstates."""
+
+from typing import Any
 
 import numpy as np
+from evaluated import best_leaf
+from learner_games import as_lists, expected_afterstates
+from networks import random_play
 
 from tokaido_env import FEATURES
-from tokaido_env.features.afterstate_observation import AFTERSTATE_FEATURES, AFTERSTATE_INPUTS
-from tokaido_env.features.network_inputs import INPUT_UNITS, N_AFTERSTATE, N_INPUTS
+from tokaido_env.core.state import Phase
+from tokaido_env.features.afterstate_observation import (
+    AFTERSTATE_FEATURES,
+    AFTERSTATE_INPUTS,
+    N_AFTERSTATE,
+    N_OBSERVED,
+)
+from tokaido_env.features.network_inputs import INPUT_UNITS, N_INPUTS
+from tokaido_env.observers import observe
 
 
 def test_tables__describe_every_number_once() -> None:
-    for table, size in ((AFTERSTATE_INPUTS, N_INPUTS), (AFTERSTATE_FEATURES, N_AFTERSTATE)):
+    for table, size in ((AFTERSTATE_INPUTS, N_OBSERVED), (AFTERSTATE_FEATURES, N_AFTERSTATE)):
         assert len({each.name for each in table}) == len(table)
         numbers = np.concatenate([np.arange(size)[each.slice] for each in table])
         assert numbers.tolist() == list(range(size))
     first = [(each.name, each.slice) for each in AFTERSTATE_INPUTS[: len(FEATURES)]]
     assert first == [(each.name, each.slice) for each in FEATURES]
     units = np.repeat([e.unit for e in AFTERSTATE_INPUTS], [e.size for e in AFTERSTATE_INPUTS])
-    rounded = INPUT_UNITS == 1 / 64  # the forward pass rounds values, the observation does not
-    assert np.array_equal(units.astype(np.float32)[~rounded], INPUT_UNITS[~rounded])
+    rounded = INPUT_UNITS == 1 / 64  # the forward pass rounds results, the observation does not
+    assert np.array_equal(units[:N_INPUTS].astype(np.float32)[~rounded], INPUT_UNITS[~rounded])
+
+
+def test_observation__describes_the_afterstate_of_each_action() -> None:
+    """In every phase, for both seats; some actions end the game by their effect."""
+    phases, ended = set(), 0
+    for game, rng in random_play():
+        if rng.random() > 0.3:
+            continue
+        for seat in range(2):
+            seen: Any = observe(game.boards, game.state, [seat], "afterstates")
+            expected = expected_afterstates(game.boards, game.state, seat)
+            assert as_lists({name: each[0] for name, each in seen.items()}) == as_lists(expected)
+        if game.player is not None:
+            ended += sum(best_leaf(game, action).is_over for action in game.legal_actions())
+        phases.add(game.phase)
+    assert phases == set(Phase) - {Phase.OVER}
+    assert ended > 3

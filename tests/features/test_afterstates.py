@@ -41,8 +41,7 @@ def check_row(found: Afterstates, row: int, before: Game, reward: str) -> int:
     if kind == END:
         assert not found.inputs[row, N_FEATURES:].any()
     else:
-        legal = np.array([after.legal_mask], np.uint64)
-        (inputs,), _ = inputs_of(after.boards, after.states, legal)
+        (inputs,) = inputs_of(after.boards, after.states)
         assert (found.inputs[row] == inputs).all()
     return kind
 

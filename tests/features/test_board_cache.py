@@ -4,7 +4,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import MAX_BOARDS
 from tokaido_env.features import board_cache
@@ -64,7 +63,7 @@ def test_board_cache__keeps_returned_rows_when_it_is_full(monkeypatch: pytest.Mo
 
 
 def test_board_cache__holds_the_largest_pool() -> None:
-    for shape, dtype in (((), EVAL_TABLES), ((LayerSizes().first,), np.float32)):
+    for shape, dtype in (((), EVAL_TABLES), ((512,), np.int16)):
         cache = BoardCache(CountedRows(), shape, dtype)
         assert MAX_BOARDS * cache._bytes_per_board() <= board_cache.MAX_BYTES
 

@@ -196,7 +196,7 @@ def test_improve_endings__takes_and_avoids_forced_wins() -> None:
 
 
 def test_policy_agent__judges_exact_endings_as_it_plays_them() -> None:
-    games = late_decisions("shikoku", 150)
+    games = late_decisions("shikoku", 100) + late_decisions("shikoku", 40, picks_left=1)
     states = np.concatenate([game.state for game in games])
     legal = np.array([game.legal_mask for game in games], np.uint64)
     keys = np.zeros(len(games), np.uint64)

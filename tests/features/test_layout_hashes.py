@@ -22,8 +22,8 @@ HASHES = {
     "BOARD_LAYOUT_HASH": (board_features, "81d80f632769bf42"),
     "ENTITY_LAYOUT_HASH": (entities, "1748c7c4d37ea8db"),
     "LOOKAHEAD_HASH": (lookahead_features, "6ba99954b8aa1156"),
-    "AFTERSTATE_LAYOUT_HASH": (afterstate_observation, "755e7e34cfa67e93"),
-    "INPUTS_HASH": (network_inputs, "03f6d3693c3c2d80"),
+    "AFTERSTATE_LAYOUT_HASH": (afterstate_observation, "90f25b99ff536c8c"),
+    "INPUTS_HASH": (network_inputs, "065a0b1c0cf8fcdf"),
 }
 LAYOUTS: dict[str, tuple[Any, ...]] = {
     "observation": observation.FEATURES,
@@ -55,7 +55,6 @@ NEW_NUMBERS = [
     ("INPUTS_HASH", '("trigger",', '("triggers",'),
     ("INPUTS_HASH", "_ENDING_LIMIT = 300", "_ENDING_LIMIT = 301"),
     ("INPUTS_HASH", "_MIN_SCALE = 0.02", "_MIN_SCALE = 0.03"),
-    ("INPUTS_HASH", "np.float32(-0.5)", "np.float32(-0.6)"),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,20 +12,16 @@ from networks import inputs_of, random_play
 from reference import COASTAL, Board as NaiveBoard
 
 from tokaido_env import Batch, Board, Game
-from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.constants import CHARACTERS
-from tokaido_env.core.jit import entry
+from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
-from tokaido_env.features.eval_tables import eval_tables_of
-from tokaido_env.features.evaluation import neighbour_counts
-from tokaido_env.features.lookahead_features import N_LOOKAHEAD, N_REACH, write_reach
-from tokaido_env.features.network_inputs import AFTERSTATE_VALUES, encode_positions
+from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of
+from tokaido_env.features.lookahead_features import N_LOOKAHEAD, N_REACH
+from tokaido_env.features.network_inputs import encode_positions
 
 POINTS = 16
 
-Floats = npt.NDArray[np.float32]
-
-LOOKAHEAD_AT = AFTERSTATE_VALUES + N_ACTIONS
+LOOKAHEAD_AT = N_FEATURES + 2 * N_TERMS
 
 
 class Naive(NaiveReach):
@@ -100,20 +95,13 @@ def positions_of(board: str, games: int = 6) -> Iterator[Game]:
             yield game.copy()
 
 
-def read(game: Game) -> tuple[Floats, Floats]:
-    """Return the inputs and the afterstate features of a position."""
-    legal = np.array([game.legal_mask if game.phase not in CHANCE_PHASES else 0], np.uint64)
-    inputs, afterstates = inputs_of(game.boards, game.state, legal)
-    return inputs[0], afterstates
-
-
 @pytest.mark.parametrize("name", ["shikoku", "shikoku_remix", "shikoku_dice", 7, 1_000_003])
 def test_lookahead__agrees_with_the_reference(name: str | int, tmp_path: Path) -> None:
     path = tmp_path / "board.toml"
     (Board.load(name) if isinstance(name, str) else Board.generate(name)).save(path)
     board, phases = NaiveBoard(path), set()
     for game in positions_of(str(path)):
-        inputs, _ = read(game)
+        (inputs,) = inputs_of(game.boards, game.state)
         at_chance = game.phase in CHANCE_PHASES
         position = game.to_dict()
         seat = picker(position) if at_chance else game.player
@@ -124,37 +112,12 @@ def test_lookahead__agrees_with_the_reference(name: str | int, tmp_path: Path) -
     assert phases >= {Phase.ROLL, Phase.MOVE, Phase.EFFECT, Phase.DRAW, Phase.REVEAL}
 
 
-@entry
-def _write_reach(boards: Any, eval_tables: Any, states: Any, seat: int, out: Any) -> None:
-    write_reach(
-        boards[0], eval_tables[0], states[0], seat, neighbour_counts(boards[0], states[0]), out
-    )
-
-
-def test_afterstates__contain_the_reach_features_after_the_action() -> None:
-    checked = 0
-    for game in positions_of("shikoku", games=2):
-        if game.phase in CHANCE_PHASES:
-            continue
-        _, afterstates = read(game)
-        for row, action in zip(afterstates, game.legal_actions(), strict=True):
-            after, out = game.copy(), np.zeros(N_REACH, np.float32)
-            after.play(action)
-            _write_reach(after.boards, eval_tables_of(after.boards), after.state, game.player, out)
-            assert (row[-N_REACH:] == out).all()
-            checked += 1
-    assert checked > 50
-
-
 def test_encode_positions__fills_up_to_a_multiple_of_rows_with_zeros() -> None:
     batch = Batch(5, observation=None)
     batch.reset(seed=1)
     boards = batch.boards_of(np.arange(1))
-    args = boards, eval_tables_of(boards), np.zeros(5, np.int64), batch.states, batch.legal
-    for padded, unpadded in zip(
-        encode_positions(*args, step=16), encode_positions(*args), strict=True
-    ):
-        assert len(padded) % 16 == 0
-        assert len(padded) - len(unpadded) < 16
-        assert (padded[: len(unpadded)] == unpadded).all()
-        assert not padded[len(unpadded) :].any()
+    args = boards, eval_tables_of(boards), np.zeros(5, np.int64), batch.states
+    padded, unpadded = encode_positions(*args, step=16), encode_positions(*args)
+    assert len(padded) == 16
+    assert (padded[:5] == unpadded).all()
+    assert not padded[5:].any()

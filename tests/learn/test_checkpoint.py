@@ -15,9 +15,8 @@ from networks import SMALL
 from short_run import Finished, copy_run, error_line, newest_checkpoint, resume
 from torch.optim import Adam
 
-from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import STATE
-from tokaido_env.features.network_inputs import N_AFTERSTATE, N_INPUTS
+from tokaido_env.features.network_inputs import N_INPUTS
 from tokaido_env.learn import run as runs
 from tokaido_env.learn.checkpoint import (
     KEPT,
@@ -28,30 +27,29 @@ from tokaido_env.learn.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from tokaido_env.learn.network import Moves, PolicyNetwork
+from tokaido_env.learn.network import ValueNetwork
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.tensor_file import as_rows, read_tensors
 
-Learner = tuple[PolicyNetwork, Adam]
+Learner = tuple[ValueNetwork, Adam]
 STATES = np.frombuffer(bytes(range(2 * STATE.itemsize)), STATE)
 
 
 def learner() -> Learner:
-    network = PolicyNetwork(SMALL)
+    network = ValueNetwork(SMALL)
     return network, Adam(network.parameters(), lr=0.01)
 
 
-def update(network: PolicyNetwork, optimizer: Adam) -> None:
+def update(network: ValueNetwork, optimizer: Adam) -> None:
     """Take a gradient step on inputs drawn from PyTorch's random state."""
-    moves = Moves(torch.rand(8, N_AFTERSTATE), torch.arange(8) % 4, torch.randint(N_ACTIONS, (8,)))
-    scores, values = network(torch.rand(4, N_INPUTS), moves)
+    values = network(torch.rand(4, N_INPUTS), torch.zeros(4, dtype=torch.int64))
     optimizer.zero_grad()
-    (scores.square().sum() + values.sum()).backward()
+    values.square().sum().backward()
     optimizer.step()
 
 
 def checkpoint_of(
-    steps: int, network: PolicyNetwork, optimizer: Adam, **counters: Any
+    steps: int, network: ValueNetwork, optimizer: Adam, **counters: Any
 ) -> Checkpoint:
     moments = optimizer.state_dict()["state"]
     games = {"turns": np.arange(3), "luck": np.array([2**63], np.uint64), "states": STATES}
@@ -59,7 +57,7 @@ def checkpoint_of(
     return Checkpoint(steps, network.state_dict(), moments, games, counters)
 
 
-def weights(network: PolicyNetwork) -> list[bytes]:
+def weights(network: ValueNetwork) -> list[bytes]:
     return [tensor.numpy().tobytes() for tensor in network.state_dict().values()]
 
 
@@ -225,13 +223,8 @@ def test_restore__refuses_invalid_counters(
 @pytest.mark.parametrize(
     ("key", "change", "message"),
     [
-        ("network.value.1.bias", lambda t: t * np.nan, "value.1.bias: expected finite float32"),
-        (
-            "network.against.bias",
-            lambda t: t * np.nan,
-            "against others: value.1.bias: expected finite float32",
-        ),
-        ("network.move.weight", lambda t: t + 3e38, "network: weights so large"),
+        ("network.value.bias", lambda t: t * np.nan, "network: value.bias: expected finite float"),
+        ("network.second.weight", lambda t: t + 3e38, "network: weights so large"),
         ("adam.0.exp_avg", lambda t: t[:1], r"adam.0.exp_avg: expected finite float32"),
         ("adam.0.exp_avg_sq", lambda t: t - 1, r"adam.0.exp_avg_sq: expected numbers from 0"),
         ("adam.1.step", lambda t: None, r"adam.1: expected Adam's moments of one parameter"),

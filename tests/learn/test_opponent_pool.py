@@ -22,7 +22,6 @@ WIN, LOSS, DRAW = 1.0, -1.0, 0.0
 
 def new_pool(**values: Any) -> OpponentPool:
     defaults: dict[str, Any] = {"games": 8, "opponent_slots": 4, "n_steps": 8, "minibatch_size": 64}
-    defaults["value_games"] = "all"  # allows share_latest = 0
     return OpponentPool(PpoSettings(**defaults | values))
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from networks import counting_policy
 
+from tokaido_env import Batch
 from tokaido_env.arena.executors.base import AgentCache
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
@@ -17,11 +19,13 @@ POOL = BoardPool.load("family:train/3")
 
 
 @pytest.fixture(scope="module")
-def samples() -> Samples:
-    """Samples of six games on a pool of three boards."""
-    (found,) = SelfPlayGames("mcts:sims=3", "", POOL, 12, 50, 0.3, 0.1, side_share=0.3).run(
-        AgentCache()
-    )
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
+    """Samples of twelve games on a pool of three boards."""
+    path = tmp_path_factory.mktemp("policies") / "policy"
+    counting_policy().save(path)
+    search = f"policy_search:{path},sims=3"
+    task = SelfPlayGames(search, "", POOL, 12, 50, 0.3, 0.1, side_share=0.3)
+    (found,) = task.run(AgentCache())
     return found
 
 
@@ -43,10 +47,7 @@ def test_load_samples__returns_what_was_saved_and_refuses_other_boards(
     [
         ("states", lambda a: a | 0x55, "game 0: .*: expected"),
         ("states", lambda a: a[:, :5], r"states: expected uint8 of shape \(40, 75\), got uint8"),
-        ("legal", lambda a: a * 0, "game 0: legal: expected the legal actions of its state"),
-        ("legal", lambda a: a.astype(np.int64), "legal: expected uint64 of shape .* got int64"),
-        ("visits", lambda a: a * 0, "visits: expected some, and of legal actions only"),
-        ("visits", lambda a: a + 1, "visits: expected some, and of legal actions only"),
+        ("boards", lambda a: a.astype(np.int64), "boards: expected int32 of shape .* got int64"),
         ("targets", lambda a: a * np.nan, "targets: expected numbers from -1 to 1"),
         ("targets", lambda a: a + 2, "targets: expected numbers from -1 to 1"),
     ],
@@ -59,4 +60,14 @@ def test_load_samples__refuses_invalid_arrays(
     arrays = as_numbers(samples._asdict())
     write_tensors(path, arrays | {name: change(arrays[name])}, {})
     with pytest.raises(RunError, match=f"broken samples: {message}.*: delete the file"):
+        load_samples(path, POOL)
+
+
+def test_load_samples__refuses_finished_games(tmp_path: Path) -> None:
+    batch, path = Batch(4, POOL, autoreset=False), tmp_path / "0001-0000.safetensors"
+    batch.reset(seed=1)
+    batch.finish("random")
+    which = batch.episode_info["board"].astype(np.int32)
+    save_samples(path, Samples(batch.states, np.zeros(4, np.float32), which))
+    with pytest.raises(RunError, match="states: expected positions at decisions or at chance"):
         load_samples(path, POOL)

@@ -1,41 +1,57 @@
 """Self-play tasks of `alphazero`: games, exploration and second searches."""
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pytest
-from networks import random_policy
+from networks import SMALL
 
 from tokaido_env import Game
-from tokaido_env.agents import make
+from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.arena.executors.base import AgentCache
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import agent_keys, episode_seed
 from tokaido_env.core.state import CHANCE_PHASES
+from tokaido_env.features.eval_tables import eval_tables_of
+from tokaido_env.learn.network import ValueNetwork
 from tokaido_env.learn.replay_buffer import Samples
 from tokaido_env.learn.selfplay_games import SelfPlayGames, sample_rows
 
 POOL = BoardPool.load("shikoku")
+POLICY = ValueNetwork(SMALL).to_policy()  # plays like the heuristic
+Play = Callable[..., Samples]
 
 
-def samples_of(search: str = "mcts:sims=3", **changes: Any) -> Samples:
-    """Play six games, or a changed task; return their samples."""
-    task = SelfPlayGames(search, "", POOL, 6, 50, 0.3, 0.1)._replace(**changes)
-    (samples,) = task.run(AgentCache())
-    return samples
+@pytest.fixture(scope="module")
+def samples_of(tmp_path_factory: pytest.TempPathFactory) -> Play:
+    """A function that plays six games, or a changed task, and returns their samples."""
+    path = tmp_path_factory.mktemp("policies") / "policy"
+    POLICY.save(path)
+    task = SelfPlayGames(f"policy_search:{path},sims=3", "", POOL, 6, 50, 0.3, 0.1)
+
+    def play(**changes: object) -> Samples:
+        (samples,) = task._replace(**changes).run(AgentCache())  # type: ignore[arg-type]
+        return samples
+
+    return play
 
 
-def test_selfplay_games__are_whole_games_with_their_results() -> None:
+def at_chance(samples: Samples) -> npt.NDArray[np.bool_]:
+    return np.isin(samples.states["phase"], CHANCE_PHASES)
+
+
+def test_selfplay_games__are_whole_games_with_their_results(samples_of: Play) -> None:
     """Without exploration the search plays as in single games with the seeds that follow."""
     samples = samples_of(visit_sampling=0.0, uniform_sampling=0.0, result_weight=1.0)
     known = {row.tobytes(): i for i, row in enumerate(samples.states)}
-    search, found, chances = make("mcts:sims=3"), 0, 0
+    agent, found, chances = PolicySearchAgent.from_policy(POLICY, "p", 3), 0, 0
     for number in range(50, 56):
         seed, decisions, key = episode_seed(number, 0), 0, np.empty(1, np.uint64)
         game, seen = Game(seed=seed), list[tuple[bytes, int]]()
+        tables = eval_tables_of(game.boards)
         while not game.is_over:
             legal = np.array([game.legal_mask], np.uint64)
             if len(game.legal_actions()) > 1:
@@ -43,7 +59,7 @@ def test_selfplay_games__are_whole_games_with_their_results() -> None:
             seats = np.array([game.player], np.int8)
             agent_keys(np.array([seed]), seats, np.array([decisions]), key)
             decisions += 1
-            action = int(search.act(game.boards, game.state, legal, key)[0])
+            action = int(agent.search(game.boards, tables, game.state, legal, key).actions[0])
             after = Game.from_dict(game.to_dict(), chance="explicit")
             after.play(action)
             chances += after.phase in CHANCE_PHASES
@@ -52,57 +68,47 @@ def test_selfplay_games__are_whole_games_with_their_results() -> None:
         for state, player in seen:
             assert samples.targets[known[state]] == (reward if player == 0 else -reward)
         found += len(seen)
-    assert (found, chances) == ((samples.legal != 0).sum(), (samples.legal == 0).sum())
+    assert (found, chances) == ((~at_chance(samples)).sum(), at_chance(samples).sum())
 
 
-def test_selfplay_games__depend_on_seed_and_exploration() -> None:
+def test_selfplay_games__depend_on_seed_and_exploration(samples_of: Play) -> None:
     first = samples_of()
     assert all((a == b).all() for a, b in zip(samples_of(), first, strict=True))
     for other in (samples_of(seed=1050), samples_of(uniform_sampling=0.5)):
         assert other.states.tobytes() != first.states.tobytes()
 
 
-def test_selfplay_games__search_a_share_of_the_networks_games(tmp_path: Path) -> None:
-    random_policy().save(tmp_path / "policy")
-    search = f"policy_search:{tmp_path / 'policy'},sims=4"
-    whole = samples_of(search, games=24)
-    part = samples_of(search, games=24, search_share=0.25)
-    assert 0.15 < len(part.legal) / len(whole.legal) < 0.4
-    assert len(samples_of(search_share=0.25).legal) == len(samples_of().legal)  # no network
+def test_selfplay_games__search_a_share_of_the_decisions(samples_of: Play) -> None:
+    whole, part = samples_of(games=24), samples_of(games=24, search_share=0.25)
+    assert 0.15 < len(part.targets) / len(whole.targets) < 0.4
 
 
-def test_selfplay_games__search_after_other_actions() -> None:
+def test_selfplay_games__search_after_other_actions(samples_of: Play) -> None:
     """The positions of second searches, and the chance before them, have the search's value."""
     without = samples_of(uniform_sampling=0.0, visit_sampling=0.0, result_weight=1.0)
     both = samples_of(uniform_sampling=0.0, visit_sampling=0.0, result_weight=1.0, side_share=1.0)
     known = {row.tobytes() for row in without.states}
     new = np.array([row.tobytes() not in known for row in both.states])
-    assert len(without.legal) < len(both.legal) < 3.2 * len(without.legal)
+    assert len(without.targets) < len(both.targets) < 3.2 * len(without.targets)
     assert np.isin(both.targets[~new], (-1, 0, 1)).mean() > 0.9
-    for at_chance in (False, True):
-        targets = both.targets[new & ((both.legal == 0) == at_chance)]
+    for phase in (False, True):
+        targets = both.targets[new & (at_chance(both) == phase)]
         assert len(targets) > 50
         assert np.isin(targets, (-1, 0, 1)).mean() < 0.2
 
 
-def test_selfplay_games__give_chance_after_explored_actions_the_result() -> None:
+def test_selfplay_games__give_chance_after_explored_actions_the_result(samples_of: Play) -> None:
     """The search's value is that of its own action."""
     for share in (0.0, 1.0):
         samples = samples_of(uniform_sampling=share, visit_sampling=0.0, result_weight=0.0)
-        targets = samples.targets[samples.legal == 0]
+        targets = samples.targets[at_chance(samples)]
         assert (np.isin(targets, (-1, 0, 1)).mean() > 0.3) == (share == 1.0)
 
 
-def test_selfplay_games__refuse_agents_without_search() -> None:
-    with pytest.raises(AgentFailed, match="search: expected mcts or policy_search, got 'greedy'"):
-        samples_of("greedy")
-
-
-def test_selfplay_games__sample_decisions_with_several_actions() -> None:
-    samples = samples_of(uniform_sampling=0.5)
-    for mask, visits in zip(samples.legal.tolist(), samples.visits, strict=True):
-        assert (mask & (mask - 1) != 0) == (mask != 0)
-        assert visits.sum() == (3 if mask else 0)
+@pytest.mark.parametrize("search", ["greedy", "mcts:sims=3"])
+def test_selfplay_games__refuse_agents_without_a_network(search: str, samples_of: Play) -> None:
+    with pytest.raises(AgentFailed, match=f"search: expected policy_search, got '{search}'"):
+        samples_of(search=search)
 
 
 def test_sample_rows__draws_in_proportion() -> None:

@@ -31,12 +31,6 @@ PPO = PpoSettings.defaults()
         ({"opponent_slots": 7}, "opponent_slots: expected a divisor of games = 512, as 4, got 7"),
         ({"share_past": 0.5}, "expected a sum of 1, got 0.5 + 0.5 + 0.25 = 1.25"),
         ({"agents": ""}, "agents: expected one or more specs, or share_agents = 0"),
-        (
-            {"share_latest": 0.0, "share_past": 0.75},
-            "share_latest: expected above 0, got 0: self-play trains the value; raise it, or set "
-            "value_games = all",
-        ),
-        ({"value_games": "past"}, "value_games: expected 'self-play' or 'all', got 'past'"),
         ({"agents": "greedy greedy"}, "agents: expected each once, got 'greedy greedy'"),
         ({"seed": -1}, "seed: expected an integer from 0"),
         ({"width": 20}, "width: expected a multiple of 8, got 20"),

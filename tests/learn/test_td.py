@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-import torch
 from networks import random_policy
 
 from tokaido_env import Batch
@@ -18,13 +16,11 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.features.afterstates import END
 from tokaido_env.learn import run as runs, td
 from tokaido_env.learn.checkpoint import checkpoints
-from tokaido_env.learn.network import PolicyNetwork, load_weights
 from tokaido_env.learn.run_folder import extend
 from tokaido_env.learn.settings import TdSettings
 from tokaido_env.learn.settings_schema import RunError
 
 TINY = TdSettings(seed=3, updates=1, games=16, minibatch_size=256, width=8, snapshot_every=3)
-VALUE = LayerSizes(0, 0, 0, 16, 8)
 
 
 def train(folder: Path, settings: TdSettings) -> Policy:
@@ -34,43 +30,9 @@ def train(folder: Path, settings: TdSettings) -> Policy:
     return Policy.load(folder / "last")
 
 
-def by_torch(policy: Policy, pool: BoardPool, batch: Batch, games: Any) -> npt.NDArray[np.float32]:
-    """The values of all afterstates for the player to decide, from `Batch.afterstates`."""
-    network = PolicyNetwork(policy.sizes, pool.records if policy.uses_board_features else None)
-    load_weights(network, policy)
-    after = batch.afterstates(games)
-    board = batch.episode_info["board"][games].astype(np.int64)[after.game]
-    with torch.no_grad():
-        values = network.values(torch.from_numpy(after.inputs), torch.from_numpy(board))
-    mover = batch.states["player"][games][after.game]
-    own = np.tanh(values.numpy()) * np.where(after.viewer == mover, 1, -1)
-    return np.where(after.kind == END, after.result, own)
-
-
-@pytest.mark.parametrize("uses_board_features", [False, True])
-def test_value_network__scores_actions_by_their_afterstates(uses_board_features: bool) -> None:
-    """At every 7th ply until the last game ends, so that all kinds of afterstates occur."""
-    pool = BoardPool.load("family:train/4")
-    policy = random_policy(VALUE, uses_board_features=uses_board_features)
-    batch = Batch(32, pool, observation=None, autoreset=False)
-    batch.reset(seed=5)
-    ends = 0
-    while not batch.over.all():
-        running = np.flatnonzero(~batch.over)
-        expected = by_torch(policy, pool, batch, running)
-        states, legal = batch.states[running], batch.legal[running]
-        logits, values = policy.evaluate(batch.boards_of(running), states, legal)
-        np.testing.assert_allclose(logits[logits > -np.inf] / 16, expected, atol=0.03)
-        np.testing.assert_allclose(values, logits.max(axis=1) / 16, atol=1e-6)
-        ends += int((np.abs(expected) == 1).sum())
-        for _ in range(7):
-            batch.play("greedy")
-    assert ends
-
-
 def test_play_games__records_the_afterstates_of_what_was_played() -> None:
     pool = BoardPool.load("family:train/4")
-    policy = random_policy(VALUE, uses_board_features=True)
+    policy = random_policy(uses_board_features=True)
     rollout = td.play_games(policy.network(), pool, 6, seed=5, temperature=0.1)
     agent = PolicyAgent.from_policy(policy, "itself", temperature=1.6, endings="network")
     batch = Batch(6, pool, observation=None, autoreset=False)
@@ -85,7 +47,6 @@ def test_play_games__records_the_afterstates_of_what_was_played() -> None:
         rows = slice(row, row + len(running))
         assert (rollout.game[rows] == running).all()
         assert (rollout.states[rows] == after.states[taken]).all()
-        assert (rollout.legal[rows] == after.legal[taken]).all()
         ended = after.kind[taken] == END
         assert (rollout.viewer[rows] == after.viewer[taken])[~ended].all()
         results = after.result[taken] * (1 - 2 * states["player"])
@@ -105,7 +66,7 @@ def test_targets__follow_the_recursion(value_lambda: float) -> None:
     viewer = rng.integers(2, size=len(game)).astype(np.int8)
     results = np.array([1, -1, 0], np.float32)
     nothing: Any = np.zeros(len(game))
-    rollout = td.Rollout(game, nothing, nothing, viewer, value, np.zeros(3, np.int64), results)
+    rollout = td.Rollout(game, nothing, viewer, value, np.zeros(3, np.int64), results)
     found = td.targets_of(rollout, value_lambda)
     for i, one in enumerate(game):
         later = [float(value[j]) for j in range(i + 1, len(game)) if game[j] == one]
@@ -120,7 +81,7 @@ def test_targets__follow_the_recursion(value_lambda: float) -> None:
 def test_td__learns_to_beat_random(tmp_path: Path) -> None:
     settings = replace(TINY, updates=6, games=128, width=32, learning_rate=3e-3)
     policy = train(tmp_path / "run", settings)
-    assert policy.sizes == settings.sizes == LayerSizes(0, 0, 0, 32, 64)
+    assert policy.sizes == settings.sizes == LayerSizes(32, 64)
     agent = PolicyAgent.from_policy(policy, "td", endings="network")
     assert play_match(agent, make("random"), 100, 1).score > 0.8
 
@@ -152,20 +113,5 @@ def test_td__adds_extra_boards_to_the_training_summary(tmp_path: Path) -> None:
 def test_extra_boards__are_played_in_turn() -> None:
     pool = replace(TINY, extra_boards="shikoku_ring,shikoku_art,shikoku").extra_pool
     assert pool is not None
-    rollout = td.play_games(random_policy(VALUE).network(), pool, 7, seed=1, temperature=0.1)
+    rollout = td.play_games(random_policy().network(), pool, 7, seed=1, temperature=0.1)
     assert rollout.which.tolist() == [0, 1, 2, 0, 1, 2, 0]
-
-
-def test_load_weights__between_value_networks_and_policies() -> None:
-    """A value network takes the value of a policy, and a policy starts with a network's value."""
-    policy, value = random_policy(), random_policy(VALUE, seed=1)
-    network = PolicyNetwork(LayerSizes(0, 0, 0, 16, 8))
-    load_weights(network, policy)
-    own = network.to_policy().tensors
-    first = policy.sizes.first
-    assert (own["trunk.0.weight"] == policy.tensors["trunk.0.weight"][first:]).all()
-    assert (own["value.0.weight"] == policy.tensors["value.0.weight"]).all()
-    complete = PolicyNetwork(policy.sizes)
-    load_weights(complete, value)
-    loaded = complete.to_policy().tensors
-    assert (loaded["trunk.0.weight"][first:] == value.tensors["trunk.0.weight"]).all()

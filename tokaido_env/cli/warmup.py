@@ -88,6 +88,7 @@ def play_batch(games: int, observation: Any, *, see_board: bool = False) -> None
     batch.keys(everyone)
     batch.masks(everyone)
     batch.afterstates(everyone)
+    batch.restore(batch.snapshot())
     if observation:
         batch.observe(everyone, np.zeros(games, np.int8))
     batch.reset(seed=1) if see_board else batch.reset(positions=batch.states)

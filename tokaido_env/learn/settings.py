@@ -19,8 +19,8 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.learn.settings_schema import COUNT, RATE, SHARE, TEXT, RunError, Settings, setting
 
-MAX_DECISIONS = 2**24  # of one rollout; a decision takes about 8 KB
-MAX_WIDTH = 2**12  # a policy file of this width takes 70 MB
+MAX_DECISIONS = 2**24  # of one rollout; a decision takes about half a kilobyte
+MAX_WIDTH = 2**12  # a policy file of this width takes up to 85 MB
 CHECKPOINT_MINUTES = 5.0
 
 _MINIBATCH = Parameter(int, 2)  # the advantages of one decision have no deviation to divide by
