@@ -69,10 +69,10 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "digest"),
     [
-        ("champion", "208d7b439ae7d9ab"),
-        ("champion:sims=30", "f804956df30d335c"),
-        ("generalist", "586426f9e707d4d0"),
-        ("generalist:sims=30", "5c7d4082e0b544c3"),
+        ("champion", "ba5dbe2cfd98a1fe"),
+        ("champion:sims=30", "085fec2c56d4794b"),
+        ("generalist", "1bc9c1c807223f87"),
+        ("generalist:sims=30", "064e05595098d4d5"),
     ],
 )
 def test_shipped_networks__play_as_when_they_were_made(spec: str, digest: str) -> None:
