@@ -134,7 +134,7 @@ ROWS = (
         80e3,
     ),
     *_on_threads(
-        "champion", "`champion`, one forward pass", searching("champion"), needs=_POLICIES
+        "champion", "`champion`, without search", searching("champion"), needs=_POLICIES
     ),
     *_on_threads(
         "champion.400",
