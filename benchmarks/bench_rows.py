@@ -133,9 +133,7 @@ ROWS = (
         searching("mcts:sims=400,rollout=full"),
         80e3,
     ),
-    *_on_threads(
-        "champion", "`champion`, without search", searching("champion"), needs=_POLICIES
-    ),
+    *_on_threads("champion", "`champion`, without search", searching("champion"), needs=_POLICIES),
     *_on_threads(
         "champion.400",
         "`champion:sims=400`",

@@ -156,7 +156,7 @@ def _owner_of(option: str, known: list[str]) -> str:
 def main(options: Train) -> int:
     """Train an agent by self-play.
 
-    A run takes four minutes on two cores. It saves checkpoints: --resume continues it after Ctrl-C
+    A run takes three minutes on two cores. It saves checkpoints: --resume continues it after Ctrl-C
     or a kill, or extends it. Settings on the command line override those of the file. Use
     --method NAME --help to list the settings of a method.
 
