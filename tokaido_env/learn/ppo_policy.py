@@ -139,10 +139,10 @@ class _Extractor(nn.Module):
     ) -> torch.Tensor:
         """Return the values of afterstates for the players who moved, float32 (k,)."""
         boards, tables = self._boards, self._tables
-        odds = evaluate_positions(self.network, boards, tables, which, after.states)
+        log_odds = evaluate_positions(self.network, boards, tables, which, after.states)
         signs = np.where(after.viewer == movers, np.float32(1), np.float32(-1))
         over = torch.from_numpy(after.states["phase"] == OVER)
-        values = torch.tanh(odds) * torch.from_numpy(signs)
+        values = torch.tanh(log_odds) * torch.from_numpy(signs)
         return torch.where(over, torch.from_numpy(after.result), values)
 
 
