@@ -60,14 +60,14 @@ DERIVED = (
         "champion",
         ("tokaido_env/agents/champion.safetensors",),
         "",
-        "6½ hours on one to two cores, 8 minutes of them with a GPU",
+        "7½ hours on one to two cores, 8 minutes of them with a GPU",
         "docs/benchmarks/champion.md",
     ),
     DerivedFiles(
         "generalist",
         ("tokaido_env/agents/generalist.safetensors",),
         "",
-        "4¾ hours of one core",
+        "5¾ hours of one core",
         "docs/dev/generalist.md",
     ),
     DerivedFiles(
