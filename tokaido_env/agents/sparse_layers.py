@@ -28,6 +28,8 @@ def list_nonzero(inputs: Any, units: Any, values: Any) -> int:
 def apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
     """Write the bias plus the weighted rows of a matrix.
 
+    Four rows at a time, so that `out` is loaded and stored less often.
+
     Args:
         weights: (inputs, outputs).
         bias: (outputs,).
@@ -38,15 +40,6 @@ def apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, ou
     """
     for o in range(len(out)):
         out[o] = bias[o]
-    add_weighted_rows(weights, units, values, count, out)
-
-
-@kernel
-def add_weighted_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
-    """Add the weighted rows of a matrix to `out`; arguments as for `apply_layer`.
-
-    Four rows at a time, so that `out` is loaded and stored less often.
-    """
     k = 0
     while k + 4 <= count:
         a, b = weights[index(units[k])], weights[index(units[k + 1])]

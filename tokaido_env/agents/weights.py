@@ -17,7 +17,7 @@ from tokaido_env.features.board_cache import BoardCache
 
 Floats = npt.NDArray[np.float32]
 
-_MAX_COPIES = 16  # of a network, half a megabyte each; more threads share them
+_MAX_COPIES = 16  # of a network, about a megabyte each; more threads share them
 
 
 class Weights(NamedTuple):

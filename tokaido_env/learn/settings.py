@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.policy import LayerSizes
-from tokaido_env.agents.registry import Parameter
+from tokaido_env.agents.registry import MAX_SIMS, Parameter
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.learn.settings_schema import COUNT, RATE, SHARE, TEXT, RunError, Settings, setting
@@ -270,7 +270,9 @@ class AlphaZeroSettings(WholeGameSettings):
         16, Parameter(int, 1, 10_000), "shards of self-play games in a round, one task each"
     )
     games: int = setting(128, COUNT, "games of a shard, played to their end")
-    sims: int = setting(64, COUNT, "simulations per decision of `policy_search`, which plays")
+    sims: int = setting(
+        64, Parameter(int, 1, MAX_SIMS), "simulations per decision of `policy_search`, which plays"
+    )
     search_share: float = setting(
         1.0,
         SHARE,
