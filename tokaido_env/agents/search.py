@@ -319,6 +319,7 @@ def _search_each(
             trees.nodes[w],
             trees.edges[w],
             trees.priors[w],
+            trees.values[w],
             trees.states[w],
             trees.path[w],
         )
@@ -379,7 +380,7 @@ def _search(
     reset_tree(tree, position.state, position.legal)
     root = tree.nodes[0]
     root["visits"] = int64(network is not None)  # PUCT counts the root's evaluation as a visit
-    root["value"] = evaluate_leaf(network, opponent, config, position, tree, 0, workspace)
+    root["value"] = evaluate_leaf(network, opponent, config, position, tree, 0, 0, workspace)
     if int64(root["edges"]) == 1:
         visits[lowest_action(position.legal)] = config.sims
         return lowest_action(position.legal), root["value"]
@@ -392,8 +393,9 @@ def _search(
                 bits = hash_bits(key, _ROLLOUT, 0, sim)
                 node["value"] = rollout(position, tree, leaf, bits, workspace)
             else:
+                edge = tree.path[depth - 1]
                 node["value"] = evaluate_leaf(
-                    network, opponent, config, position, tree, leaf, workspace
+                    network, opponent, config, position, tree, leaf, edge, workspace
                 )
         node["visits"] += 1
         back_up(tree, depth, node["value"], network is not None)

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agents.inference import forward, value_of
+from tokaido_env.agents.inference import AFTERSTATE_LOGIT, forward, value_of
 from tokaido_env.agents.opponent_model import opponent_decides
 from tokaido_env.agents.search_config import SearchConfig
 from tokaido_env.agents.search_tree import Tree, edge_mask
 from tokaido_env.agents.selection import write_priors
 from tokaido_env.agents.workspaces import PositionRow, Workspace
 from tokaido_env.core.bots import random_action
-from tokaido_env.core.jit import int64, subroutine
+from tokaido_env.core.constants import Row
+from tokaido_env.core.jit import int64, kernel, subroutine
 from tokaido_env.core.rng import hash_bits, init_luck, resolve_chance
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import NO_PLAYER, OVER
@@ -35,9 +36,10 @@ def evaluate_leaf(
     position: PositionRow,
     tree: Tree,
     at: int,
+    edge: int,
     workspace: Workspace,
 ) -> np.float32:
-    """Return the value of a node for player_0; with a network, write the priors of its edges.
+    """Return the value of a node for player_0; with a network, write its edges' priors and values.
 
     Args:
         network: `Weights`; None: the heuristic's evaluation.
@@ -46,6 +48,7 @@ def evaluate_leaf(
         position: the root of the search, for its board.
         tree: of the search.
         at: index of the node.
+        edge: index of the edge that leads to it; not read at the root.
         workspace: as for `forward`.
     """
     s = tree.states[at]
@@ -60,6 +63,8 @@ def evaluate_leaf(
             node["over"] = 1  # its value is final
             return value
     if int(node["player"]) == NO_PLAYER:
+        if not np.isnan(tree.values[edge]):
+            return np.float32(tree.values[edge])
         leaf = PositionRow(position.board, position.tables, s, np.uint64(0), position.bias_row)
         return np.float32(1 - 2 * active_seat(s)) * value_of(network, leaf, workspace)
     mask = edge_mask(tree, node)
@@ -67,7 +72,17 @@ def evaluate_leaf(
     value = forward(network, leaf, workspace, workspace.logits)
     if not opponent_decides(opponent, tree, node):
         write_priors(tree, node, workspace.logits, np.float32(config.temperature))
+        _write_values(tree, node, workspace.logits)
     return np.float32(1 - 2 * int64(node["player"])) * value
+
+
+@kernel
+def _write_values(tree: Tree, node: Row, logits: Any) -> None:
+    """Write the values behind a node's edges for player_0, from the logits of `forward`."""
+    unit = np.float32(1 - 2 * int64(node["player"])) / AFTERSTATE_LOGIT
+    first = int64(node["first"])
+    for k in range(first, first + int64(node["edges"])):
+        tree.values[k] = unit * logits[int64(tree.edges[k]["move"])]
 
 
 @subroutine

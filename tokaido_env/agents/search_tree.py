@@ -72,6 +72,8 @@ class Tree(NamedTuple):
         nodes: `NODE` (nodes,).
         edges: `EDGE` (…); the edges of a node are neighbours.
         priors: float32, the prior of each edge; (0,) in a search without a network.
+        values: float32, the network's value behind each edge for player_0, NaN if its node was not
+            evaluated; (0,) in a search without a network.
         states: `STATE` (nodes,), the position of each node.
         path: int64 (nodes,), the edges of a simulation.
     """
@@ -81,6 +83,7 @@ class Tree(NamedTuple):
     nodes: Any
     edges: Any
     priors: Any
+    values: Any
     states: Any
     path: Any
 
@@ -110,7 +113,7 @@ def make_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
     Args:
         threads: the number of threads.
         nodes: the number of nodes of each tree.
-        priors: whether edges have priors.
+        priors: whether edges have priors and values.
     """
     edges = _EDGES_PER_NODE * nodes
     return Tree(
@@ -119,6 +122,7 @@ def make_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
         nodes=np.empty((threads, nodes), NODE),
         edges=np.empty((threads, edges), EDGE),
         priors=np.empty((threads, edges if priors else 0), np.float32),
+        values=np.empty((threads, edges if priors else 0), np.float32),
         states=np.empty((threads, nodes), STATE),
         path=np.empty((threads, nodes), np.int64),
     )
@@ -315,6 +319,8 @@ def add_node(tree: Tree, mask: Mask) -> None:
         edge["total"] = 0.0
         edge["squares"] = 0.0
         edge["node"] = NO_NODE
+        if len(tree.values):
+            tree.values[last] = np.float32(np.nan)
         last += 1
         mask &= mask - np.uint64(1)
     node["edges"] = last - int64(node["first"])
