@@ -2,7 +2,8 @@
 
 The champion plays itself. Drawings of the board are SVG, the game is a GIF; screenshots of pages
 need Chromium. `python docs/make_pictures.py family` makes only the picture of boards of the family,
-`drawings` all drawings without screenshots, and `curve RUN` only the tutorial's learning curve:
+`drawings` all drawings without screenshots, `curve RUN` only the tutorial's learning curve, and
+`search LADDER...` only the champion's Elo by simulations, from ladders of several seeds:
 
     tokaido train --run runs/curve --rate-every 15
     python docs/make_pictures.py curve runs/curve
@@ -15,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,9 @@ def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     if sys.argv[1:2] == ["curve"]:
         write_text(FOLDER / "tutorial.svg", curve_picture(Path(sys.argv[2])))
+        return 0
+    if sys.argv[1:2] == ["search"]:
+        write_text(FOLDER / "search.svg", search_picture(sys.argv[2:]))
         return 0
     write_text(FOLDER / "family.svg", family_picture() + "\n")
     if sys.argv[1:] == ["family"]:
@@ -154,6 +158,29 @@ def curve_picture(run: Path) -> str:
         axes.set_xlabel("updates, each of 256 games")
         axes.set_ylabel("Elo on the ladder")
         return as_svg(figure, "tutorial")
+
+
+def search_picture(files: Sequence[str]) -> str:
+    """Return the Elo of `champion:sims=N` by N, one line a ladder, as SVG."""
+    with drawing():
+        figure = new_figure(4.2, "Elo of champion:sims=N", "without search: 0; 95 % intervals")
+        axes = new_axes(figure, 0.9, 0.7, 1.2, 0.1)
+        for colour, file in zip(PALETTE, files, strict=False):
+            ladder = Ladder.load(file)
+            rated = {int(one.agent.partition("=")[2] or 1): one for one in ladder.agents}
+            sims = sorted(rated)
+            elo = np.array([rated[one].value for one in sims])
+            bounds = np.array([(rated[one].low, rated[one].high) for one in sims]).T
+            label = f"seed {ladder.seed}"
+            errors = np.abs(bounds - elo)
+            axes.errorbar(sims, elo, errors, color=colour, marker="o", ms=4, capsize=3, label=label)
+        axes.set_xscale("log")
+        axes.set_xticks(sims, ["none", *(f"{one:,}" for one in sims[1:])])
+        axes.minorticks_off()
+        axes.legend(frameon=False)
+        axes.set_xlabel("simulations for a decision")
+        axes.set_ylabel("Elo")
+        return as_svg(figure, "search")
 
 
 def take_screenshots(record: Record) -> int:
