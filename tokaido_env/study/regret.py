@@ -259,7 +259,8 @@ def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure
 
 def seconds_measure(chosen: AgentChoices) -> Measure:
     """Return the core-seconds of a decision, which depend on the machine."""
-    return Measure.named("core-seconds", chosen.agent, chosen.seconds)
+    seconds = float(f"{chosen.seconds:.3g}")  # six decimals are too few for a fast agent
+    return Measure(seconds, seconds, seconds, "core-seconds", chosen.agent)
 
 
 def _measure(measure: str, mean: Estimate, **more: Any) -> Measure:
