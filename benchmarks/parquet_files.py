@@ -1,6 +1,6 @@
 """The regret set and games of the ladders as Parquet, for other libraries: the folder data.
 
-    python benchmarks/parquet_files.py                 eight minutes on one core
+    python benchmarks/parquet_files.py                 two minutes on two cores
     python benchmarks/parquet_files.py --only regret   one of them
     python benchmarks/parquet_files.py --games 4000    all games of the ladders: over an hour
 

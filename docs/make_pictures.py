@@ -164,7 +164,7 @@ def search_picture(files: Sequence[str]) -> str:
     """Return the Elo of `champion:sims=N` by N, one line a ladder, as SVG."""
     with drawing():
         figure = new_figure(4.2, "Elo of champion:sims=N", "without search: 0; 95 % intervals")
-        axes = new_axes(figure, 0.9, 0.7, 1.2, 0.1)
+        axes = new_axes(figure, 0.9, 0.7, 0.4, 0.1)
         for colour, file in zip(PALETTE, files, strict=False):
             ladder = Ladder.load(file)
             rated = {int(one.agent.partition("=")[2] or 1): one for one in ladder.agents}
