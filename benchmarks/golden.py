@@ -85,8 +85,8 @@ DERIVED = (
         "docs/benchmarks/ladder.md",
     ),
     DerivedFiles(
-        "search",
-        ("docs/benchmarks/search-*.json", "docs/pictures/search.svg"),
+        "simulations",
+        ("docs/benchmarks/simulations-*.json", "docs/pictures/simulations.svg"),
         "",
         "an hour on two cores",
         "docs/benchmarks/champion.md",

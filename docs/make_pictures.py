@@ -3,7 +3,7 @@
 The champion plays itself. Drawings of the board are SVG, the game is a GIF; screenshots of pages
 need Chromium. `python docs/make_pictures.py family` makes only the picture of boards of the family,
 `drawings` all drawings without screenshots, `curve RUN` only the tutorial's learning curve, and
-`search LADDER...` only the champion's Elo by simulations, from ladders of several seeds:
+`simulations LADDER...` only the champion's Elo by simulations, from ladders of several seeds:
 
     tokaido train --run runs/curve --rate-every 15
     python docs/make_pictures.py curve runs/curve
@@ -64,8 +64,8 @@ def main() -> int:
     if sys.argv[1:2] == ["curve"]:
         write_text(FOLDER / "tutorial.svg", curve_picture(Path(sys.argv[2])))
         return 0
-    if sys.argv[1:2] == ["search"]:
-        write_text(FOLDER / "search.svg", search_picture(sys.argv[2:]))
+    if sys.argv[1:2] == ["simulations"]:
+        write_text(FOLDER / "simulations.svg", simulations_picture(sys.argv[2:]))
         return 0
     write_text(FOLDER / "family.svg", family_picture() + "\n")
     if sys.argv[1:] == ["family"]:
@@ -160,7 +160,7 @@ def curve_picture(run: Path) -> str:
         return as_svg(figure, "tutorial")
 
 
-def search_picture(files: Sequence[str]) -> str:
+def simulations_picture(files: Sequence[str]) -> str:
     """Return the Elo of `champion:sims=N` by N, one line a ladder, as SVG."""
     with drawing():
         figure = new_figure(4.2, "Elo of champion:sims=N", "without search: 0; 95 % intervals")
@@ -180,7 +180,7 @@ def search_picture(files: Sequence[str]) -> str:
         axes.legend(frameon=False)
         axes.set_xlabel("simulations for a decision")
         axes.set_ylabel("Elo")
-        return as_svg(figure, "search")
+        return as_svg(figure, "simulations")
 
 
 def take_screenshots(record: Record) -> int:
