@@ -96,12 +96,13 @@ def test_returns__are_the_learners_own_result_as_lambda_weighs_it(
 def test_ppo__stops_at_a_number_that_is_not_finite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, run = ppo_policy.evaluate_positions, tmp_path / "run"
+    real, run = ppo_policy.evaluate_actions, tmp_path / "run"
     runs.begin(run, PpoSettings(**VALUES))
     message = r"after 0 steps, a {} of the network is not finite: .*/000000000\.safetensors; a"
 
     with monkeypatch.context() as patch:
-        patch.setattr(ppo_policy, "evaluate_positions", lambda *given: real(*given) * np.nan)
+        broken = lambda *given: [each * np.nan for each in real(*given)]  # noqa: E731
+        patch.setattr(ppo_policy, "evaluate_actions", broken)
         with pytest.raises(RunError, match=message.format("value")):
             runs.train(run)
     monkeypatch.setattr(

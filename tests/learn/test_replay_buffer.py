@@ -10,6 +10,7 @@ from networks import counting_policy
 from tokaido_env import Batch
 from tokaido_env.arena.executors.base import AgentCache
 from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.selfplay_games import SelfPlayGames
 from tokaido_env.learn.settings_schema import RunError
@@ -50,6 +51,8 @@ def test_load_samples__returns_what_was_saved_and_refuses_other_boards(
         ("boards", lambda a: a.astype(np.int64), "boards: expected int32 of shape .* got int64"),
         ("targets", lambda a: a * np.nan, "targets: expected numbers from -1 to 1"),
         ("targets", lambda a: a + 2, "targets: expected numbers from -1 to 1"),
+        ("visits", lambda a: a * 0, "visits: expected shares of the legal actions"),
+        ("visits", lambda a: a | 1, "visits: expected shares of the legal actions"),
     ],
 )
 def test_load_samples__refuses_invalid_arrays(
@@ -68,6 +71,7 @@ def test_load_samples__refuses_finished_games(tmp_path: Path) -> None:
     batch.reset(seed=1)
     batch.finish("random")
     which = batch.episode_info["board"].astype(np.int32)
-    save_samples(path, Samples(batch.states, np.zeros(4, np.float32), which))
+    no_visits = np.zeros((4, N_ACTIONS), np.uint8)
+    save_samples(path, Samples(batch.states, np.zeros(4, np.float32), which, no_visits))
     with pytest.raises(RunError, match="states: expected positions at decisions or at chance"):
         load_samples(path, POOL)

@@ -91,8 +91,8 @@ def test_run__logs_every_update_in_order(finished_run: Finished, method: str) ->
     assert dones == list(range(each, settings.length + 1, each))
     names = {
         "ppo": {"train/loss", "train/approx_kl", "games/ended", "win_rate/greedy"},
-        "td": {"value_loss", "decisions", "game_length"},
-        "alphazero": {"value_loss", "positions", "shards", "policy_sha256"},
+        "td": {"loss", "decisions", "game_length"},
+        "alphazero": {"loss", "positions", "shards", "policy_sha256"},
     }
     assert names[method] <= set(lines[-1])
     assert not any(name.startswith("time/") for line in lines for name in line)

@@ -41,7 +41,7 @@ _PROGRESS_FORMATS = {
     "win_rate/agents": "agents {:.0%}",
     "entropy": "entropy {:.3f}",
     "points": "{:.1f} points",
-    "value_loss": "value loss {:.4f}",
+    "loss": "loss {:.4f}",
     "promotion/score": "scored {:.1%} in the promotion match",
 }
 """The figures of a progress line, as far as a method has them."""

@@ -1,11 +1,12 @@
-"""AlphaZero (Silver et al. 2018) with values alone: rounds of self-play, training and a match.
+"""AlphaZero (Silver et al. 2018) on afterstates: rounds of self-play, training and a match.
 
 Self-play: a search with the incumbent's network plays shards of whole games. The first incumbent is
 the network to start from or an untrained one, which plays like the heuristic. Training: the network
 continues from the round before, on the positions of the newest rounds, at decisions and chance
-nodes. Its targets are a mean of search value and game result. Promotion match: the new network
-plays paired games against the incumbent until the better one is known. It becomes the incumbent
-unless it is shown to be worse.
+nodes. Its values learn a mean of search value and game result, and at decisions the softmax of its
+afterstate values learns the shares of the search's visits: values alone hardly order actions that
+differ little. Promotion match: the new network plays paired games against the incumbent until the
+better one is known. It becomes the incumbent unless it is shown to be worse.
 
 Any executor plays the same bytes, and existing shards are not played again. `metrics.jsonl` lists,
 for each round, its training shards in order with their SHA-256, and the SHA-256 of its policy.
@@ -30,12 +31,18 @@ from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
+from tokaido_env.core.state import copy_rows
 from tokaido_env.decoding import Count
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.files import file_sha256
 from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, load_checked
-from tokaido_env.learn.network import ValueNetwork, evaluate_positions, take_step
-from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
+from tokaido_env.learn.network import (
+    ValueNetwork,
+    evaluate_actions,
+    evaluate_positions,
+    take_step,
+)
+from tokaido_env.learn.replay_buffer import Samples, legal_of, load_samples, save_samples
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.selfplay_games import SelfPlayGames
 from tokaido_env.learn.settings import AlphaZeroSettings
@@ -148,12 +155,12 @@ class AlphaZeroTrainer(Trainer):
         new = sum(len(part.targets) for part in parts[-settings.shards :])
         steps = max(1, round(settings.samples_per_position * new / settings.minibatch_size))
         seed = match_seed(settings.seed, "alphazero", "learn", str(number))
-        value_loss = learn(self.network, boards, Samples.join(parts), steps, seed, settings)
+        loss = learn(self.network, boards, Samples.join(parts), steps, seed, settings)
         return {
             "positions": new,
             "window": sum(len(part.targets) for part in parts),
             "samples_per_position": round(steps * settings.minibatch_size / new, 2),
-            "value_loss": value_loss,
+            "loss": loss,
         }
 
     def _load(self, number: int, index: int) -> Samples:
@@ -221,8 +228,16 @@ def learn(
 
 
 def _loss(network: ValueNetwork, boards: npt.NDArray[np.void], samples: Samples) -> torch.Tensor:
-    """Return the cross-entropy of the win probabilities."""
-    which, tables = samples.boards.astype(np.int64), eval_tables_of(boards)
-    values = evaluate_positions(network, boards, tables, which, samples.states)
+    """Return the cross-entropy of the win probabilities plus that of the actions at decisions."""
+    which, tables, states = samples.boards.astype(np.int64), eval_tables_of(boards), samples.states
+    values = evaluate_positions(network, boards, tables, which, states)
     wins = network.to_device((samples.targets + 1) / np.float32(2))
-    return functional.binary_cross_entropy_with_logits(2 * values, wins)
+    loss = functional.binary_cross_entropy_with_logits(2 * values, wins)
+    legal = legal_of(boards, which, states)
+    k = np.flatnonzero(legal)
+    _, log_odds = evaluate_actions(
+        network, boards, tables, which[k], copy_rows(states, k), legal[k]
+    )
+    shares = network.to_device(samples.visits[k] / np.float32(255))
+    entropies = -torch.where(shares > 0, shares * log_odds, 0.0).sum(dim=1)
+    return loss + entropies.sum() / len(states)

@@ -14,10 +14,14 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from tokaido_env.agent import States
+from tokaido_env.agent import Legal, States
+from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.agents.policy import LayerSizes, Policy
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_features_of
 from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.core.state import OVER
+from tokaido_env.features.afterstates import afterstates_of
 from tokaido_env.features.eval_tables import N_TERMS, load_weights
 from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES, encode_positions
 from tokaido_env.learn.settings_schema import RunError
@@ -120,6 +124,42 @@ def evaluate_positions(
     board = nn.functional.pad(network.to_device(which), (0, len(inputs) - len(which)))
     values: torch.Tensor = network(inputs, board)
     return values[: len(states)]
+
+
+def evaluate_actions(
+    network: ValueNetwork,
+    boards: npt.NDArray[np.void],
+    tables: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: States,
+    legal: Legal,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the values of the actions of n positions, and their log odds as a policy.
+
+    Args:
+        network: the network.
+        boards: as for `encode_positions`.
+        tables: the `eval_tables` of `encode_positions`.
+        which: as for `encode_positions`.
+        states: `STATE` (n,), at decisions.
+        legal: uint64 (n,), the legal actions as bits.
+
+    Returns:
+        The afterstate values for the player to decide, float32 (n, N_ACTIONS) in [-1, 1], 0 where
+        illegal; and the log of their softmax, with logits as `inference.AFTERSTATE_LOGIT`, -inf
+        where illegal.
+    """
+    after = afterstates_of(boards, tables, which, states, legal, inputs=None, margin=False)
+    log_odds = evaluate_positions(network, boards, tables, which[after.game], after.states)
+    movers = states["player"][after.game]
+    signs = np.where(after.viewer == movers, np.float32(1), np.float32(-1))
+    is_over = network.to_device(after.states["phase"] == OVER)
+    values = torch.tanh(log_odds) * network.to_device(signs)
+    values = torch.where(is_over, network.to_device(after.result), values)
+    at = network.to_device(after.game), network.to_device(after.action)
+    empty = values.new_zeros(len(legal), N_ACTIONS)
+    logits = (empty - torch.inf).index_put(at, float(AFTERSTATE_LOGIT) * values)
+    return empty.index_put(at, values), torch.log_softmax(logits, dim=1)
 
 
 @contextmanager

@@ -21,10 +21,9 @@ from torch import nn
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.state import OVER, STATE
-from tokaido_env.features.afterstates import afterstates_of
+from tokaido_env.core.state import STATE
 from tokaido_env.features.eval_tables import eval_tables_of
-from tokaido_env.learn.network import ValueNetwork, evaluate_positions
+from tokaido_env.learn.network import ValueNetwork, evaluate_actions
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.single_agent import EndedGames, Opponents
@@ -114,36 +113,19 @@ class _Extractor(nn.Module):
         states = _rows(observation["state"], STATE)
         legal = _rows(observation["legal"], np.dtype(np.uint64))
         which = observation["board"][:, 0].numpy().astype(np.int64)
-        after = afterstates_of(
-            self._boards, self._tables, which, states, legal, inputs=None, margin=False
+        values, log_odds = evaluate_actions(
+            self.network, self._boards, self._tables, which, states, legal
         )
-        values = self._values(after, which[after.game], states["player"][after.game])
         if not torch.isfinite(values).all():
             raise FloatingPointError("a value of the network is not finite")
-        at = torch.from_numpy(after.game), torch.from_numpy(after.action)
-        empty = torch.zeros(len(legal), N_ACTIONS)
-        of_action = empty.index_put(at, values)
-        logits = float(AFTERSTATE_LOGIT) * of_action
-        is_legal = empty.index_put(at, torch.ones_like(values)) > 0
-        odds = torch.softmax(logits.masked_fill(~is_legal, -torch.inf), dim=1)
-        return logits, (odds * of_action).sum(dim=1, keepdim=True)
+        mean = (log_odds.exp() * values).sum(dim=1, keepdim=True)
+        return float(AFTERSTATE_LOGIT) * values, mean
 
     def forward_actor(self, observation: Observation) -> torch.Tensor:
         return self(observation)[0]  # type: ignore[no-any-return]
 
     def forward_critic(self, observation: Observation) -> torch.Tensor:
         return self(observation)[1]  # type: ignore[no-any-return]
-
-    def _values(
-        self, after: Any, which: npt.NDArray[np.int64], movers: npt.NDArray[np.int8]
-    ) -> torch.Tensor:
-        """Return the values of afterstates for the players who moved, float32 (k,)."""
-        boards, tables = self._boards, self._tables
-        log_odds = evaluate_positions(self.network, boards, tables, which, after.states)
-        signs = np.where(after.viewer == movers, np.float32(1), np.float32(-1))
-        over = torch.from_numpy(after.states["phase"] == OVER)
-        values = torch.tanh(log_odds) * torch.from_numpy(signs)
-        return torch.where(over, torch.from_numpy(after.result), values)
 
 
 def _rows(array: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -14,9 +14,13 @@ import numpy.typing as npt
 
 from tokaido_env.batch_validation import check_states
 from tokaido_env.boards.board_pool import BoardPool, Boards
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import escape_text
+from tokaido_env.core.jit import entry, index
+from tokaido_env.core.rules import legal
 from tokaido_env.core.state import OVER, SETUP, STATE, copy_rows
 from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.observers import masks
 from tokaido_env.tensor_file import as_numbers, read_tensors, write_tensors
 
 MAX_BYTES = 4 << 30  # of a file of samples
@@ -29,11 +33,14 @@ class Samples(NamedTuple):
         states: `STATE` (n,).
         targets: float32 (n,), the value target for `active_seat`.
         boards: int32 (n,), index of each board in the pool.
+        visits: uint8 (n, N_ACTIONS), the share of the search's visits of each action, in units of
+            1/255; all 0 at chance.
     """
 
     states: npt.NDArray[np.void]
     targets: npt.NDArray[np.float32]
     boards: npt.NDArray[np.int32]
+    visits: npt.NDArray[np.uint8]
 
     def take(self, rows: npt.NDArray[np.int64]) -> Samples:
         """Return the samples at these indices, int64 (k,)."""
@@ -56,7 +63,9 @@ class ReplayBuffer:
         self._result_weight = result_weight
         self._parts: list[tuple[npt.NDArray[Any], ...]] = []
 
-    def add(self, states: Any, values: Any, seats: Any, boards: Any, games: Any) -> None:
+    def add(
+        self, states: Any, values: Any, seats: Any, boards: Any, games: Any, visits: Any = None
+    ) -> None:
         """Add n positions.
 
         Args:
@@ -65,8 +74,12 @@ class ReplayBuffer:
             seats: int (n,), the seats that the value targets are for.
             boards: int (n,), indices in the pool.
             games: int64 (n,), the games of which the positions know the results; -1: none.
+            visits: int (n, N_ACTIONS), of a search; None at chance.
         """
-        self._parts.append((copy_rows(states), values, seats, boards, games))
+        shares = np.zeros((len(states), N_ACTIONS), np.uint8)
+        if visits is not None:
+            shares = np.rint(255 * visits / visits.sum(axis=1, keepdims=True)).astype(np.uint8)
+        self._parts.append((copy_rows(states), values, seats, boards, games, shares))
 
     def samples(self, results: npt.NDArray[np.float32]) -> Samples:
         """Return all positions as samples.
@@ -75,11 +88,11 @@ class ReplayBuffer:
             results: float32 (games,), of player_0.
         """
         parts = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-        states, values, seats, boards, games = parts
+        states, values, seats, boards, games, visits = parts
         weights = np.where(games < 0, 0.0, np.where(np.isnan(values), 1.0, self._result_weight))
         values = (1 - weights) * np.nan_to_num(values) + weights * results[games]
         targets = (values * (1 - 2 * seats.astype(np.int64))).astype(np.float32)
-        return Samples(states.view(STATE), targets, boards.astype(np.int32))
+        return Samples(states.view(STATE), targets, boards.astype(np.int32), visits)
 
 
 def save_samples(path: Path, samples: Samples) -> None:
@@ -117,6 +130,7 @@ def _as_samples(arrays: dict[str, npt.NDArray[Any]]) -> Samples:
         "states": (np.uint8, (n, STATE.itemsize)),
         "targets": (np.float32, (n,)),
         "boards": (np.int32, (n,)),
+        "visits": (np.uint8, (n, N_ACTIONS)),
     }
     for name, (dtype, shape) in formats.items():
         array = arrays.get(name)
@@ -137,3 +151,27 @@ def _check_samples(samples: Samples, pool: BoardPool) -> None:
         raise ValueError("states: expected positions at decisions or at chance")
     if not (np.abs(samples.targets) <= 1).all():
         raise ValueError("targets: expected numbers from -1 to 1")
+    mask = legal_of(pool.records, which, samples.states)
+    if (samples.visits.any(axis=1) != (mask != 0)).any() or samples.visits[~masks(mask)].any():
+        raise ValueError("visits: expected shares of the legal actions of each decision")
+
+
+def legal_of(
+    boards: npt.NDArray[np.void], which: npt.NDArray[np.int64], states: npt.NDArray[np.void]
+) -> npt.NDArray[np.uint64]:
+    """Return the legal actions of positions as bits, uint64 (n,); 0 at chance.
+
+    Args:
+        boards: `BOARD` (b,).
+        which: int64 (n,), the index of each position's board.
+        states: `STATE` (n,).
+    """
+    found = np.empty(len(states), np.uint64)
+    _write_legal(found, boards, which, states)
+    return found
+
+
+@entry
+def _write_legal(out: Any, boards: Any, which: Any, states: Any) -> None:
+    for i in range(len(out)):
+        out[i] = legal(boards[index(which[i])], states[i])

@@ -31,6 +31,8 @@ from tokaido_env.features.network_inputs import apply_actions
 from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples
 from tokaido_env.observers import masks
 
+_TEMPERATURE = 0.25  # of the logits at decisions without a search; not tuned
+
 
 class SelfPlayGames(NamedTuple):
     """Self-play games of a search, as an executor task with one result, their `Samples`.
@@ -81,7 +83,7 @@ class SelfPlayGames(NamedTuple):
             logits, _ = evaluate_all(
                 agent.network, positions.boards, positions.states, positions.legal
             )
-            choose_actions(actions, logits, positions.legal, keys, 1.0)
+            choose_actions(actions, logits, positions.legal, keys, _TEMPERATURE)
             rows = np.flatnonzero(rng.random(len(running)) < self.search_share)
             if len(rows):
                 some = positions.part(rows)
@@ -106,7 +108,8 @@ class SelfPlayGames(NamedTuple):
         states, legal = positions.states, positions.legal
         k = np.flatnonzero(legal & (legal - np.uint64(1)))
         seats = states["player"]
-        buffer.add(copy_rows(states, k), found.values[k], seats[k], which[k], games[k])
+        own = copy_rows(states, k), found.values[k], seats[k], which[k], games[k]
+        buffer.add(*own, found.visits[k])
         after = copy_rows(states)
         viewers = apply_actions(self.pool.records, which.astype(np.int64), after, actions)
         k = np.flatnonzero(viewers >= 0)
@@ -142,7 +145,8 @@ class SelfPlayGames(NamedTuple):
         sides = _positions(batch, k)
         found = search(agent.network, agent.config, sides, batch.keys(k))
         no_game = np.full(len(k), -1)
-        buffer.add(sides.states, found.values, sides.states["player"], own[k], no_game)
+        seats = sides.states["player"]
+        buffer.add(sides.states, found.values, seats, own[k], no_game, found.visits)
         at = np.flatnonzero(viewers[k] >= 0)
         row = k[at]
         buffer.add(copy_rows(after, row), found.values[at], viewers[row], own[row], no_game[at])

@@ -90,7 +90,7 @@ class TdTrainer(Trainer):
             self.policy().save(self.run.snapshot(self.done))
         return {
             "decisions": self.decisions,
-            "value_loss": loss,
+            "loss": loss,
             "result": float(rollout.results.mean()),
             "game_length": len(rollout.game) / settings.games,
         }
