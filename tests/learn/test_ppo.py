@@ -101,7 +101,11 @@ def test_ppo__stops_at_a_number_that_is_not_finite(
     message = r"after 0 steps, a {} of the network is not finite: .*/000000000\.safetensors; a"
 
     with monkeypatch.context() as patch:
-        broken = lambda *given: [each * np.nan for each in real(*given)]  # noqa: E731
+
+        def broken(*given: Any) -> Any:
+            values, is_legal = real(*given)
+            return values * np.nan, is_legal
+
         patch.setattr(ppo_policy, "evaluate_actions", broken)
         with pytest.raises(RunError, match=message.format("value")):
             runs.train(run)

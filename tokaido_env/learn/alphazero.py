@@ -40,6 +40,7 @@ from tokaido_env.learn.network import (
     ValueNetwork,
     evaluate_actions,
     evaluate_positions,
+    masked_logits,
     take_step,
 )
 from tokaido_env.learn.replay_buffer import Samples, legal_of, load_samples, save_samples
@@ -235,8 +236,9 @@ def _loss(network: ValueNetwork, boards: npt.NDArray[np.void], samples: Samples)
     loss = functional.binary_cross_entropy_with_logits(2 * values, wins)
     legal = legal_of(boards, which, states)
     k = np.flatnonzero(legal)
-    _, log_odds = evaluate_actions(
-        network, boards, tables, which[k], copy_rows(states, k), legal[k]
+    own = which[k], copy_rows(states, k), legal[k]
+    log_odds = torch.log_softmax(
+        masked_logits(*evaluate_actions(network, boards, tables, *own)), dim=1
     )
     shares = network.to_device(samples.visits[k] / np.float32(255))
     entropies = -torch.where(shares > 0, shares * log_odds, 0.0).sum(dim=1)

@@ -134,7 +134,7 @@ def evaluate_actions(
     states: States,
     legal: Legal,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the values of the actions of n positions, and their log odds as a policy.
+    """Return the values of the actions of n positions, and which actions are legal.
 
     Args:
         network: the network.
@@ -146,8 +146,7 @@ def evaluate_actions(
 
     Returns:
         The afterstate values for the player to decide, float32 (n, N_ACTIONS) in [-1, 1], 0 where
-        illegal; and the log of their softmax, with logits as `inference.AFTERSTATE_LOGIT`, -inf
-        where illegal.
+        illegal; and bool (n, N_ACTIONS).
     """
     after = afterstates_of(boards, tables, which, states, legal, inputs=None, margin=False)
     log_odds = evaluate_positions(network, boards, tables, which[after.game], after.states)
@@ -158,8 +157,12 @@ def evaluate_actions(
     values = torch.where(is_over, network.to_device(after.result), values)
     at = network.to_device(after.game), network.to_device(after.action)
     empty = values.new_zeros(len(legal), N_ACTIONS)
-    logits = (empty - torch.inf).index_put(at, float(AFTERSTATE_LOGIT) * values)
-    return empty.index_put(at, values), torch.log_softmax(logits, dim=1)
+    return empty.index_put(at, values), empty.index_put(at, torch.ones_like(values)) > 0
+
+
+def masked_logits(values: torch.Tensor, is_legal: torch.Tensor) -> torch.Tensor:
+    """Return `AFTERSTATE_LOGIT` times the values of `evaluate_actions`, -inf where illegal."""
+    return (float(AFTERSTATE_LOGIT) * values).masked_fill(~is_legal, -torch.inf)
 
 
 @contextmanager
