@@ -53,8 +53,10 @@ def new_network() -> ValueNetwork:
 
 def test_learn__fits_values_at_decisions_and_chance(samples: Samples) -> None:
     network, settings = new_network(), replace(TINY, learning_rate=0.01)
-    learn(network, POOL.records, samples, 150, 1, settings)
+    loss = learn(network, POOL.records, samples, 150, 1, settings)
     tables, which = eval_tables_of(POOL.records), samples.boards.astype(np.int64)
+    choices = np.bitwise_count(legal_of(POOL.records, which, samples.states))
+    assert loss < 0.8 * (np.log(2) + np.log(np.maximum(choices, 1)).mean())  # even odds
     with torch.no_grad():
         found = evaluate_positions(network, POOL.records, tables, which, samples.states)
     values, is_chance = np.tanh(found.numpy()), np.isin(samples.states["phase"], CHANCE_PHASES)
