@@ -96,17 +96,16 @@ def test_returns__are_the_learners_own_result_as_lambda_weighs_it(
 def test_ppo__stops_at_a_number_that_is_not_finite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, run = ppo_policy.evaluate_actions, tmp_path / "run"
+    real, run = ppo_policy.action_values, tmp_path / "run"
     runs.begin(run, PpoSettings(**VALUES))
     message = r"after 0 steps, a {} of the network is not finite: .*/000000000\.safetensors; a"
 
     with monkeypatch.context() as patch:
 
         def broken(*given: Any) -> Any:
-            values, is_legal = real(*given)
-            return values * np.nan, is_legal
+            return real(*given) * np.nan
 
-        patch.setattr(ppo_policy, "evaluate_actions", broken)
+        patch.setattr(ppo_policy, "action_values", broken)
         with pytest.raises(RunError, match=message.format("value")):
             runs.train(run)
     monkeypatch.setattr(

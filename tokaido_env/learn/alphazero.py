@@ -38,7 +38,7 @@ from tokaido_env.files import file_sha256
 from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, load_checked
 from tokaido_env.learn.network import (
     ValueNetwork,
-    evaluate_actions,
+    action_values,
     evaluate_positions,
     masked_logits,
     take_step,
@@ -236,10 +236,8 @@ def _loss(network: ValueNetwork, boards: npt.NDArray[np.void], samples: Samples)
     loss = functional.binary_cross_entropy_with_logits(2 * values, wins)
     legal = legal_of(boards, which, states)
     k = np.flatnonzero(legal)
-    own = which[k], copy_rows(states, k), legal[k]
-    log_odds = torch.log_softmax(
-        masked_logits(*evaluate_actions(network, boards, tables, *own)), dim=1
-    )
+    own = action_values(network, boards, tables, which[k], copy_rows(states, k), legal[k])
+    log_odds = torch.log_softmax(masked_logits(own, legal[k]), dim=1)
     shares = network.to_device(samples.visits[k] / np.float32(255))
     entropies = -torch.where(shares > 0, shares * log_odds, 0.0).sum(dim=1)
     return loss + entropies.sum() / len(states)

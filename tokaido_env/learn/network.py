@@ -25,6 +25,7 @@ from tokaido_env.features.afterstates import afterstates_of
 from tokaido_env.features.eval_tables import N_TERMS, load_weights
 from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES, encode_positions
 from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.observers import masks
 
 ROW_MULTIPLE = 512
 """Matrices are padded to a multiple of this many rows: PyTorch plans the product of each new size.
@@ -126,15 +127,17 @@ def evaluate_positions(
     return values[: len(states)]
 
 
-def evaluate_actions(
+def action_values(
     network: ValueNetwork,
     boards: npt.NDArray[np.void],
     tables: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
     states: States,
     legal: Legal,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the values of the actions of n positions, and which actions are legal.
+) -> torch.Tensor:
+    """Return the values of the actions of n positions for the player to decide.
+
+    They are float32 (n, N_ACTIONS) in [-1, 1], those of afterstates, and 0 where illegal.
 
     Args:
         network: the network.
@@ -143,10 +146,6 @@ def evaluate_actions(
         which: as for `encode_positions`.
         states: `STATE` (n,), at decisions.
         legal: uint64 (n,), the legal actions as bits.
-
-    Returns:
-        The afterstate values for the player to decide, float32 (n, N_ACTIONS) in [-1, 1], 0 where
-        illegal; and bool (n, N_ACTIONS).
     """
     after = afterstates_of(boards, tables, which, states, legal, inputs=None, margin=False)
     log_odds = evaluate_positions(network, boards, tables, which[after.game], after.states)
@@ -156,13 +155,13 @@ def evaluate_actions(
     values = torch.tanh(log_odds) * network.to_device(signs)
     values = torch.where(is_over, network.to_device(after.result), values)
     at = network.to_device(after.game), network.to_device(after.action)
-    empty = values.new_zeros(len(legal), N_ACTIONS)
-    return empty.index_put(at, values), empty.index_put(at, torch.ones_like(values)) > 0
+    return values.new_zeros(len(legal), N_ACTIONS).index_put(at, values)
 
 
-def masked_logits(values: torch.Tensor, is_legal: torch.Tensor) -> torch.Tensor:
-    """Return `AFTERSTATE_LOGIT` times the values of `evaluate_actions`, -inf where illegal."""
-    return (float(AFTERSTATE_LOGIT) * values).masked_fill(~is_legal, -torch.inf)
+def masked_logits(values: torch.Tensor, legal: Legal) -> torch.Tensor:
+    """Return `AFTERSTATE_LOGIT` times the values of `action_values`, -inf where illegal."""
+    illegal = torch.from_numpy(~masks(legal)).to(values.device)
+    return (float(AFTERSTATE_LOGIT) * values).masked_fill(illegal, -torch.inf)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import STATE
 from tokaido_env.features.eval_tables import eval_tables_of
-from tokaido_env.learn.network import ValueNetwork, evaluate_actions, masked_logits
+from tokaido_env.learn.network import ValueNetwork, action_values, masked_logits
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.single_agent import EndedGames, Opponents
@@ -113,12 +113,10 @@ class _Extractor(nn.Module):
         states = _rows(observation["state"], STATE)
         legal = _rows(observation["legal"], np.dtype(np.uint64))
         which = observation["board"][:, 0].numpy().astype(np.int64)
-        values, is_legal = evaluate_actions(
-            self.network, self._boards, self._tables, which, states, legal
-        )
+        values = action_values(self.network, self._boards, self._tables, which, states, legal)
         if not torch.isfinite(values).all():
             raise FloatingPointError("a value of the network is not finite")
-        odds = torch.softmax(masked_logits(values, is_legal), dim=1)
+        odds = torch.softmax(masked_logits(values, legal), dim=1)
         return float(AFTERSTATE_LOGIT) * values, (odds * values).sum(dim=1, keepdim=True)
 
     def forward_actor(self, observation: Observation) -> torch.Tensor:
