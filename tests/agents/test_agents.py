@@ -39,7 +39,7 @@ def with_file(spec: str, policy_file: Path) -> str:
         *("rusher", "hoarder"),
         *("mcts:sims=60", "mcts:sims=30,rollout=full", "policy", "policy,temperature=1"),
         "policy_search,sims=40",
-        *("champion", "champion:sims=8", "champion:sims=8,temperature=1"),
+        *("champion", "champion:sims=8", "champion:sims=8,temperature=2"),
         *("generalist", "generalist:sims=8", "generalist:sims=8,endings=network"),
         *("exploiter:heuristic,sims=8", "exploiter:champion,sims=8"),
     ],

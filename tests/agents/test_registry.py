@@ -59,11 +59,11 @@ def test_make__round_trips_specs(policy_file: Path) -> None:
         f"policy:path={policy_file},temperature=1": f"{file},temperature=1",
         search: f"{search},sims=400",
         f"policy_search:path={policy_file},sims=8": f"{search},sims=8",
-        f"{search},c_puct=0.3,sims=8,temperature=2": f"{search},sims=8",
+        f"{search},c_puct=0.3,sims=8,temperature=1": f"{search},sims=8",
         f"{search},endings=network,c_puct=1": f"{search},sims=400,c_puct=1,endings=network",
         "champion:endings=exact": "champion",
         "generalist:endings=network": "generalist:endings=network",
-        "champion:c_puct=1,sims=8,temperature=1": "champion:sims=8,temperature=1,c_puct=1",
+        "champion:c_puct=1,sims=8,temperature=2": "champion:sims=8,temperature=2,c_puct=1",
     }.items():
         assert make(spec).spec == make(canonical).spec == canonical
     agent = make(f"{file},temperature=0.5")

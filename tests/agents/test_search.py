@@ -69,10 +69,10 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "digest"),
     [
-        ("champion", "ba5dbe2cfd98a1fe"),
-        ("champion:sims=30", "085fec2c56d4794b"),
-        ("generalist", "1bc9c1c807223f87"),
-        ("generalist:sims=30", "064e05595098d4d5"),
+        ("champion", "db6c01ecbd5854c5"),
+        ("champion:sims=30", "62ffc144a1c0f168"),
+        ("generalist", "b8c84e58d8caf0c6"),
+        ("generalist:sims=30", "23e28316604869bb"),
     ],
 )
 def test_shipped_networks__play_as_when_they_were_made(spec: str, digest: str) -> None:

@@ -10,10 +10,10 @@ from tokaido_env.agent import AgentError
 from tokaido_env.agents.ending_actions import EXACT, NETWORK
 from tokaido_env.core.arguments import check_choice
 
-TEMPERATURE = 2.0
-"""The default that divides a network's logits before they become priors.
+TEMPERATURE = 1.0
+"""The default that divides a network's logits before they become priors: none.
 
-At 1 a trained policy is so sure of its best action that the search leaves too much untried.
+`alphazero` trains the logits to give the shares of a search's visits.
 """
 
 C_PUCT = 0.3
@@ -27,7 +27,7 @@ class SearchConfig(NamedTuple):
     """Simulations for a position."""
     plays_out: bool = False
     """Whether random play from a leaf to the end gives its value; only without a network."""
-    temperature: float = 1.0
+    temperature: float = TEMPERATURE
     """The number that divides a network's logits before they become priors."""
     c_puct: float = C_PUCT
     """The exploration constant of PUCT; only with a network."""
