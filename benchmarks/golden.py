@@ -60,14 +60,14 @@ DERIVED = (
         "champion",
         ("tokaido_env/agents/champion.safetensors",),
         "",
-        "7½ hours on one to two cores, 8 minutes of them with a GPU",
+        "9¼ hours on one to two cores, 8 minutes of them with a GPU",
         "docs/benchmarks/champion.md",
     ),
     DerivedFiles(
         "generalist",
         ("tokaido_env/agents/generalist.safetensors",),
         "",
-        "5¾ hours of one core",
+        "7 hours on one to two cores",
         "docs/dev/generalist.md",
     ),
     DerivedFiles(
@@ -88,7 +88,7 @@ DERIVED = (
         "simulations",
         ("docs/benchmarks/simulations-*.json", "docs/pictures/simulations.svg"),
         "",
-        "an hour on two cores",
+        "35 minutes on two cores",
         "docs/benchmarks/champion.md",
     ),
     DerivedFiles(
