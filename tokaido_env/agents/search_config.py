@@ -11,9 +11,9 @@ from tokaido_env.agents.ending_actions import EXACT, NETWORK
 from tokaido_env.core.arguments import check_choice
 
 TEMPERATURE = 1.0
-"""The default that divides a network's logits before they become priors: none.
+"""The default that divides a network's logits before they become priors.
 
-`alphazero` trains the logits to give the shares of a search's visits.
+At 1 their softmax is what `alphazero` trains: the shares of a search's visits.
 """
 
 C_PUCT = 0.3
