@@ -21,7 +21,7 @@ from regret_rollouts import Blocks, roll_out
 from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
-from tokaido_env.agents.weights import Network
+from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.arena.executors.base import AgentCache, Executor, SerialExecutor, policy_sha256
 from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
@@ -251,7 +251,7 @@ def roll_all(
         on_part(number, sums)
 
 
-def network_of(agent: Agent) -> Network | None:
+def network_of(agent: Agent) -> Weights | None:
     """Return the network of an agent, None for the heuristic.
 
     Raises:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Keys
 from tokaido_env.agents.inference import choose_action, forward
-from tokaido_env.agents.weights import SHARED_BIAS, Network
+from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import (
     PositionBatch,
     PositionRow,
@@ -48,7 +48,7 @@ class Blocks(NamedTuple):
 
 
 def roll_out(
-    network: Network | None, positions: PositionBatch, keys: Keys, blocks: Blocks
+    network: Weights | None, positions: PositionBatch, keys: Keys, blocks: Blocks
 ) -> npt.NDArray[np.int64]:
     """Return the sum of results of each block, int64 (m,): `BLOCK` for all games won.
 
@@ -61,13 +61,11 @@ def roll_out(
         keys: uint64 (n,), of the luck of each position.
         blocks: to roll out.
     """
-    weights, rows = (None, SHARED_BIAS) if network is None else network.for_boards(positions.boards)
-    positions = positions._replace(bias_rows=rows)
     threads = threads_for(len(blocks.actions))
     sums, taken = np.zeros(len(blocks.actions), np.int64), np.zeros(1, np.int64)
-    workspaces = cached_workspaces(threads, weights)
+    workspaces = cached_workspaces(threads, network)
     games = Games(padded_rows(threads, 1, STATE), padded_rows(threads, 1, LUCK))
-    _roll_each(threads, sums, blocks, weights, positions, keys, workspaces, games, taken)
+    _roll_each(threads, sums, blocks, network, positions, keys, workspaces, games, taken)
     return sums
 
 
@@ -122,7 +120,6 @@ def _roll_share(
             positions.eval_tables[which],
             positions.states[i],
             positions.legal[i],
-            positions.bias_rows[i if len(positions.bias_rows) > 1 else 0],
         )
         first = BLOCK * blocks.numbers[j]
         for rollout in range(first, first + BLOCK):
@@ -154,6 +151,6 @@ def _chosen(network: Any, position: PositionRow, s: Row, mask: Mask, workspace: 
         return lowest_action(mask)
     if network is None:
         return best_action(position.board, position.tables, s, mask, workspace.scratch[0])
-    now = PositionRow(position.board, position.tables, s, mask, position.bias_row)
+    now = PositionRow(position.board, position.tables, s, mask)
     forward(network, now, workspace, workspace.logits)
     return choose_action(workspace.logits, mask, np.uint64(0), 0.0)

@@ -20,14 +20,12 @@ ROUNDING = 8e-3
 Arrays = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
 
 
-def random_policy(
-    sizes: LayerSizes = SMALL, seed: int = 0, *, uses_board_features: bool = False
-) -> Policy:
+def random_policy(sizes: LayerSizes = SMALL, seed: int = 0) -> Policy:
     """Return a policy with random weights and biases, none of them 0."""
     rng = np.random.default_rng(seed)
     tensors = {
         name: (rng.normal(size=shape) / np.sqrt(shape[-1])).astype(np.float32)
-        for name, shape in tensor_shapes(sizes, uses_board_features).items()
+        for name, shape in tensor_shapes(sizes).items()
     }
     return Policy(tensors, {"maker": "tests"})
 

@@ -85,8 +85,6 @@ def value_network(file: str) -> Any:
     from tokaido_env.agents.policy import Policy
 
     policy = Policy.load(file)
-    if policy.uses_board_features:
-        raise SystemExit(f"{file}: expected a network without board features (see_board = no)")
     layers: list[nn.Module] = []
     for name in ("first", "second", "value"):
         weight, bias = (torch.from_numpy(policy.tensors[f"{name}.{k}"]) for k in ("weight", "bias"))

@@ -24,6 +24,6 @@ def searched_trees(monkeypatch: pytest.MonkeyPatch) -> list[Tree]:
 
 @pytest.fixture
 def policy_file(tmp_path: Path) -> Path:
-    """A policy file with a random network that reads the board."""
-    random_policy(uses_board_features=True).save(tmp_path / "policy")
+    """A policy file with a random network."""
+    random_policy().save(tmp_path / "policy")
     return tmp_path / "policy"

@@ -20,7 +20,7 @@ from tokaido_env.agents.registry import check_spec_in_file, cost_of, policy_path
 from tokaido_env.agents.search import SearchResult
 from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.agents.search_tree import Tree
-from tokaido_env.agents.weights import Network
+from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import CHANCE_PHASES
@@ -30,10 +30,9 @@ Keys = npt.NDArray[np.uint64]
 
 NETWORK = random_policy(seed=1).network()
 POLICY = random_policy(seed=5)
-BOARD_POLICY = random_policy(seed=5, uses_board_features=True)
 
 
-def search(network: Network, victim: Agent, sims: int, arrays: Any, keys: Keys) -> SearchResult:
+def search(network: Weights, victim: Agent, sims: int, arrays: Any, keys: Keys) -> SearchResult:
     """Search n positions, boards, states and legal, with a model of the victim."""
     boards, states, legal = arrays
     positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
@@ -82,7 +81,6 @@ def opponent_nodes(tree: Tree) -> list[tuple[Any, Any, Any, Any]]:
     [
         make("heuristic"),
         PolicyAgent.from_policy(POLICY, "policy"),
-        PolicyAgent.from_policy(BOARD_POLICY, "with board features"),
     ],
 )
 def test_opponent_model__follows_the_victims_only_action(
@@ -181,14 +179,12 @@ def test_exploiter__finds_the_best_response_and_its_value(spec: str) -> None:
 
 
 def test_exploiter__searches_many_positions_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both networks read the board, so that each position has its own rows of the bias."""
-    network = random_policy(uses_board_features=True).network()
-    victim = PolicyAgent.from_policy(BOARD_POLICY, "victim")
+    victim = PolicyAgent.from_policy(POLICY, "victim")
     arrays = decisions(("shikoku", "shikoku_market"), most=4)
     keys = np.random.default_rng(1).integers(2**64, size=len(arrays[1]), dtype=np.uint64)
-    whole = search(network, victim, 30, arrays, keys)
+    whole = search(NETWORK, victim, 30, arrays, keys)
     monkeypatch.setattr(search_module, "_NETWORK_SIMS_PER_CALL", 40)
-    for one, other in zip(whole, search(network, victim, 30, arrays, keys), strict=True):
+    for one, other in zip(whole, search(NETWORK, victim, 30, arrays, keys), strict=True):
         assert (one == other).all()
 
 

@@ -56,11 +56,10 @@ def after_each(positions: Any) -> Afterstates:
 
 def by_torch(network: ValueNetwork, positions: Any) -> torch.Tensor:
     """Return the values of all afterstates for the player who moved, with rounded inputs."""
-    states, _, which = positions
+    states = positions[0]
     after = after_each(positions)
     rounded = np.floor(after.inputs / INPUT_UNITS + 0.5).astype(np.float32) * INPUT_UNITS
-    board = torch.from_numpy(which[after.game])
-    values = torch.tanh(network(torch.from_numpy(rounded), board))
+    values = torch.tanh(network(torch.from_numpy(rounded)))
     own = np.where(after.viewer == states["player"][after.game], 1, -1)
     is_over, result = torch.from_numpy(after.kind == END), torch.from_numpy(after.result)
     return torch.where(is_over, result, values * torch.from_numpy(own))
@@ -70,30 +69,25 @@ def rounded(policy: Policy) -> Policy:
     """Return a policy with the weights of the first layer that the integers stand for."""
     tensors = dict(policy.tensors)
     weight, bias = tensors["first.weight"], tensors["first.bias"]
-    board = tensors.get("board.weight")
-    layer = quantize(weight.T, bias, None if board is None else board.T)
+    layer = quantize(weight.T, bias)
     tensors["first.weight"] = (layer.weights * layer.scale / INPUT_UNITS[:, None]).T.copy()
-    if board is None:
-        tensors["first.bias"] = whole_bias(bias, layer.scale) * layer.scale
+    tensors["first.bias"] = whole_bias(bias, layer.scale) * layer.scale
     return Policy(tensors)
 
 
-@pytest.mark.parametrize("uses_board_features", [False, True])
 @pytest.mark.parametrize("sizes", [LayerSizes(256, 64), SMALL, TINY])
 def test_forward__computes_the_afterstate_values_of_torch(
-    sizes: LayerSizes, uses_board_features: bool, positions: Any
+    sizes: LayerSizes, positions: Any
 ) -> None:
     states, legal, which = positions
-    policy = random_policy(sizes, uses_board_features=uses_board_features)
-    network = ValueNetwork(sizes, POOL.records if uses_board_features else None)
+    policy = random_policy(sizes)
+    network = ValueNetwork(sizes)
     load_policy(network, rounded(policy))
     logits, values = policy.evaluate(POOL.records[which], states, legal)
     with torch.no_grad():
         expected = by_torch(network, positions).numpy()
-    # The bias with a board is rounded for each board, so that it differs by up to half a step.
-    closest = {"atol": 2e-3} if uses_board_features else {"atol": 2e-5}
     is_legal = masks(legal).astype(bool)
-    np.testing.assert_allclose(logits[is_legal] / AFTERSTATE_LOGIT, expected, **closest)
+    np.testing.assert_allclose(logits[is_legal] / AFTERSTATE_LOGIT, expected, atol=2e-5)
     assert (logits[~is_legal] == -np.inf).all()
     assert (logits.max(axis=1) == AFTERSTATE_LOGIT * values).all()
 
@@ -121,21 +115,17 @@ def test_first_layer__keeps_sums_within_16_bits(positions: Any) -> None:
     inputs = inputs_of(POOL.records[which], states)
     for policy in (random_policy(), Policy.load(CHAMPION)):
         weight, bias = policy.tensors["first.weight"], policy.tensors["first.bias"]
-        layer = quantize(weight.T, bias, None)
+        layer = quantize(weight.T, bias)
         sums = np.floor(inputs / INPUT_UNITS + 0.5) @ layer.weights.astype(float)
         assert np.abs(sums + bias / layer.scale).max() < 2**14
         assert np.abs(layer.weights).max() < 2**15 - 1
 
 
-@pytest.mark.parametrize("uses_board_features", [False, True])
-def test_wider_network__starts_as_the_policy_and_can_learn(
-    uses_board_features: bool, positions: Any
-) -> None:
+def test_wider_network__starts_as_the_policy_and_can_learn(positions: Any) -> None:
     states, legal, which = positions
-    policy = random_policy(TINY, uses_board_features=uses_board_features)
+    policy = random_policy(TINY)
     torch.manual_seed(0)
-    records = POOL.records if uses_board_features else None
-    network = ValueNetwork(LayerSizes(12, 8), records)
+    network = ValueNetwork(LayerSizes(12, 8))
     load_policy(network, policy)
     columns = POOL.records[which], states, legal
     both = network.to_policy().evaluate(*columns), policy.evaluate(*columns)
@@ -154,5 +144,3 @@ def test_load_policy__refuses_a_wider_policy() -> None:
         wider = LayerSizes(*(units + (i == layer) for i, units in enumerate(SMALL)))
         with pytest.raises(RunError, match="at most 24, 10 units, got"):
             load_policy(network, random_policy(wider))
-    with pytest.raises(RunError, match="expected a policy without board features"):
-        load_policy(network, random_policy(uses_board_features=True))

@@ -1,10 +1,8 @@
-"""Training on pools of boards: board features, and the summary in policy headers."""
+"""Training on pools of boards, and the summary of boards in policy headers."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from networks import random_policy
 from short_run import VALUES, contents
 
 from tokaido_env.agents import Policy
@@ -27,12 +25,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def test_run_on_a_pool__trains_board_features(finished: Path) -> None:
-    policy = Policy.load(finished / "last")
-    assert policy.uses_board_features
-    assert np.abs(policy.tensors["board.weight"]).max() > 0
-    assert not Policy.load(finished / "policies" / "000000000").tensors["board.weight"].any()
-    assert policy.training["board"] == {
+def test_run_on_a_pool__names_the_boards(finished: Path) -> None:
+    assert Policy.load(finished / "last").training["board"] == {
         **{"name": SPEC, "hash": POOL.hash, "boards": len(POOL)},
         "splits": ["train"],
     }
@@ -55,14 +49,3 @@ def test_board_summary__names_the_splits_of_the_family(
     runs.begin(tmp_path / "run", PpoSettings(**VALUES | {"board": board}))
     assert runs.train(tmp_path / "run")
     assert Policy.load(tmp_path / "run").training["board"]["splits"] == splits
-    assert not Policy.load(tmp_path / "run").uses_board_features
-
-
-def test_start_from__adds_board_features_with_zero_weights(tmp_path: Path) -> None:
-    old = random_policy(PpoSettings(**ON_POOL).sizes)
-    old.save(tmp_path / "old")
-    runs.begin(tmp_path / "run", PpoSettings(**ON_POOL | {"start_from": str(tmp_path / "old")}))
-    assert runs.train(tmp_path / "run")
-    first = Policy.load(tmp_path / "run" / "policies" / "000000000")
-    assert not first.tensors["board.weight"].any()
-    assert all((first.tensors[name] == tensor).all() for name, tensor in old.tensors.items())

@@ -42,7 +42,7 @@ def learner() -> Learner:
 
 def update(network: ValueNetwork, optimizer: Adam) -> None:
     """Take a gradient step on inputs drawn from PyTorch's random state."""
-    values = network(torch.rand(4, N_INPUTS), torch.zeros(4, dtype=torch.int64))
+    values = network(torch.rand(4, N_INPUTS))
     optimizer.zero_grad()
     values.square().sum().backward()
     optimizer.step()

@@ -29,9 +29,8 @@ BOARDS = pytest.mark.parametrize("settings", [SETTINGS, ON_POOL], ids=["one boar
 
 def learner_of(env: LearnerEnv, settings: PpoSettings) -> Any:
     """Return Stable-Baselines3's model of a network with random weights."""
-    boards = settings.network_boards
-    network = ValueNetwork(settings.sizes, boards)
-    load_policy(network, random_policy(settings.sizes, uses_board_features=boards is not None))
+    network = ValueNetwork(settings.sizes)
+    load_policy(network, random_policy(settings.sizes))
     return make_model(env, settings, network)
 
 

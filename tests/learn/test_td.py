@@ -32,7 +32,7 @@ def train(folder: Path, settings: TdSettings) -> Policy:
 
 def test_play_games__records_the_afterstates_of_what_was_played() -> None:
     pool = BoardPool.load("family:train/4")
-    policy = random_policy(uses_board_features=True)
+    policy = random_policy()
     rollout = td.play_games(policy.network(), pool, 6, seed=5, temperature=0.1)
     agent = PolicyAgent.from_policy(policy, "itself", temperature=1.6, endings="network")
     batch = Batch(6, pool, observation=None, autoreset=False)
@@ -103,9 +103,7 @@ def test_td__stops_at_a_number_that_is_not_finite(
 
 
 def test_td__adds_extra_boards_to_the_training_summary(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="extra_boards: expected see_board = no"):
-        replace(TINY, board="family:train/3", extra_boards="shikoku")
-    settings = replace(TINY, board="family:train/3", see_board="no", extra_boards="family:valid")
+    settings = replace(TINY, board="family:train/3", extra_boards="family:valid")
     policy = train(tmp_path / "run", settings)
     assert policy.training["board"]["splits"] == ["train", "valid"]
 

@@ -80,13 +80,8 @@ class CudaPolicy:
         self._batch, self.temperature = batch, float(temperature)
         boards = batch.host().boards
         self._eval_tables = cuda.to_device(eval_tables_of(boards).astype(aligned(EVAL_TABLES)))
-        weights, rows = policy.network().for_boards(boards)
-        single = (
-            weights.first_bias if name == "first_bias" else array[:1]
-            for name, array in weights._asdict().items()
-        )
-        self._weights = Weights(*(cuda.to_device(np.ascontiguousarray(array)) for array in single))
-        self._rows = cuda.to_device(np.broadcast_to(rows, len(boards)).copy())
+        weights: Any = policy.network()
+        self._weights = Weights(*(cuda.to_device(array[:1].copy()) for array in weights))
         self._workspaces = _workspaces(weights, min(CHUNK, len(batch)))
         self.logits = cuda.device_array((len(batch), N_ACTIONS), np.float32)
         self.values = cuda.device_array(len(batch), np.float32)
@@ -98,7 +93,7 @@ class CudaPolicy:
         for first in range(0, n, chunk):
             launch(
                 *(choose_by_network, min(chunk, n - first), self._batch.games, self._eval_tables),
-                *(self._rows, self._weights, self._workspaces, first, self.temperature),
+                *(self._weights, self._workspaces, first, self.temperature),
                 *(self.logits, self.values, self._moves),
             )
         return self._moves
@@ -126,7 +121,6 @@ def choose_by_heuristic(games: Games, eval_tables: Any, moves: Any) -> None:
 def choose_by_network(
     games: Games,
     eval_tables: Any,
-    rows: Any,
     network: Any,
     workspaces: Any,
     first: int,
@@ -140,7 +134,6 @@ def choose_by_network(
     Args:
         games: the games of the batch.
         eval_tables: `EVAL_TABLES` (b,) of the boards, with aligned fields.
-        rows: int64 (b,), of the network's first bias on each board.
         network: `Weights` with one copy.
         workspaces: `Workspace` with one more axis, first.
         first: the first game.
@@ -157,9 +150,7 @@ def choose_by_network(
         logits[i, :] = -np.inf
         if games.masks[i] != np.uint64(0):
             k = games.episode_info[i]["board"]
-            position = PositionRow(
-                *(games.boards[k], eval_tables[k], games.states[i], games.masks[i], rows[k])
-            )
+            position = PositionRow(games.boards[k], eval_tables[k], games.states[i], games.masks[i])
             workspace = Workspace(
                 *(0, workspaces.scratch[w : w + 1], workspaces.layers[w], workspaces.changed[w]),
                 *(workspaces.changes[w], workspaces.whole[w], workspaces.sums[w]),

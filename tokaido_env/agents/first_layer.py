@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.batch import Batch
-from tokaido_env.core.board_features import board_features_of
 from tokaido_env.core.state import copy_rows
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.network_inputs import INPUT_UNITS, encode_positions
@@ -43,20 +42,16 @@ class FirstLayer(NamedTuple):
     """(outputs,)."""
 
 
-def quantize(weights: Floats, bias: Floats, board: Floats | None) -> FirstLayer:
+def quantize(weights: Floats, bias: Floats) -> FirstLayer:
     """Return a first layer as integers.
 
     Args:
         weights: float32 (inputs, outputs).
         bias: float32 (outputs,).
-        board: float32 (N_BOARD_FEATURES, outputs), weights of board features, or None.
     """
-    inputs, features = _samples()
     # Libraries and processors add products in different orders: in 64 bits, with the scale rounded
     # to 32 before its use, all get the same scale.
-    sums = inputs.astype(np.float64) @ weights.astype(np.float64) + bias
-    if board is not None:
-        sums += features.astype(np.float64) @ board.astype(np.float64)
+    sums = _sample_inputs().astype(np.float64) @ weights.astype(np.float64) + bias
     largest = np.maximum(np.abs(sums).max(axis=0), np.abs(bias))
     scale = (largest * (MARGIN / _LARGEST) + 1e-30).astype(np.float32)
     whole = np.rint(weights * INPUT_UNITS[:, None] / scale).clip(-_LARGEST, _LARGEST)
@@ -75,17 +70,16 @@ def whole_bias(bias: Floats, scale: Floats) -> Whole:
 
 
 @functools.cache
-def _samples() -> tuple[Floats, Floats]:
-    """Return the inputs (n, N_INPUTS) and the board features of positions of played games."""
+def _sample_inputs() -> Floats:
+    """Return the inputs (n, N_INPUTS) of positions of played games."""
     batch = Batch(_GAMES, list(_BOARDS), observation=None)
     batch.reset(seed=0)
-    inputs, features = [], []
+    inputs = []
     for move in range(_MOVES):
         if move % _EVERY == 0:
             at = np.flatnonzero(batch.legal)
             boards, which = batch.boards_of(at), np.arange(len(at))
             states = copy_rows(batch.states, at)
             inputs.append(encode_positions(boards, eval_tables_of(boards), which, states))
-            features.append(board_features_of(boards))
         batch.play("random" if move % 10 == 9 else "greedy")
-    return np.concatenate(inputs), np.concatenate(features)
+    return np.concatenate(inputs)

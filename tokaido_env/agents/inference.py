@@ -1,8 +1,7 @@
 """The forward pass of a network as a compiled kernel, which needs no PyTorch.
 
 `policy` describes the network. Layers are applied only to the units that are not 0, because most
-inputs are 0. The features of a board are the same in all its positions, so that they are added to
-the first bias once a board: a forward pass costs the same with and without them.
+inputs are 0.
 
 The network has a value only: the logits of a position are the values of its afterstates, times
 `AFTERSTATE_LOGIT`, and its value is that of the best action.
@@ -20,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agent import BoardRows, Legal, States
-from tokaido_env.agents.sparse_layers import apply_layer
-from tokaido_env.agents.weights import Floats, Network, Weights
+from tokaido_env.agents.weights import Floats, Weights
 from tokaido_env.agents.workspaces import (
     MAX_CHANGES,
     PositionBatch,
@@ -59,7 +57,7 @@ _ROUNDING = np.float32(_OFFSET + 0.5)
 
 
 def evaluate_all(
-    network: Network,
+    network: Weights,
     boards: BoardRows,
     states: States,
     legal: Legal,
@@ -78,12 +76,11 @@ def evaluate_all(
     """
     logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
     values = np.empty(len(states), np.float32)
-    weights, rows = network.for_boards(boards)
-    positions = PositionBatch(boards, eval_tables_of(boards), states, legal, rows)
+    positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
     threads = threads_for(len(states))
-    workspaces = cached_workspaces(threads, weights)
+    workspaces = cached_workspaces(threads, network)
     taken = np.zeros(1, np.int64)
-    _evaluate_each(threads, values, logits, weights, positions, workspaces, taken)
+    _evaluate_each(threads, values, logits, network, positions, workspaces, taken)
     return logits, values
 
 
@@ -110,7 +107,7 @@ def forward(network: Any, position: PositionRow, workspace: Workspace, logits: A
         if int64(after["phase"]) == OVER:
             value = np.float32(1 - 2 * seat) * final_result(position.board, after)
         else:
-            row = PositionRow(position.board, position.tables, after, mask, position.bias_row)
+            row = PositionRow(position.board, position.tables, after, mask)
             value = value_of(network, row, workspace)
             if active_seat(after) != seat:
                 value = -value
@@ -128,7 +125,7 @@ def value_of(network: Any, position: PositionRow, workspace: Workspace) -> np.fl
         position: a position at a decision, or at chance but not the set-up.
         workspace: as for `forward`.
     """
-    net = _thread_copy(network, workspace.copy, position.bias_row)
+    net = _thread_copy(network, workspace.copy)
     seat = active_seat(position.state)
     _update_first_layer(net, position, workspace, seat)
     return _compute_value(net, workspace, workspace.sums[index(seat)])
@@ -196,7 +193,7 @@ def _compute_value(net: Any, workspace: Workspace, sums: Any) -> np.float32:
     units, values = workspace.units, workspace.values
     second = workspace.layers[N_INPUTS:][: len(net.out)]
     count = _list_positive(net, sums, units, values)
-    apply_layer(net.second, net.second_bias, units, values, count, second)
+    _apply_layer(net.second, net.second_bias, units, values, count, second)
     value = net.out_bias[0]
     for k in range(len(net.out)):
         value += max(second[k], np.float32(0.0)) * net.out[k]
@@ -216,13 +213,44 @@ def _list_positive(net: Any, sums: Any, units: Any, values: Any) -> int:
 
 
 @kernel
-def _thread_copy(network: Any, copy: int, row: int) -> Any:
-    """Return a copy of a network for a board: its arrays without their first axis."""
+def _apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
+    """Write the bias plus the weighted rows of a matrix.
+
+    Four rows at a time, so that `out` is loaded and stored less often.
+
+    Args:
+        weights: (inputs, outputs).
+        bias: (outputs,).
+        units: indices of rows, of units that are not 0.
+        values: their weights.
+        count: number of rows.
+        out: (outputs,), written.
+    """
+    for o in range(len(out)):
+        out[o] = bias[o]
+    k = 0
+    while k + 4 <= count:
+        a, b = weights[index(units[k])], weights[index(units[k + 1])]
+        c, d = weights[index(units[k + 2])], weights[index(units[k + 3])]
+        u, v, w, x = values[k], values[k + 1], values[k + 2], values[k + 3]
+        for o in range(len(out)):
+            out[o] += (u * a[o] + v * b[o]) + (w * c[o] + x * d[o])
+        k += 4
+    while k < count:
+        a, u = weights[index(units[k])], values[k]
+        for o in range(len(out)):
+            out[o] += u * a[o]
+        k += 1
+
+
+@kernel
+def _thread_copy(network: Any, copy: int) -> Any:
+    """Return a copy of a network: its arrays without their first axis."""
     which = index(copy)
     return Weights(
         network.first[which],
         network.first_scale[which],
-        network.first_bias[index(row)],
+        network.first_bias[which],
         network.second[which],
         network.second_bias[which],
         network.out[which],
@@ -312,7 +340,6 @@ def _evaluate_share(
                 positions.eval_tables[which],
                 positions.states[i],
                 positions.legal[i],
-                positions.bias_rows[i if len(positions.bias_rows) > 1 else 0],
             )
             values[i] = forward(network, position, workspace, logits[i])
         first = fetch_add(taken, step)

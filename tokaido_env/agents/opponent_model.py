@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokaido_env.agent import Agent, BoardRows
+from tokaido_env.agent import Agent
 from tokaido_env.agents.baselines import GreedyAgent, RandomAgent
 from tokaido_env.agents.ending_actions import LIMIT, exact_action
 from tokaido_env.agents.heuristic import HeuristicAgent
@@ -20,7 +20,7 @@ from tokaido_env.agents.inference import forward
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.search_tree import Tree, edge_mask
 from tokaido_env.agents.selection import write_priors
-from tokaido_env.agents.weights import SHARED_BIAS, Network
+from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import (
     PositionRow,
     Workspace,
@@ -40,7 +40,7 @@ _HEURISTIC = 1 + max(RANDOM, GREEDY)  # a number that no bot has
 class OpponentModel(NamedTuple):
     """The policy of an agent."""
 
-    network: Network | None = None
+    network: Weights | None = None
     """Its network; None if it plays by a kernel."""
     temperature: float = 0.0
     """0 takes the likeliest action; above, the odds are softmax(logits / temperature)."""
@@ -51,68 +51,21 @@ class OpponentModel(NamedTuple):
     exact_endings: bool = False
     """Whether it takes better actions by exact results (`endings`); only with a network."""
 
-    def for_boards(self, boards: BoardRows, threads: int) -> OpponentArrays:
-        """Return the model as the kernels read it, with a workspace for each thread.
-
-        Args:
-            boards: `BOARD` (1,) for all positions, or (n,).
-            threads: number of threads.
-        """
-        weights, rows = None, SHARED_BIAS
-        if self.network is not None:
-            weights, rows = self.network.for_boards(boards)
-        memory = cached_workspaces(threads, weights, of_opponent=True)
-        return OpponentArrays(
-            *(weights, rows, memory, self.temperature, self.bot, self.epsilon, self.exact_endings)
-        )
+    def on_threads(self, threads: int) -> Opponent:
+        """Return the model with a workspace for each of so many threads."""
+        return Opponent(self, cached_workspaces(threads, self.network, of_opponent=True))
 
 
-class OpponentArrays(NamedTuple):
-    """An opponent model for several positions and threads, as the kernels read it.
+class Opponent(NamedTuple):
+    """An opponent model and its memory, as the kernels read it.
 
     Attributes:
-        network: `Weights`, or None.
-        bias_rows: int64 (1,) or (n,), rows of the network's first bias.
-        workspaces: of several threads.
-        temperature: as in `OpponentModel`.
-        bot: as in `OpponentModel`.
-        epsilon: as in `OpponentModel`.
-        exact_endings: as in `OpponentModel`.
+        model: the model.
+        workspace: of one thread, or of several, with one more axis.
     """
 
-    network: Any
-    bias_rows: Any
-    workspaces: Workspace
-    temperature: float
-    bot: int
-    epsilon: float
-    exact_endings: bool
-
-    def part(self, part: slice) -> OpponentArrays:
-        """Return the model for a slice of the positions."""
-        return self._replace(bias_rows=self.bias_rows[part]) if len(self.bias_rows) > 1 else self
-
-
-class OpponentRow(NamedTuple):
-    """An opponent model for one position and one thread.
-
-    Attributes:
-        network: `Weights`, or None.
-        bias_row: row of the network's first bias.
-        workspace: of one thread.
-        temperature: as in `OpponentModel`.
-        bot: as in `OpponentModel`.
-        epsilon: as in `OpponentModel`.
-        exact_endings: as in `OpponentModel`.
-    """
-
-    network: Any
-    bias_row: int
+    model: OpponentModel
     workspace: Workspace
-    temperature: float
-    bot: int
-    epsilon: float
-    exact_endings: bool
 
 
 def make_opponent_model(agent: Agent) -> OpponentModel | None:
@@ -131,28 +84,19 @@ def make_opponent_model(agent: Agent) -> OpponentModel | None:
 
 
 @kernel
-def opponent_at(opponents: Any, thread: int, i: int) -> Any:
-    """Return the opponent of position `i` for one thread, an `OpponentRow`.
+def opponent_at(opponents: Any, thread: int) -> Any:
+    """Return the opponent with the workspace of one thread, ready for another position.
 
     Args:
-        opponents: `OpponentArrays`; None: the result is None.
+        opponents: `Opponent` of several threads; None: the result is None.
         thread: number of the thread.
-        i: index of the position.
     """
     if opponents is None:
         return None
-    workspace = workspace_at(opponents.workspaces, thread)
-    if opponents.network is not None:
+    workspace = workspace_at(opponents.workspace, thread)
+    if opponents.model.network is not None:
         forget_positions(workspace)
-    return OpponentRow(
-        opponents.network,
-        opponents.bias_rows[i if len(opponents.bias_rows) > 1 else 0],
-        workspace,
-        opponents.temperature,
-        opponents.bot,
-        opponents.epsilon,
-        opponents.exact_endings,
-    )
+    return Opponent(opponents.model, workspace)
 
 
 @kernel
@@ -160,7 +104,7 @@ def opponent_decides(opponent: Any, tree: Tree, node: Row) -> bool:
     """Return whether the modelled opponent, who is not the player at the root, decides a node.
 
     Args:
-        opponent: an `OpponentRow`, or None.
+        opponent: an `Opponent`, or None.
         tree: of the search.
         node: a row of `NODE`.
     """
@@ -174,31 +118,32 @@ def write_reply_odds(opponent: Any, position: PositionRow, tree: Tree, at: int) 
     """Write the odds of the opponent's actions at a node as the priors of its edges.
 
     Args:
-        opponent: an `OpponentRow`.
+        opponent: an `Opponent`.
         position: the root of the search, for its board.
         tree: of the search; its priors are written.
         at: index of the node.
     """
     mask = edge_mask(tree, tree.nodes[at])
-    row = PositionRow(position.board, position.tables, tree.states[at], mask, opponent.bias_row)
-    _write_reply(opponent.network, opponent, row, tree, tree.nodes[at])
+    row = PositionRow(position.board, position.tables, tree.states[at], mask)
+    _write_reply(opponent.model.network, opponent, row, tree, tree.nodes[at])
 
 
 @kernel
 def _write_reply(network: Any, opponent: Any, row: PositionRow, tree: Tree, node: Row) -> None:
+    model = opponent.model
     if network is None:
-        _write_even_odds(tree, node, _bot_choices(opponent, row), opponent.epsilon)
+        _write_even_odds(tree, node, _bot_choices(opponent, row), model.epsilon)
         return
     if row.legal & (row.legal - np.uint64(1)) == np.uint64(0):
         _write_even_odds(tree, node, row.legal, 0.0)
         return
     logits = opponent.workspace.logits
     forward(network, row, opponent.workspace, logits)
-    if opponent.temperature > 0:
-        write_priors(tree, node, logits, opponent.temperature)
+    if model.temperature > 0:
+        write_priors(tree, node, logits, model.temperature)
         return
     choice = highest_score(row.legal, logits)
-    if opponent.exact_endings:
+    if model.exact_endings:
         frames = opponent.workspace.scratch[0]["frames"]
         choice = exact_action(
             *(row.board, row.tables, row.state, row.legal, choice, logits, frames, LIMIT)
@@ -210,9 +155,9 @@ def _write_reply(network: Any, opponent: Any, row: PositionRow, tree: Tree, node
 def _bot_choices(opponent: Any, row: PositionRow) -> Mask:
     """Return the actions, as bits, that a kernel takes in a position with equal probability."""
     scratch = opponent.workspace.scratch[0]
-    if opponent.bot == GREEDY:
+    if opponent.model.bot == GREEDY:
         return greedy_choices(row.board, row.state, row.legal, scratch["states"])
-    if opponent.bot == RANDOM:
+    if opponent.model.bot == RANDOM:
         return row.legal
     best = best_action(row.board, row.tables, row.state, row.legal, scratch)
     return np.uint64(1) << np.uint64(best)

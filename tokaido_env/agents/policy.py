@@ -5,12 +5,11 @@ that reads the position (`network_inputs`), a second layer, and the value. Layer
 max(0, x), the value by tanh. It plays the action with the best value of the position after it (the
 afterstate; Tesauro 1995).
 
-A network may also read the board: then the features of the board (`board_features`) add to the
-first layer (`board`). The forward pass is compiled (`inference`), so that playing needs no PyTorch.
+The forward pass is compiled (`inference`), so that playing needs no PyTorch.
 
 A policy file is in safetensors format: float32 tensors with the names and shapes of
-`tensor_shapes`, and a header of strings with the versions of inputs, actions, rules and board
-features. Loading a file never executes code from it.
+`tensor_shapes`, and a header of strings with the versions of inputs, actions and rules. Loading a
+file never executes code from it.
 """
 
 from __future__ import annotations
@@ -35,10 +34,9 @@ from tokaido_env.agent import (
 from tokaido_env.agents.ending_actions import EXACT, NETWORK, improve_endings, solve_endings
 from tokaido_env.agents.first_layer import quantize, whole_bias
 from tokaido_env.agents.inference import choose_actions, evaluate_all
-from tokaido_env.agents.weights import BoardWeights, Floats, Network, Weights
+from tokaido_env.agents.weights import Floats, Weights, copy_for_threads
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.arguments import check_choice, escape_text, repr_short, short_path
-from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.features.network_inputs import INPUTS_HASH, MAX_INPUT, N_INPUTS
 from tokaido_env.files import FOLDER, NOTHING, file_kind, parse_json
@@ -49,7 +47,6 @@ VERSION = 5
 
 _OTHER_MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of other libraries' models
 MAX_FILE_BYTES = 96 << 20  # bytes: layers of 4096 units, copied for every thread
-BOARD_TENSOR = "board.weight"  # of networks that read the board
 
 MAX_ACTIVATION = 1e30  # far below the largest float32, so that sums stay finite too
 
@@ -65,11 +62,9 @@ class LayerSizes(NamedTuple):
     second: int
 
 
-def tensor_shapes(
-    sizes: LayerSizes, uses_board_features: bool = False
-) -> dict[str, tuple[int, ...]]:
+def tensor_shapes(sizes: LayerSizes) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor by its name; matrices are (outputs, inputs)."""
-    shapes: dict[str, tuple[int, ...]] = {
+    return {
         "first.weight": (sizes.first, N_INPUTS),
         "first.bias": (sizes.first,),
         "second.weight": (sizes.second, sizes.first),
@@ -77,7 +72,6 @@ def tensor_shapes(
         "value.weight": (1, sizes.second),
         "value.bias": (1,),
     }
-    return shapes | ({BOARD_TENSOR: (sizes.first, N_BOARD_FEATURES)} if uses_board_features else {})
 
 
 @dataclass(frozen=True)
@@ -97,17 +91,11 @@ class Policy:
         """The sizes of its layers."""
         return _sizes_of(self.tensors)
 
-    @property
-    def uses_board_features(self) -> bool:
-        """Whether its network reads features of the board."""
-        return BOARD_TENSOR in self.tensors
-
-    def network(self) -> Network:
+    def network(self) -> Weights:
         """Return the network for the kernels."""
         t = self.tensors
-        board = _transposed(t[BOARD_TENSOR]) if self.uses_board_features else None
         bias = t["first.bias"]
-        layer = quantize(_transposed(t["first.weight"]), bias, board)
+        layer = quantize(_transposed(t["first.weight"]), bias)
         one = Weights(
             first=layer.weights,
             first_scale=layer.scale,
@@ -117,7 +105,7 @@ class Policy:
             out=t["value.weight"][0],
             out_bias=t["value.bias"],
         )
-        return Network(one, None if board is None else BoardWeights(board, bias, layer.scale))
+        return copy_for_threads(one)
 
     def evaluate(self, boards: BoardRows, states: States, legal: Legal) -> tuple[Floats, Floats]:
         """Return the logits and values of n positions.
@@ -140,7 +128,7 @@ class Policy:
             OSError: as `files.atomic_write`.
             InUseError: as `files.atomic_write`.
         """
-        header = _header(self.uses_board_features) | {"training": json.dumps(self.training)}
+        header = _header() | {"training": json.dumps(self.training)}
         write_tensors(Path(path), self.tensors, header)
 
     @classmethod
@@ -156,7 +144,7 @@ class Policy:
         where = short_path(path)
         header, tensors = _read_file(path, where)
         training = _check_header(where, header)
-        check_tensors(where, tensors, "board" in header)
+        check_tensors(where, tensors)
         return cls(tensors, training)
 
 
@@ -253,7 +241,7 @@ def quote_path(path: str) -> str:
 # The file
 
 
-def _header(uses_board_features: bool) -> dict[str, str]:
+def _header() -> dict[str, str]:
     """Return the header of a policy file, without its training."""
     known: dict[str, str | int] = {
         "format": FORMAT,
@@ -262,7 +250,6 @@ def _header(uses_board_features: bool) -> dict[str, str]:
         "actions": ACTION_TABLE_VERSION,
         "inputs": INPUTS_HASH,
     }
-    known |= {"board": BOARD_LAYOUT_HASH} if uses_board_features else {}
     return {key: str(value) for key, value in known.items()}
 
 
@@ -292,7 +279,7 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     """Check the versions of a header; return the facts about the training."""
     if header.get("format") != FORMAT:
         raise PolicyError(f"{where}: not a policy of this project: no header {FORMAT!r}")
-    known = _header("board" in header)
+    known = _header()
     for key, value in known.items():
         if header.get(key) != value:
             raise PolicyError(
@@ -308,25 +295,24 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     return training if isinstance(training, dict) else {"summary": training}
 
 
-def check_tensors(where: str, tensors: dict[str, Floats], uses_board_features: bool) -> None:
+def check_tensors(where: str, tensors: dict[str, Floats]) -> None:
     """Check the names, shapes and values of tensors, and that no forward pass can overflow.
 
     Args:
         where: the file or key, for the message.
         tensors: the tensors by name.
-        uses_board_features: whether the network reads the board.
 
     Raises:
         PolicyError: if a tensor is wrong.
     """
-    wrong = set(tensors) ^ set(tensor_shapes(LayerSizes(1, 1), uses_board_features))
+    wrong = set(tensors) ^ set(tensor_shapes(LayerSizes(1, 1)))
     if wrong:
         names = escape_text(", ".join(sorted(wrong)), 200)
         raise PolicyError(f"{where}: tensors missing or unknown: {names}")
     sizes = _sizes_of(tensors)
     if min(sizes) < 1:
         raise PolicyError(f"{where}: expected layers of one unit or more, got {tuple(sizes)}")
-    for name, shape in tensor_shapes(sizes, uses_board_features).items():
+    for name, shape in tensor_shapes(sizes).items():
         tensor = tensors[name]
         if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():
             got = f"{tensor.dtype} of shape {tensor.shape}, "
@@ -345,8 +331,6 @@ def _activation_bound(tensors: dict[str, Floats]) -> float:
     """Return a bound of all numbers in a forward pass: largest inputs, absolute weights."""
     t = {name: np.abs(tensor.astype(np.float64)) for name, tensor in tensors.items()}
     first = t["first.weight"].sum(axis=1) * MAX_INPUT + t["first.bias"]
-    if BOARD_TENSOR in t:
-        first += t[BOARD_TENSOR].sum(axis=1)  # the features of a board lie in [0, 1]
     second = t["second.weight"] @ first + t["second.bias"]
     value = t["value.weight"] @ second + t["value.bias"]
     return float(max(first.max(), second.max(), value[0]))

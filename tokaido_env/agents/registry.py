@@ -179,7 +179,7 @@ KINDS = {
         "policy_search:PATH[,sims=N][,temperature=T][,c_puct=C][,endings=network]",
         "Runs tree search of N simulations a decision (default: 400) with the network of a policy "
         "file or of a run's best policy. Logits, 16 times the values of afterstates, divided by T "
-        "(default: 2) give the priors; C (default: 0.3) is the exploration constant. Results after "
+        "(default: 1) give the priors; C (default: 0.3) is the exploration constant. Results after "
         "an end trigger are exact, or the network's values. 400 simulations take some "
         "milliseconds.",
         {"path": Parameter(str), **_NETWORK_SEARCH},

@@ -70,7 +70,7 @@ from tokaido_env.agents.selection import (
     select_puct,
     select_ucb1,
 )
-from tokaido_env.agents.weights import SHARED_BIAS, Network
+from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import (
     PositionBatch,
     PositionRow,
@@ -129,7 +129,7 @@ class SearchAgent(Agent):
     games_at_once: int
     may_fail = False
     config: SearchConfig
-    network: Network | None = None
+    network: Weights | None = None
     opponent: OpponentModel | None = None
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
@@ -205,7 +205,7 @@ class PolicySearchAgent(SearchAgent):
             one (`endings`); or "network".
     """
 
-    network: Network
+    network: Weights
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ def games_per_round(sims: int, *, network: bool) -> int:
 
 
 def search(
-    network: Network | None,
+    network: Weights | None,
     config: SearchConfig,
     positions: PositionBatch,
     keys: Keys,
@@ -267,8 +267,6 @@ def search(
         opponent: the model of the players who do not decide in these positions; needs a network.
     """
     n, sims = len(keys), config.sims
-    weights, rows = (None, SHARED_BIAS) if network is None else network.for_boards(positions.boards)
-    positions = positions._replace(bias_rows=rows)
     found = SearchResult(
         actions=np.empty(n, np.int64),
         values=np.empty(n, np.float32),
@@ -278,20 +276,20 @@ def search(
     per_call = _SIMS_PER_CALL if network is None else _NETWORK_SIMS_PER_CALL
     threads = threads_for(n)
     trees = cached_trees(threads, nodes, priors=network is not None)
-    workspaces = cached_workspaces(threads, weights)
-    opponents = None if opponent is None else opponent.for_boards(positions.boards, threads)
+    workspaces = cached_workspaces(threads, network)
+    opponents = None if opponent is None else opponent.on_threads(threads)
     step = max(1, threads, per_call // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
         taken = np.zeros(1, np.int64)
         _search_each(
-            *(threads, keys[part], positions.part(part), found.part(part), weights, config),
-            *(trees, workspaces, None if opponents is None else opponents.part(part), taken),
+            *(threads, keys[part], positions.part(part), found.part(part), network, config),
+            *(trees, workspaces, opponents, taken),
         )
     return found
 
 
-def _nodes_per_sim(network: Network | None, opponent: OpponentModel | None) -> int:
+def _nodes_per_sim(network: Weights | None, opponent: OpponentModel | None) -> int:
     if opponent is not None:
         return _NODES_PER_RESPONSE_SIM
     return _NODES_PER_SIM if network is None else _NODES_PER_NETWORK_SIM
@@ -353,9 +351,8 @@ def _search_until_done(
             positions.eval_tables[which],
             positions.states[i],
             positions.legal[i],
-            positions.bias_rows[i if len(positions.bias_rows) > 1 else 0],
         )
-        opponent = opponent_at(opponents, thread, i)
+        opponent = opponent_at(opponents, thread)
         found.actions[i], found.values[i] = _search(
             network, opponent, config, position, keys[i], tree, workspace, found.visits[i]
         )

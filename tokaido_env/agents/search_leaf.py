@@ -43,7 +43,7 @@ def evaluate_leaf(
 
     Args:
         network: `Weights`; None: the heuristic's evaluation.
-        opponent: an `OpponentRow`, or None.
+        opponent: an `Opponent`, or None.
         config: the settings of the search.
         position: the root of the search, for its board.
         tree: of the search.
@@ -65,10 +65,10 @@ def evaluate_leaf(
     if int(node["player"]) == NO_PLAYER:
         if not np.isnan(tree.values[edge]):
             return np.float32(tree.values[edge])
-        leaf = PositionRow(position.board, position.tables, s, np.uint64(0), position.bias_row)
+        leaf = PositionRow(position.board, position.tables, s, np.uint64(0))
         return np.float32(1 - 2 * active_seat(s)) * value_of(network, leaf, workspace)
     mask = edge_mask(tree, node)
-    leaf = PositionRow(position.board, position.tables, s, mask, position.bias_row)
+    leaf = PositionRow(position.board, position.tables, s, mask)
     value = forward(network, leaf, workspace, workspace.logits)
     if not opponent_decides(opponent, tree, node):
         write_priors(tree, node, workspace.logits, np.float32(config.temperature))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.first_layer import Whole
-from tokaido_env.agents.weights import SHARED_BIAS, Floats, Weights
+from tokaido_env.agents.weights import Floats, Weights
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import kernel
@@ -34,21 +34,18 @@ class PositionBatch(NamedTuple):
         eval_tables: `EVAL_TABLES`, one for each board.
         states: `STATE` (n,).
         legal: uint64 (n,), the legal actions as bits, not 0.
-        bias_rows: int64 (1,) or (n,), rows of the network's first bias.
     """
 
     boards: Any
     eval_tables: Any
     states: Any
     legal: Any
-    bias_rows: npt.NDArray[np.int64] = SHARED_BIAS
 
     def part(self, part: slice | npt.NDArray[np.int64]) -> PositionBatch:
         """Return the positions at a slice, or at indices, int64 (k,)."""
         each = part if len(self.boards) > 1 else slice(None)
-        rows = self.bias_rows[part] if len(self.bias_rows) > 1 else self.bias_rows
         return PositionBatch(
-            self.boards[each], self.eval_tables[each], self.states[part], self.legal[part], rows
+            self.boards[each], self.eval_tables[each], self.states[part], self.legal[part]
         )
 
 
@@ -60,14 +57,12 @@ class PositionRow(NamedTuple):
         tables: a row of `EVAL_TABLES`.
         state: a row of `STATE`.
         legal: the legal actions as bits; 0 at chance.
-        bias_row: row of the network's first bias.
     """
 
     board: Row
     tables: Row
     state: Row
     legal: np.uint64
-    bias_row: int
 
 
 class Workspace(NamedTuple):

@@ -174,7 +174,7 @@ def load_checked(network: ValueNetwork, weights: Mapping[str, torch.Tensor]) -> 
         One of `READ_ERRORS`: naming the tensor, if it does not fit or is not finite.
     """
     network.load_state_dict(dict(weights))
-    check_tensors(_NETWORK, network.to_policy().tensors, network.board is not None)
+    check_tensors(_NETWORK, network.to_policy().tensors)
 
 
 def moments_of(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.Tensor]]:

@@ -18,7 +18,6 @@ from tokaido_env.agent import Legal, States
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.board_features import N_BOARD_FEATURES, board_features_of
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import OVER
 from tokaido_env.features.afterstates import afterstates_of
@@ -39,37 +38,24 @@ class ValueNetwork(nn.Module):
 
     Args:
         sizes: widths of the layers.
-        boards: `BOARD` (b,), the training boards, if the network gets board features; not saved.
     """
 
-    features: torch.Tensor
-    """(b, N_BOARD_FEATURES), of the training boards."""
-
-    def __init__(self, sizes: LayerSizes, boards: npt.NDArray[np.void] | None = None) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         super().__init__()
         self.sizes = sizes
         self.first = nn.Linear(N_INPUTS, sizes.first)
         self.second = nn.Linear(sizes.first, sizes.second)
         self.value = nn.Linear(sizes.second, 1)
-        self.board = None
-        if boards is not None:
-            weight = torch.zeros(sizes.first, N_BOARD_FEATURES)
-            self.board = nn.ParameterDict({"weight": weight})
-            features = torch.from_numpy(board_features_of(boards))
-            self.register_buffer("features", features, persistent=False)
         start_as_heuristic(self)
 
-    def forward(self, inputs: torch.Tensor, board: torch.Tensor) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return the values of positions as log odds / 2, float32 (n,).
 
         Args:
             inputs: float32 (n, N_INPUTS).
-            board: int64 (n,), index into `boards`; unused without board features.
         """
-        first = self.first(inputs)
-        if self.board is not None:
-            first = first + (self.features @ self.board["weight"].T).index_select(0, board)
-        values: torch.Tensor = self.value(torch.relu(self.second(torch.relu(first))))
+        first = torch.relu(self.first(inputs))
+        values: torch.Tensor = self.value(torch.relu(self.second(first)))
         return values[:, 0]
 
     def to_device(self, array: npt.NDArray[Any]) -> torch.Tensor:
@@ -122,8 +108,7 @@ def evaluate_positions(
         states: `STATE` (n,), at decisions or at chance.
     """
     inputs = network.to_device(encode_positions(boards, tables, which, states, ROW_MULTIPLE))
-    board = nn.functional.pad(network.to_device(which), (0, len(inputs) - len(which)))
-    values: torch.Tensor = network(inputs, board)
+    values: torch.Tensor = network(inputs)
     return values[: len(states)]
 
 
@@ -224,25 +209,19 @@ def seed32(seed: int) -> int:
 
 
 def load_policy(network: ValueNetwork, policy: Policy) -> None:
-    """Load a policy's weights into a network; parameters that the policy lacks stay as they are.
+    """Load a policy's weights into a network.
 
     The network's layers may be wider: new units start with zero outgoing weights, so that the
     network plays like the policy.
 
     Raises:
-        RunError: if a layer of the policy is wider, or only the policy uses board features; the
-            network stays as it is.
+        RunError: if a layer of the policy is wider; the network stays as it is.
     """
     own, theirs = network.sizes, policy.sizes
     if own.first < theirs.first or own.second < theirs.second:
         raise RunError(
             f"start_from: expected layers of at most {own.first}, {own.second} units, got "
             f"{theirs.first}, {theirs.second}: raise width and second_width"
-        )
-    if network.board is None and policy.uses_board_features:
-        raise RunError(
-            "start_from: expected a policy without board features, got one with them: set "
-            "see_board = yes, or choose another policy"
         )
     state = network.state_dict()
     for name, tensor in policy.tensors.items():

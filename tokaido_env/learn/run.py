@@ -469,7 +469,7 @@ def _make_trainer(run: Run) -> Trainer:
 def _new_network(settings: RunSettings) -> ValueNetwork:
     torch.manual_seed(seed32(settings.seed))
     np.random.seed(seed32(settings.seed))  # noqa: NPY002  a checkpoint holds that state, too
-    return ValueNetwork(settings.sizes, settings.network_boards)
+    return ValueNetwork(settings.sizes)
 
 
 def _torch_device(device: str) -> str:

@@ -56,7 +56,7 @@ from tokaido_env.learn.settings import (
 from tokaido_env.learn.settings_schema import RunError
 
 CONFIG, METRICS = "config.toml", "metrics.jsonl"
-VERSION = 4  # of run folders
+VERSION = 5  # of run folders
 
 _TABLES = ("run", "settings", "layout", "versions")  # of config.toml
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")

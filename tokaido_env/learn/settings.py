@@ -10,9 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.agents.registry import MAX_SIMS, Parameter
 from tokaido_env.boards.board_pool import BoardPool
@@ -55,11 +52,6 @@ class RunSettings(Settings):
     seed: int = setting(0, Parameter(int), "random seed, an integer from 0")
     board: str = setting(
         "shikoku", TEXT, "a board, a file, family:NUMBER, or a pool such as family:train/1000"
-    )
-    see_board: str = setting(
-        "auto",
-        Parameter(str, choices=("auto", "yes", "no")),
-        "whether the network gets board features; auto: with more than one board",
     )
     start_from: str = setting(
         "",
@@ -107,13 +99,6 @@ class RunSettings(Settings):
     def extra_pool(self) -> BoardPool | None:
         """Further boards to train on, `extra_boards` of some methods; None for none."""
         return None
-
-    @property
-    def network_boards(self) -> npt.NDArray[np.void] | None:
-        """The boards that the network gets features of, `BOARD` (b,); None if it gets none."""
-        pool = self.pool
-        uses_boards = len(pool) > 1 if self.see_board == "auto" else self.see_board == "yes"
-        return pool.records if uses_boards else None
 
 
 @dataclass(frozen=True)
@@ -217,10 +202,6 @@ class WholeGameSettings(RunSettings):
         super().__post_init__()
         _check_at_most("games", self.games, MAX_DECISIONS)
         _check_at_most("minibatch_size", self.minibatch_size, MAX_DECISIONS)
-        if self.extra_boards and self.network_boards is not None:
-            raise RunError(
-                "extra_boards: expected see_board = no: the network gets the features of one pool"
-            )
 
     @property
     def extra_pool(self) -> BoardPool | None:

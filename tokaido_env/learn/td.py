@@ -19,7 +19,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from tokaido_env.agent import States
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT, choose_actions, evaluate_all
 from tokaido_env.agents.policy import Policy
-from tokaido_env.agents.weights import Network
+from tokaido_env.agents.weights import Weights
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.jit import entry, index
@@ -151,7 +151,7 @@ class TdTrainer(Trainer):
 
 
 def play_games(
-    network: Network, pool: BoardPool, games: int, seed: int, temperature: float
+    network: Weights, pool: BoardPool, games: int, seed: int, temperature: float
 ) -> Rollout:
     """Play games of a value network against itself to their end.
 
