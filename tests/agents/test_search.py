@@ -70,9 +70,9 @@ def test_search__plays_as_the_golden_file(name: str, board: str) -> None:
     ("spec", "digest"),
     [
         ("champion", "db6c01ecbd5854c5"),
-        ("champion:sims=30", "62ffc144a1c0f168"),
+        ("champion:sims=30", "1cef5805e83bd643"),
         ("generalist", "b8c84e58d8caf0c6"),
-        ("generalist:sims=30", "23e28316604869bb"),
+        ("generalist:sims=30", "0429a5e75bed6c8e"),
     ],
 )
 def test_shipped_networks__play_as_when_they_were_made(spec: str, digest: str) -> None:
