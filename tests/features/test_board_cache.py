@@ -35,7 +35,7 @@ def agrees(cache: BoardCache, boards: npt.NDArray[np.void]) -> bool:
 
 def test_board_cache__makes_one_row_for_each_board() -> None:
     make_rows = CountedRows()
-    cache = BoardCache(make_rows, (), np.int64)
+    cache = BoardCache(make_rows, np.int64)
     assert agrees(cache, POOL.records[:1])
     sizes = enumerate((3, 1, 200, 1, 1000, 7))
     assert all(agrees(cache, sample_boards(seed, n)) for seed, n in sizes)
@@ -46,13 +46,13 @@ def test_board_cache__separates_boards_that_differ_in_one_byte() -> None:
     one = POOL.records[:1]
     raw = np.repeat(one.view(np.uint8)[None], one.itemsize, axis=0)
     raw[np.arange(one.itemsize), np.arange(one.itemsize)] ^= 1
-    cache = BoardCache(CountedRows(), (), np.int64)
+    cache = BoardCache(CountedRows(), np.int64)
     assert agrees(cache, raw.reshape(-1).view(one.dtype))
 
 
 def test_board_cache__keeps_returned_rows_when_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     make_rows = CountedRows()
-    cache = BoardCache(make_rows, (), np.int64)
+    cache = BoardCache(make_rows, np.int64)
     monkeypatch.setattr(board_cache, "MAX_BYTES", 20 * cache._bytes_per_board())
     boards = sample_boards(0, 15)
     table, rows = cache.rows(boards)
@@ -63,9 +63,8 @@ def test_board_cache__keeps_returned_rows_when_it_is_full(monkeypatch: pytest.Mo
 
 
 def test_board_cache__holds_the_largest_pool() -> None:
-    for shape, dtype in (((), EVAL_TABLES), ((512,), np.int16)):
-        cache = BoardCache(CountedRows(), shape, dtype)
-        assert MAX_BOARDS * cache._bytes_per_board() <= board_cache.MAX_BYTES
+    cache = BoardCache(CountedRows(), EVAL_TABLES)
+    assert MAX_BOARDS * cache._bytes_per_board() <= board_cache.MAX_BYTES
 
 
 def test_board_cache__works_after_a_board_without_a_row() -> None:
@@ -76,7 +75,7 @@ def test_board_cache__works_after_a_board_without_a_row() -> None:
             raise ValueError("no row")
         return CountedRows()(boards)
 
-    cache = BoardCache(make_rows, (), np.int64)
+    cache = BoardCache(make_rows, np.int64)
     for _ in range(2):
         with pytest.raises(ValueError, match="no row"):
             cache.rows(POOL.records[:8])

@@ -194,7 +194,8 @@ def sample_chance(
         return int64(tree.edges[int64(node["first"]) + visits % samples]["node"])
     new = int64(tree.size["nodes"])
     tree.states[new] = tree.states[at]
-    luck, number = tree.luck, visits - 1 if with_network else samples  # the first ends there
+    # With a network the first visit ends at the node, and draws nothing.
+    luck, number = tree.luck, visits - 1 if with_network else samples
     init_luck(luck, hash_bits(key, _SEARCH, int64(tree.states[at]["round"]), number))
     if with_network:
         mask = _resolve_chance_stratified(board, tree.states[new], luck, key, number)

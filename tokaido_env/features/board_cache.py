@@ -15,8 +15,7 @@ from tokaido_env.core.state import BOARD
 MAX_BYTES = 256 << 20
 """The memory of a cache. When it is full the cache forgets all boards; one call may need more.
 
-100,000 boards take 103 MB, and 74 MB for their `EVAL_TABLES` or 102 MB for their part of the first
-bias of a network of 256 units. Memory is taken as boards come.
+100,000 boards take 103 MB, and 74 MB for their `EVAL_TABLES`. Memory is taken as boards come.
 """
 
 _FIRST_CAPACITY = 16
@@ -39,18 +38,14 @@ class BoardCache:
     A row must follow from its board alone, so that it does not depend on the cache.
 
     Args:
-        make: makes the rows (b, *shape) of boards, `BOARD` (b,).
-        shape: the shape of a row.
+        make: makes the rows (b,) of boards, `BOARD` (b,).
         dtype: the dtype of the table.
     """
 
-    def __init__(self, make: MakeRows, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
-        self._arguments = make, shape, dtype
+    def __init__(self, make: MakeRows, dtype: npt.DTypeLike) -> None:
+        self._make, self._dtype = make, dtype
         self._lock = threading.Lock()
         self._reset(_FIRST_CAPACITY)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BoardCache, self._arguments  # a copy has its own lock, and is empty
 
     def rows(self, boards: npt.NDArray[np.void]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the table and the row of each board, int64 (b,); these rows will not change.
@@ -68,10 +63,9 @@ class BoardCache:
             return self._table, rows
 
     def _reset(self, capacity: int) -> None:
-        _, shape, dtype = self._arguments
         self._keys = np.zeros(capacity, _KEY)
         self._hash_table = np.full(_SLOTS_PER_BOARD * capacity, -1, np.int64)
-        self._table = np.zeros((capacity, *shape), dtype)
+        self._table = np.zeros(capacity, self._dtype)
         self._count = np.zeros(1, np.int64)  # of boards
         self._made = 0  # rows of the table that are made
         self._single_rows: dict[bytes | None, npt.NDArray[np.int64]] = {}  # faster for one board
@@ -109,7 +103,7 @@ class BoardCache:
     def _make_rows(self) -> None:
         new = slice(self._made, int(self._count[0]))
         try:
-            self._table[new] = self._arguments[0](self._keys[new].view(BOARD))
+            self._table[new] = self._make(self._keys[new].view(BOARD))
         except BaseException:
             self._reset(_FIRST_CAPACITY)
             raise

@@ -183,7 +183,7 @@ def _styled_tables(style: str, boards: npt.NDArray[np.void]) -> npt.NDArray[np.v
 
 
 _TABLES_BY_BOARD = {
-    style: BoardCache(partial(_styled_tables, style), (), EVAL_TABLES) for style in STYLES
+    style: BoardCache(partial(_styled_tables, style), EVAL_TABLES) for style in STYLES
 }
 
 
