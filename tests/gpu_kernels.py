@@ -82,7 +82,7 @@ def _agent_kernels(games: Any) -> dict[str, Kernel]:
 
     tables, moves = _records(EVAL_TABLES), _array("int64", 1)
     outputs = _array("float32", 2), _array("float32", 1), moves
-    network = games, tables, moves, *_network(moves), _array("int64", 0), _array("float64", 0)
+    network = games, tables, *_network(moves), _array("int64", 0), _array("float64", 0)
     return {
         "choose_by_heuristic": (cuda_agents.choose_by_heuristic, (games, tables, moves)),
         "choose_by_network": (cuda_agents.choose_by_network, (*network, *outputs)),
