@@ -207,7 +207,7 @@ MEANINGS = {
     "players": "names of player_0 and player_1",
     "events": "labels of decisions and outcomes of chance, in order",
     "scores": "points of each player",
-    "winner": "0 or 1; null for a shared victory or a game at the cap",
+    "winner": "0 or 1; null for a shared victory or an unfinished game",
     "end": "triggers, cap or forfeit",
     "rounds": "that were played; in the regret set the stratum of rounds",
     "a": "spec of an agent",

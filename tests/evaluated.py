@@ -25,7 +25,7 @@ BOARD = Board.load()
 def _count(boards: Any, eval_tables: Any, states: Any, scratch: Any) -> int:
     quiet = quiescent(boards[0], states[0], scratch[0])
     count_terms(boards[0], eval_tables[0], quiet, scratch[0]["terms"])
-    return int(game_phase(states[0]))
+    return int(game_phase(boards[0], states[0]))
 
 
 @entry

@@ -94,8 +94,8 @@ class CountingAgent:
 
 
 def reward_of(game: Game, seat: int, kind: str = "win") -> float:
-    """Return the reward of a seat; 0 before the end and at the cap."""
-    if game.end != "triggers":
+    """Return the reward of a seat; 0 before the end."""
+    if not game.is_over:
         return 0.0
     if kind == "margin":
         totals = [score["total"] for score in game.scores()]

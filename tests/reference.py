@@ -187,7 +187,7 @@ class Reference:
         return [self._score(player) for player in self.position["players"]]
 
     def winner(self) -> int | None:
-        if self.position["end"] != "triggers":  # R10.1
+        if self.position["end"] is None:
             return None
         totals = [score["total"] for score in self.scores()]
         coins = [player["coins"] for player in self.position["players"]]

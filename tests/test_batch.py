@@ -78,8 +78,7 @@ class SingleGames:
         game.play(move)
         results = {
             "reward": rewards_of(game, self.margin),
-            "terminated": game.end == "triggers",
-            "truncated": game.end == "cap",
+            "terminated": game.is_over,
             "player": player,
             "next_player": seat(game),
         }
@@ -90,7 +89,7 @@ class SingleGames:
         return results
 
     def no_move(self, game: Game) -> dict[str, Any]:
-        results = {"reward": (0, 0), "terminated": False, "truncated": False}
+        results = {"reward": (0, 0), "terminated": False}
         return results | {"player": -1, "next_player": seat(game)}
 
     def timestep(self, results: Sequence[dict[str, Any]]) -> TimeStep:
@@ -103,7 +102,6 @@ class SingleGames:
             mover=np.array([seat(game) for game in games], np.int8),
             reward=np.array([each["reward"] for each in results], np.float32),
             terminated=np.array([each["terminated"] for each in results]),
-            truncated=np.array([each["truncated"] for each in results]),
             player=np.array([each["player"] for each in results], np.int8),
             next_player=np.array([each["next_player"] for each in results], np.int8),
         )
@@ -215,8 +213,7 @@ def test_batch__equals_single_games_and_their_next_episodes(case: str, tmp_path:
         for game, weights in zip(reference.games, batch.outcome_weights(), strict=True):
             odds = weights[weights > 0] / max(weights.sum(), 1)
             assert odds.tolist() == pytest.approx([p for _, p in game.outcomes()])
-        counts["triggers"] += timestep.terminated.sum()
-        counts["cap"] += timestep.truncated.sum()
+        counts["ends"] += timestep.terminated.sum()
         counts["twice"] += (
             (timestep.next_player == timestep.player) & (timestep.player != -1)
         ).sum()
@@ -230,7 +227,7 @@ def test_batch__equals_single_games_and_their_next_episodes(case: str, tmp_path:
     ]
     assert counts["in timestep"] > 20
     assert INTERPRETED or bool(counts["mixed"]) == (chance == "explicit" or not autoreset)
-    assert INTERPRETED or counts["cap" if kind == "short" else "triggers"] > 2
+    assert INTERPRETED or counts["ends"] > 2
     assert INTERPRETED or bool(counts["whole points"]) == (not margin)
 
 
@@ -457,7 +454,7 @@ def test_finish__gives_the_same_games_with_explicit_chance(bot: str) -> None:
         batch = Batch(FEW, chance=chance, autoreset=False)
         batch.reset(seed=0)
         timestep = batch.finish(bot)
-        ends.append([batch.states.tobytes(), *(each.tobytes() for each in timestep[:7])])
+        ends.append([batch.states.tobytes(), *(each.tobytes() for each in timestep[:6])])
     assert ends[0] == ends[1]
 
 
@@ -471,7 +468,8 @@ LAST_TILE: dict[str, Any] = {
 def test_step__ends_a_game_by_an_outcome(autoreset: bool) -> None:
     """The last tile of the last pick ends the game without a deciding player."""
     mine = LAST_TILE["mine"] | {"temple": 9, "garden": 2}
-    places = [position(**LAST_TILE | {"mine": mine}), position(**LAST_TILE, round=200), position()]
+    at_cap = LAST_TILE | {"mine": LAST_TILE["mine"] | {"temple": 8}, "round": 200}
+    places = [position(**LAST_TILE | {"mine": mine}), position(**at_cap), position()]
     batch = Batch(3, chance="explicit", autoreset=autoreset)
     games = [Game.from_dict(place, chance="explicit") for place in places]
     reference = SingleGames(games, range(3), autoreset=autoreset)
@@ -480,9 +478,8 @@ def test_step__ends_a_game_by_an_outcome(autoreset: bool) -> None:
     moves[2] = Game.from_dict(places[2]).legal_actions()[0]
     timestep = batch.step(moves)
     assert_same(timestep, reference.step(moves))
-    assert timestep.terminated.tolist() == [True, False, False]
-    assert timestep.truncated.tolist() == [False, True, False]
-    assert timestep.reward.tolist() == [[1, -1], [0, 0], [0, 0]]
+    assert timestep.terminated.tolist() == [True, True, False]
+    assert timestep.reward.tolist() == [[1, -1], [1, -1], [0, 0]]
     assert timestep.player.tolist() == [-1, -1, 0]
 
 
@@ -521,7 +518,7 @@ def test_reset__starts_the_next_episode_from_the_set_up() -> None:
     batch = Batch(2)
     batch.reset(0, position(left=["pilgrim"], round=200))
     timestep = batch.finish("random")
-    assert timestep.truncated.all()
+    assert timestep.terminated.all()
     seeds = [episode_seed(seed, 1) for seed in range(2)]
     assert batch.states.tobytes() == b"".join(Game(seed=s).states.tobytes() for s in seeds)
     batch.reset(positions=position())

@@ -247,7 +247,7 @@ def test_restore__refuses_a_wrong_array(name: str) -> None:
 WRONG_EPISODE_INFO = {
     **{"base_seed": (-2, 2**53), "seed": (-1, 2**53), "episode": (-1,), "decisions": (-1,)},
     **{"player": (-2, 2, 127), "next_player": (-2, 2, 127)},
-    **{"terminated": (-1, 2), "truncated": (-1, 2)},
+    "terminated": (-1, 2),
     **{"reward": (1.5, -2, np.nan, np.inf), "bot": (-1, 3, 127)},
 }
 

@@ -105,7 +105,7 @@ def test_step__runs_to_the_learners_next_decision(
 ) -> None:
     """Seats, rewards, observations, masks and ends, over several episodes of six games.
 
-    On the short boards, which are handed out in turn, the cap truncates and pays nobody (R10.1).
+    On the short boards, handed out in turn, games end at the cap, and points decide (R10.1).
     """
     shorter = write_board(tmp_path / "other.toml", other_board_data() | {"max_rounds": 1})
     pool = [{"short": short, "shorter": shorter}.get(name, name) for name in boards]
@@ -127,8 +127,8 @@ def test_step__runs_to_the_learners_next_decision(
             own, alone = games[i].seat, games[i]
             alone.play(int(actions[i]))
             assert versus.reward[i] == pytest.approx(alone.reward(reward))
-            assert versus.terminated[i] == (alone.game.end == "triggers")
-            assert versus.truncated[i] == (alone.game.end == "cap")
+            assert versus.terminated[i] == alone.game.is_over
+            assert not versus.truncated[i]
             assert alone.game.is_over == (i in ended.games)
             if alone.game.is_over:
                 check_end(versus, ended, ended.games.tolist().index(i), alone)

@@ -104,7 +104,7 @@ SENTENCES = {
     ],
     "R9.3": ["Tied totals: more coins win", "Coins tied too: both players share the victory"],
     "R9.4": ["Wares, coins and other paintings score nothing"],
-    "R10.1": ["Without such an end the game stops after round 200, and nobody wins"],
+    "R10.1": ["Without such an end round 200 is the last, and scored in the same way"],
 }
 # What an illegal answer costs is no rule of the game.
 COST = [

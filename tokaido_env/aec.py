@@ -264,14 +264,12 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         return self.game.scene()
 
     def _finish(self) -> None:
-        """Set the final rewards; a trigger terminates, the cap on rounds truncates (R10.1)."""
+        """Set the final rewards; the game is terminated, also at the cap on rounds (R10.1)."""
         game = self.game
         rewards = rewards_of(game.boards, game.states, 0, self._margin)
         self.rewards = dict(zip(AGENTS, rewards, strict=True))
         self._accumulate_rewards()
-        capped = game.end == "cap"
-        self.terminations = dict.fromkeys(AGENTS, not capped)
-        self.truncations = dict.fromkeys(AGENTS, capped)
+        self.terminations = dict.fromkeys(AGENTS, True)
 
 
 class TokaidoEnv(RawTokaidoEnv):

@@ -445,7 +445,6 @@ class Batch(CopiedWhole):
             self.states["player"],
             info["reward"],
             info["terminated"].view(np.bool_),
-            info["truncated"].view(np.bool_),
             info["player"],
             info["next_player"],
         )

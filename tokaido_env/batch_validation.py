@@ -51,7 +51,6 @@ _INFO_LIMITS: dict[str, tuple[Any, Any]] = {
     "player": (NO_PLAYER, 1),
     "next_player": (NO_PLAYER, 1),
     "terminated": (0, 1),
-    "truncated": (0, 1),
     "bot": (NO_BOT, GREEDY),
 }
 

@@ -54,7 +54,7 @@ MIN_COMPUTE_CAPABILITY = (7, 0)
 """The lowest supported compute capability: Volta, 2017."""
 
 _THREADS = 128  # per block
-_OUTPUT_BYTES = 13  # of `StepOutput`, per game
+_OUTPUT_BYTES = 12  # of `StepOutput`, per game
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 """Whether Numba's simulator runs the kernels."""
@@ -285,7 +285,7 @@ class CudaBatch(NotCopied):
             new((n, MASK_BYTES // 8), np.uint64),
         )
         self._output = kernels.StepOutput(
-            *(new(n, np.int8), new((n, 2), np.float32), new(n, np.bool_), new(n, np.bool_)),
+            *(new(n, np.int8), new((n, 2), np.float32), new(n, np.bool_)),
             *(new(n, np.int8), new(n, np.int8)),
         )
         self._quotients = cuda.to_device(quotient_table(self._dtype))

@@ -63,7 +63,6 @@ class StepOutput(NamedTuple):
         mover: int8 (n,).
         reward: float32 (n, 2).
         terminated: bool (n,).
-        truncated: bool (n,).
         player: int8 (n,).
         next_player: int8 (n,).
     """
@@ -71,7 +70,6 @@ class StepOutput(NamedTuple):
     mover: Any
     reward: Any
     terminated: Any
-    truncated: Any
     player: Any
     next_player: Any
 
@@ -130,7 +128,6 @@ def _write_output(i: int, games: Games, output: StepOutput) -> None:
     output.reward[i, 0] = info["reward"][0]
     output.reward[i, 1] = info["reward"][1]
     output.terminated[i] = int(info["terminated"]) != 0
-    output.truncated[i] = int(info["truncated"]) != 0
     output.player[i] = info["player"]
     output.next_player[i] = info["next_player"]
 

@@ -271,7 +271,7 @@ class Game(CopiedWhole):
         return list(result_of(self.boards, self.states)["scores"])
 
     def winner(self) -> int | None:
-        """Return the winning seat; None for a shared victory, at the cap and before the end."""
+        """Return the winning seat; None for a shared victory and before the end."""
         return seat_or_none(winner_of(self.boards, self.states, 0))
 
     # Moves

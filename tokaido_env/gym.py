@@ -127,7 +127,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
             action: id of an action; an illegal one ends the game with reward -1.
 
         Returns:
-            Observation, reward, terminated, truncated (at the cap on rounds), and infos.
+            Observation, reward, terminated, truncated (by `max_episode_steps`), and infos.
 
         Raises:
             ValueError: for an action that is no integer.

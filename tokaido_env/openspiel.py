@@ -11,7 +11,7 @@
 | dynamics | sequential, explicit stochastic, perfect information, zero-sum, terminal reward |
 | actions | 49, the table of `tokaido_env.core.actions` |
 | chance outcomes | at most 216, the ids of `rules.outcome_weights` |
-| returns | +1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
+| returns | +1 to the winner, -1 to the other, 0 to both if shared |
 | observation | float32 (N_FEATURES,) in [0, 1], the table of `tokaido_env.core.observation` |
 | board features | with `see_board`, appended (`tokaido_env.core.board_features`) |
 

@@ -146,7 +146,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for j, game in enumerate(ended.games.tolist()):
             infos[game] = self._final(ended, j, game)
-        return self.observe(), games.reward.copy(), games.terminated | games.truncated, infos
+        return self.observe(), games.reward.copy(), games.terminated.copy(), infos
 
     def get_images(self) -> Sequence[Any]:
         """Return a picture of each game, uint8 (height, width, 3)."""
@@ -158,7 +158,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         result = float(self.games.reward[game])
         return {
             "terminal_observation": observation_at(ended.observation, j),
-            "TimeLimit.truncated": bool(self.games.truncated[game]),
+            "TimeLimit.truncated": False,
             "episode": {"r": result, "l": int(ended.length[j]), "t": elapsed},
             "seed": int(ended.seed[j]),
             "board": int(ended.board[j]),

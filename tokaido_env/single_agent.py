@@ -91,7 +91,7 @@ class SingleAgentBatch(CopiedWhole):
         seats: int8 (n,), the learner's seats.
         reward: float32 (n,), the learner's reward in the last step.
         terminated: bool (n,), True if a trigger or an illegal action ended the game in that step.
-        truncated: bool (n,), True if the cap on rounds or `max_decisions` did.
+        truncated: bool (n,), True if `max_decisions` did.
         player: int8 (n,), the learner's seat if it decided in the last step, -1 after a reset.
         done: bool (n,), whether a game has ended, or not started, and needs a reset.
         over: bool (n,), whether a game has no decision left: done, but not by `max_decisions`.
@@ -414,12 +414,11 @@ class SingleAgentBatch(CopiedWhole):
         info, seats, lengths = self.batch.episode_info, self.seats[games], self._lengths[games]
         self.reward[games] = info["reward"][games, seats]
         self.terminated[games] = info["terminated"][games]
-        self.truncated[games] = info["truncated"][games]
-        self.truncated[games] |= lengths >= self._max_decisions
         self.reward[lost] = LOSS
         self.terminated[lost] = True
         self.over[games] = self.batch.over[games]
         self.over[lost] = True
+        self.truncated[games] = lengths >= self._max_decisions
         last, masks = self.batch.observe(games, seats), self.batch.masks(games)
         masks[self.over[games]] = False
         boards = info["board"][games].astype(np.int64)

@@ -64,7 +64,7 @@ player, makes the round the last: its three dice are still used. Points are
 faith (number of the temple slot times number of the garden slot) + commerce (by gold slabs)
 + culture (by paintings given). Wares, coins and other paintings score nothing. The higher total
 wins. Tied totals: more coins win. Coins tied too: both players share the victory.
-Without such an end the game stops after round {max_rounds}, and nobody wins.
+Without such an end round {max_rounds} is the last, and scored in the same way.
 
 ANSWERS. A decision with one legal action is made for you. An answer that names no legal action is
 refused.{again}

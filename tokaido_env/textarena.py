@@ -14,7 +14,7 @@
 | observation | first the rules; at each decision the position, the question and label forms |
 | action | text ending in a JSON block, as `tokaido_env.text.parse_answer` reads it |
 | illegal action | an error message and up to `retries` further tries, then a loss |
-| rewards | 1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
+| rewards | 1 to the winner, -1 to the other, 0 to both if shared |
 
 `TokaidoDuo-v0` shows the rules, the events and the current position. `-full` shows all earlier
 observations, as other games of TextArena do by default; with the board at each of 150 decisions

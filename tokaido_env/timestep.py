@@ -12,7 +12,7 @@ class TimeStep(NamedTuple):
     """The result of a step of n games.
 
     With autoreset, a finished game's entries describe the first decision of its next episode,
-    while `reward`, `terminated`, `truncated`, `player` and `next_player` describe the end.
+    while `reward`, `terminated`, `player` and `next_player` describe the end.
 
     Attributes:
         observation: float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`,
@@ -23,8 +23,7 @@ class TimeStep(NamedTuple):
         legal: uint64 (n,), the legal actions as bits.
         mover: int8 (n,), the player to decide; -1 at chance and at the end.
         reward: float32 (n, 2), the reward of each seat for this step.
-        terminated: bool (n,), whether a trigger ended the game in this step (R9.1).
-        truncated: bool (n,), whether the game reached the cap on rounds in this step (R10.1).
+        terminated: bool (n,), whether the game ended in this step (R9.1, R10.1).
         player: int8 (n,), the player who decided in this step; -1 for chance, a reset or an
             ignored illegal move.
         next_player: int8 (n,), the next player to decide in the same episode; -1 at its end and at
@@ -37,7 +36,6 @@ class TimeStep(NamedTuple):
     mover: npt.NDArray[np.int8]
     reward: npt.NDArray[np.float32]
     terminated: npt.NDArray[np.bool_]
-    truncated: npt.NDArray[np.bool_]
     player: npt.NDArray[np.int8]
     next_player: npt.NDArray[np.int8]
 

@@ -15,7 +15,7 @@
 | `player` | int64 (n, 1), the player to decide, -1 at the end |
 | `action` | int64 (n,), the table of `tokaido_env.core.actions` |
 | `reward` | float32 (n, 1), the reward of the step for the player who acted |
-| `done` | the game ended by a trigger (`terminated`) or at the cap on rounds (`truncated`) |
+| `done`, `terminated` | the game ended; no game is truncated |
 
 `SerialEnv` and `ParallelEnv` draw random actions without the masks of their environments: use
 `random_policy` there.
@@ -114,7 +114,7 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         self.games.begin(games, None if self._seeds is None else self._seeds[games])
         self._seeds = None
         no_end = np.zeros(len(self.games), np.bool_)
-        return self._time_step(self.games.timestep(), no_end, no_end)
+        return self._time_step(self.games.timestep(), no_end)
 
     def _step(self, tensordict: TensorDictBase) -> TensorDict:
         games = self._flagged("_step", tensordict)
@@ -125,7 +125,7 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
             raise IllegalMove(f"{error}; {REMEDY}") from None
         timestep = self.games.timestep()
         reward = timestep.reward[self.games.all_games, timestep.player]
-        data = self._time_step(timestep, timestep.terminated, timestep.truncated)
+        data = self._time_step(timestep, timestep.terminated)
         data["reward"] = torch.from_numpy(reward)[:, None]
         return data
 
@@ -136,19 +136,15 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
             return self.games.all_games
         return np.flatnonzero(flags.reshape(-1).numpy(force=True))
 
-    def _time_step(
-        self,
-        timestep: TimeStep,
-        terminated: npt.NDArray[np.bool_],
-        truncated: npt.NDArray[np.bool_],
-    ) -> TensorDict:
+    def _time_step(self, timestep: TimeStep, terminated: npt.NDArray[np.bool_]) -> TensorDict:
         mask = torch.from_numpy(timestep.mask.astype(np.bool_))
         mask[~mask.any(dim=1)] = True  # at the end; TorchRL masks must allow an action
         self.action_spec.update_mask(mask)
         seen = timestep.observation
         if not isinstance(seen, dict):
             seen = {"observation": seen}
-        ended = {"terminated": terminated, "truncated": truncated, "done": terminated | truncated}
+        truncated = np.zeros_like(terminated)
+        ended = {"terminated": terminated, "truncated": truncated, "done": terminated}
         return TensorDict(
             {
                 **{name: torch.from_numpy(each) for name, each in seen.items()},

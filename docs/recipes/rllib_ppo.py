@@ -81,20 +81,10 @@ class NetworkAgent(Agent):
 
 
 class LearnerEnv(TokaidoMultiAgentEnv):
-    """A game with `observation="afterstates"`; the cap on rounds terminates it.
-
-    The cap is a rule and its result is 0 (R10.1), but for a truncated game RLlib would add the
-    value of the last observation.
-    """
+    """A game with `observation="afterstates"`."""
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
         super().__init__({"observation": "afterstates"} | (config or {}))
-
-    def step(self, action_dict: dict[str, Any]) -> Any:
-        """Play an action; see `TokaidoMultiAgentEnv.step`."""
-        observations, rewards, terminated, truncated, infos = super().step(action_dict)
-        terminated = {agent: terminated[agent] or truncated[agent] for agent in terminated}
-        return observations, rewards, terminated, dict.fromkeys(truncated, False), infos
 
 
 class ActionModule(TorchRLModule, ValueFunctionAPI):

@@ -13,6 +13,7 @@ from valid_files import generalisation, with_hash
 
 from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.result import Games, Result, ResultError, Score
+from tokaido_env.core.state import END_CAP
 
 Data = dict[str, Any]
 
@@ -33,13 +34,14 @@ def test_score__agrees_with_hand_computed_values() -> None:
     match.games["points"][..., 0, :] = (1, 2, 3)
     match.games["points"][0, 0, 1] = (8, 0, 4)
     match.games["forfeit"][1, 0] = 1  # that `a` lost
+    match.games["end"][2] = END_CAP
     score = Score.of(match, "shikoku", 7, decided="a")
     assert (score.a, score.b, score.board, score.seed, score.n) == ("x", "y", "shikoku", 7, 8)
     assert (score.pairs, score.points, score.value) == ((0, 1, 1, 1, 1), 5.0, 0.625)
     interval = score_interval(results)
     assert (score.low, score.high) == tuple(pytest.approx(x, abs=1e-6) for x in interval)
     points = (1.0, 2.0, 3.0), (1.0, 0.0, 0.5)
-    assert score.games == Games(2, (0.625, 0.625), points, (1, 0))
+    assert score.games == Games(2, (0.625, 0.625), points, (1, 0), 2)
     assert score.decided == "a"
 
 

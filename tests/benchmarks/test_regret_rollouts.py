@@ -62,7 +62,7 @@ def rollout_game(
 
 
 def result(game: Game, seat: int) -> int:
-    winner = game.winner() if game.end == "triggers" else None
+    winner = game.winner()
     return 0 if winner is None else 1 if winner == seat else -1
 
 

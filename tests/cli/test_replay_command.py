@@ -99,7 +99,7 @@ def test_replay__prints_every_game(capsys: Output) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines[::2]] == [f"game {n}" for n in range(1, 7)]
     assert len(lines) == 12
-    assert "reached the cap of 200 rounds, nobody wins" in lines[-1]
+    assert "reached the cap of 200 rounds, won by player_" in lines[-1]
 
 
 def test_replay__prints_an_unfinished_game(tmp_path: Path, capsys: Output) -> None:

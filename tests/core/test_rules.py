@@ -666,9 +666,24 @@ def test_r9_4__leftovers_score_nothing() -> None:
 # R10 Not in the rulebook
 
 
-def test_r10_1__at_the_cap_the_game_is_over_and_nobody_wins() -> None:
-    game = game_at(round=200, mine={"temple": 5})
+@pytest.mark.parametrize(
+    ("mine", "theirs", "winner"),
+    [
+        ({"temple": 5}, {}, 0),
+        ({"temple": 5}, {"temple": 6}, 1),
+        ({"coins": 1}, {"coins": 2}, 1),
+        ({}, {}, None),
+    ],
+    ids=str,
+)
+def test_r10_1__points_decide_at_the_cap(mine: Any, theirs: Any, winner: int | None) -> None:
+    game = game_at(round=200, mine=mine, theirs=theirs)
     assert finish(game) == 3
     assert (game.phase, game.end, game.is_over) == (Phase.OVER, "cap", True)
-    assert game.scores()[0]["total"] > game.scores()[1]["total"]
-    assert game.winner() is None
+    assert game.winner() == winner
+
+
+def test_r10_1__a_trigger_in_the_last_round_is_the_reason_of_the_end() -> None:
+    game = game_at(round=200, mine={"temple": 9})
+    finish(game)
+    assert game.end == "triggers"

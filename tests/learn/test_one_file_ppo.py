@@ -49,7 +49,7 @@ def test_collect__records_what_was_played() -> None:
         assert np.array_equal(rollout.mask[t].numpy(), turn.mask.astype(bool))
         mover = turn.mover.copy()
         turn = other.step(rollout.action[t].numpy())
-        ends = turn.terminated | turn.truncated
+        ends = turn.terminated
         own = turn.reward[np.arange(ppo.GAMES), mover]
         assert np.array_equal(rollout.reward[t].numpy(), own)
         assert np.array_equal(rollout.sign[t].numpy() == 0, ends)

@@ -173,7 +173,7 @@ def values_of(data: Any, where: str = "") -> Iterator[tuple[str, Any]]:
         ("triggers", (3, 3), "shared victory, 9 : 9"),
         ("triggers", (2, 3), "player_1 wins, 9 : 9"),
         ("triggers", (3, 2), "player_0 wins, 9 : 9"),
-        ("cap", (3, 2), "nobody wins"),
+        ("cap", (3, 2), "player_0 wins, 1 : 1"),
     ],
 )
 def test_draw__shows_the_result(end: str, coins: tuple[int, int], result: str) -> None:

@@ -11,7 +11,7 @@ from tokaido_env.agent import Actions, BoardRows, Legal, States
 from tokaido_env.core.bitmask import highest_score, lowest_action
 from tokaido_env.core.constants import Action, Mask, Row, Seat
 from tokaido_env.core.jit import int64, pooled, subroutine
-from tokaido_env.core.rules import apply, reward
+from tokaido_env.core.rules import apply, is_last_round, reward
 from tokaido_env.core.state import OVER
 from tokaido_env.features.endings import (
     FRAME,
@@ -45,7 +45,7 @@ def exact_action(
 ) -> Action:
     """Return an action that is better than a chosen one by exact results, or the chosen one.
 
-    After a trigger that is the best action. Before one it is an action that forces a win in this
+    In the last round that is the best action. Before it it is an action that forces a win in this
     round; if there is none, and the chosen one lets the other player force a win, it is the action
     with the highest score that does not. A trigger for which a player needs two picks of the round
     may be missed (`may_trigger`).
@@ -62,14 +62,14 @@ def exact_action(
     """
     if mask & (mask - np.uint64(1)) == np.uint64(0):
         return chosen
-    if int64(s["end_triggered"]):
+    if is_last_round(board, s):
         return _best_result(board, s, mask, chosen, frames, limit)
     seat = int64(s["player"])
-    if may_trigger(tables, s, seat):
+    if may_trigger(board, tables, s, seat):
         action = _winning_action(board, s, mask, chosen, frames, limit)
         if action != _NO_ACTION:
             return action
-    if may_trigger(tables, s, 1 - seat):
+    if may_trigger(board, tables, s, 1 - seat):
         return _safe_action(board, s, mask, chosen, scores, frames, limit)
     return chosen
 
@@ -79,7 +79,7 @@ _NO_ACTION = -1
 
 @subroutine
 def _best_result(board: Row, s: Row, mask: Mask, chosen: Action, frames: Any, limit: int) -> Action:
-    """Return the action with the best result after a trigger; ties go to the chosen one."""
+    """Return the action with the best result in the last round; ties go to the chosen one."""
     best = _result_after(board, s, chosen, frames, limit)
     if best == UNSOLVED:
         return chosen
@@ -140,7 +140,7 @@ def _forces_win_after(
 
 @subroutine
 def _result_after(board: Row, s: Row, action: Action, frames: Any, limit: int) -> np.float32:
-    """Return the result after an action for the player who takes it, after a trigger."""
+    """Return the result after an action in the last round, for the player who takes it."""
     seat = int64(s["player"])
     frames[0]["state"] = s
     after = frames[0]["state"]
@@ -196,9 +196,10 @@ def _solve_each(
 ) -> None:
     frames = np.empty(FRAMES, FRAME)
     for i in range(first, last):
-        if int(states[i]["end_triggered"]):
+        board = boards[i if len(boards) > 1 else 0]
+        if is_last_round(board, states[i]):
             frames[0]["state"] = states[i]
-            result = best_ending(boards[i if len(boards) > 1 else 0], frames, legal[i], limit)
+            result = best_ending(board, frames, legal[i], limit)
             if result != UNSOLVED:
                 values[i] = result
 
@@ -206,7 +207,7 @@ def _solve_each(
 def solve_endings(
     values: npt.NDArray[np.float32], boards: BoardRows, states: States, legal: Legal
 ) -> None:
-    """Replace the values of positions after an end trigger by exact results, `best_ending`.
+    """Replace the values of positions in the last round by exact results, `best_ending`.
 
     Args:
         values: float32 (n,), expected results for player_0; changed in place.

@@ -16,7 +16,7 @@ from tokaido_env.core.bots import random_action
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, kernel, subroutine
 from tokaido_env.core.rng import hash_bits, init_luck, resolve_chance
-from tokaido_env.core.rules import apply, legal
+from tokaido_env.core.rules import apply, is_last_round, legal
 from tokaido_env.core.state import NO_PLAYER, OVER
 from tokaido_env.features.endings import UNSOLVED, best_ending
 from tokaido_env.features.evaluation import evaluate, final_result
@@ -57,7 +57,7 @@ def evaluate_leaf(
     node = tree.nodes[at]
     if int(node["over"]):
         return final_result(position.board, s)
-    if config.exact_endings and opponent is None and at > 0 and int(s["end_triggered"]):
+    if config.exact_endings and opponent is None and at > 0 and is_last_round(position.board, s):
         value = _exact_value(position, tree, at, workspace)
         if value != UNSOLVED:
             node["over"] = 1  # its value is final

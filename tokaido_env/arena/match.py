@@ -27,7 +27,7 @@ GAME = np.dtype(
         ("seed", "<i8"),
         ("board", "<i4"),  # index into the pool that the match is played on
         ("seat_of_a", "i1"),
-        ("result", "<f8"),  # of a: 1 for a win, 0.5 for a shared victory or the cap, 0 for a loss
+        ("result", "<f8"),  # of a: 1 for a win, 0.5 for a shared victory, 0 for a loss
         ("luck", "<f8"),  # by which chance raised the result of a (`variance_reduction`); or 0
         ("points", "<i2", (2, 3)),  # faith, commerce, culture
         ("coins", "i1", 2),

@@ -29,6 +29,7 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import str_short
 from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.core.state import END_CAP
 from tokaido_env.decoding import Count, Name, Number, Seed, Share, Source, Struct
 from tokaido_env.files import file_sha256, write_text
 
@@ -61,16 +62,18 @@ class Games(Struct, frozen=True):
     """Counts and means of the games of a score, of `a` and `b` where there are two.
 
     Attributes:
-        draws: number of shared victories, and of games that reached the cap.
+        draws: number of shared victories.
         seats: score of `a` as player_0 and as player_1.
         points: mean faith, commerce and culture.
         forfeits: number of games lost by forfeit.
+        capped: number of games that reached the cap on rounds (R10.1).
     """
 
     draws: Count
     seats: tuple[Share, Share]
     points: tuple[_Points, _Points]
     forfeits: tuple[Count, Count]
+    capped: Count = 0
 
     @classmethod
     def of(cls, match: Match) -> Games:
@@ -80,7 +83,8 @@ class Games(Struct, frozen=True):
         first, second = (round(x, 6) for x in match.results.mean(axis=0).tolist())
         forfeits = [int((lost & (match.results == side)).sum()) for side in range(2)]
         draws = int((match.results == 0.5).sum())
-        return cls(draws, (first, second), tuple(points), tuple(forfeits))  # type: ignore[arg-type]  # pairs
+        capped = int((match.games["end"] == END_CAP).sum())
+        return cls(draws, (first, second), tuple(points), tuple(forfeits), capped)  # type: ignore[arg-type]  # pairs
 
 
 class Score(Struct, frozen=True, omit_defaults=True):

@@ -20,7 +20,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.constants import TRIGGER_LEVELS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
-from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
+from tokaido_env.core.state import NOT_ENDED, copy_rows
 from tokaido_env.files import check_outputs
 from tokaido_env.observers import observe
 from tokaido_env.record import Record, read_verified
@@ -191,8 +191,8 @@ def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:
     return {
         "reward": np.where(last, result, np.float32(0)),
         "return": np.full(len(seats), np.nan, np.float32) if end == NOT_ENDED else result,
-        "terminated": last & (end == END_TRIGGERS),
-        "truncated": last & (end != END_TRIGGERS),
+        "terminated": last & (end != NOT_ENDED),
+        "truncated": last & (end == NOT_ENDED),
     }
 
 

@@ -175,7 +175,7 @@ def _result(record: Record) -> str:
     won = "shared" if record.winner is None else f"won by player_{record.winner}"
     ends = {
         "triggers": f"ended after round {record.rounds}, {won}",
-        "cap": f"reached the cap of {record.rounds} rounds, nobody wins",
+        "cap": f"reached the cap of {record.rounds} rounds, {won}",
         None: f"unfinished in round {record.rounds}",
     }
     return f"{ends[record.end]}: {'; '.join(parts)}"

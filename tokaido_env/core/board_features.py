@@ -48,7 +48,7 @@ _PAIRS = np.triu_indices(_HILLS, 1)
 
 BOARD_FEATURES = layout_of(
     (
-        ("max_rounds", 1, MAX_ROUNDS, "rolls after which a game ends unfinished"),
+        ("max_rounds", 1, MAX_ROUNDS, "the last round"),
         (
             "dice_faces",
             len(CHARACTERS) * MAX_DIE,

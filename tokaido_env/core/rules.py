@@ -80,6 +80,7 @@ from tokaido_env.core.state import (
     MAX_COINS,
     MOVE,
     NO_PLAYER,
+    NOT_ENDED,
     OVER,
     REPEAT,
     REVEAL,
@@ -88,7 +89,7 @@ from tokaido_env.core.state import (
     UNSET,
 )
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 MAX_OUTCOMES = 216
 MARGIN_SCALE = 100
 
@@ -209,9 +210,9 @@ def total(board: Row, s: Row, seat: Seat) -> int:
 
 @kernel
 def winner(board: Row, s: Row) -> Seat:
-    """Return the winning seat; NO_PLAYER while the game runs, at the cap, or if they share it."""
-    if int(s["end"]) != END_TRIGGERS:
-        return NO_PLAYER  # R10.1
+    """Return the winning seat (R9.2); NO_PLAYER while the game runs, or for a shared victory."""
+    if int(s["end"]) == NOT_ENDED:
+        return NO_PLAYER
     margin = total(board, s, 0) - total(board, s, 1)
     if margin == 0:
         margin = int(s["coins"][0]) - int(s["coins"][1])  # R9.3
@@ -222,13 +223,13 @@ def winner(board: Row, s: Row) -> Seat:
 
 @kernel
 def reward(board: Row, s: Row, seat: Seat, margin: bool) -> float:
-    """Return the reward of a seat; 0 unless triggers have ended the game.
+    """Return the reward of a seat; 0 while the game runs.
 
     Args:
         margin: return the score margin / `MARGIN_SCALE`, clipped to [-1, 1], instead of 1 for a
             win, -1 for a loss and 0 for a shared victory.
     """
-    if int(s["end"]) != END_TRIGGERS:
+    if int(s["end"]) == NOT_ENDED:
         return 0.0
     if margin:
         points = total(board, s, seat) - total(board, s, 1 - seat)
@@ -287,6 +288,12 @@ def boutiques_left(board: Row, s: Row, kind: int) -> int:
     for coast in range(_BOUTIQUES):
         left -= int64(int(s["boutiques"][coast]) == kind)
     return left
+
+
+@kernel
+def is_last_round(board: Row, s: Row) -> bool:
+    """Return whether the game ends with this round: a trigger (R9.1) or the cap (R10.1)."""
+    return int(s["end_triggered"]) != 0 or int(s["round"]) >= int(board["max_rounds"])
 
 
 @kernel
@@ -762,12 +769,9 @@ def _continue_pick(board: Row, s: Row, step: int) -> int:
 @kernel
 def _end_round(board: Row, s: Row) -> None:
     s["player"] = NO_PLAYER
-    if int(s["end_triggered"]):
-        s["phase"] = OVER  # R9.1
-        s["end"] = END_TRIGGERS
-    elif int(s["round"]) >= int(board["max_rounds"]):
-        s["phase"] = OVER  # R10.1
-        s["end"] = END_CAP
+    if is_last_round(board, s):
+        s["phase"] = OVER
+        s["end"] = END_TRIGGERS if int(s["end_triggered"]) else END_CAP
     else:
         s["phase"] = ROLL
         s["lead"] = 1 - int(s["lead"])  # R2.2

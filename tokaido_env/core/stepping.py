@@ -39,7 +39,7 @@ from tokaido_env.core.rules import (
     setup_step,
     wares_held,
 )
-from tokaido_env.core.state import END_CAP, END_TRIGGERS, NO_PLAYER, OVER
+from tokaido_env.core.state import NO_PLAYER, OVER
 
 # What a batch stores for each game, in addition to its state, its luck and its legal mask.
 EPISODE_INFO = np.dtype(
@@ -54,7 +54,6 @@ EPISODE_INFO = np.dtype(
         ("player", "i1"),  # the seat that decided in the last step; NO_PLAYER at chance or a reset
         ("next_player", "i1"),  # the seat that decides next; NO_PLAYER at the end and at chance
         ("terminated", "i1"),
-        ("truncated", "i1"),
         ("bot", "i1", 2),  # by seat: NO_BOT, or the one of BOTS that plays it within a step
     ]
 )
@@ -106,7 +105,6 @@ def play_move(
     """Play the first move of a step, then chance; return the new legal mask."""
     info["player"] = s["player"] if move != NO_ACTION else NO_PLAYER
     info["terminated"] = 0
-    info["truncated"] = 0
     info["reward"][0] = 0.0
     info["reward"][1] = 0.0
     mask = _move(board, s, luck, info, mask, move, options)
@@ -184,9 +182,7 @@ def finish_step(
 
 @kernel
 def _record_end(board: Row, s: Row, info: Row, options: Row) -> None:
-    end = int64(s["end"])
-    info["terminated"] = int64(end == END_TRIGGERS)
-    info["truncated"] = int64(end == END_CAP)
+    info["terminated"] = 1
     margin = int(options["margin"]) != 0
     info["reward"][0] = reward(board, s, 0, margin)
     info["reward"][1] = reward(board, s, 1, margin)

@@ -1,8 +1,8 @@
 """Exact results near the end of a game: the last round, and wins that a player can force.
 
-After an end trigger only the picks of the round are left (R9.1). Few enough are possible that all
+In the last round, after an end trigger (R9.1) or at the cap (R10.1), so few picks are left that all
 of them can be searched: the players alternate between the best actions of each, and chance is
-weighted by its odds (expectimax; Michie 1966). Before a trigger, the lines within the current pick
+weighted by its odds (expectimax; Michie 1966). Before it, the lines within the current pick
 that pull one have exact results too, which a network reads; and a search of the picks of the round
 finds a win that a player can force, which an agent takes or avoids.
 """
@@ -30,6 +30,7 @@ from tokaido_env.core.rules import (
     apply,
     apply_outcome,
     is_chance,
+    is_last_round,
     legal,
     outcome_weight,
     picker,
@@ -68,7 +69,7 @@ _LARGEST_EXTRA = 6  # coins of a coastal town and by waves
 def best_ending(board: Row, frames: Any, mask: Mask, limit: int) -> np.float32:
     """Return the result for player_0 of the best line to the end of the game.
 
-    After a trigger the result is exact. Before one, only lines count in which the player who
+    In the last round the result is exact. Before it, only lines count in which the player who
     decides pulls a trigger within this pick; without one the result is a loss of size `NO_LINE`.
 
     Args:
@@ -90,7 +91,7 @@ def best_ending(board: Row, frames: Any, mask: Mask, limit: int) -> np.float32:
             if searched > limit or depth + 2 > len(frames):
                 return UNSOLVED
             frame = frames[depth]
-            if not _is_leaf(frame["state"], seat):
+            if not _is_leaf(board, frame["state"], seat):
                 _open(frame, child)
                 continue
             value = _leaf_value(board, frame["state"], seat)
@@ -115,10 +116,10 @@ def _open(frame: Row, mask: Mask) -> None:
 
 
 @kernel
-def _is_leaf(s: Row, seat: Seat) -> bool:
+def _is_leaf(board: Row, s: Row, seat: Seat) -> bool:
     """Return whether a line ends: the game is over, or the pick without a trigger."""
     phase = int64(s["phase"])
-    if int64(s["end_triggered"]):
+    if is_last_round(board, s):
         return phase == OVER
     return int64(s["player"]) != seat or phase not in (EFFECT, REPEAT)
 
@@ -195,15 +196,18 @@ def _add_result(frame: Row, value: np.float32) -> None:
 
 
 @kernel
-def may_trigger(tables: Row, s: Row, seat: Seat) -> bool:
+def may_trigger(board: Row, tables: Row, s: Row, seat: Seat) -> bool:
     """Return whether a seat might pull a trigger within a pick; often true, never wrongly false.
 
+    It is false in the last round, where a trigger changes nothing.
+
     Args:
+        board: a row of `BOARD`.
         tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
         seat: the seat.
     """
-    if int64(s["end_triggered"]):
+    if is_last_round(board, s):
         return False
     coins = int64(s["coins"][seat]) + _LARGEST_EXTRA
     for ware in range(4):
@@ -232,7 +236,7 @@ def trigger_now(board: Row, tables: Row, s: Row, seat: Seat, frames: Any, limit:
     Returns:
         -1 to 1; -`NO_LINE` without such a line, or if the limit was reached.
     """
-    if not may_trigger(tables, s, seat):
+    if not may_trigger(board, tables, s, seat):
         return -NO_LINE
     frames[0]["state"] = s
     own = frames[0]["state"]

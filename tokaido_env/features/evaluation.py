@@ -36,6 +36,7 @@ from tokaido_env.core.jit import index, int64, kernel, subroutine
 from tokaido_env.core.rules import (
     apply,
     coast_at,
+    is_last_round,
     legal,
     paintings_hidden,
     picker,
@@ -97,7 +98,7 @@ def log_odds(board: Row, tables: Row, s: Row, scratch: Row) -> int:
     No effect may be pending.
     """
     count_terms(board, tables, s, scratch["terms"])
-    return _weighted_sum(tables, scratch["terms"], game_phase(s))
+    return _weighted_sum(tables, scratch["terms"], game_phase(board, s))
 
 
 @kernel
@@ -169,8 +170,8 @@ def action_value(board: Row, tables: Row, s: Row, action: Action, scratch: Row) 
 
 
 @kernel
-def game_phase(s: Row) -> int:
-    """Return the game phase by the nearest end trigger, 0 to `MAX_GAME_PHASE` for one pulled."""
+def game_phase(board: Row, s: Row) -> int:
+    """Return the game phase by the nearest end trigger, 0 to `MAX_GAME_PHASE` in the last round."""
     most = 0
     for seat in range(2):
         slabs = 10 * int64(s["gold"][seat]) + int64(s["coins"][seat])
@@ -178,7 +179,7 @@ def game_phase(s: Row) -> int:
         most = max(most, _PHASE_PER_GARDEN * int64(s["garden"][seat]))
         most = max(most, _PHASE_PER_COIN * slabs)
         most = max(most, _PHASE_PER_GIFT * int64(s["gifted"][seat]))
-    return MAX_GAME_PHASE if int(s["end_triggered"]) else min(most, MAX_PHASE_BEFORE_TRIGGER)
+    return MAX_GAME_PHASE if is_last_round(board, s) else min(most, MAX_PHASE_BEFORE_TRIGGER)
 
 
 @kernel

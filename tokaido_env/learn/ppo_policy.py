@@ -26,7 +26,7 @@ from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn.network import ValueNetwork, action_values, masked_logits
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
-from tokaido_env.single_agent import EndedGames, Opponents
+from tokaido_env.single_agent import Opponents
 
 Observation = dict[str, torch.Tensor]
 
@@ -63,11 +63,6 @@ class LearnerEnv(TokaidoVecEnv):
             "legal": batch.legal.view(np.uint8).reshape(n, -1).copy(),
             "board": batch.episode_info["board"].astype(np.int64)[:, None],
         }
-
-    def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
-        # The round cap is a rule that ends the game without a winner (R10.1). For a truncated game
-        # SB3 would add the value of the last observation, where the true value is 0.
-        return super()._final(ended, j, game) | {"TimeLimit.truncated": False}
 
 
 class AfterstatePolicy(MaskableActorCriticPolicy):

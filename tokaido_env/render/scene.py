@@ -78,7 +78,7 @@ class Scene:
         capacities: the number of wares that each player may keep.
         next_points: for each player the points of the next step on each track that has one, by
             `TRIGGER_LEVELS`.
-        winner: the winning seat; None for a shared victory, at the cap, and during a game.
+        winner: the winning seat; None for a shared victory and during a game.
         choices: the legal actions, in the order of their ids.
         last: the newest move of each player that has moved, the newest of all last.
         value: player_0's expected result, -1 to 1; None without an agent.
@@ -311,15 +311,14 @@ def status_text(scene: Scene) -> str:
     else:
         parts = [_STATUS[position["phase"]].format("" if seat is None else scene.names[seat])]
     parts += [text.format(position[key]) for key, text in _DETAILS.items() if position[key]]
-    if position["end_triggered"] and not position["end"]:
+    is_last = position["end_triggered"] or position["round"] == scene.board.max_rounds
+    if is_last and not position["end"]:
         parts.append("last round")
     return " · ".join(parts)
 
 
 def _result(scene: Scene) -> str:
     """Return the result with the winner's name (R9.2, R9.3)."""
-    if scene.position["end"] == "cap":
-        return "nobody wins"
     first, second = (sum(points.values()) for points in scene.points)
     winner = "shared victory" if scene.winner is None else f"{scene.names[scene.winner]} wins"
     return f"{winner}, {first} : {second}"

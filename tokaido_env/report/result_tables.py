@@ -77,7 +77,10 @@ def standings_table(result: Result, title: str) -> Table:
 
 
 def matches_table(scores: Sequence[Score], title: str) -> Table:
-    """Return games, score and points of both agents of each match, and of several the opponents."""
+    """Return games, score and points of both agents of each match, and of several the opponents.
+
+    If games reached the cap on rounds, the last column has their share.
+    """
     headers: tuple[str, ...] = (
         "agent",
         "against",
@@ -90,11 +93,21 @@ def matches_table(scores: Sequence[Score], title: str) -> Table:
     rows = [row for score in scores for row in _match_rows(score)]
     if len(scores) == 1:
         headers, rows = _without_opponent(headers), [_without_opponent(row) for row in rows]
+    if any(score.games is not None and score.games.capped for score in scores):
+        shares = [_capped(score) for score in scores for _ in range(2)]
+        headers, rows = (
+            (*headers, "at the cap"),
+            [(*row, x) for row, x in zip(rows, shares, strict=True)],
+        )
     return Table(title, headers, rows)
 
 
 def _without_opponent(cells: tuple[str, ...]) -> tuple[str, ...]:
     return cells[:1] + cells[2:]
+
+
+def _capped(score: Score) -> str:
+    return "" if score.games is None else f"{score.games.capped / score.n:.1%}"
 
 
 def _match_rows(score: Score) -> list[tuple[str, ...]]:
