@@ -140,7 +140,7 @@ def expected_afterstates(boards: Any, states: Any, seat: int) -> dict[str, Any]:
     both players exchanged, the results of endings negated, and nothing about actions.
     """
     flat, inputs = np.empty(N_FEATURES, np.float32), np.zeros(N_INPUTS, np.float32)
-    values, mask = np.zeros(N_ACTIONS, np.float32), np.zeros(N_ACTIONS, np.int8)
+    mask = np.zeros(N_ACTIONS, np.int8)
     actions = np.zeros((N_ACTIONS, N_AFTERSTATE), np.float32)
     encode_game(boards, states, 0, seat, flat)
     if states["phase"][0] not in (Phase.SETUP, Phase.OVER):
@@ -151,11 +151,10 @@ def expected_afterstates(boards: Any, states: Any, seat: int) -> dict[str, Any]:
             after = _afterstates(boards, states, legal)
             for i, action in enumerate(after.action):
                 mask[action] = 1
-                values[action], actions[action] = _described(boards, after, i, seat)
-            values = np.where(mask, np.maximum(values - values[mask > 0].max(), -0.5), 0)
+                actions[action] = _described(boards, after, i, seat)
     inputs[:N_FEATURES] = flat
     return {
-        "observation": np.concatenate([inputs, values]).astype(np.float32),
+        "observation": inputs,
         "actions": actions,
         "action_mask": mask,
     }
@@ -175,8 +174,8 @@ def _afterstates(boards: Any, states: Any, legal: int) -> Afterstates:
     return afterstates_of(boards, tables, which, states, mask, inputs=None, margin=False)
 
 
-def _described(boards: Any, after: Afterstates, i: int, seat: int) -> tuple[np.float32, Any]:
-    """Return the evaluation and the features of an afterstate, after its best effect."""
+def _described(boards: Any, after: Afterstates, i: int, seat: int) -> Any:
+    """Return the features of an afterstate, after its best effect by the heuristic."""
     sign, states = np.float32(1 - 2 * seat), after.states[i : i + 1]
     leaves = states
     if states["phase"][0] == Phase.EFFECT:
@@ -185,10 +184,8 @@ def _described(boards: Any, after: Afterstates, i: int, seat: int) -> tuple[np.f
     best = int(np.argmax(values))
     terms, _ = terms_of(leaves[best : best + 1], boards)
     ahead = terms[seat].astype(int) - terms[1 - seat]
-    if leaves["phase"][best] == Phase.OVER:
-        ahead = 0 * ahead
     features = [ahead.astype(np.float32) * TERM_SCALES, reach_of(states, boards, seat)]
-    return values[best], np.concatenate(features)
+    return np.concatenate(features)
 
 
 def as_lists(observation: Any) -> Any:

@@ -143,7 +143,7 @@ def test_rules_text__has_the_tables_of_the_board(name: str) -> None:
         assert f"{character} {' '.join(map(str, faces))}" in text
     assert all(f"{a}-{b}" in text for a, b in board.routes)
     assert all(f"{i} {kind}" in text for i, kind in enumerate(board.stations))
-    assert f"stops after round {board.max_rounds}," in text
+    assert f"round {board.max_rounds} is the last," in text
 
 
 def test_rules_text__states_the_retries_of_the_format() -> None:

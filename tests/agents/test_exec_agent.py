@@ -215,7 +215,7 @@ def test_choose__sends_the_board_once_and_whole_positions(tmp_path: Path) -> Non
     for seat in (0, 1):
         choose(program, seat)
     hello, board, *decisions = map(json.loads, (tmp_path / "log").read_text().splitlines())
-    assert hello == {"type": "hello", "protocols": [1], "rules": 1, "seconds": 60.0}
+    assert hello == {"type": "hello", "protocols": [1], "rules": 2, "seconds": 60.0}
     known = Board.load()
     assert board == {"type": "board", "board_hash": known.hash, "board": known.to_dict()}
     seed = int(np.random.default_rng(5).integers(2**53))

@@ -154,7 +154,7 @@ def test_load__refuses_a_flipped_bit(policy_file: Path) -> None:
 
 
 WRONG_HEADERS = {
-    "rules": ({"rules": "2"}, "made for rules '2', this version has '1'"),
+    "rules": ({"rules": "1"}, "made for rules '1', this version has '2'"),
     "board features": ({"board": "0123456789abcdef"}, "header: expected no key 'board'"),
     "format": ({"format": "chess-policy"}, "not a policy of this project"),
     "training": ({"training": "{"}, "training: expected JSON"),

@@ -102,7 +102,7 @@ def test_export__rows_equal_the_environment(tmp_path: Path) -> None:
     expected = [
         row for number, record in enumerate(records, start=1) for row in naive_rows(number, record)
     ]
-    assert {row["return"] for row in expected} == {-1, 1}
+    assert {row["return"] for row in expected} == {-1, 0, 1}
     assert not any(row["truncated"] for row in expected)
     assert sum(row["terminated"] for row in expected) == 10
     assert dataset.export(tmp_path / "games.jsonl", out) == (len(expected), 5)

@@ -22,7 +22,7 @@ HASHES = {
     "BOARD_LAYOUT_HASH": (board_features, "81d80f632769bf42"),
     "ENTITY_LAYOUT_HASH": (entities, "1748c7c4d37ea8db"),
     "LOOKAHEAD_HASH": (lookahead_features, "6ba99954b8aa1156"),
-    "AFTERSTATE_LAYOUT_HASH": (afterstate_observation, "90f25b99ff536c8c"),
+    "AFTERSTATE_LAYOUT_HASH": (afterstate_observation, "bab80206496f7db7"),
     "INPUTS_HASH": (network_inputs, "065a0b1c0cf8fcdf"),
 }
 LAYOUTS: dict[str, tuple[Any, ...]] = {

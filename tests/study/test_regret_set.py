@@ -76,7 +76,7 @@ def with_huge_array(path: Path) -> None:
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "rules": (
         lambda p: with_card(p, rules=99),
-        "card: rules: expected 1, got 99: make the set again",
+        "card: rules: expected 2, got 99: make the set again",
     ),
     "layout": (lambda p: with_card(p, layout="abc"), ", got 'abc': make the set again"),
     "version": (lambda p: with_card(p, version=2), "version: expected 1, got 2: make the set"),

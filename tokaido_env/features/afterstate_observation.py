@@ -1,12 +1,14 @@
 """The afterstate observation: what the networks read, and more about each legal action.
 
 An observation of a seat has three arrays (`AFTERSTATE_SHAPES`): `observation`, the inputs of the
-networks, then the heuristic's evaluation of each legal action; `actions`, in row `a` the features
-of the afterstate of action `a`, zeros where it is illegal; and `action_mask`. An action is
-described by its afterstate, so that a network can score moves alike in any place of the island, and
-not only by their ids. For a seat that does not decide, the evaluations, `actions` and `action_mask`
-are 0. At the set-up and after the end there is no look-ahead: only the first N_FEATURES numbers,
-the observation alone, are filled.
+networks; `actions`, in row `a` the features of the afterstate of action `a`, zeros where it is
+illegal; and `action_mask`. An action is described by its afterstate, so that a network can score
+moves alike in any place of the island, and not only by their ids. The features are made by hand:
+they count what a good player looks at. They do not contain the heuristic's value of an action, but
+of an action with an optional effect they describe the position after the effect that the heuristic
+values most. For a seat that does not decide, `actions` and `action_mask` are 0. At the set-up and
+after the end there is no look-ahead: only the first N_FEATURES numbers, the observation alone, are
+filled.
 
 The arrays of a game lie in one row of `AFTERSTATE_ROW` numbers; `afterstate_arrays` returns views
 of them. `python -m tokaido_env features` prints the tables.
@@ -39,7 +41,7 @@ from tokaido_env.core.observation import FEATURES, Feature, layout_hash
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import EFFECT, MAX_COINS, MAX_PENDING, OVER, SETUP
 from tokaido_env.features.eval_tables import N_TERMS, SIXTHS, TERMS
-from tokaido_env.features.evaluation import SCRATCH, evaluate, neighbour_counts
+from tokaido_env.features.evaluation import SCRATCH, count_terms, evaluate, neighbour_counts
 from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
     MAX_LOOKAHEAD,
@@ -53,14 +55,11 @@ from tokaido_env.features.network_inputs import (
     encode_position,
 )
 
-N_OBSERVED = N_INPUTS + N_ACTIONS
-"""Numbers of `observation`: the inputs of the networks, and the value of each afterstate."""
+N_OBSERVED = N_INPUTS
+"""Numbers of `observation`: the inputs of the networks."""
 
 N_AFTERSTATE = N_TERMS + N_REACH
 """Features of an afterstate: my terms less theirs, then the mover's reach features."""
-
-MIN_AFTERSTATE_VALUE = np.float32(-0.5)
-"""The least afterstate value; worse actions, by more than half a win, are alike."""
 
 
 class Column(NamedTuple):
@@ -159,8 +158,6 @@ def _columns(table: Iterable[Entry]) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-_VALUE = "of each action: the evaluation after it and its best effect, relative to the best action"
-
 AFTERSTATE_INPUTS = _columns(
     (
         *_observation_entries(),
@@ -170,7 +167,6 @@ AFTERSTATE_INPUTS = _columns(
         *_lookahead_entries("their_", LOOKAHEAD),
         *_ending_entries("my_"),
         *_ending_entries("their_"),
-        ("afterstate_value", N_ACTIONS, 1.0, float(MIN_AFTERSTATE_VALUE), 0.0, _VALUE),
     )
 )
 """The layout of `observation`, (N_OBSERVED,)."""
@@ -252,44 +248,29 @@ def observe_afterstates(
         row = rows[j]
         actions = row[N_OBSERVED:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
         encode_position(boards[k], eval_tables[k], s, seat, scratch, row[:N_INPUTS])
-        _write_afterstates(
-            boards[k], eval_tables[k], s, mask, scratch, row[N_INPUTS:N_OBSERVED], actions
-        )
+        _write_afterstates(boards[k], eval_tables[k], s, mask, scratch, actions)
         expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
 
 
 @kernel
 def _write_afterstates(
-    board: Row, tables: Row, s: Row, mask: Mask, scratch: Row, values: Any, actions: Any
+    board: Row, tables: Row, s: Row, mask: Mask, scratch: Row, actions: Any
 ) -> None:
-    """Write values and features of the afterstates of a mask's actions, 0 for the others.
-
-    A value is relative to the best action, from `MIN_AFTERSTATE_VALUE` to 0.
-    """
-    values[:] = 0.0
+    """Write the features of the afterstates of a mask's actions, 0 for the others."""
     actions[:] = 0.0
     if int(s["phase"]) in (SETUP, OVER):
         return
-    best = np.float32(-2.0)
-    left = mask
-    while left != np.uint64(0):
-        action = index(lowest_action(left))
-        left &= left - np.uint64(1)
-        values[action] = _write_afterstate(
-            board, tables, s, int64(action), scratch, actions[action]
-        )
-        best = max(best, values[action])
     while mask != np.uint64(0):
         action = index(lowest_action(mask))
         mask &= mask - np.uint64(1)
-        values[action] = max(values[action] - best, MIN_AFTERSTATE_VALUE)
+        _write_afterstate(board, tables, s, int64(action), scratch, actions[action])
 
 
 @kernel
 def _write_afterstate(
     board: Row, tables: Row, s: Row, action: Action, scratch: Row, out: Any
-) -> np.float32:
-    """Write the features after an action and its best effect; return the evaluation there."""
+) -> None:
+    """Write the features after an action and the effect that the heuristic values most."""
     seat = int64(s["player"])
     sign = np.float32(1 - 2 * seat)
     scratch["states"][0] = s
@@ -297,9 +278,8 @@ def _write_afterstate(
     effects = apply(board, after, action)
     write_reach(board, tables, after, seat, neighbour_counts(board, after), out[N_TERMS:])
     if int(after["phase"]) != EFFECT:
-        value = sign * evaluate(board, tables, after, scratch)
-        _write_term_differences(after, seat, scratch["terms"], out)
-        return value
+        _count_differences(board, tables, after, seat, scratch["terms"], out)
+        return
     best = np.float32(-2.0)
     while effects != np.uint64(0):
         scratch["states"][1] = after
@@ -309,14 +289,14 @@ def _write_afterstate(
         value = sign * evaluate(board, tables, final, scratch)
         if value > best:
             best = value
-            _write_term_differences(final, seat, scratch["terms"], out)
-    return best
+            _count_differences(board, tables, final, seat, scratch["terms"], out)
 
 
 @kernel
-def _write_term_differences(after: Row, seat: Seat, terms: Any, out: Any) -> None:
-    """Write my terms less theirs, or 0 in a finished game, which the afterstate value describes."""
-    counted = int64(int(after["phase"]) != OVER)
+def _count_differences(
+    board: Row, tables: Row, after: Row, seat: Seat, terms: Any, out: Any
+) -> None:
+    """Write my terms less theirs; no effect may be pending."""
+    count_terms(board, tables, after, terms)
     for k in range(N_TERMS):
-        ahead = int64(terms[seat, k]) - int64(terms[1 - seat, k])
-        out[k] = np.float32(ahead * counted) * TERM_SCALES[k]
+        out[k] = np.float32(int64(terms[seat, k]) - int64(terms[1 - seat, k])) * TERM_SCALES[k]
