@@ -62,6 +62,10 @@ def test_temple_bot__beats_random(folder: Path) -> None:
     assert re.search(r" 1 +\S+:TempleBot +10 ", run(folder, "temple_bot"))  # ahead of `random`
 
 
+def test_decliner__loses_every_game(folder: Path) -> None:
+    assert re.search(r":Decliner .* 0\.0% ", run(folder, "simple_players"))
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_engine__beats_random(folder: Path) -> None:
     assert re.search(r" 1 +exec:\./engine +10 ", run(folder, "engine"))
