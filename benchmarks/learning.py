@@ -32,6 +32,7 @@ from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.arena.result import Result
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.learn.checkpoint_rating import rate_learner
 
 SEEDS = range(5)
@@ -39,7 +40,7 @@ GAMES, CURVE_GAMES = 4000, 100  # against the heuristic; against each opponent o
 TD_UPDATE = 38_000  # decisions of an update of td, about
 AZ_ROUNDS, AZ_GAMES, GAME = 8, 128, 90  # the last: decisions of a game, about
 SPEEDS = {"td": 38_000, "ppo": 10_000, "alphazero": 1_500}  # decisions/s on two cores, about
-UNTRAINED = "untrained"
+FIXED, UNTRAINED = "none", "untrained"
 TRACKS = "raw", "afterstates"
 
 
@@ -56,11 +57,26 @@ class Budget(NamedTuple):
 
 
 BUDGETS = {
+    FIXED: Budget(),
     UNTRAINED: Budget(),
     "2m": Budget(2_000_000),
     "20m": Budget(20_000_000),
     "30min": Budget(minutes=30),
 }
+
+
+TRAINED = UNTRAINED, "2m", "20m", "30min"
+
+
+class Fixed(NamedTuple):
+    """An agent without parameters: a score that learners must pass."""
+
+    spec: str
+    budgets: tuple[str, ...] = (FIXED,)
+
+    def run(self, path: Path, track: str, budget: Budget, seed: int) -> Run:
+        """Return a run without a training."""
+        return Run(path, self.spec, [], 0)
 
 
 class Script(NamedTuple):
@@ -75,7 +91,7 @@ class Script(NamedTuple):
 
     file: str
     agent: str
-    budgets: tuple[str, ...] = tuple(BUDGETS)
+    budgets: tuple[str, ...] = TRAINED
     threads: bool = False
 
     def run(self, path: Path, track: str, budget: Budget, seed: int) -> Run:
@@ -93,7 +109,7 @@ class Train(NamedTuple):
     """A method of `tokaido train`, which reads afterstates."""
 
     method: str
-    budgets: tuple[str, ...] = tuple(BUDGETS)
+    budgets: tuple[str, ...] = TRAINED
 
     def run(self, path: Path, track: str, budget: Budget, seed: int) -> Run:
         """Return a run of the method; a started one is resumed."""
@@ -126,7 +142,10 @@ class Train(NamedTuple):
 
 
 SHORT = (UNTRAINED, "2m", "30min")  # without 20 million: over eight hours a seed
-METHODS: dict[str, Script | Train] = {
+METHODS: dict[str, Fixed | Script | Train] = {
+    "lowest id": Fixed("python:agents/simple_players.py:LowestId"),
+    "random": Fixed("random"),
+    "heuristic": Fixed("heuristic"),
     "sb3": Script("docs/recipes/sb3_self_play.py", "ModelAgent"),
     "one_file_ppo": Script("agents/one_file_ppo.py", "NetworkAgent"),
     "one_file_td": Script("agents/one_file_td.py", "ValueAgent"),
@@ -147,7 +166,7 @@ class Cell(NamedTuple):
 
     def run(self, results: Path, seed: int) -> Run:
         """Return the run of a seed."""
-        path = results / f"{self.method}-{self.track}-{self.budget}-seed-{seed}"
+        path = results / f"{self.method.replace(' ', '-')}-{self.track}-{self.budget}-seed-{seed}"
         return METHODS[self.method].run(path, self.track, BUDGETS[self.budget], seed)
 
 
@@ -155,8 +174,11 @@ def cells(methods: Sequence[str], budgets: Sequence[str]) -> Iterator[Cell]:
     """Yield the rows of methods and budgets."""
     for budget in budgets:
         for name in methods:
-            tracks = TRACKS if isinstance(METHODS[name], Script) else TRACKS[1:]
-            if budget in METHODS[name].budgets:
+            method = METHODS[name]
+            tracks = TRACKS if isinstance(method, Script) else TRACKS[1:]
+            if isinstance(method, Fixed):
+                tracks = ("none",)
+            if budget in method.budgets:
                 yield from (Cell(name, track, budget) for track in tracks)
 
 
@@ -218,7 +240,7 @@ def rows(chosen: Sequence[Cell], results: Path, seeds: Sequence[int]) -> list[di
             for seed, file in files.items()
             if file.is_file()
         }
-        head = dict(zip(KEYS, cell, strict=True))
+        head = dict(zip(KEYS, cell, strict=True)) | {"rules": RULES_VERSION}
         if done:
             found.append(head | {"runs": done})
         elif any(Path(f"{run.path}.cost.json").is_file() for run in runs):
@@ -238,9 +260,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.results.mkdir(parents=True, exist_ok=True)
     for seed in options.seeds:
         for cell in chosen:
+            if cell.budget == FIXED and seed != options.seeds[0]:
+                continue
             run = cell.run(options.results, seed)
             if options.list:
-                print("python", shlex.join(run.training))
+                if run.training:
+                    print("python", shlex.join(run.training))
                 print("python", shlex.join(rate(run)))
             else:
                 perform(run)

@@ -1,6 +1,7 @@
 """The table and the figure of docs/benchmarks/learning.md, from learning.json.
 
-A row of that file has the results of each training seed (`runs`), or figures that somebody wrote.
+A row of that file has the results of each training seed (`runs`), or figures that somebody wrote,
+and the version of the rules that it was measured with, 1 if it names none.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from pages import fill
 
 from tokaido_env.arena.intervals import mean_over_seeds, student_t_quantile
+from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import write_text
 from tokaido_env.report.style import FAINT, PALETTE, drawing, new_axes, new_figure, save_figure
 
@@ -26,7 +28,7 @@ PAGE = ROOT / "docs" / "benchmarks" / "learning.md"
 RESULTS = PAGE.with_suffix(".json")
 FIGURES = ROOT / "docs" / "pictures"
 KEYS = "method", "track", "budget"
-BUDGETS = "untrained", "2m", "20m", "30min"
+BUDGETS = "none", "untrained", "2m", "20m", "30min"
 PAIR_POINTS = 4  # a pair of games has 0 to 4 half points
 HEADERS = "method", "track", "Elo", "score against `heuristic`", "spread", "decisions"
 HEADERS += "core-minutes", "minutes", "seeds"
@@ -67,8 +69,10 @@ def write_docs(rows: Sequence[JsonDict], file: Path = RESULTS, page: Path = PAGE
     known = {tuple(row[key] for key in KEYS): row for row in old}
     for row in rows:
         key = tuple(row[name] for name in KEYS)
-        runs = known.get(key, {}).get("runs", {}) | row.get("runs", {})
-        head = dict(zip(KEYS, key, strict=True))
+        old_row = known.get(key, {})
+        same_rules = old_row.get("rules") == row.get("rules")
+        runs = (old_row.get("runs", {}) if same_rules else {}) | row.get("runs", {})
+        head = {name: row[name] for name in (*KEYS, "rules") if name in row}
         known[key] = head | {"runs": dict(sorted(runs.items()))} if runs else row
     found = [known[key] for key in sorted(known)]
     lines = ",\n".join(json.dumps(row) for row in found)
@@ -94,9 +98,12 @@ def content(rows: Sequence[JsonDict]) -> str:
 def table(budget: str, rows: Sequence[JsonDict]) -> str:
     """Return the rows of a budget as Markdown, best first, failures last."""
     own = [measured(row) for row in rows if row["budget"] == budget]
-    lines = [f"**{budget}**\n", f"| {' | '.join(HEADERS)} |", "|" + " --- |" * len(HEADERS)]
+    title = "without parameters" if budget == "none" else budget
+    lines = [f"**{title}**\n", f"| {' | '.join(HEADERS)} |", "|" + " --- |" * len(HEADERS)]
     for row in sorted(own, key=lambda row: -row.get("elo", -np.inf)):
-        cells = [f"`{row['method']}`", row["track"]]
+        rules = row.get("rules", 1)
+        of_old_rules = "" if rules == RULES_VERSION else f" (rules {rules})"
+        cells = [f"`{row['method']}`{of_old_rules}", row["track"].replace("none", "")]
         cells += [row["tried"], *[""] * 6] if "tried" in row else _figures(row)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -24,7 +24,7 @@ class Run(NamedTuple):
     Attributes:
         path: of its files, without the ending; of a run folder, the folder.
         spec: of the trained agent.
-        training: command that trains it.
+        training: command that trains it; empty for an agent without parameters.
         decisions: number of decisions of the training; of `td` an upper bound.
         threads: of the training.
     """
@@ -49,7 +49,7 @@ def train(run: Run) -> int:
         shutil.rmtree(ROOT / f"{run.path}.curve", ignore_errors=True)  # of a killed training
     since, start, status = _children(), time.monotonic(), 1
     try:
-        status = run_python(run.training, run.threads)
+        status = run_python(run.training, run.threads) if run.training else 0
     finally:
         used = before["seconds"] + _children() - since
         wall = before["wall"] + time.monotonic() - start

@@ -15,12 +15,16 @@ import learning  # noqa: E402  needs the path above
 import learning_report  # noqa: E402
 import pages  # noqa: E402
 
+from tokaido_env.core.rules import RULES_VERSION  # noqa: E402
+
 
 def test_list__has_every_method_track_and_budget(capsys: pytest.CaptureFixture[str]) -> None:
-    assert learning.main(["--list", "--seeds", "3", "--results", "runs/unused"]) == 0
+    budgets = list(learning.TRAINED)
+    words = ["--list", "--budget", *budgets, "--seeds", "3", "--results", "runs/unused"]
+    assert learning.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     trained, rated = lines[::2], lines[1::2]
-    cells = list(learning.cells(list(learning.METHODS), list(learning.BUDGETS)))
+    cells = list(learning.cells(list(learning.METHODS), budgets))
     assert len(trained) == len(rated) == len(cells) == len(set(trained))
     for cell, line in zip(cells, trained, strict=True):
         assert f"runs/unused/{cell.method}-{cell.track}-{cell.budget}-seed-3" in line
@@ -48,7 +52,7 @@ def test_write_docs__adds_rows_and_keeps_others(
     other = {"method": "rllib", "track": "raw", "budget": "2m", "tried": "does not start"}
     file.write_text(json.dumps({"version": 1, "rows": [other]}), encoding="utf-8")
     page.write_text(f"{pages.BEGIN}\n{pages.END}\n", encoding="utf-8")
-    head = {"method": "td", "track": "raw", "budget": "2m"}
+    head = {"method": "td", "track": "raw", "budget": "2m", "rules": RULES_VERSION}
     for number, elo in ((0, -400), (1, -300), (0, -100)):  # the last replaces the first
         row = head | {"runs": {str(number): seed(elo, "0242" * 3)}}
         learning_report.write_docs([row], file, page)
@@ -56,7 +60,7 @@ def test_write_docs__adds_rows_and_keeps_others(
     assert "| `td` | raw | −200 (−1471 to 1071) | 50.0 % (" in text
     assert " | 0.0 | 2,000,000 | 1.5 | 1.7 | 2 |" in text
     assert text.count("| `td` |") == 1
-    assert "| `rllib` | raw | does not start |" in text
+    assert "| `rllib` (rules 1) | raw | does not start |" in text
     assert (tmp_path / "learning.svg").is_file()
     learning_report.write_docs([], file, page)
     assert page.read_text(encoding="utf-8") == text
