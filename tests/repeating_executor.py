@@ -1,10 +1,9 @@
 """An executor for tests of independence from task order and repeated results."""
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from tokaido_env.agent import Agent
-from tokaido_env.arena.executors.base import AgentCache, Executor, Task, TaskResult
+from tokaido_env.arena.executors.base import Executor, Task, TaskResult
 
 
 class RepeatingExecutor(Executor):
@@ -15,12 +14,11 @@ class RepeatingExecutor(Executor):
     def __init__(self) -> None:
         self.tasks: list[str] = []
 
-    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
-        cache = AgentCache(agents)
+    def map(self, tasks: Iterable[Task]) -> Iterator[TaskResult]:
         sent = [pickle.dumps(task) for task in tasks]
         for number in reversed(range(len(sent))):
             for _ in range(2):
                 task: Task = pickle.loads(sent[number])
-                for part in task.run(cache):
+                for part in task.run():
                     yield number, part
             self.tasks.append(str(task))

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from tokaido_env import Batch, Game
-from tokaido_env.agent import Agent, AgentAdapter, AgentError, as_agent
+from tokaido_env.agent import Agent, AgentAdapter, AgentError, as_agent, as_agents, labels_of
 from tokaido_env.agents import make
+from tokaido_env.agents.baselines import RandomAgent
 from tokaido_env.agents.registry import cost_of
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
@@ -78,20 +80,15 @@ def test_as_agent__accepts_specs_agents_and_objects_with_act() -> None:
     lowest = as_agent(Lowest())
     assert isinstance(lowest, AgentAdapter)
     assert lowest.may_fail
-    assert (lowest.spec, lowest.cost, lowest.games_at_once, lowest.bot) == (
-        "Lowest",
-        0,
-        4096,
-        NO_BOT,
-    )
+    assert (lowest.spec, lowest.games_at_once, lowest.bot) == ("Lowest", 4096, NO_BOT)
     assert asked(lowest).tolist() == [Game(seed=7).legal_actions()[0]]
 
 
 def test_as_agent__keeps_declared_attributes() -> None:
     player = Lowest()
-    player.cost, player.games_at_once, player.spec = 9, 2, "low"  # type: ignore[attr-defined]
+    player.games_at_once, player.batched, player.spec = 2, False, "low"  # type: ignore[attr-defined]
     agent = as_agent(player)
-    assert (agent.cost, agent.games_at_once, agent.spec) == (9, 2, "low")
+    assert (agent.games_at_once, agent.batched, agent.spec) == (2, False, "low")
 
 
 @pytest.mark.parametrize("wrong", [None, 7, Lowest, object(), lambda boards: None])
@@ -148,6 +145,59 @@ def test_as_agent__accepts_objects_with_choose_wherever_it_is_called(
         assert as_agent(player).choose(game) == game.legal_actions()[-1]
 
 
+class Loose(Agent):
+    """A class of a user that inherits from `Agent`, and decides as `Highest`."""
+
+    act = Highest.act
+
+
+class Mine(RandomAgent):
+    """A class of a user that inherits from a compiled bot, and decides as `Highest`."""
+
+    act = Highest.act
+
+
+PLAYED = {"bot": 1, "spec": "greedy", "name": "random", "limits": 5, "cost": "much", "source": "x"}
+REFUSED: dict[str, tuple[Any, ...]] = {
+    "spec": (7, "a\nb", "human"),
+    "batched": ("yes", None),
+    "games_at_once": (0, "many", 2.5),
+    "prepare": (5,),
+    "judge": (None,),
+}
+
+
+@pytest.mark.parametrize("kind", [Last, Highest, Loose, Mine])
+def test_as_agent__ignores_attributes_without_a_documented_meaning(kind: type) -> None:
+    """The object itself plays: in the seat of an opponent and in a match."""
+    for name, value in {**PLAYED, "bot ": "random", "may_fail": False}.items():
+        player = kind()
+        setattr(player, name.strip(), value)
+        check_equal_games(SingleAgentBatch(4, player), SingleAgentBatch(4, Highest()))
+    expected = play_match(as_agent(Highest()), make("random"), 4, 0)
+    assert (play_match(player, make("random"), 4, 0).games == expected.games).all()
+
+
+@pytest.mark.parametrize(("name", "value"), [(k, v) for k, each in REFUSED.items() for v in each])
+def test_as_agent__names_an_attribute_that_it_cannot_use(name: str, value: Any) -> None:
+    for player in (Last(), Highest(), Loose()):
+        setattr(player, name, value)
+        with pytest.raises(AgentError, match=rf"^{name}: expected .*{type(player).__name__}"):
+            SingleAgentBatch(2, player)
+        with pytest.raises(AgentError, match=rf"^{name}: "):
+            play_match(player, make("random"), 2, 0)  # type: ignore[arg-type]
+
+
+def test_labels_of__numbers_objects_and_keeps_specs() -> None:
+    first, second = Lowest(), Lowest()
+    second.spec = "greedy"  # type: ignore[attr-defined]
+    players = [as_agent(one) for one in (first, Lowest(), first, second, "greedy", "greedy")]
+    expected = ["Lowest", "Lowest 2", "Lowest", "greedy 2", "greedy", "greedy"]
+    assert labels_of(players) == expected
+    assert [one.spec for one in as_agents(*players)] == expected
+    assert [one.spec for one in players][1::2] == ["Lowest", "greedy", "greedy"]
+
+
 def test_judge__defaults_to_the_action_of_act() -> None:
     shares, values = asked(as_agent("greedy"), "judge")
     assert values is None
@@ -162,17 +212,6 @@ def test_bot__is_set_for_compiled_bots_only() -> None:
 
 
 # Costs
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        *("random", "greedy:epsilon=0.5", "heuristic"),
-        *("mcts", "mcts:sims=20", "champion", "champion:sims=64", "generalist"),
-    ],
-)
-def test_cost__follows_from_the_spec(spec: str) -> None:
-    assert make(spec).cost == cost_of(spec)
 
 
 def test_cost__counts_a_network_simulation_as_sixteen() -> None:

@@ -231,6 +231,13 @@ def test_text_agent__plays_matches(board: str) -> None:
         play_match(agent, make("random"), 2, 1, board)
 
 
+def test_play_by_text__numbers_the_second_of_two_players_of_one_name() -> None:
+    players = [TextPlayer(Scripted(), LISTED), TextPlayer(Scripted(), LISTED)]
+    name = players[0].spec
+    assert play_by_text(players, 4).record.players == (name, f"{name} 2")
+    assert play_by_text([players[0], players[0]], 4).record.players == (name, name)
+
+
 def test_play_by_text__checks_players_and_their_form() -> None:
     with pytest.raises(ValueError, match="players: expected two, got 1"):
         play_by_text(["greedy"], 0)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from copy import copy
+from itertools import chain, count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import repr_short
+from tokaido_env.core.arguments import as_integer, repr_short
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.state import BOARD, STATE
 
@@ -37,18 +40,17 @@ Judgement = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
 """Probabilities of actions (n, N_ACTIONS), and expected results of player_0 (n,) or None."""
 
 
-@runtime_checkable
-class Agent(Protocol):
+class Agent(ABC):
     """An agent that chooses actions for many games at once.
 
-    A subclass needs `spec` and `act` only.
+    A subclass needs `act` only.
     """
 
     spec: str
-    """The spec string from which `agents.make` makes this agent, or a name."""
+    """Its name in results."""
 
-    cost: int = 0
-    """Time of a decision, in simulations of `mcts`; 0 for an agent that does not search."""
+    source: str = ""
+    """The spec string that `agents.make` made it from; "" plays in this process only."""
 
     games_at_once: int = 4096
     """The largest number of games per call of `act` in a match."""
@@ -62,6 +64,7 @@ class Agent(Protocol):
     may_fail: bool = True
     """Whether `act` may raise an error or return an illegal action; False for built-in agents."""
 
+    @abstractmethod
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return a legal action for each of n games, for the player to decide.
 
@@ -75,7 +78,6 @@ class Agent(Protocol):
         Returns:
             int64 (n,), action ids.
         """
-        ...
 
     def choose(self, game: Any, rng: np.random.Generator | int | None = None) -> int:
         """Return a legal action for one game.
@@ -160,13 +162,27 @@ class AgentAdapter(Agent):
     Args:
         wrapped: the object.
         spec: name of the agent; by default the object's `spec` or the name of its class.
+
+    Raises:
+        AgentError: if an attribute of the object is not allowed: see `as_agent`.
     """
 
     def __init__(self, wrapped: Any, spec: str | None = None) -> None:
-        self.wrapped = wrapped
-        self.spec = spec or str(getattr(wrapped, "spec", type(wrapped).__name__))
-        for name in ("cost", "games_at_once", "batched", "bot"):
-            setattr(self, name, getattr(wrapped, name, getattr(type(self), name)))
+        name: Any = spec or getattr(wrapped, "spec", type(wrapped).__name__)
+        self.wrapped, self.spec = wrapped, name
+        self.games_at_once = getattr(wrapped, "games_at_once", self.games_at_once)
+        self.batched = getattr(wrapped, "batched", self.batched)
+        is_name = isinstance(name, str) and name.isprintable() and name not in ("", "human")
+        for key, expected, allowed in (
+            ("spec", "a printable name, not 'human'", spec or is_name),
+            ("games_at_once", "an integer from 1", (as_integer(self.games_at_once) or 0) > 0),
+            ("batched", "True or False", isinstance(self.batched, bool)),
+            ("judge", "a method", callable(getattr(wrapped, "judge", len))),
+            ("prepare", "a method", callable(getattr(wrapped, "prepare", len))),
+        ):
+            if not allowed:
+                got = f"{repr_short(getattr(wrapped, key, name))} in {type(wrapped).__name__}"
+                raise AgentError(f"{key}: expected {expected}, got {got}: change or rename it")
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return the object's actions; see `Agent.act`."""
@@ -175,9 +191,10 @@ class AgentAdapter(Agent):
 
     def judge(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Judgement:
         """Return the object's judgement, or the default of `Agent.judge`; see there."""
-        judge = getattr(self.wrapped, "judge", super().judge)
-        judgement: Judgement = judge(boards, states, legal, keys)
-        return judgement
+        found: Judgement = getattr(self.wrapped, "judge", super().judge)(
+            boards, states, legal, keys
+        )
+        return found
 
     def prepare(self, boards: Sequence[Board]) -> None:
         """Call the object's `prepare`, if it has one."""
@@ -187,22 +204,24 @@ class AgentAdapter(Agent):
 def as_agent(agent: object, boards: Any = ()) -> Agent:
     """Return an `Agent` for a spec string, an agent, or an object with `act` or `choose`.
 
+    An object of another package plays in this process, by its `act` or `choose`. Of its attributes
+    `spec`, `games_at_once`, `batched`, `judge` and `prepare` count, as in `Agent`, and no others.
+
     Args:
-        agent: is returned unchanged if it is an `Agent`.
+        agent: is returned unchanged if its class is of this package.
         boards: a sequence or pool of boards, for which a new agent is prepared.
 
     Raises:
-        AgentError: for an unknown spec string or any other object.
+        AgentError: for an unknown spec string, any other object, or a wrong attribute.
     """
-    if isinstance(agent, Agent):
+    if isinstance(agent, Agent) and type(agent).__module__.startswith("tokaido_env."):
         return agent
     from tokaido_env.agents import PerGameAdapter, make
 
-    made: Agent
     # NumPy's arrays and numbers have a method `choose` too.
     is_object = not isinstance(agent, type | np.ndarray | np.generic)
     if isinstance(agent, str):
-        made = make(agent)
+        made: Agent = make(agent)
     elif is_object and callable(getattr(agent, "act", None)):
         made = AgentAdapter(agent)
     elif is_object and callable(getattr(agent, "choose", None)):
@@ -215,3 +234,27 @@ def as_agent(agent: object, boards: Any = ()) -> Agent:
     if boards:
         made.prepare(boards)
     return made
+
+
+def as_agents(*players: Any) -> list[Agent]:
+    """Return `as_agent` of each player, with the names of `labels_of`."""
+    agents = [as_agent(one) for one in players]
+    for i, label in enumerate(labels_of(agents)):
+        if label != agents[i].spec:
+            agents[i] = copy(agents[i])
+            agents[i].spec = label
+    return agents
+
+
+def labels_of(players: Sequence[Any]) -> list[str]:
+    """Return the names of agents or text players: the second object named `Net` is `Net 2`.
+
+    Agents that `make` made from one spec have one name.
+    """
+    owners: dict[str, object] = {}
+    labels: dict[int, str] = {}
+    for one in sorted(players, key=lambda one: not getattr(one, "source", "")):  # specs keep theirs
+        owner = getattr(one, "source", "") or id(getattr(one, "wrapped", one))
+        names = chain([one.spec], (f"{one.spec} {number}" for number in count(2)))
+        labels[id(one)] = next(name for name in names if owners.setdefault(name, owner) == owner)
+    return [labels[id(one)] for one in players]

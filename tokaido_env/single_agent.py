@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from tokaido_env.agent import Agent, AgentAdapter, as_agent
+from tokaido_env.agent import Agent, as_agent
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.batch_validation import (
     Games,
@@ -145,7 +145,7 @@ class SingleAgentBatch(CopiedWhole):
     @property
     def opponents(self) -> list[Any]:
         """The opponent in each current game: an object as passed, or the agent of a spec string."""
-        return [each.wrapped if isinstance(each, AgentAdapter) else each for each in self._agents]
+        return [one if one.source else getattr(one, "wrapped", one) for one in self._agents]
 
     def set_opponents(
         self, opponents: Opponents, games: Games | None = None, when: When = "next game"

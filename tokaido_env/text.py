@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent, as_agent, labels_of
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import (
@@ -334,7 +334,7 @@ def play_by_text(
     if len(players) != 2:
         raise ValueError(f"players: expected two, got {len(players)}")
     agents = [one if isinstance(one, TextPlayer) else as_agent(one) for one in players]
-    names = tuple(one.spec for one in agents)
+    names = tuple(labels_of(agents))
     game = Game(board, seed)
     if resume is not None:
         _replay(game, names, resume.record)

@@ -215,7 +215,7 @@ def test_exploiter__is_remade_from_its_spec(tmp_path: Path) -> None:
         agent = make(f"exploiter:{text}")
         assert agent.spec == f"exploiter:{spec}"
         assert make(agent.spec).spec == agent.spec
-        assert cost_of(agent.spec) == agent.cost > 0
+        assert cost_of(agent.spec) > 0
     assert policy_path_of(agent.spec) == tmp_path / "p,q"
     assert policy_path_of("exploiter:champion") is None
 

@@ -13,7 +13,7 @@ from networks import random_policy
 from tokaido_env.agents import make
 from tokaido_env.arena import executors
 from tokaido_env.arena.executors import base, check_executor, open_executor
-from tokaido_env.arena.executors.base import AgentCache, Executor, SerialExecutor
+from tokaido_env.arena.executors.base import Executor, SerialExecutor, make_verified
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import MatchState, _tasks, games_as_completed, play_match
 
@@ -26,7 +26,7 @@ class FakeTask(NamedTuple):
     fails: bool = False
     exits: bool = False
 
-    def run(self, make: Any) -> Iterator[Any]:
+    def run(self) -> Iterator[Any]:
         for result in self.results:
             time.sleep(self.seconds)
             yield result
@@ -42,8 +42,8 @@ class FakeTask(NamedTuple):
 class IdentityTask(NamedTuple):
     """Yields the ids of its process and of its agent."""
 
-    def run(self, make: Any) -> Iterator[Any]:
-        yield os.getpid(), id(make("greedy", ""))
+    def run(self) -> Iterator[Any]:
+        yield os.getpid(), id(make_verified("greedy"))
 
 
 def run(executor: Executor, tasks: Iterable[Any], results: list[Any]) -> None:
@@ -144,7 +144,7 @@ def test_shutdown__ends_processes_that_kept_their_agents() -> None:
         os.kill(process, 0)
 
 
-def test_agent_cache__makes_agents_once_and_drops_the_oldest(
+def test_make_verified__makes_agents_once_and_drops_the_oldest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[str] = []
@@ -154,14 +154,12 @@ def test_agent_cache__makes_agents_once_and_drops_the_oldest(
         return make(spec)
 
     monkeypatch.setattr(base, "make", counting_make)
-    given = make("greedy")
-    agents = AgentCache([given])
-    assert agents("greedy") is given
-    assert agents("random") is agents("random")
+    make_verified.cache_clear()
+    assert make_verified("random") is make_verified("random")
     specs = [f"mcts:sims={n}" for n in range(1, base._CACHED_AGENTS + 1)]
     for spec in specs:
-        agents(spec)
-    agents("random")
+        make_verified(spec)
+    make_verified("random")
     assert made == ["random", *specs, "random"]
 
 
@@ -183,7 +181,7 @@ def test_policy_file__that_changes_is_an_error_in_other_processes(tmp_path: Path
             random_policy(seed=1).save(path)
         expected = play_match(agent, random, 200, 0)
         assert (match_state.to_match(50).games == expected.games[:25]).all()
-        tasks = _tasks(match_state, agent, random, None, 1)
+        tasks = _tasks(match_state, agent, random, None, executor)
         random_policy(seed=2).save(path)
         message = r"mine': expected SHA-256 \w+… of its policy file on .*, got another"
         with pytest.raises(AgentFailed, match=message):

@@ -142,15 +142,6 @@ def test_failure__of_an_agent_that_calls_exit() -> None:
     assert "SystemExit: 3 (custom_agents.py, line " in message
 
 
-def test_failure__of_an_agent_that_other_processes_cannot_make() -> None:
-    agent = Scripted()
-    match_state = MatchState(agent.spec, "random", 4, 0, Board.load())
-    unknown = pytest.raises(AgentFailed, match="AgentError: unknown agent 'scripted'")
-    with open_executor("processes:1") as executor, unknown:
-        play_remaining(match_state, agent, make("random"), executor=executor)
-    assert not match_state.finished.any()
-
-
 # Stops
 
 

@@ -10,6 +10,7 @@ from matches import play_single_game, played_match, same_games
 from repeating_executor import RepeatingExecutor
 
 from tokaido_env import BoardError, SeedError
+from tokaido_env.agent import AgentError
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.executors.base import SerialExecutor
@@ -48,9 +49,52 @@ class Highest(Agent):
         return np.array([int(mask).bit_length() - 1 for mask in legal])
 
 
+class Net:
+    """Plays as another agent, one game at a time or many."""
+
+    def __init__(self, spec: str) -> None:
+        self.agent = make(spec)
+
+    def act(self, *arguments: Any) -> npt.NDArray[np.int64]:
+        return self.agent.act(*arguments)
+
+
+class greedy:  # noqa: N801  the name of another agent
+    """Plays the lowest legal action, in one game at a time."""
+
+    def choose(self, game: Any, rng: Any) -> int:
+        return int(game.legal_actions()[0])
+
+
 @pytest.fixture(scope="module")
 def family_match() -> MatchState:
     return played_match("greedy", "random", 40, 3, FAMILY)
+
+
+# Agents
+
+
+def test_play_match__plays_two_objects_of_one_class_as_two_agents() -> None:
+    heuristic, random = Net("heuristic"), Net("random")
+    match = play_match(heuristic, random, 20, 0)  # type: ignore[arg-type]
+    assert (match.a, match.b) == ("Net", "Net 2")
+    expected = play_match(make("heuristic"), make("random"), 20, 0)
+    assert (match.games == expected.games).all()
+    same = play_match(random, random, 20, 0)  # type: ignore[arg-type]
+    assert (same.a, same.b, same.score) == ("Net", "Net", 0.5)
+
+
+def test_play_match__plays_an_object_with_the_name_of_another_agent_itself() -> None:
+    match = play_match(greedy(), make("greedy"), 10, 0)  # type: ignore[arg-type]
+    assert (match.a, match.b) == ("greedy 2", "greedy")
+    assert match.score < 0.3  # the lowest action is worth little
+
+
+@pytest.mark.parametrize("executor", ["processes:1", "repeating"])
+def test_play_match__sends_no_object_to_other_processes(executor: str) -> None:
+    sends = RepeatingExecutor() if executor == "repeating" else open_executor(executor)
+    with sends, pytest.raises(AgentError, match=r"^executor: .*'greedy'.*python:FILE:CLASS"):
+        play_match(make("random"), greedy(), 4, 0, executor=sends)  # type: ignore[arg-type]
 
 
 # Pairs

@@ -11,7 +11,7 @@ import torch
 from networks import SMALL, random_policy
 from short_run import SHORT, contents, metrics, options_of
 
-from tokaido_env.arena.executors.base import AgentCache, SerialExecutor
+from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.train import main
@@ -40,7 +40,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
     path = tmp_path_factory.mktemp("policies") / "policy"
     ValueNetwork(SMALL).to_policy().save(path)
     task = SelfPlayGames(f"policy_search:{path},sims=3", "", POOL, 24, 50, 0.3, 0.1)
-    (found,) = task.run(AgentCache())
+    (found,) = task.run()
     return found
 
 

@@ -8,7 +8,6 @@ import pytest
 from networks import counting_policy
 
 from tokaido_env import Batch
-from tokaido_env.arena.executors.base import AgentCache
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
@@ -26,7 +25,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
     counting_policy().save(path)
     search = f"policy_search:{path},sims=3"
     task = SelfPlayGames(search, "", POOL, 12, 50, 0.3, 0.1, side_share=0.3)
-    (found,) = task.run(AgentCache())
+    (found,) = task.run()
     return found
 
 

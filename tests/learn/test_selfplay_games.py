@@ -9,7 +9,6 @@ from networks import SMALL
 
 from tokaido_env import Game
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.arena.executors.base import AgentCache
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
@@ -33,7 +32,7 @@ def samples_of(tmp_path_factory: pytest.TempPathFactory) -> Play:
     task = SelfPlayGames(f"policy_search:{path},sims=3", "", POOL, 6, 50, 0.3, 0.1)
 
     def play(**changes: object) -> Samples:
-        (samples,) = task._replace(**changes).run(AgentCache())  # type: ignore[arg-type]
+        (samples,) = task._replace(**changes).run()  # type: ignore[arg-type]
         return samples
 
     return play

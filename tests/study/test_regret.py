@@ -166,12 +166,9 @@ def fail() -> int:
     raise KeyError("no idea")
 
 
-@pytest.mark.parametrize("executor", [None, RepeatingExecutor()])
-def test_choose_actions__names_the_position_of_a_failure(
-    executor: RepeatingExecutor | None,
-) -> None:
+def test_choose_actions__names_the_position_of_a_failure() -> None:
     where = r"'wrong': position 7 of \d+ of the set: "
     with pytest.raises(AgentFailed, match=f"{where}KeyError"):
-        choose_actions(Wrong(7, fail), SET, executor)
+        choose_actions(Wrong(7, fail), SET)
     with pytest.raises(IllegalMove, match=f"{where}illegal action 48"):
-        choose_actions(Wrong(7, lambda: 48), SET, executor)
+        choose_actions(Wrong(7, lambda: 48), SET)

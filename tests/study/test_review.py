@@ -111,6 +111,28 @@ def test_loss__of_the_judges_own_actions_is_zero() -> None:
     assert all(of[mark] == 0 for of in found.totals() for mark in MARKS)
 
 
+class Even:
+    """Judges every position as even; its name is that of another agent."""
+
+    spec = "champion"
+
+    def act(self, *position: Any) -> npt.NDArray[np.int64]:
+        return CHAMPION.act(*position)
+
+    def judge(self, *position: Any) -> Any:
+        shares, values = CHAMPION.judge(*position)
+        assert values is not None
+        return shares, np.zeros_like(values)
+
+
+def test_review__keeps_two_agents_of_one_name_apart() -> None:
+    """As objects of any class: the judge loses nothing, and the other one values chance."""
+    found = review(golden(), Even(), CHAMPION)  # type: ignore[arg-type]
+    assert (found.judge, found.value_agent) == ("champion 2", "champion")
+    assert (found.values == review(golden(), CHAMPION, CHAMPION).values).all()
+    assert np.nansum(found.loss[:100]) == 0  # far from the end of the game
+
+
 # Chance
 
 

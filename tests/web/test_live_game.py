@@ -249,6 +249,47 @@ def test_new_game_and_load_record__replace_the_game(live_game: LiveGame) -> None
     assert len(snapshot["log"]) >= len(game.events())
 
 
+class Net:
+    """Plays the lowest or the highest legal action; counts its decisions."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.decisions = at, 0
+
+    def choose(self, game: Game, rng: np.random.Generator) -> int:
+        self.decisions += 1
+        return game.legal_actions()[self.at]
+
+
+class greedy(Net):  # noqa: N801  the name of a listed opponent
+    pass
+
+
+def test_new_game__keeps_objects_of_one_name_apart(start: StartGame) -> None:
+    first, second = Net(0), Net(-1)
+    live_game = start(Session((first, second), seed=3))  # type: ignore[arg-type]
+    assert live_game.snapshot()["seats"] == ["Net", "Net 2"]
+    seatings = ([HUMAN, "Net 2"], second, first), (["Net", HUMAN], first, second)
+    for seats, playing, other in seatings:
+        first.decisions = second.decisions = 0
+        snapshot = live_game.command("new_game", {"seats": seats, "seed": 4})
+        assert snapshot["seats"] == seats
+        for _ in range(5):
+            until_turn(live_game)
+            play(live_game)
+        until_turn(live_game)
+        assert playing.decisions > 3
+        assert other.decisions <= 1  # of the game before
+
+
+def test_new_game__plays_an_object_with_the_name_of_a_listed_agent(start: StartGame) -> None:
+    player = greedy(0)
+    live_game = start(Session((HUMAN, player), seed=3))  # type: ignore[arg-type]
+    assert "greedy" not in [one["spec"] for one in live_game.snapshot()["opponents"]]
+    before = player.decisions
+    live_game.command("new_game", {"seats": ["greedy", HUMAN], "seed": 4})
+    until(live_game, lambda snapshot: player.decisions > before)
+
+
 def test_file__keeps_earlier_games_with_decisions(start: StartGame, tmp_path: Path) -> None:
     file = tmp_path / "game.jsonl"
     session = Session((HUMAN, HUMAN), seed=3)

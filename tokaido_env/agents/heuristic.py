@@ -26,14 +26,14 @@ from tokaido_env.features.evaluation import SCRATCH, best_action
 class HeuristicAgent(Agent):
     """Takes the action with the best evaluation after it and its best effect."""
 
-    spec = "heuristic"
+    spec = style = "heuristic"
     may_fail = False
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; they do not depend on the keys."""
         check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
-        tables = eval_tables_of(boards, self.spec)
+        tables = eval_tables_of(boards, self.style)
         _choose(len(states), actions, boards, tables, states, legal)
         return actions
 
@@ -41,13 +41,13 @@ class HeuristicAgent(Agent):
 class RusherAgent(HeuristicAgent):
     """Gives paintings to end the game soon."""
 
-    spec = "rusher"
+    spec = style = "rusher"
 
 
 class HoarderAgent(HeuristicAgent):
     """Collects wares, coins and slabs."""
 
-    spec = "hoarder"
+    spec = style = "hoarder"
 
 
 @pooled(at_least=128)

@@ -111,7 +111,7 @@ def make_python_agent(**parameters: str) -> Agent:
         raise AgentError(
             f"agent {spec!r}: {class_name} cannot be made: {type(error).__name__}: {error}"
         ) from error
-    return AgentAdapter(player, spec) if _has_method(cls, "act") else PerGameAdapter(player, spec)
+    return (AgentAdapter if callable(getattr(cls, "act", None)) else PerGameAdapter)(player, spec)
 
 
 def _import(spec: str, name: str) -> ModuleType:
@@ -180,16 +180,12 @@ def _agent_class(spec: str, module: ModuleType, name: str) -> type:
             f"agent {spec!r}: no class {name!r} in module {module.__name__!r}: its classes are "
             f"{escape_text(', '.join(own) or 'none', 200)}"
         )
-    if not _has_method(cls, "act") and not _has_method(cls, "choose"):
+    if not any(callable(getattr(cls, method, None)) for method in ("act", "choose")):
         raise AgentError(
             f"agent {spec!r}: {name} has neither choose(game, rng) nor "
             "act(boards, states, legal, keys)"
         )
     return cls
-
-
-def _has_method(cls: type, name: str) -> bool:
-    return callable(getattr(cls, name, None))
 
 
 def _literal(text: str) -> Any:

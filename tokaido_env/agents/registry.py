@@ -76,8 +76,7 @@ class AgentKind:
         required: whether a spec has to give the first parameter.
         is_user_code: whether the agent runs code from outside this package, which takes any other
             parameters.
-        cost: returns `Agent.cost`, in simulations of `mcts` for a decision, by the given
-            parameters; 0: the agent does not search.
+        cost: returns the simulations of `mcts` that take as long as a decision, by the parameters.
     """
 
     module: str
@@ -88,13 +87,12 @@ class AgentKind:
     required: bool = False
     is_user_code: bool = False
     cost: Callable[[Mapping[str, Any]], int] = lambda parameters: 0
-    """`Agent.cost` by the parameters."""
 
 
 MAX_SIMS = 1_000_000
 DEFAULT_SIMS = 400
 
-# `Agent.cost` is in simulations of `mcts`; these are measured times of a simulation in that unit.
+# Costs are in simulations of `mcts`; these are measured times of a simulation in that unit.
 NETWORK_SIM_COST = 16
 RESPONSE_SIM_COST = 2 * NETWORK_SIM_COST
 
@@ -249,17 +247,16 @@ def make(spec: str) -> Agent:
         got = f"{type(spec).__name__} {repr_short(spec)}"
         raise AgentError(f"agent: expected a text such as 'greedy', got {got}")
     kind, parameters = _parse(spec)
-    cost = kind.cost(parameters)
     if VICTIM in parameters:
         parameters[VICTIM] = make(parameters[VICTIM])
     module = importlib.import_module(f"tokaido_env.agents.{kind.module}")
     agent: Agent = getattr(module, kind.name)(**parameters)
-    agent.cost = cost or agent.cost
+    agent.source = agent.spec
     return agent
 
 
 def cost_of(spec: str) -> int:
-    """Return the `Agent.cost` of a spec without making the agent; 0 for a text that is no spec.
+    """Return the `AgentKind.cost` of a spec without making the agent; 0 for a text that is no spec.
 
     Raises:
         AgentError: if a parameter is unknown, or out of range.

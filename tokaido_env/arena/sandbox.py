@@ -104,7 +104,7 @@ class SandboxedAgent(Agent):
     """
 
     def __init__(self, spec: str, limits: Limits) -> None:
-        self.spec, self.limits = spec, limits
+        self.spec, self.source, self.limits = spec, spec, limits
         self._player: ProgramPlayer | _PythonProcess
         if spec.startswith("exec:"):
             agent: Any = make(spec)
@@ -125,7 +125,7 @@ class SandboxedAgent(Agent):
         self.close()
 
     def start(self) -> None:
-        """Make the agent in its process, and read its cost and the number of games at once.
+        """Make the agent in its process, and read its number of games at once.
 
         Raises:
             AgentError: if it cannot be made.
@@ -187,8 +187,7 @@ class SandboxedAgent(Agent):
 
     def _start(self) -> None:
         self._player.start()
-        for name in ("cost", "games_at_once", "batched"):
-            setattr(self, name, getattr(self._agent, name))
+        self.games_at_once, self.batched = self._agent.games_at_once, self._agent.batched
 
 
 class _PythonProcess(Agent):
@@ -222,8 +221,8 @@ class _PythonProcess(Agent):
             return
         self.process.ask([{"type": "hello"}], _START_SECONDS, HELLO)  # it has imported all
         self.process.limit_memory(self.memory)
-        facts = self._integers({"type": "make", "spec": self.spec}, 3, _START_SECONDS)
-        self.cost, self.games_at_once, self.batched = facts[0], facts[1], bool(facts[2])
+        facts = self._integers({"type": "make", "spec": self.spec}, 2, _START_SECONDS)
+        self.games_at_once, self.batched = facts[0], bool(facts[1])
         self._prepare()
 
     def prepare(self, boards: Sequence[Board]) -> None:

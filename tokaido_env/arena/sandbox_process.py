@@ -96,9 +96,9 @@ class _Sandbox:
         return {"answer": None, "reason": reason, "detail": detail}
 
     def make(self, spec: str) -> list[int]:
-        """Make the agent; return its cost, games at once, and whether it is batched."""
+        """Make the agent; return its games at once, and whether it is batched."""
         agent = self.agent = make(spec)
-        return [int(agent.cost), int(agent.games_at_once), int(agent.batched)]
+        return [int(agent.games_at_once), int(agent.batched)]
 
     def prepare(self, boards: list[Any]) -> None:
         """Prepare the agent for games on these boards."""

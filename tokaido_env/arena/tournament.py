@@ -13,14 +13,14 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent, as_agent, as_agents
 from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
     SerialExecutor,
-    agent_spec_of,
     chunked,
     split_work,
+    task_agent,
 )
 from tokaido_env.arena.executors.processes import ProcessExecutor
 from tokaido_env.arena.game_runner import (
@@ -59,8 +59,8 @@ def play_match(
     """Play paired games between two agents.
 
     Args:
-        a: one agent.
-        b: the other.
+        a: one agent, as for `as_agent`.
+        b: the other; two objects are two agents, named `Net` and `Net 2` if both are `Net`.
         games: how many, even and positive.
         seed: of the match, as for `Game`; the same seed gives the same games to any two agents.
         board: as for `Game`; of a pool each pair is played on the board that its seed draws.
@@ -71,7 +71,7 @@ def play_match(
         IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.
         AgentFailed: if an agent failed in another way, naming the same.
     """
-    a, b = as_agent(a), as_agent(b)
+    a, b = as_agents(a, b)
     match_state = MatchState(a.spec, b.spec, games, seed, board)
     play_remaining(match_state, a, b, progress=progress, executor=executor)
     return match_state.to_match()
@@ -213,9 +213,10 @@ def play_remaining(
         progress: see `OnProgress`.
         executor: runs the games; all executors give the same games. None: this process, or one
             process for each processor if an agent plays one game at a time, which batches do not
-            speed up. Other processes make the agents from their specs.
+            speed up. Other processes make agents from their `source`; one without plays here.
 
     Raises:
+        AgentError: if other processes cannot make an agent.
         IllegalMove: if an agent chose an illegal action, naming it, the game and the decision.
         AgentFailed: if an agent failed in another way, naming the same.
     """
@@ -237,7 +238,7 @@ def games_as_completed(
     """
     a, b = as_agent(a), as_agent(b)
     with executor_for(a, b, executor) as chosen:
-        for _, finished in chosen.map(_tasks(match_state, a, b, games, chosen.workers), (a, b)):
+        for _, finished in chosen.map(_tasks(match_state, a, b, games, chosen)):
             new = finished.select(~match_state.finished[finished.numbers])
             if len(new.numbers):
                 match_state.add(new)
@@ -251,7 +252,8 @@ def executor_for(
     if executor is not None:
         return nullcontext(executor)
     is_daemon = multiprocessing.current_process().daemon  # which may not start processes
-    return SerialExecutor() if is_daemon or (a.batched and b.batched) else ProcessExecutor()
+    stays = is_daemon or (a.batched and b.batched) or not (a.source and b.source)
+    return SerialExecutor() if stays else ProcessExecutor()
 
 
 def _play_batches(a: Agent, b: Agent, batches: Sequence[GameBatchSpec]) -> Iterator[FinishedGames]:
@@ -260,14 +262,14 @@ def _play_batches(a: Agent, b: Agent, batches: Sequence[GameBatchSpec]) -> Itera
 
 
 def _tasks(
-    match_state: MatchState, a: Agent, b: Agent, games: int | None, workers: int
+    match_state: MatchState, a: Agent, b: Agent, games: int | None, executor: Executor
 ) -> list[CallTask]:
     """Split the unfinished games among the first `games` into tasks."""
     missing = np.flatnonzero(~match_state.finished[:games])
-    at_once = max(min(BATCH_SIZE, a.games_at_once, b.games_at_once), 1)
-    agents = agent_spec_of(a), agent_spec_of(b)
+    at_once = min(BATCH_SIZE, a.games_at_once, b.games_at_once)
+    agents = task_agent(a, executor), task_agent(b, executor)
     tasks = []
-    for part in split_work(missing, workers):
+    for part in split_work(missing, executor.workers):
         batches = [_batch_spec(match_state, numbers) for numbers in chunked(part, at_once)]
         text = f"game {part[0] + 1} of {len(match_state)} and {len(part) - 1} more"
         tasks.append(CallTask(_play_batches, agents, (batches,), text))
@@ -304,6 +306,7 @@ def play_selfplay(
         `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
     """
     pool, no_pairs = BoardPool.load(board), seeds[:0]
+    agent = as_agent(agent)
     match_state = MatchState.from_pairs(agent.spec, agent.spec, pool, no_pairs, no_pairs)
     match_state.games = unplayed_games(seeds, 0, 0)
     match_state.actions = np.full((len(seeds), 0), -1, np.int8)

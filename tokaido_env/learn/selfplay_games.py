@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tokaido_env.agents.inference import choose_actions, evaluate_all
 from tokaido_env.agents.search import PolicySearchAgent, SearchResult, search
 from tokaido_env.agents.workspaces import PositionBatch
-from tokaido_env.arena.executors.base import AgentCache
+from tokaido_env.arena.executors.base import make_verified
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board_pool import BoardPool
@@ -62,9 +62,9 @@ class SelfPlayGames(NamedTuple):
     side_share: float = 0.0
     result_weight: float = 0.5
 
-    def run(self, make: AgentCache) -> Iterator[Samples]:
+    def run(self) -> Iterator[Samples]:
         """Play the games: see `Task.run`."""
-        agent = make(self.search, self.sha256)
+        agent = make_verified(self.search, self.sha256)
         if not isinstance(agent, PolicySearchAgent):
             raise AgentFailed(f"search: expected policy_search, got {self.search!r}")
         yield self.samples(agent)

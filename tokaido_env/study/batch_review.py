@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokaido_env.agent import Agent
-from tokaido_env.arena.executors.base import CallTask, Executor, SerialExecutor, agent_spec_of
+from tokaido_env.agent import Agent, as_agent
+from tokaido_env.arena.executors.base import CallTask, Executor, SerialExecutor, task_agent
 from tokaido_env.arena.intervals import clustered_mean
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.study.agent_values import check_has_values
@@ -52,8 +52,9 @@ def review_games(
     """
     waiting: dict[int, Review] = {}
     ready = 0
-    judge, value_agent = config.judge, config.value_agent
-    agents = agent_spec_of(judge), agent_spec_of(value_agent)
+    executor = executor or SerialExecutor()
+    judge, value_agent = as_agent(config.judge), as_agent(config.value_agent)
+    agents = task_agent(judge, executor), task_agent(value_agent, executor)
     text = f"a game reviewed by {repr_short(judge.spec)}"
 
     def tasks() -> Iterator[CallTask]:
@@ -64,7 +65,7 @@ def review_games(
             arguments = game, config.chance_samples, config.seed
             yield CallTask(_review_task, agents, arguments, text)
 
-    for number, found in (executor or SerialExecutor()).map(tasks(), (judge, value_agent)):
+    for number, found in executor.map(tasks()):
         if number >= ready:  # an executor may repeat a task
             waiting[number] = found
         while ready in waiting:

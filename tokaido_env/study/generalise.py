@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, as_agent
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.generalisation import (
@@ -153,7 +153,7 @@ def generalisation_test(
     Raises:
         ValueError: if a number is out of range, or the agent was trained on boards of the split.
     """
-    seed = check_seed(seed)
+    agent, seed = as_agent(agent), check_seed(seed)
     boards = min(BOARDS, _size(split)) if boards is None else boards
     test = _pool_of(split, boards)
     _check_pairs(pairs, boards)
@@ -174,7 +174,8 @@ def generalisation_test(
     more = 0 if train_boards is None else -(-pairs * boards // len(train_boards))
     name = recorded if known is None else known.name
     opponents = (opponent,) if isinstance(opponent, str) else tuple(dict.fromkeys(opponent))
-    head = agent.spec, opponents, seed, name
+    label = agent.spec if agent.source or agent.spec not in opponents else f"{agent.spec} 2"
+    head = label, opponents, seed, name
     return GeneralisationTest(*head, test, pairs, train_boards, more, drawn)
 
 

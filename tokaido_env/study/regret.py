@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, as_agent
 from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
     SerialExecutor,
-    agent_spec_of,
     chunked,
     split_work,
+    task_agent,
 )
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.intervals import Estimate
@@ -91,7 +91,8 @@ def choose_actions(
         AgentFailed: if the agent raised an error, naming the agent and the position.
         IllegalMove: if an action is not legal, naming both.
     """
-    executor, agents = executor or SerialExecutor(), (agent_spec_of(agent),)
+    executor, agent = executor or SerialExecutor(), as_agent(agent)
+    agents = (task_agent(agent, executor),)
 
     def task(some: Rows) -> CallTask:
         text = f"actions of {repr_short(agent.spec)} in {len(some)} positions"
@@ -100,7 +101,7 @@ def choose_actions(
 
     choices, seconds = np.empty(len(regret_set), np.int64), {}
     tasks = map(task, split_work(np.arange(len(regret_set)), executor.workers))
-    for number, (rows, actions, spent) in executor.map(tasks, (agent,)):
+    for number, (rows, actions, spent) in executor.map(tasks):
         choices[rows], seconds[number] = actions, spent
     return AgentChoices(agent.spec, choices, sum(seconds.values()) / len(regret_set))
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, States
+from tokaido_env.agent import Agent, States, as_agents
 from tokaido_env.arena.executors.base import chunked
 from tokaido_env.arena.game_runner import Numbers, naming_agent
 from tokaido_env.arena.intervals import student_t_quantile
@@ -210,6 +210,7 @@ def review(
         AgentFailed: if an agent fails.
     """
     check_chance_samples(chance_samples)
+    judge, value_agent = as_agents(judge, value_agent)
     for agent in (judge, value_agent):
         check_has_values(agent, trajectory.board)
     values = _win_probabilities(trajectory, value_agent, seed)

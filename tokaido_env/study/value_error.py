@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, States
+from tokaido_env.agent import Agent, States, as_agent
 from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
     SerialExecutor,
-    agent_spec_of,
     chunked,
+    task_agent,
 )
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.result import Measure
@@ -79,7 +79,8 @@ def afterstate_values(
     Raises:
         AgentFailed: if the agent fails, or gives no numbers from -1 to 1.
     """
-    executor, agents = executor or SerialExecutor(), (agent_spec_of(agent),)
+    executor, agent = executor or SerialExecutor(), as_agent(agent)
+    agents = (task_agent(agent, executor),)
     states = copy_rows(regret_set.states, regret_set.action_positions)
     which = regret_set.board[regret_set.action_positions].astype(np.int64)
     actions = regret_set.actions.astype(np.int64)
@@ -98,7 +99,7 @@ def afterstate_values(
                 yield CallTask(_values_task, agents, arguments, text)
 
     values = np.empty(len(rows))
-    for _, (indices, found) in executor.map(tasks(), (agent,)):
+    for _, (indices, found) in executor.map(tasks()):
         values[indices] = found
     return np.asarray(np.bincount(rows, values) / counts * (1 - 2 * states["player"]))
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent, as_agent, as_agents
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS, LABELS
@@ -103,6 +103,7 @@ class Session(CopiedWhole):
 
     Attributes:
         game: the current game; play through the session, not through the game.
+        agents: of the players, None for a person.
         names: the players' names in records.
         scenes: the position before each event, and the current position.
         log: the events as text.
@@ -125,8 +126,9 @@ class Session(CopiedWhole):
     ) -> None:
         if len(seats) != 2:
             raise ValueError(f"seats: expected two, got {len(seats)}")
-        self._agents = [None if seat == HUMAN else as_agent(seat) for seat in seats]
-        self.names = tuple(HUMAN if agent is None else agent.spec for agent in self._agents)
+        agents = iter(as_agents(*(seat for seat in seats if seat != HUMAN)))
+        self.agents = [None if seat == HUMAN else next(agents) for seat in seats]
+        self.names = tuple(HUMAN if agent is None else agent.spec for agent in self.agents)
         self._start(board, seed, chance)
 
     @classmethod
@@ -190,7 +192,7 @@ class Session(CopiedWhole):
 
     def _set_game(self, game: Game) -> None:
         self.game, self.resigned = game, None
-        for agent in filter(None, self._agents):
+        for agent in filter(None, self.agents):
             agent.prepare([game.board])
         self.scenes, self.log = [], []
         self._extend_log(game.trajectory())
@@ -206,7 +208,7 @@ class Session(CopiedWhole):
     @property
     def humans(self) -> list[int]:
         """The seats of people."""
-        return [seat for seat, agent in enumerate(self._agents) if agent is None]
+        return [seat for seat, agent in enumerate(self.agents) if agent is None]
 
     @property
     def waits_for(self) -> WaitsFor:
@@ -215,7 +217,7 @@ class Session(CopiedWhole):
             return "nobody"
         if self.game.player is None:
             return "chance"
-        return "human" if self._agents[self.game.player] is None else "agent"
+        return "human" if self.agents[self.game.player] is None else "agent"
 
     @property
     def can_undo(self) -> bool:
@@ -269,7 +271,7 @@ class Session(CopiedWhole):
         Raises:
             IllegalMove: if no agent is to move.
         """
-        agent = None if self.game.player is None else self._agents[self.game.player]
+        agent = None if self.game.player is None else self.agents[self.game.player]
         if agent is None:
             raise IllegalMove("cannot play for an agent: no agent is to move")
         position = self.game.boards, self.game.state, *self._legal_and_keys()

@@ -70,12 +70,13 @@ class LiveGame(NotCopied):
         self.session, self._file, self._pace = session, file, pace
         self._is_chosen = is_chosen
         self._boards = {session.game.board.name: session.game.board}  # not built in, by name
-        self._advisor = advisor if isinstance(advisor, str) else advisor.spec
-        self._agents: dict[tuple[str, bool], Agent] = {}  # by spec; those of reviews apart
-        if not isinstance(advisor, str):
-            self._agents = {(self._advisor, reviews): advisor for reviews in (False, True)}
+        self._judge = advisor if isinstance(advisor, str) else as_agent(advisor)
+        self._advisor = self._judge if isinstance(self._judge, str) else self._judge.spec
+        self._agents: dict[tuple[str | Agent, bool], Agent] = {}  # those of reviews apart
+        # Objects by name; a listed agent of the same name is left out.
+        self._objects: dict[Any, Any] = {a.spec: a for a in session.agents if a and not a.source}
         self.version = 1
-        self._opponents = opponents()
+        self._opponents = [one for one in opponents() if one["spec"] not in self._objects]
         self._allowed = {HUMAN, *session.names, *(one["spec"] for one in self._opponents)}
         self._requested: Task = ""
         self._advice: Advice | None = None
@@ -247,7 +248,8 @@ class LiveGame(NotCopied):
                 )
         chance: Chance = "explicit" if arguments.get("chance") == "explicit" else "sampled"
         board = self.session.game.board if name is None else self._board_named(name)
-        self._replace_session(Session(tuple(seats), board, seed, chance))
+        players: list[Any] = [self._objects.get(seat, seat) for seat in seats]
+        self._replace_session(Session(players, board, seed, chance))
 
     def _command_load_record(self, arguments: Arguments) -> None:
         line = arguments.get("record")
@@ -255,7 +257,8 @@ class LiveGame(NotCopied):
             raise ValueError(f"record: expected a line of a record file, got {repr_short(line)}")
         record = Record.from_json(line)
         self._allowed.update(filter(_is_safe, record.players))
-        seats = [name if name in self._allowed else HUMAN for name in record.players]
+        allowed = [name if name in self._allowed else HUMAN for name in record.players]
+        seats = [self._objects.get(name, name) for name in allowed]
         self._replace_session(Session.from_record(record, seats, self._boards.get(record.board)))
 
     def _replace_session(self, session: Session) -> None:
@@ -391,10 +394,10 @@ class LiveGame(NotCopied):
     def _function_of(self, task: Task) -> Callable[[], Any]:
         """Return a function that computes the result of a task without reading the session."""
         if task == "advise":
-            return self.session.advice_task(self._agent(self._advisor))
+            return self.session.advice_task(self._agent(self._judge))
         if task == "review":
             played = replay(self.session.record(), self.session.game.board)
-            judge, chance_judge = self._agent(self._advisor, True), self._agent(_CHANCE_JUDGE, True)
+            judge, chance_judge = self._agent(self._judge, True), self._agent(_CHANCE_JUDGE, True)
             humans = self.session.humans
 
             def reviewed() -> tuple[Review, list[JsonDict]]:
@@ -403,7 +406,7 @@ class LiveGame(NotCopied):
 
             return reviewed
         if task == "coach":
-            return self.session.check_task(self._agent(self._advisor), self._checked)
+            return self.session.check_task(self._agent(self._judge), self._checked)
         return self.session.agent_task()
 
     def _accept(self, task: Task, result: Any) -> None:
@@ -420,10 +423,10 @@ class LiveGame(NotCopied):
         else:
             self.session.apply(result)
 
-    def _agent(self, spec: str, reviews: bool = False) -> Agent:
-        if (spec, reviews) not in self._agents:
-            self._agents[spec, reviews] = as_agent(spec)
-        return self._agents[spec, reviews]
+    def _agent(self, agent: str | Agent, reviews: bool = False) -> Agent:
+        if (agent, reviews) not in self._agents:
+            self._agents[agent, reviews] = as_agent(agent)
+        return self._agents[agent, reviews]
 
     # The snapshot
 

@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import hashlib
 import socket
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import make, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_deferred
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.core.arguments import IllegalMove, repr_short
+
+TaskAgent = Agent | tuple[str, str, Limits | None]
+"""An agent; or its spec, the SHA-256 of its policy and its limits, to make it elsewhere."""
 
 TaskResult = tuple[int, Any]
 """The number of a task, in the order in which tasks were taken, and one of its results."""
@@ -33,11 +37,8 @@ _CACHED_AGENTS = 8  # for each worker
 class Task(Protocol):
     """Work that can run in any process. It can be pickled, and `str` describes it for messages."""
 
-    def run(self, make: AgentCache) -> Iterator[Any]:
+    def run(self) -> Iterator[Any]:
         """Run; yield each result, which can be pickled.
-
-        Args:
-            make: makes agents, and keeps them from task to task.
 
         Raises:
             IllegalMove: if an agent chose an illegal action.
@@ -51,25 +52,26 @@ class CallTask(NamedTuple):
     Attributes:
         function: at the top of a module, so that other processes can import it; called with the
             agents, then with the arguments.
-        agents: from `agent_spec_of`.
+        agents: from `task_agent`.
         arguments: after the agents.
         text: describes the task in messages.
     """
 
     function: Callable[..., Iterator[Any]]
-    agents: tuple[tuple[str, str, Limits | None], ...]
+    agents: tuple[TaskAgent, ...]
     arguments: tuple[Any, ...]
     text: str
 
-    def run(self, make: AgentCache) -> Iterator[Any]:
+    def run(self) -> Iterator[Any]:
         """Call the function: see `Task.run`."""
-        yield from self.function(*(make(*agent) for agent in self.agents), *self.arguments)
+        agents = (one if isinstance(one, Agent) else make_verified(*one) for one in self.agents)
+        yield from self.function(*agents, *self.arguments)
 
     def __str__(self) -> str:
         return self.text
 
 
-class Executor(ABC):
+class Executor(AbstractContextManager["Executor"]):
     """Runs tasks, as `concurrent.futures.Executor` does; leaving its `with` block shuts it down."""
 
     @property
@@ -78,7 +80,7 @@ class Executor(ABC):
         """The number of tasks that run at once, now."""
 
     @abstractmethod
-    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
+    def map(self, tasks: Iterable[Task]) -> Iterator[TaskResult]:
         """Run tasks; yield their results as they come. Ctrl-C waits until a result is processed.
 
         A task is taken when a worker is free. After a task has failed no more are taken; running
@@ -86,7 +88,6 @@ class Executor(ABC):
 
         Args:
             tasks: to be run.
-            agents: that need not be made from their specs in this process.
 
         Raises:
             IllegalMove: if that stopped the failed task with the lowest number.
@@ -94,11 +95,8 @@ class Executor(ABC):
             KeyboardInterrupt: after all results that had arrived were yielded.
         """
 
-    def shutdown(self) -> None:  # noqa: B027  a serial executor has no workers
+    def shutdown(self) -> None:
         """End the workers."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.shutdown()
@@ -109,11 +107,10 @@ class SerialExecutor(Executor):
 
     workers = 1
 
-    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
+    def map(self, tasks: Iterable[Task]) -> Iterator[TaskResult]:
         """Run tasks: see `Executor.map`."""
-        factory = AgentCache(agents)
         for number, task in enumerate(tasks):
-            for result in task.run(factory):
+            for result in task.run():
                 with interrupts_deferred():
                     yield number, result
 
@@ -137,7 +134,7 @@ class RemoteExecutor(Executor):
 
     tasks_per_worker = 1  # submitted at once
 
-    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
+    def map(self, tasks: Iterable[Task]) -> Iterator[TaskResult]:
         """Run tasks, with agents made from their specs by each worker: see `Executor.map`."""
         waiting = enumerate(tasks)
         running: dict[Any, tuple[int, Task]] = {}
@@ -196,10 +193,10 @@ class RemoteExecutor(Executor):
         """Stop running tasks."""
 
 
-def run_task(task: Task, factory: AgentCache, emit: Callable[[Any], None]) -> Exception | None:
+def run_task(task: Task, emit: Callable[[Any], None]) -> Exception | None:
     """Run a task in a worker and emit its results; return the error that stopped it, picklable."""
     try:
-        for result in task.run(factory):
+        for result in task.run():
             emit(result)
     except (IllegalMove, AgentFailed) as error:
         return type(error)(str(error))
@@ -208,33 +205,13 @@ def run_task(task: Task, factory: AgentCache, emit: Callable[[Any], None]) -> Ex
     return None
 
 
-class AgentCache:
-    """Makes agents, and keeps those that it made last.
+@lru_cache(_CACHED_AGENTS)
+def make_verified(spec: str, sha256: str = "", limits: Limits | None = None) -> Agent:
+    """Make an agent for tasks, the same object each time; arguments as in `TaskAgent`.
 
-    Args:
-        agents: that exist already.
+    Raises:
+        AgentFailed: if its policy file has another hash.
     """
-
-    def __init__(self, agents: Sequence[Agent] = ()) -> None:
-        self._given = {agent.spec: agent for agent in agents}
-        self._made = lru_cache(_CACHED_AGENTS)(_make_verified)
-
-    def __call__(self, spec: str, sha256: str = "", limits: Limits | None = None) -> Agent:
-        """Return the agent of a spec, the same object each time.
-
-        Args:
-            spec: of the agent.
-            sha256: of its policy file, see `policy_sha256`.
-            limits: of its own process; None: it plays in this process.
-
-        Raises:
-            AgentError: if there is no such agent.
-            AgentFailed: if its policy file has another hash.
-        """
-        return self._given[spec] if spec in self._given else self._made(spec, sha256, limits)
-
-
-def _make_verified(spec: str, sha256: str, limits: Limits | None) -> Agent:
     agent = make(spec) if limits is None else SandboxedAgent(spec, limits)
     if sha256 and policy_sha256(spec) != sha256:
         raise AgentFailed(
@@ -253,10 +230,21 @@ def policy_sha256(spec: str) -> str:
         return ""
 
 
-def agent_spec_of(agent: Agent) -> tuple[str, str, Limits | None]:
-    """Return (spec, SHA-256 of the policy, sandbox limits or None), to make an agent elsewhere."""
+def task_agent(agent: Agent, executor: Executor) -> TaskAgent:
+    """Return an agent as the tasks of an executor hold it: itself if it plays in this process.
+
+    Raises:
+        AgentError: if other processes cannot make it, because `make` did not.
+    """
+    if isinstance(executor, SerialExecutor):
+        return agent
+    if not agent.source:
+        raise AgentError(
+            f"executor: expected agents that other processes can make, got {agent.spec!r}, an "
+            "object: use make('python:FILE:CLASS'), or play it in this process without executor"
+        )
     limits = agent.limits if isinstance(agent, SandboxedAgent) else None
-    return agent.spec, policy_sha256(agent.spec), limits
+    return agent.source, policy_sha256(agent.source), limits
 
 
 def split_work(numbers: Numbers, workers: int) -> list[Numbers]:

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 
 import numba
 
-from tokaido_env.arena.executors.base import AgentCache, Message, RemoteExecutor, Task, run_task
+from tokaido_env.arena.executors.base import Message, RemoteExecutor, Task, run_task
 from tokaido_env.arena.game_runner import AgentFailed
 
 
@@ -148,9 +148,8 @@ def _work(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     multiprocessing.current_process().daemon = False  # an agent may start processes
     numba.set_num_threads(1)
-    agents = AgentCache()
     with suppress(EOFError, OSError):  # the parent process has ended
         while True:
             task = pipe.recv()
-            error = run_task(task, agents, lambda one: pipe.send(Message([one], is_last=False)))
+            error = run_task(task, lambda one: pipe.send(Message([one], is_last=False)))
             pipe.send(Message([], error=error))

@@ -20,7 +20,7 @@ from typing import Any
 import ray
 from ray import exceptions
 
-from tokaido_env.arena.executors.base import AgentCache, Message, RemoteExecutor, Task, run_task
+from tokaido_env.arena.executors.base import Message, RemoteExecutor, Task, run_task
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.arguments import repr_short
@@ -104,12 +104,8 @@ class RayExecutor(RemoteExecutor):
             ray.cancel(reference, force=True)
 
 
-_agents: AgentCache | None = None  # kept by a worker from task to task
-
-
 def _run(task: bytes, expected: dict[str, str], folder: str) -> bytes:
     """Run a task on a worker of the cluster."""
-    global _agents
     if (own := versions()) != expected:
         node: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
         other = ClusterError(
@@ -119,9 +115,8 @@ def _run(task: bytes, expected: dict[str, str], folder: str) -> bytes:
         return pickle.dumps(Message([], error=other))
     with suppress(OSError):  # a node without this folder keeps its own
         os.chdir(folder)
-    _agents = _agents or AgentCache()
     results: list[Any] = []
-    error = run_task(pickle.loads(task), _agents, results.append)
+    error = run_task(pickle.loads(task), results.append)
     return pickle.dumps(Message(results, error=error))
 
 
