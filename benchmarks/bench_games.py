@@ -109,10 +109,10 @@ def searching(spec: str) -> Callable[[], Throughput]:
 
     @cache
     def started() -> tuple[Any, Batch, npt.NDArray[np.int64]]:
-        from tokaido_env.agents import make
+        from tokaido_env.agents.registry import cost_of, make
 
         agent = make(spec)
-        games = _SEARCHED if agent.cost else GAMES
+        games = _SEARCHED if cost_of(spec) else GAMES
         batch = Batch(games, observation=None, autoreset=False)
         batch.reset(seed=0)
         for _ in range(60):

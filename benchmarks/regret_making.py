@@ -23,7 +23,7 @@ from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import PositionBatch
-from tokaido_env.arena.executors.base import AgentCache, Executor, SerialExecutor, policy_sha256
+from tokaido_env.arena.executors.base import Executor, SerialExecutor, make_verified, policy_sha256
 from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
 from tokaido_env.arena.match import match_seed, unplayed_games
 from tokaido_env.boards.board_pool import BoardPool
@@ -245,7 +245,7 @@ def roll_all(
     agent = make(policy)
     network_of(agent)
     tasks = (_task(plan, agent, some) for some in parts)
-    for number, results in (executor or SerialExecutor()).map(tasks, (agent,)):
+    for number, results in (executor or SerialExecutor()).map(tasks):
         sums, (which, numbers) = _planned_blocks(plan, parts[number])
         sums[which, numbers] = results
         on_part(number, sums)
@@ -287,9 +287,9 @@ class RolloutTask(NamedTuple):
     keys: npt.NDArray[np.uint64]
     blocks: Blocks
 
-    def run(self, make: AgentCache) -> Iterator[npt.NDArray[np.int64]]:
+    def run(self) -> Iterator[npt.NDArray[np.int64]]:
         """Yield the sums of the blocks."""
-        network = network_of(make(self.policy, self.sha256))
+        network = network_of(make_verified(self.policy, self.sha256))
         positions = PositionBatch(self.boards, eval_tables_of(self.boards), self.states, self.legal)
         yield roll_out(network, positions, self.keys, self.blocks)
 

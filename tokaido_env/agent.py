@@ -43,7 +43,7 @@ Judgement = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
 class Agent(ABC):
     """An agent that chooses actions for many games at once.
 
-    A subclass needs `act` only.
+    A subclass needs `spec` and `act` only.
     """
 
     spec: str
