@@ -1,4 +1,7 @@
-"""Notebooks: executed from top to bottom, and stored without outputs."""
+"""Notebooks: executed from top to bottom, and stored without outputs.
+
+`make docs`, which CI runs for every push, executes them at full length too.
+"""
 
 import json
 import os
@@ -27,8 +30,6 @@ options = {"timeout": 1200, "kernel_name": "this", "resources": {"metadata": {"p
 NotebookClient(notebook, **options).execute()
 nbformat.write(notebook, sys.argv[2])
 """
-
-QUICK = ("01_quickstart",)  # `make docs` executes them all, for every push
 
 # Inserted after the cell with the tag `parameters`, for a shorter run.
 SHORT = {
@@ -78,13 +79,8 @@ def test_notebook__is_stored_without_outputs(path: Path) -> None:
     assert len(tagged) == (path.stem in SHORT)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=[] if path.stem in QUICK else [pytest.mark.slow])
-        for path in NOTEBOOKS
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook__runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
