@@ -30,5 +30,6 @@ class LanguageModel(TextAgent):
         completion = self.client.chat.completions.create(
             model=self.model, messages=[{"role": "user", "content": prompt}]
         )
-        answer: str | None = completion.choices[0].message.content
-        return answer or ""
+        choice = completion.choices[0]
+        is_cut = choice.finish_reason == "length"  # perhaps within its reasoning
+        return "" if is_cut else choice.message.content or ""

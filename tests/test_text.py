@@ -24,6 +24,7 @@ from tokaido_env.text import (
 
 LISTED = TextFormat("listed")
 LEGAL = ["pilgrim", "pilgrim:wave", "merchant:C3", "merchant:stay", "artist:A1"]
+PILGRIM, ARTIST = '{"action": "pilgrim"}', '{"action": "artist:A1"}'
 
 
 class Scripted:
@@ -144,7 +145,7 @@ def test_make_prompt__has_a_retry_text_for_each_kind_of_refused_answer() -> None
     end = unreadable.partition("It ended in:\n")[2].splitlines()
     assert end[0].endswith("so I take the \\x1b[2J pilgrim")
     assert len(end[0]) == 303  # three characters more for the escape
-    assert end[1].endswith('must be a block like {"action": "artist:A3"}')
+    assert end[1].endswith('must be a block like {"action": "LABEL"}')
     assert "It ended in:\n(nothing)\n" in make_prompt(game, form, "")
 
 
@@ -169,10 +170,17 @@ def test_make_prompt__contains_the_last_events() -> None:
         ('{"action": "artist"}', "artist:A1"),
         ('{"action": "pilgrim"}', "pilgrim"),
         ('{"action": "pilgrim:w"}', "pilgrim:wave"),
-        ('{"action": "artist:A1"} or {"action": "pilgrim"}', "pilgrim"),
+        ('{"Action": "pilgrim"}', "pilgrim"),
+        (f"{PILGRIM} I keep it: {PILGRIM}", "pilgrim"),
+        (f'The form is {{"action": "LABEL"}}. {PILGRIM}', "pilgrim"),
+        (f"```json\n{PILGRIM}\n```\nIt **ends** at the temple. {{'sure': 0.9}}", "pilgrim"),
+        (f"artist:A1 is not as good.\n{PILGRIM} So pilgrim.", "pilgrim"),
+        ('{"action": "pilgrim:wave"}, that is pilgrim:wave', "pilgrim:wave"),
+        ('{"name": "play", "arguments": {"action": "pilgrim"}}', "pilgrim"),
         ('{"a": {"action": "pilgrim"}}', "pilgrim"),
         ('{"action": "pilgrim", "not": {"action": "artist:A1"}}', "pilgrim"),
         ('{"action": "merchant"}', None),  # one of two
+        ('{"action": "a"}', None),  # a letter of a list, perhaps
         ('{"action": ""}', None),
         ("artist:A1", None),
         ("[" * 50_000, None),
@@ -185,7 +193,6 @@ def test_make_prompt__contains_the_last_events() -> None:
         ('{"action": "pilgrim"', "pilgrim"),
         ("{'why': 'it\\'s {best}', 'action': 'pilgrim',}", "pilgrim"),
         ('{"plan": "{\'action\': \'artist:A1\'}", "action": "pilgrim"}', "pilgrim"),
-        ("{'action': 'pilgrim'} or {\"action\": \"artist:A1\"}", "artist:A1"),
         (None, None),
         (b'{"action": "pilgrim"}', None),
     ],
@@ -198,15 +205,91 @@ def test_parse_answer__reads_answers_as_documented(answer: object, label: str | 
     assert parsed.error.isprintable()
 
 
+REASONING = [
+    ("<think>", "</think>"),
+    ("", "</think>"),  # models that begin within their reasoning
+    ("<think>", "</think><think>Yes.</think>"),
+    ("<THINKING>", "</THINKING>"),
+    ('<thought mode="long">', "</thought >"),
+    ("<reasoning>", "</reasoning>"),
+    ("<ant_thinking>", "</ant_thinking>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|><|begin_of_solution|>"),
+    ("<|channel>thought\n", "<channel|>"),
+    (
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
+    ),
+    ("analysis", "assistantfinal"),
+]
+
+
+@pytest.mark.parametrize(("start", "end"), REASONING)
+def test_parse_answer__reads_nothing_of_reasoning(start: str, end: str) -> None:
+    thoughts = f"We could do {PILGRIM}"
+    assert parse_answer(f"{start}{thoughts}? No.{end} {ARTIST}", LEGAL).label == "artist:A1"
+    for answer in (
+        f"{start}{thoughts}? No.{end} I choose artist:A1.",
+        f"{ARTIST} {start}{thoughts}.{end}",
+        *([f"{start}{thoughts}", f"{start}{'x' * 30_000}{thoughts}"] if start else []),
+    ):
+        assert parse_answer(answer, LEGAL).kind == "unreadable"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"{ARTIST} or {PILGRIM}",
+        f"[{ARTIST}, {PILGRIM}]",
+        f'{{"actions": [{ARTIST}, {PILGRIM}]}}',
+        f"```json\n{ARTIST}\n```\nBetter:\n```json\n{PILGRIM}\n```",
+        f"{{'action': 'pilgrim'}} or {ARTIST}",
+        "{'action': 'pilgrim'} or {'why': 'near', 'action': 'artist:A1'}",
+        f'{{x}}: {PILGRIM} first, then {{"why": 1, "action": "artist:A1"}}',
+        '{"action": "artist:A1", "action": "pilgrim"}',
+        "{'action': 'artist:A1', 'action': 'pilgrim'}",
+        '{"action": "artist:A1" or "pilgrim"}',
+        '{"action": ["artist:A1", "pilgrim"]}',
+        f'{PILGRIM}. No: {{"action": "artist:A9"}}',
+        f'{PILGRIM} {{"action": 3}}',
+        f'{PILGRIM} {{"action": fly}}',
+        f'{PILGRIM} {{"action": "art',
+        f'{PILGRIM} {{"ACTION": "artist:A1"}}',
+        f'{PILGRIM} {{"move": "artist:A1"}}',
+        f'{{"rejected": {PILGRIM}, "chosen": "artist:A1"}}',
+        rf"{PILGRIM} \boxed{{artist:A1}}",
+        f"Perhaps {PILGRIM}. No: the Artist to A1.",
+        f"Perhaps `{PILGRIM}`? No, to the temple.",
+        f"Not {PILGRIM}.",
+        f"I don’t play `{PILGRIM}`",
+        f"I would stay rather than **{PILGRIM}**",
+    ],
+)
+def test_parse_answer__refuses_ambiguous_answers(answer: str) -> None:
+    parsed = parse_answer(answer, LEGAL)
+    assert (parsed.label, parsed.kind) == (None, "unreadable")
+    assert parsed.error.isprintable()
+
+
+def test_parse_answer__reads_nothing_from_a_copy_of_the_prompt() -> None:
+    game = Game(seed=3)
+    for form in (TextFormat(), LISTED):
+        prompt = make_prompt(game, form, "no")
+        assert parse_answer(prompt, game.legal_labels()).label is None
+
+
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [
-        ("pilgrim", "got none"),
+        ("pilgrim", "got none in its last 20,000 characters"),
         ('{"move": "pilgrim", "why": 1}', "got one with the key 'move', 'why'"),
         ("{}", "got one with no key"),
-        ('{"action": 3}', "got the action 3, which is no text"),
+        ('{"action": 3}', "got the action 3, not one text"),
         ('{"action": "pilg', 'got one that is not JSON: {"action": "pilg'),
-        ('{"action": "pilgrim"}' + "x" * 20_000, "got none in the last 20,000 characters"),
+        ('{"action": "pilgrim"}' + "x" * 20_000, "got none in its last 20,000 characters"),
         ("{'action': 'fly'}", "fly is no legal action"),
     ],
 )

@@ -8,7 +8,7 @@
 
 A prompt contains the rules, the position, the last events and the question. An answer ends in a
 JSON block, `{"action": "merchant:C3"}`. This module calls no model: the caller passes a function
-that answers prompts. An answer is never executed.
+that answers prompts. An answer is never executed, and an ambiguous one is refused.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _EFFECTS = (
     "draw; sell:NUMBER, such as sell:2; with its wave tile also draw:wave, sell:2:wave",
     "paint; gift; with its wave tile also paint:wave",
 )
-_EXAMPLES = {Phase.MOVE: "artist:A3", Phase.DISCARD: "discard:fan"}
+_BLOCK = '{"action": "LABEL"}'  # not legal: a copy of the prompt plays nothing
 _MAX_ANSWER = 20_000  # characters parsed, from the end of an answer
 _MAX_BLOCKS = 200  # JSON blocks tried, from the last
 _MAX_STORED = 1_000  # characters of an answer in a transcript
@@ -69,10 +69,24 @@ _MAX_SHOWN = 300  # characters of an unreadable answer in the next prompt
 _MAX_BEFORE_KEY = 2_000  # characters before the key "action" in a block that is not JSON
 _QUOTE = "[\"'`\u2018\u2019\u201c\u201d\u201e\u201f]"  # typographic ones too
 _NO_QUOTE = _QUOTE.replace("[", "[^\n{}")
+_KEY = rf"{_QUOTE}?action{_QUOTE}?\s*:"
 _LENIENT_BLOCK = re.compile(
-    rf"\{{(?:.{{0,{_MAX_BEFORE_KEY}}},)?\s*{_QUOTE}?action{_QUOTE}?\s*:"
-    rf"\s*{_QUOTE}({_NO_QUOTE}*){_QUOTE}\s*,?\s*\}}?",
-    re.DOTALL,
+    rf"(?is)\{{(?:(?:(?!{_KEY}).){{0,{_MAX_BEFORE_KEY}}}?,)??\s*{_KEY}"
+    rf"(?:\s*{_QUOTE}({_NO_QUOTE}*){_QUOTE}\s*,?\s*\}}?)?"
+)
+_NEGATION = re.compile(
+    rf"(?i)\b(?:\w*n[o'’]t|never|instead of|rather than)(?: \w+)?[*\s]*{_QUOTE}*\Z"
+)
+_GAP = r"(?:\W|\bto\b)+"  # between the parts of a label in prose: "artist to A6"
+# Reasoning in answers of public models: <think>, <seed:think>, [THINK], <|END_THINKING|>, and the
+# channels of Gemma and gpt-oss, also without special tokens: analysis…assistantfinal.
+_REASONING = r"(?:\w+[:_])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis)\b"
+_REASONING_START = re.compile(
+    rf"(?i)[<◁](?:\|(?:start|begin)_(?:of_)?)?{_REASONING}|\[think\]|<\|channel|\A\s*analysis\w"
+)
+_REASONING_END = re.compile(
+    rf"(?i)[<◁](?:/|\|end_(?:of_)?){_REASONING}[|\s]*[>▷]|\[/think\]"
+    r"|<channel\|>|<\|channel\|>\s*final|assistantfinal"
 )
 
 
@@ -210,13 +224,9 @@ def make_prompt(game: Game, form: TextFormat | None = None, refused: str | None 
     parts.append("Labels of actions:\n" + "\n".join(f"- {line}" for line in _label_forms(game)))
     if form.legal == "listed":
         parts.append("Legal actions: " + ", ".join(game.legal_labels()))
-    example = f'{{"action": "{_EXAMPLES.get(game.phase, "pass")}"}}'
     if refused is not None:
-        parts.append(_retry(refused, game.legal_labels(), example))
-    parts.append(
-        'You may reason first. End with one block of JSON, {"action": "LABEL"}, for example '
-        f"{example}. Only the last block counts."
-    )
+        parts.append(_retry(refused, game.legal_labels()))
+    parts.append(f"You may reason first. End with one block of JSON, {_BLOCK}, and write no other.")
     return "\n\n".join(parts)
 
 
@@ -231,7 +241,7 @@ def _label_forms(game: Game) -> list[str]:
     return [forms[int(game.states["die"][0])], "pass"]
 
 
-def _retry(refused: str, legal: Sequence[str], example: str) -> str:
+def _retry(refused: str, legal: Sequence[str]) -> str:
     """Return the part of a prompt about the last answer, which was refused."""
     parsed = parse_answer(refused, legal)
     if parsed.kind == "illegal":
@@ -239,7 +249,7 @@ def _retry(refused: str, legal: Sequence[str], example: str) -> str:
     return (
         f"Your last answer was refused: {parsed.error}. It ended in:\n"
         f"{escape_text(refused[-_MAX_SHOWN:], 10 * _MAX_SHOWN) or '(nothing)'}\n"
-        f"The last part of an answer must be a block like {example}"
+        f"The last part of an answer must be a block like {_BLOCK}"
     )
 
 
@@ -257,10 +267,14 @@ def history_lines(game: Game, most: int) -> list[str]:
 def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
     """Return the legal action of an answer: the text under "action" in its last JSON block.
 
-    Text around the block is ignored. Single or typographic quotes, a key without quotes, a comma
-    too many and a missing last brace do not matter. A label matches regardless of case, spaces,
-    underscores and quotes, or as the beginning of exactly one legal label. Only the last 20,000
-    characters count.
+    Text up to the end of reasoning, such as `</think>`, does not count, nor what precedes the last
+    20,000 characters. Single or typographic quotes, a key without quotes, a comma too many and a
+    missing last brace do not matter. A label matches regardless of case, spaces, underscores and
+    quotes, or as the beginning of exactly one legal label, with its first word at least.
+
+    Unreadable are reasoning without an end, and an answer that may mean another legal action: an
+    earlier block or the text after the last block names it, a "not" precedes the block, or a
+    question mark follows it.
 
     Args:
         answer: the answer, of any type.
@@ -268,19 +282,19 @@ def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
     """
     if not isinstance(answer, str):
         return ParsedAnswer(None, f"expected text, got {type(answer).__name__}")
-    raw_action, error = _last_action(answer[-_MAX_ANSWER:])
-    if raw_action is None:
-        part = f" in the last {_MAX_ANSWER:,} characters" if len(answer) > _MAX_ANSWER else ""
-        return ParsedAnswer(
-            None, f'expected a JSON block, {{"action": "LABEL"}}, got {error}{part}'
-        )
-    by_key = {_normalise(label): label for label in legal}
-    key = _normalise(raw_action)
-    matches = [label for other, label in by_key.items() if key and other.startswith(key)]
-    if key in by_key or len(matches) == 1:
-        return ParsedAnswer(by_key.get(key, matches[0]), raw_action=raw_action)
+    whole = _REASONING_END.split(answer)[-1]
+    text = whole[-_MAX_ANSWER:]
+    actions, error, place = _read_blocks(text)
+    if _REASONING_START.search(whole):
+        error = "reasoning without an end"
+    error = error or _ambiguity(text, place, actions, legal)
+    if error:
+        return ParsedAnswer(None, f"expected a JSON block, {_BLOCK}, got {error}")
+    matches = _matches(actions[-1], legal)
+    if len(matches) == 1:
+        return ParsedAnswer(matches[0], raw_action=actions[-1])
     reason = "begins several legal labels" if matches else "is no legal action"
-    return ParsedAnswer(None, f"{str_short(raw_action, 60)} {reason}", raw_action)
+    return ParsedAnswer(None, f"{str_short(actions[-1], 60)} {reason}", actions[-1])
 
 
 class TextError(ValueError):
@@ -406,36 +420,63 @@ class TextAgent:
         return labels[0] if len(labels) == 1 else ask_player(self.player, game, [])
 
 
-def _last_action(text: str) -> tuple[str | None, str]:
-    """Return the text under "action" in the last block that has it, or what there is instead."""
-    starts = [match.start() for match in re.finditer(r"\{", text)][-_MAX_BLOCKS:]
-    raw_action, found, end = None, "none", 0
-    for start in starts:
-        if start < end:  # inside the block found last
+def _read_blocks(text: str) -> tuple[list[str], str, slice]:
+    """Return the texts under "action", and what the last block has instead, with its place."""
+    actions, error, place = list[str](), f"none in its last {_MAX_ANSWER:,} characters", slice(0)
+    for brace in [*re.finditer(r"\{", text)][-_MAX_BLOCKS:]:
+        if brace.start() < place.stop:  # inside the block found last
             continue
-        action, error, stop = _read_block(text, start)
-        if action is None:
-            found = error
-        else:
-            raw_action, end = action, stop
-    return raw_action, found
+        action, instead, stop = _read_block(text, brace.start())
+        if stop:
+            actions += [] if action is None else [action]
+            place = slice(brace.start(), stop)
+        if stop or not place.stop:
+            error = instead
+    return actions, error, place
 
 
 def _read_block(text: str, start: int) -> tuple[str | None, str, int]:
-    """Read the block at a brace: its action, or None and what it has instead; and its end."""
+    """Read the block at a brace: its action, or None and what it has instead; and its end.
+
+    The end is 0 without the key "action".
+    """
     try:
-        block, stop = json.JSONDecoder().raw_decode(text, start)
+        pairs, stop = json.JSONDecoder(object_pairs_hook=list).raw_decode(text, start)
     except (ValueError, RecursionError):
         match = _LENIENT_BLOCK.match(text, start)
-        if match:
+        if match and match[1] is not None:
             return match[1], "", match.end()
-        return None, f"one that is not JSON: {str_short(text[start : start + 99], 60)}", 0
-    if "action" not in block:
-        keys = ", ".join(repr_short(key, 20) for key in list(block)[:3])
-        return None, f"one with the key {keys}" if block else "one with no key", stop
-    if not isinstance(block["action"], str):
-        return None, f"the action {repr_short(block['action'])}, which is no text", stop
-    return block["action"], "", stop
+        error = f"one that is not JSON: {str_short(text[start : start + 99], 60)}"
+        return None, error, match.end() if match else 0
+    actions = [value for key, value in pairs if key.lower() == "action"]
+    if not actions:
+        keys = ", ".join(repr_short(key, 20) for key, _ in pairs[:3])
+        return None, f"one with the key {keys}" if keys else "one with no key", 0
+    if [type(one) for one in actions] != [str]:
+        return None, f"the action {', '.join(map(repr_short, actions[:2]))}, not one text", stop
+    return actions[0], "", stop
+
+
+def _ambiguity(text: str, place: slice, actions: list[str], legal: Sequence[str]) -> str:
+    """Return how an answer may mean another action than its last block names; "" if not at all."""
+    forms = "|".join(re.escape(one).replace(":", _GAP) for one in sorted(legal, reverse=True))
+    after = re.findall(rf"(?i)\b(?:{forms})\b", text[place.stop :])
+    meant = _matches(actions[-1], legal)
+    for action in (*actions, *(re.sub(_GAP, ":", one) for one in after)):
+        matches = _matches(action, legal)
+        if len(matches) == 1 and matches != meant:
+            return f"several actions, {matches[0]} too"
+    doubted = text[place.stop :].lstrip(" `*").startswith("?")
+    negated = doubted or _NEGATION.search(text[: place.start])
+    return "one that is negated or in question" if negated else ""
+
+
+def _matches(action: str, legal: Sequence[str]) -> list[str]:
+    """Return the legal labels that an action may mean."""
+    key = _normalise(action)
+    found = [one for one in legal if _normalise(one).startswith(key)]
+    found = [one for one in found if key.startswith(one.partition(":")[0])]
+    return [one for one in found if _normalise(one) == key] or found
 
 
 def _normalise(label: str) -> str:

@@ -395,18 +395,19 @@ def test_text__takes_odd_replies_as_refused_answers(
     command: str,
     seed: int,
 ) -> None:
-    """Odd replies and filters are refused answers, cut replies and busy errors are tried again."""
+    """Odd, filtered and unfinished answers are refused, cut replies and busy errors tried again."""
     rng, model = random.Random(seed), reading()
     busy = Reply(b'{"error": {"message": "The server is overloaded"}}')
     sent: Counter[str] = Counter()
 
     def reply(prompt: str) -> Reply:
-        kinds = {"busy": [busy, *CUT], "odd": [odd_reply(rng)], "filter": FILTERS, "right": []}
-        kind = rng.choices(list(kinds), [3, 4, 2, 12])[0]
+        kinds = {"busy": [busy, *CUT], "odd": [odd_reply(rng)], "filter": FILTERS}
+        kind = rng.choices([*kinds, "length", "stop"], [3, 4, 2, 2, 12])[0]
         sent[kind] += 1
-        if kind != "right":
+        if kind in kinds:
             return rng.choice(kinds[kind])
         said = json.loads(model(prompt).body)
+        said["choices"][0]["finish_reason"] = kind  # length: the server's limit cut the answer
         parts = [{"type": "text", "text": reads_and_answers(prompt)}]
         said["choices"][0]["message"]["content"] = parts
         return Reply(dumps(said | {"usage": odd_usage(rng)}))
@@ -421,7 +422,7 @@ def test_text__takes_odd_replies_as_refused_answers(
     }
     assert main(words(server, command, *more[command], "--json", str(results))) == 0
     answers = json.loads(results.read_text(encoding="utf-8"))["answers"]
-    assert answers["unreadable"] == sent["odd"] + sent["filter"] > 3
+    assert answers["unreadable"] == sent["odd"] + sent["filter"] + sent["length"] > 3
     assert answers["illegal"] == 0
     assert sent["busy"] > 1
     assert (answers["prompt tokens"], answers["answer tokens"]) == (0, 0)

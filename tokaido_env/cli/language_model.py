@@ -34,7 +34,7 @@ _BUSY = re.compile(
 _FILTERED = re.compile(r"(?i)content.?(filter|policy|management)|flagged|ResponsibleAI")
 _FILTER_STATUSES = (400, 403, 422, 451)
 _MAX_DIGITS = 15  # of a number in a reply; longer ones count as 0
-_MAX_CHARS = 20_001  # of an answer, from its end: one more than the game parses
+_MAX_CHARS = 400_000  # of an answer, from its end: reasoning is long
 VERSION = 1  # of the files of answers
 
 
@@ -259,10 +259,12 @@ def _integer(digits: str) -> int:
 
 
 def _text_of(reply: dict[str, Any]) -> str:
-    """Return the text of a reply, also in parts; "" if there is none: it counts as refused."""
+    """Return the text of a reply, also in parts; "" without a whole one: it counts as refused."""
     try:
-        content = reply["choices"][0]["message"]["content"]
-    except (LookupError, TypeError):
+        choice = reply["choices"][0]
+        is_cut = choice.get("finish_reason") == "length"  # perhaps within its reasoning
+        content = None if is_cut else choice["message"]["content"]
+    except (AttributeError, LookupError, TypeError):
         return ""
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
