@@ -125,6 +125,26 @@ def test_alphazero__in_two_processes_makes_the_same_bytes(
     assert error.count("\n") == 1
 
 
+def test_alphazero__learns_from_few_searched_decisions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A shard may have none, a round too; without any at all the run names the setting."""
+    words = [*options_of(replace(TINY, games=1, sims=1, shards=3)), "--search-share"]
+    assert main(["--run", str(tmp_path / "few"), *words, "0.01"]) == 0
+    positions = [line["positions"] for line in metrics(tmp_path / "few")]
+    counts = [
+        len(load_samples(path, POOL).targets) for path in (tmp_path / "few" / "shards").iterdir()
+    ]
+    assert sum(positions) == sum(counts) > 0
+    capsys.readouterr()
+    for begin in (
+        ["--run", str(tmp_path / "none"), *words, "1e-9"],
+        ["--resume", str(tmp_path / "none")],
+    ):
+        assert main(begin) == 1
+        assert "train: search_share: expected" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_alphazero__logs_the_shards_of_each_round(finished_run: Any) -> None:
     """Every second shard of a round is played on the two extra boards in turn."""
     first, second, third = metrics(finished_run("alphazero"))

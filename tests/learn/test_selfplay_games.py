@@ -1,6 +1,7 @@
 """Self-play tasks of `alphazero`: games, exploration and second searches."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from tokaido_env.core.rng import agent_keys, episode_seed
 from tokaido_env.core.state import CHANCE_PHASES
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn.network import ValueNetwork
-from tokaido_env.learn.replay_buffer import Samples
+from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.selfplay_games import SelfPlayGames, sample_rows
 
 POOL = BoardPool.load("shikoku")
@@ -77,9 +78,13 @@ def test_selfplay_games__depend_on_seed_and_exploration(samples_of: Play) -> Non
         assert other.states.tobytes() != first.states.tobytes()
 
 
-def test_selfplay_games__search_a_share_of_the_decisions(samples_of: Play) -> None:
+def test_selfplay_games__search_a_share_of_the_decisions(samples_of: Play, tmp_path: Path) -> None:
     whole, part = samples_of(games=24), samples_of(games=24, search_share=0.25)
     assert 0.15 < len(part.targets) / len(whole.targets) < 0.4
+    none = samples_of(search_share=1e-9)
+    assert [column.dtype for column in none] == [column.dtype for column in whole]
+    save_samples(tmp_path / "none", none)
+    assert len(load_samples(tmp_path / "none", POOL).targets) == 0
 
 
 def test_selfplay_games__search_after_other_actions(samples_of: Play) -> None:

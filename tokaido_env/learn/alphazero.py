@@ -47,6 +47,7 @@ from tokaido_env.learn.replay_buffer import Samples, legal_of, load_samples, sav
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.selfplay_games import SelfPlayGames
 from tokaido_env.learn.settings import AlphaZeroSettings
+from tokaido_env.learn.settings_schema import RunError
 
 _PROMOTION_ERROR = 0.05  # maximum error probability of a promotion match
 
@@ -154,13 +155,16 @@ class AlphaZeroTrainer(Trainer):
         boards = np.concatenate([pool.records for pool in self.pools])
         parts = [self._load(*key) for key in keys]
         new = sum(len(part.targets) for part in parts[-settings.shards :])
+        samples = Samples.join(parts)
+        if not len(samples.targets):
+            raise RunError("search_share: expected some searches, got none: begin a run with more")
         steps = max(1, round(settings.samples_per_position * new / settings.minibatch_size))
         seed = match_seed(settings.seed, "alphazero", "learn", str(number))
-        loss = learn(self.network, boards, Samples.join(parts), steps, seed, settings)
+        loss = learn(self.network, boards, samples, steps, seed, settings)
         return {
             "positions": new,
-            "window": sum(len(part.targets) for part in parts),
-            "samples_per_position": round(steps * settings.minibatch_size / new, 2),
+            "window": len(samples.targets),
+            "samples_per_position": round(steps * settings.minibatch_size / max(new, 1), 2),
             "loss": loss,
         }
 

@@ -62,6 +62,8 @@ class ReplayBuffer:
     def __init__(self, result_weight: float) -> None:
         self._result_weight = result_weight
         self._parts: list[tuple[npt.NDArray[Any], ...]] = []
+        types = np.float32, np.int8, np.int32, np.int64
+        self.add(np.zeros(0, STATE), *(np.zeros(0, one) for one in types))  # without searches too
 
     def add(
         self, states: Any, values: Any, seats: Any, boards: Any, games: Any, visits: Any = None
