@@ -1,6 +1,7 @@
 """Tests of `tokaido rate`, `ladder`, and `verify` for ratings."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from tokaido_env.__main__ import main
+from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.arena.ladder import FAMILY_LADDER, Ladder
 from tokaido_env.arena.result import Result
 
@@ -39,6 +41,26 @@ def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) ->
     assert "probit, random = 0" in printed
     assert written["anchor"] == "random"
     assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in printed
+    named = results(tmp_path / "r.json", "rate", f"mine={rate[1]}", *ladder)
+    assert {**named, "command": 0} == {**written, "command": 0}  # the file has the spec
+    printed = capsys.readouterr().out
+    assert rate[1] not in printed
+    assert "mine, board shikoku" in printed
+    assert re.search(r"^mine +.?\d", printed, re.MULTILINE)
+
+
+def test_rate__prints_a_line_a_match_whatever_the_name(tmp_path: Path, capsys: Output) -> None:
+    ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "2"]
+    assert main(["ladder", "greedy", "random", "--out", *ladder[1:]]) == 0
+    policy = tmp_path / f"{'a_long_name_' * 8}.safetensors"
+    shutil.copy(CHAMPION, policy)
+    capsys.readouterr()
+    assert main(["rate", f"policy:{policy}", *ladder]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines if line.startswith(("greedy", "random"))] == [
+        ["greedy", "2"],
+        ["random", "2"],
+    ]
 
 
 def test_rate__resumes_to_the_same_bytes_and_is_verified(tmp_path: Path, capsys: Output) -> None:

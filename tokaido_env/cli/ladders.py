@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from msgspec.structs import replace
 
 from tokaido_env.agents import make
-from tokaido_env.agents.registry import policy_path_of
+from tokaido_env.agents.registry import parse_named_agent, policy_path_of
 from tokaido_env.arena import placement
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.ladder import (
@@ -36,8 +36,10 @@ from tokaido_env.cli.cli_options import (
     chosen_executor,
     match_state_bar,
     measuring_command,
+    print_result,
     print_resumed,
     resolved_records,
+    save_result,
     show_result,
 )
 from tokaido_env.core.arguments import check_choice
@@ -73,7 +75,7 @@ class Rate(cli.Matches):
     """Options of `tokaido rate`."""
 
     agent: cli.AgentSpec = field(kw_only=False)
-    """agent to measure; tokaido agents lists all"""
+    """agent to measure, as SPEC or NAME=SPEC with a name to print; tokaido agents lists all"""
     opponents: Annotated[int, Parameter("--opponent-count")] = placement.OPPONENTS
     """opponents to play against"""
     include_slow: bool = False
@@ -92,6 +94,7 @@ def rate(options: Rate) -> int:
     Examples:
         tokaido rate policy:runs/first --json rating.json --records rating.jsonl
     """
+    name, options.agent = parse_named_agent(options.agent)
     board = BoardPool.load(options.board)
     options.ladder = options.ladder or ladder_for(board)
     read: list[str | Path | None] = [options.ladder, options.board, policy_path_of(options.agent)]
@@ -99,8 +102,12 @@ def rate(options: Rate) -> int:
     spec = make(options.agent).spec
     allowed = [spec, options.agent, *options.allow_agents]
     loaded = Ladder.load(options.ladder, board, allowed)
-    rated = _place(spec, loaded, options)
-    show_result(replace(rated, command=measuring_command()), options)
+    rated = replace(_place(spec, loaded, options), command=measuring_command())
+    save_result(rated, options)  # with the spec, from which `verify` knows the numbers of games
+    if name != options.agent:
+        estimates = tuple(replace(one, agent=name) for one in rated.estimates)
+        rated = replace(rated, agents=(name,), estimates=estimates)
+    print_result(rated)
     return 0
 
 

@@ -76,29 +76,19 @@ def standings_table(result: Result, title: str) -> Table:
     return Table(title, tuple(headers), cells, left=1, note=note)
 
 
+_HEADERS = ("agent", "against", "games", "wins", "score", "95 % interval", *SCORE_KEYS)
+
+
 def matches_table(scores: Sequence[Score], title: str) -> Table:
     """Return games, score and points of both agents of each match, and of several the opponents.
 
     If games reached the cap on rounds, the last column has their share.
     """
-    headers: tuple[str, ...] = (
-        "agent",
-        "against",
-        "games",
-        "wins",
-        "score",
-        "95 % interval",
-        *SCORE_KEYS,
-    )
+    headers: tuple[str, ...] = _HEADERS
     rows = [row for score in scores for row in _match_rows(score)]
     if len(scores) == 1:
         headers, rows = _without_opponent(headers), [_without_opponent(row) for row in rows]
-    if any(score.games is not None and score.games.capped for score in scores):
-        shares = [_capped(score) for score in scores for _ in range(2)]
-        headers, rows = (
-            (*headers, "at the cap"),
-            [(*row, x) for row, x in zip(rows, shares, strict=True)],
-        )
+    headers, rows = _with_cap_share(scores, headers, rows)
     return Table(title, headers, rows)
 
 
@@ -106,8 +96,15 @@ def _without_opponent(cells: tuple[str, ...]) -> tuple[str, ...]:
     return cells[:1] + cells[2:]
 
 
-def _capped(score: Score) -> str:
-    return "" if score.games is None else f"{score.games.capped / score.n:.1%}"
+def _with_cap_share(
+    scores: Sequence[Score], headers: tuple[str, ...], rows: list[tuple[str, ...]]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Append the share of games that reached the cap on rounds, if any did, to all rows."""
+    if not any(score.games is not None and score.games.capped for score in scores):
+        return headers, rows
+    shares = ["" if x.games is None else f"{x.games.capped / x.n:.1%}" for x in scores]
+    each = len(rows) // len(scores)
+    return (*headers, "at the cap"), [(*row, shares[i // each]) for i, row in enumerate(rows)]
 
 
 def _match_rows(score: Score) -> list[tuple[str, ...]]:
@@ -159,7 +156,9 @@ def _of_rate(result: Result) -> list[Table]:
     headers = ("agent", "Elo", "95 % interval", "games")
     note = f"on ladder {result.ladder}"
     ratings = Table(f"Ratings: {scale(result.anchor)}", headers, rows, note=note)
-    return [matches_table(result.scores, title_of(result)), ratings]
+    matches = [_match_rows(score)[0][1:] for score in result.scores]
+    title = f"{result.agents[0]}, {title_of(result)}"
+    return [Table(title, *_with_cap_share(result.scores, _HEADERS[1:], matches)), ratings]
 
 
 def scale(anchor: str) -> str:
