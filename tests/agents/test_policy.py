@@ -13,6 +13,7 @@ import pytest
 from networks import SMALL, counting_policy, decisions, random_policy
 
 from tokaido_env import Game
+from tokaido_env.agent import AgentError
 from tokaido_env.agents import PolicyError, make
 from tokaido_env.agents.inference import choose_actions
 from tokaido_env.agents.policy import MAX_FILE_BYTES, LayerSizes, Policy, PolicyAgent, tensor_shapes
@@ -70,6 +71,16 @@ def test_policy_agent__samples_from_the_softmax(temperature: float) -> None:
     assert counts.sum() == counts[legal].sum()
     deviation = np.sqrt(n * shares * (1 - shares))
     assert (np.abs(counts[legal] - n * shares) < 4.5 * deviation).all()
+
+
+@pytest.mark.parametrize("temperature", [-1.0, 10.1, float("nan")])
+def test_policy_agent__refuses_other_temperatures(temperature: float, policy_file: Path) -> None:
+    for make_one in (
+        lambda: PolicyAgent(str(policy_file), temperature),
+        lambda: PolicyAgent.from_policy(random_policy(), "p", temperature),
+    ):
+        with pytest.raises(AgentError, match="temperature: "):
+            make_one()
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1e-310, 1.0, 10.0])

@@ -168,8 +168,6 @@ class PolicyAgent(Agent):
     may_fail = False
 
     def __init__(self, path: str, temperature: float = 0.0, endings: str = EXACT) -> None:
-        if not 0.0 <= temperature <= 10.0:
-            raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
         self._begin(Policy.load(path), temperature, endings)
         suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
         suffix += f",endings={endings}" if endings != EXACT else ""
@@ -223,6 +221,8 @@ class PolicyAgent(Agent):
         return odds / odds.sum(axis=1, keepdims=True), values
 
     def _begin(self, policy: Policy, temperature: float, endings: str) -> None:
+        if not 0.0 <= temperature <= 10.0:
+            raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
         check_choice("policy: endings", endings, (EXACT, NETWORK))
         self.exact_endings = endings == EXACT and not temperature
         self.policy = policy
