@@ -125,26 +125,29 @@ _BITS: np.dtype[Any] = np.dtype(np.uint64)
 _DTYPE_NAMES = {STATE: "STATE", BOARD: "BOARD", _BITS: "uint64"}
 
 
-def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> None:
+def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> ActArguments:
     """Check the arguments of `Agent.act` and `Agent.judge`: kernels cannot.
+
+    Returns:
+        The arguments, copied if they are strided or read-only: kernels would compile again.
 
     Raises:
         TypeError: for an argument that is no array or has another dtype.
         ValueError: for an array of another shape.
     """
     n = len(states) if isinstance(states, np.ndarray) and states.ndim == 1 else None
-    _check_array("states", states, STATE, (n,))
-    _check_array("boards", boards, BOARD, (1, n))
-    _check_array("legal", legal, _BITS, (n,))
-    _check_array("keys", keys, _BITS, (n,))
+    states = _check_array("states", states, STATE, (n,))
+    boards = _check_array("boards", boards, BOARD, (1, n))
+    legal = _check_array("legal", legal, _BITS, (n,))
+    return boards, states, legal, _check_array("keys", keys, _BITS, (n,))
 
 
 def _check_array(
     name: str, value: Any, dtype: np.dtype[Any], lengths: tuple[int | None, ...]
-) -> None:
+) -> Any:
     is_array = isinstance(value, np.ndarray)
     if is_array and value.dtype == dtype and value.ndim == 1 and len(value) in lengths:
-        return
+        return value if value.flags.carray else np.require(value, requirements=["C", "A", "W"])
     shapes = "(1,) or (n,)" if len(lengths) > 1 else "(n,)"
     expected = f"{name}: expected an array of {_DTYPE_NAMES[dtype]}, of shape {shapes}"
     if not is_array:

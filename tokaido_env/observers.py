@@ -128,7 +128,7 @@ def observe(
         PositionError: for a state that no game can reach.
     """
     n = len(states) if isinstance(states, np.ndarray) and states.ndim else 0
-    board_index, rows = _checked_positions(boards, states, np.zeros(n, np.uint64))
+    boards, board_index, rows = _checked_positions(boards, states, np.zeros(n, np.uint64))
     info = np.zeros(n, EPISODE_INFO)
     info["board"] = board_index
     chosen = rows["player"] if seats is None else checked_seats(seats, n)
@@ -157,22 +157,22 @@ def afterstates(
         ValueError: for wrong shapes, or unknown `inputs`.
         PositionError: for a state that no game can reach.
     """
-    board_index, rows = _checked_positions(boards, states, legal)
+    boards, board_index, rows = _checked_positions(boards, states, legal)
     tables = eval_tables_of(boards)
     return afterstates_of(boards, tables, board_index, rows, legal.copy(), inputs, False)
 
 
 def _checked_positions(
     boards: npt.NDArray[np.void], states: npt.NDArray[np.void], legal: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.void]]:
-    """Return the board index (n,) of checked positions, and a copy of their states."""
-    check_agent_arguments(boards, states, legal, np.zeros(len(legal), np.uint64))
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64], npt.NDArray[np.void]]:
+    """Return boards and board index (n,) of checked positions, and a copy of their states."""
+    boards, states, *_ = check_agent_arguments(boards, states, legal, np.zeros_like(legal))
     board_index = np.arange(len(states)) if len(boards) > 1 else np.zeros(len(states), np.int64)
     rows = copy_rows(states)
     wrong, fault = first_fault(boards, board_index, rows)
     if fault:
         raise PositionError(f"states[{wrong}]: expected a state that a game can reach")
-    return board_index, rows
+    return boards, board_index, rows
 
 
 def masks(legal: npt.ArrayLike) -> npt.NDArray[np.bool_]:

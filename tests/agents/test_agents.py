@@ -14,7 +14,7 @@ from tokaido_env.agents import Policy, make
 from tokaido_env.agents.champion import CHAMPION, GENERALIST
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.observers import masks
+from tokaido_env.observers import afterstates, masks, observe
 
 Arrays = dict[str, Any]
 
@@ -96,6 +96,37 @@ def test_agents__name_a_wrong_argument(
         with pytest.raises((TypeError, ValueError), match=re.escape(message)):
             method(**right | change)
         assert method(**right) is not None
+
+
+@pytest.mark.parametrize("layout", ["strided", "read-only"])
+@pytest.mark.parametrize(
+    "spec",
+    ["greedy:epsilon=0.5", "heuristic", "mcts:sims=4", "policy", "policy_search,sims=4"],
+)
+def test_agents__compile_nothing_for_other_layouts_of_arrays(
+    policy_file: Path, spec: str, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = make(with_file(spec, policy_file))
+    boards, states, legal = decisions(("shikoku", "family:7"), games=4, most=6)
+    keys = np.random.default_rng(5).integers(2**64, size=len(states), dtype=np.uint64)
+    arguments = boards, states, legal, keys
+    expected, (shares, _) = agent.act(*arguments), agent.judge(*arguments)
+    observe(*arguments[:2])
+    afterstates(*arguments[:3])
+    other = [np.repeat(one, 2)[::2] if layout == "strided" else one.copy() for one in arguments]
+    for one in other:
+        one.flags.writeable = layout == "strided"
+
+    def fails(*args: object) -> None:
+        raise AssertionError("a kernel compiles for another type of arguments")
+
+    monkeypatch.setattr("numba.core.dispatcher._DispatcherBase._compile_for_args", fails)
+    assert (agent.act(*other) == expected).all()
+    assert (agent.judge(*other)[0] == shares).all()
+    observe(*other[:2])
+    afterstates(*other[:3])
+    if isinstance(agent, PolicyAgent):
+        agent.policy.evaluate(*other[:3])
 
 
 @pytest.mark.parametrize(("name", "path"), [("champion", CHAMPION), ("generalist", GENERALIST)])

@@ -28,7 +28,7 @@ class RandomAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
-        check_agent_arguments(boards, states, legal, keys)
+        boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         random_actions(legal, keys, actions)
         return actions
@@ -52,7 +52,7 @@ class GreedyAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
-        check_agent_arguments(boards, states, legal, keys)
+        boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         greedy_actions(boards, states, legal, keys, np.empty(2, STATE), actions)
         if self.epsilon:

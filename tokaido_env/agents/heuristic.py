@@ -31,7 +31,7 @@ class HeuristicAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; they do not depend on the keys."""
-        check_agent_arguments(boards, states, legal, keys)
+        boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         tables = eval_tables_of(boards, self.style)
         _choose(len(states), actions, boards, tables, states, legal)

@@ -119,6 +119,7 @@ class Policy:
             Logits, float32 (n, N_ACTIONS), -inf where illegal; and values for the player to decide,
             float32 (n,) in [-1, 1].
         """
+        boards, states, legal, _ = check_agent_arguments(boards, states, legal, legal)
         return evaluate_all(self.network(), boards, states, legal)
 
     def save(self, path: str | Path) -> None:
@@ -192,7 +193,7 @@ class PolicyAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
-        check_agent_arguments(boards, states, legal, keys)
+        boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         logits, _ = evaluate_all(self.network, boards, states, legal)
         actions = np.empty(len(states), np.int64)
         choose_actions(actions, logits, legal, keys, self.temperature)
@@ -208,7 +209,7 @@ class PolicyAgent(Agent):
         With exact endings a better action by exact results has probability 1, and values after an
         end trigger are exact.
         """
-        check_agent_arguments(boards, states, legal, keys)
+        boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         logits, values = evaluate_all(self.network, boards, states, legal)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         values *= 1 - 2 * states["player"].astype(np.float32)

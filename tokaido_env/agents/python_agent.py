@@ -65,7 +65,7 @@ class PerGameAdapter(AgentAdapter):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
-        check_agent_arguments(boards, states, legal, keys)
+        boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
         for i in range(len(states)):
             board = self._board(boards[i if len(boards) > 1 else 0])

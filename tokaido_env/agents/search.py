@@ -134,7 +134,7 @@ class SearchAgent(Agent):
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; a search ends once it is decided."""
-        check_agent_arguments(boards, states, legal, keys)
+        boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
         config = self.config._replace(stops_early=True)
         return search(self.network, config, positions, keys, self.opponent).actions
@@ -149,7 +149,7 @@ class SearchAgent(Agent):
         Returns:
             float32 (n, N_ACTIONS), and float32 (n,) for player_0.
         """
-        check_agent_arguments(boards, states, legal, keys)
+        boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions, values, visits = self.search(boards, eval_tables_of(boards), states, legal, keys)
         # The chosen action may have fewer visits than another (`search_tree.highest_bound`).
         visits[np.arange(len(actions)), actions] = visits.max(axis=1)
