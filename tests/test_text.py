@@ -218,12 +218,6 @@ REASONING = [
     ("◁think▷", "◁/think▷"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|><|begin_of_solution|>"),
-    ("<|channel>thought\n", "<channel|>"),
-    (
-        "<|channel|>analysis<|message|>",
-        "<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
-    ),
-    ("analysis", "assistantfinal"),
 ]
 
 
@@ -250,7 +244,6 @@ def test_parse_answer__reads_nothing_of_reasoning(start: str, end: str) -> None:
         "{'action': 'pilgrim'} or {'why': 'near', 'action': 'artist:A1'}",
         f'{{x}}: {PILGRIM} first, then {{"why": 1, "action": "artist:A1"}}',
         '{"action": "artist:A1", "action": "pilgrim"}',
-        "{'action': 'artist:A1', 'action': 'pilgrim'}",
         '{"action": "artist:A1" or "pilgrim"}',
         '{"action": ["artist:A1", "pilgrim"]}',
         f'{PILGRIM}. No: {{"action": "artist:A9"}}',
@@ -258,14 +251,6 @@ def test_parse_answer__reads_nothing_of_reasoning(start: str, end: str) -> None:
         f'{PILGRIM} {{"action": fly}}',
         f'{PILGRIM} {{"action": "art',
         f'{PILGRIM} {{"ACTION": "artist:A1"}}',
-        f'{PILGRIM} {{"move": "artist:A1"}}',
-        f'{{"rejected": {PILGRIM}, "chosen": "artist:A1"}}',
-        rf"{PILGRIM} \boxed{{artist:A1}}",
-        f"Perhaps {PILGRIM}. No: the Artist to A1.",
-        f"Perhaps `{PILGRIM}`? No, to the temple.",
-        f"Not {PILGRIM}.",
-        f"I don’t play `{PILGRIM}`",
-        f"I would stay rather than **{PILGRIM}**",
     ],
 )
 def test_parse_answer__refuses_ambiguous_answers(answer: str) -> None:

@@ -72,22 +72,12 @@ _NO_QUOTE = _QUOTE.replace("[", "[^\n{}")
 _KEY = rf"{_QUOTE}?action{_QUOTE}?\s*:"
 _LENIENT_BLOCK = re.compile(
     rf"(?is)\{{(?:(?:(?!{_KEY}).){{0,{_MAX_BEFORE_KEY}}}?,)??\s*{_KEY}"
-    rf"(?:\s*{_QUOTE}({_NO_QUOTE}*){_QUOTE}\s*,?\s*\}}?)?"
+    rf"(?:\s*{_QUOTE}({_NO_QUOTE}*){_QUOTE}\s*,?\s*(?:[\}}`]|\Z))?"
 )
-_NEGATION = re.compile(
-    rf"(?i)\b(?:\w*n[o'’]t|never|instead of|rather than)(?: \w+)?[*\s]*{_QUOTE}*\Z"
-)
-_GAP = r"(?:\W|\bto\b)+"  # between the parts of a label in prose: "artist to A6"
-# Reasoning in answers of public models: <think>, <seed:think>, [THINK], <|END_THINKING|>, and the
-# channels of Gemma and gpt-oss, also without special tokens: analysis…assistantfinal.
-_REASONING = r"(?:\w+[:_])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis)\b"
-_REASONING_START = re.compile(
-    rf"(?i)[<◁](?:\|(?:start|begin)_(?:of_)?)?{_REASONING}|\[think\]|<\|channel|\A\s*analysis\w"
-)
-_REASONING_END = re.compile(
-    rf"(?i)[<◁](?:/|\|end_(?:of_)?){_REASONING}[|\s]*[>▷]|\[/think\]"
-    r"|<channel\|>|<\|channel\|>\s*final|assistantfinal"
-)
+# Reasoning in answers of public models: <think>, <seed:think>, [THINK], <|END_THINKING|>.
+_REASONING = r"(?:\w+[:_])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection)\b"
+_REASONING_START = re.compile(rf"(?i)[<\[◁](?:\|(?:start|begin)_(?:of_)?)?{_REASONING}")
+_REASONING_END = re.compile(rf"(?i)[<\[◁](?:/|\|end_(?:of_)?){_REASONING}[|\s]*[>\]▷]")
 
 
 @dataclass(frozen=True)
@@ -272,9 +262,8 @@ def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
     missing last brace do not matter. A label matches regardless of case, spaces, underscores and
     quotes, or as the beginning of exactly one legal label, with its first word at least.
 
-    Unreadable are reasoning without an end, and an answer that may mean another legal action: an
-    earlier block or the text after the last block names it, a "not" precedes the block, or a
-    question mark follows it.
+    Unreadable are reasoning without an end, and an answer whose blocks name two legal actions, or
+    a legal action and then none.
 
     Args:
         answer: the answer, of any type.
@@ -284,10 +273,10 @@ def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
         return ParsedAnswer(None, f"expected text, got {type(answer).__name__}")
     whole = _REASONING_END.split(answer)[-1]
     text = whole[-_MAX_ANSWER:]
-    actions, error, place = _read_blocks(text)
+    actions, error = _read_blocks(text)
     if _REASONING_START.search(whole):
         error = "reasoning without an end"
-    error = error or _ambiguity(text, place, actions, legal)
+    error = error or _ambiguity(actions, legal)
     if error:
         return ParsedAnswer(None, f"expected a JSON block, {_BLOCK}, got {error}")
     matches = _matches(actions[-1], legal)
@@ -420,19 +409,18 @@ class TextAgent:
         return labels[0] if len(labels) == 1 else ask_player(self.player, game, [])
 
 
-def _read_blocks(text: str) -> tuple[list[str], str, slice]:
-    """Return the texts under "action", and what the last block has instead, with its place."""
-    actions, error, place = list[str](), f"none in its last {_MAX_ANSWER:,} characters", slice(0)
+def _read_blocks(text: str) -> tuple[list[str], str]:
+    """Return the texts under "action" of all blocks, and what the last block has instead."""
+    actions, error, end = list[str](), f"none in its last {_MAX_ANSWER:,} characters", 0
     for brace in [*re.finditer(r"\{", text)][-_MAX_BLOCKS:]:
-        if brace.start() < place.stop:  # inside the block found last
+        if brace.start() < end:  # inside the block found last
             continue
         action, instead, stop = _read_block(text, brace.start())
         if stop:
             actions += [] if action is None else [action]
-            place = slice(brace.start(), stop)
-        if stop or not place.stop:
-            error = instead
-    return actions, error, place
+        if stop or not end:
+            error, end = instead, max(stop, end)
+    return actions, error
 
 
 def _read_block(text: str, start: int) -> tuple[str | None, str, int]:
@@ -457,18 +445,14 @@ def _read_block(text: str, start: int) -> tuple[str | None, str, int]:
     return actions[0], "", stop
 
 
-def _ambiguity(text: str, place: slice, actions: list[str], legal: Sequence[str]) -> str:
-    """Return how an answer may mean another action than its last block names; "" if not at all."""
-    forms = "|".join(re.escape(one).replace(":", _GAP) for one in sorted(legal, reverse=True))
-    after = re.findall(rf"(?i)\b(?:{forms})\b", text[place.stop :])
+def _ambiguity(actions: list[str], legal: Sequence[str]) -> str:
+    """Return how the blocks may mean another action than the last one names; "" if not at all."""
     meant = _matches(actions[-1], legal)
-    for action in (*actions, *(re.sub(_GAP, ":", one) for one in after)):
+    for action in actions:
         matches = _matches(action, legal)
         if len(matches) == 1 and matches != meant:
             return f"several actions, {matches[0]} too"
-    doubted = text[place.stop :].lstrip(" `*").startswith("?")
-    negated = doubted or _NEGATION.search(text[: place.start])
-    return "one that is negated or in question" if negated else ""
+    return ""
 
 
 def _matches(action: str, legal: Sequence[str]) -> list[str]:
