@@ -117,7 +117,7 @@ def play_games(network: Network, seed: int, temperature: float) -> tuple[Tensor,
 
     Args:
         network: plays both seats.
-        seed: of the first game; the others follow.
+        seed: of the games and of the noise.
         temperature: of the noise that is added to the values, to explore; 0: none.
 
     Returns:

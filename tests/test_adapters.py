@@ -14,8 +14,8 @@ from learner_games import as_lists, expected_observation, reward_of
 from positions import position
 
 from tokaido_env import Batch, Game, env, raw_env
+from tokaido_env.core.rng import game_seed
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
-from tokaido_env.single_agent import SingleAgentBatch
 from tokaido_env.web.game_session import Session
 
 approx = pytest.approx
@@ -172,33 +172,21 @@ def test_seeds__from_2_53_on_are_hashed_alike_by_every_api(seed: Any) -> None:
     number = int(seed)
     digest = hashlib.sha256(number.to_bytes(-(-number.bit_length() // 8), "little")).digest()
     hashed = int.from_bytes(digest[:8], "little") % 2**53
-    first, second = (Game(seed=each).seed for each in (seed, number + 1))
-    assert first == hashed == Game.from_dict(position(), seed=seed).seed
-    seeds = []
+    assert Game(seed=seed).seed == hashed == Game.from_dict(position(), seed=seed).seed
+    own, seeds = [hashed, Game(seed=number + 1).seed], []
     for e in (env(), raw_env(), TokaidoDuoEnv("random")):
         _, info = e.reset(seed=seed) or (None, getattr(e, "infos", {}).get("player_0"))
         seeds.append([info["seed"]])
-    batch = Batch(2)
-    for given in (seed, [seed, number + 1], np.array([seed, number + 1], object)):
+    batch, vector = Batch(2), TokaidoDuoVectorEnv(2, "random")
+    for given in ([seed, number + 1], np.array([seed, number + 1], object)):
         batch.reset(given)
         seeds.append(batch.episode_info["seed"].tolist())
-    vector = TokaidoDuoVectorEnv(2, "random")
-    seeds += [vector.reset(seed=each)[1]["seed"].tolist() for each in (seed, [seed, number + 1])]
-    single = SingleAgentBatch(2, "random")
-    single.reset(seed)
-    seeds.append(single.batch.episode_info["seed"].tolist())
+    seeds.append(vector.reset(seed=[seed, number + 1])[1]["seed"].tolist())
     session = Session(("random", "random"), seed=seed)
     seeds.append([session.game.seed])
-    assert all(each == [first, second][: len(each)] for each in seeds)
-    sb3 = pytest.importorskip("tokaido_env.sb3")
-    assert sb3.TokaidoVecEnv(2, "random", seed).seed() == [first, second]
-
-
-def test_seeds__of_later_games_may_pass_2_53() -> None:
-    batch = Batch(3)
-    batch.reset(2**53 - 2)
-    expected = [Game(seed=2**53 - 2 + game).seed for game in range(3)]
-    assert batch.episode_info["seed"].tolist() == expected
+    assert all(each == own[: len(each)] for each in seeds)
+    batch.reset(seed)
+    assert batch.episode_info["seed"].tolist() == [game_seed(hashed, i) for i in range(2)]
 
 
 @pytest.mark.parametrize("make", [env, partial(TokaidoDuoEnv, "random")])

@@ -25,7 +25,7 @@ from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT, random_actions
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
-from tokaido_env.core.rng import agent_keys, episode_seed
+from tokaido_env.core.rng import agent_keys, episode_seed, game_seed
 from tokaido_env.core.state import Phase
 
 Ints = npt.NDArray[np.int64]
@@ -111,6 +111,11 @@ def single_games(seeds: Sequence[int], board: Any = "shikoku", **options: Any) -
     return SingleGames((Game(board, seed=seed) for seed in seeds), seeds, **options)
 
 
+def seeds_of(seed: int, games: int) -> list[int]:
+    """Return the seeds of the first games of a seed."""
+    return [game_seed(seed, i) for i in range(games)]
+
+
 def seat(game: Game) -> int:
     return -1 if game.player is None else game.player
 
@@ -170,7 +175,7 @@ def short_board(folder: Path, rounds: int = 1) -> Path:
     return write_board(folder / "short.toml", shikoku_data() | {"max_rounds": rounds})
 
 
-# Game i is Game(seed + i)
+# Game i is Game(seed=game_seed(seed, i))
 
 
 def boards_of(folder: Path, kind: str) -> list[Any]:
@@ -195,7 +200,7 @@ def test_batch__equals_single_games_and_their_next_episodes(case: str, tmp_path:
     boards, chance = boards_of(tmp_path, kind), options.get("chance", "sampled")
     autoreset, margin = options.get("autoreset", True), options.get("reward") == "margin"
     batch, rng = Batch(FEW, boards, **options), random.Random(0)
-    seeds = range(7, 7 + FEW)
+    seeds = seeds_of(7, FEW)
     games = (Game(boards[i % len(boards)], seed=s, chance=chance) for i, s in enumerate(seeds))
     reference = SingleGames(games, seeds, autoreset=autoreset, margin=margin)
     timestep, expected = batch.reset(seed=7), reference.first()
@@ -275,7 +280,7 @@ def test_reset__without_a_seed_draws_one() -> None:
 
 def test_begin__starts_some_games() -> None:
     batch = Batch(4)
-    batch.reset(seed=1)
+    batch.reset(seed=range(1, 5))
     for _ in range(30):
         batch.play("random")
     others = batch.states[[0, 3]].tobytes()
@@ -288,7 +293,8 @@ def test_begin__starts_some_games() -> None:
     batch.begin(np.array([2, 3]))
     assert batch.episode_info["seed"].tolist() == [1, 88, episode_seed(77, 1), episode_seed(4, 1)]
     batch.begin(np.array([3, 0]), 10, [position(round=7), position(round=9)])
-    assert batch.episode_info["seed"].tolist() == [10, 88, episode_seed(77, 1), 13]
+    first, last = game_seed(10, 0), game_seed(10, 3)
+    assert batch.episode_info["seed"].tolist() == [first, 88, episode_seed(77, 1), last]
     assert batch.states["round"][[3, 0]].tolist() == [7, 9]
 
 
@@ -298,7 +304,7 @@ def test_initialize__plays_no_chance() -> None:
     assert (batch.states["phase"] == Phase.SETUP).all()
     assert (batch.states["player"] == -1).all()
     batch.advance_to_decision(np.array([1]))
-    assert batch.states[1].tobytes() == Game(seed=6).states.tobytes()
+    assert batch.states[1].tobytes() == Game(seed=game_seed(5, 1)).states.tobytes()
     assert batch.states["phase"].tolist() == [Phase.SETUP, Phase.MOVE, Phase.SETUP]
 
 
@@ -307,7 +313,8 @@ def test_keys__differ_by_game_seat_and_decision() -> None:
     batch.reset(seed=0)
     for decision in range(50):
         now = batch.keys(all_of(batch))
-        agent_keys(np.arange(50), batch.states["player"], np.full(50, decision), expected)
+        seeds = batch.episode_info["seed"].copy()
+        agent_keys(seeds, batch.states["player"], np.full(50, decision), expected)
         assert np.array_equal(now, expected)
         keys += now.tolist()
         batch.play("random")
@@ -430,7 +437,7 @@ def test_finish__equals_repeated_play(bot: str, reward: Any) -> None:
 def test_sample_outcomes__equals_sampled_chance() -> None:
     batch = Batch(FEW, chance="explicit", autoreset=False)
     batch.reset(seed=3)
-    games = [Game(seed=3 + i) for i in range(FEW)]
+    games = [Game(seed=seed) for seed in seeds_of(3, FEW)]
     while not batch.over.all():
         moves = batch.sample_outcomes()
         at_chance = moves >= 0
@@ -506,12 +513,14 @@ def test_reset__starts_from_positions_and_states(chance: Any, argument: str) -> 
     places: Any = [walk.to_dict() for walk in walks]
     if "state" in argument:
         places = np.concatenate([walk.state for walk in walks])
+    seeds = seeds_of(5, 4)
     games = [
-        Game.from_dict(walks[i % len(walks)].to_dict(), seed=5 + i, chance=chance) for i in range(4)
+        Game.from_dict(walks[i % len(walks)].to_dict(), seed=seed, chance=chance)
+        for i, seed in enumerate(seeds)
     ]
     batch = Batch(4, chance=chance)
     timestep = batch.reset(5, places[0] if argument == "one position" else places)
-    assert_continues_like(batch, timestep, games, range(5, 9))
+    assert_continues_like(batch, timestep, games, seeds)
 
 
 def test_reset__starts_the_next_episode_from_the_set_up() -> None:
@@ -519,7 +528,7 @@ def test_reset__starts_the_next_episode_from_the_set_up() -> None:
     batch.reset(0, position(left=["pilgrim"], round=200))
     timestep = batch.finish("random")
     assert timestep.terminated.all()
-    seeds = [episode_seed(seed, 1) for seed in range(2)]
+    seeds = [episode_seed(seed, 1) for seed in seeds_of(0, 2)]
     assert batch.states.tobytes() == b"".join(Game(seed=s).states.tobytes() for s in seeds)
     batch.reset(positions=position())
     assert batch.episode_info["episode"].tolist() == [2, 2]
@@ -555,9 +564,10 @@ def test_restore__puts_some_games_into_others() -> None:
     for actual, right, own in zip(timestep, expected, reference, strict=True):
         assert np.array_equal(actual[into], right[some])
         assert np.array_equal(actual[[1, 2]], own[[1, 2]])
-    assert other.episode_info["seed"].tolist() == [4, 101, 102, 2, 1]
+    own = [game_seed(seed, i) for seed, i in ((0, 4), (100, 1), (100, 2), (0, 2), (0, 1))]
+    assert other.episode_info["seed"].tolist() == own
     other.finish("random")
-    following = [episode_seed(seed, 1) for seed in (4, 101, 102, 2, 1)]
+    following = [episode_seed(seed, 1) for seed in own]
     assert other.episode_info["seed"].tolist() == following
 
 
@@ -595,7 +605,7 @@ def test_restore__leaves_other_games_to_begin() -> None:
 def test_illegal_move__names_game_action_and_legal_actions() -> None:
     batch = Batch(6)
     batch.reset(seed=0)
-    game, moves = Game(seed=2), keyed_actions(batch, all_of(batch))
+    game, moves = Game(seed=game_seed(0, 2)), keyed_actions(batch, all_of(batch))
     legal = ", ".join(
         f"{label} ({action})"
         for label, action in zip(game.legal_labels(), game.legal_actions(), strict=True)
@@ -644,7 +654,7 @@ def test_step__refuses_a_finished_game() -> None:
         batch.decide(make("random"), np.array([1, 0]))
     batch.begin(np.array([0]))
     with pytest.raises(IllegalMove, match=r"^game 1: illegal action 0: the game is over$"):
-        batch.step([Game(seed=episode_seed(0, 1)).legal_actions()[0], 0])
+        batch.step([Game(seed=episode_seed(game_seed(0, 0), 1)).legal_actions()[0], 0])
 
 
 def test_steps__before_begin_are_refused() -> None:

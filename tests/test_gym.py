@@ -20,7 +20,7 @@ from positions import game_at
 
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import FEATURES, N_FEATURES
-from tokaido_env.core.rng import episode_seed
+from tokaido_env.core.rng import episode_seed, game_seed
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 
@@ -64,6 +64,11 @@ def both(
     return SyncVectorEnv([partial(single, **options)] * n, autoreset_mode=mode), (
         TokaidoDuoVectorEnv(n, autoreset_mode=mode, max_episode_steps=limit, **options)
     )
+
+
+def seeds_of(seed: Any, n: int) -> Any:
+    """Return the seeds of `n` environments, as `SyncVectorEnv` takes them."""
+    return [game_seed(seed, i) for i in range(n)] if isinstance(seed, int) else seed
 
 
 def assert_same(outputs: Any, expected: Any, flags: npt.NDArray[np.bool_] | None = None) -> None:
@@ -121,7 +126,8 @@ def test_vector_env__autoreset_equals_sync_vector_env(
     sync, native = both(5, mode, **options)
     rng = np.random.default_rng(0)
     for seed in (3, None, [8, None, 2**53 - 1, 5, 5]):
-        for outputs, expected in zip(native.reset(seed=seed), sync.reset(seed=seed), strict=True):
+        begun = native.reset(seed=seed), sync.reset(seed=seeds_of(seed, 5))
+        for outputs, expected in zip(*begun, strict=True):
             assert_same(outputs, expected)
         ends, losses = 0, 0
         for _ in range(130):
@@ -141,7 +147,7 @@ def test_vector_env__disabled_equals_sync_vector_env(options: dict[str, Any]) ->
     """Ended games are reset by a mask, some with new seeds."""
     sync, native = both(5, AutoresetMode.DISABLED, **options)
     rng = np.random.default_rng(0)
-    outputs, expected = native.reset(seed=0), sync.reset(seed=0)
+    outputs, expected = native.reset(seed=0), sync.reset(seed=seeds_of(0, 5))
     resets = 0
     for step in range(200):
         actions = some_actions(native.action_masks(), rng)
@@ -154,7 +160,8 @@ def test_vector_env__disabled_equals_sync_vector_env(options: dict[str, Any]) ->
             mask = done | (rng.random(5) < 0.2)
             for seed in (None, step, [step, None, 2, 3, step]):
                 outputs = native.reset(seed=seed, options={"reset_mask": mask.copy()})
-                expected = sync.reset(seed=seed, options={"reset_mask": mask.copy()})
+                seeds = seeds_of(seed, 5)
+                expected = sync.reset(seed=seeds, options={"reset_mask": mask.copy()})
                 for one, other in zip(outputs, expected, strict=True):
                     assert_same(one, other)
             masks = outputs[1]["action_mask"]  # of all games, also without a reset
@@ -308,7 +315,7 @@ def test_vector_reset__takes_any_sequence_of_seeds() -> None:
     envs.reset(seed=each)
     follow = [int(episode_seed(seed, 1)) for seed in each]
     assert envs.reset(seed=[None, None])[1]["seed"].tolist() == follow
-    assert envs.reset(seed=np.array(4))[1]["seed"].tolist() == [4, 5]
+    assert envs.reset(seed=np.array(4))[1]["seed"].tolist() == seeds_of(4, 2)
 
 
 def test_spec__makes_the_same_environments_again() -> None:
@@ -335,7 +342,7 @@ def test_vector_render__returns_the_frames_of_sync_vector_env(
     sync, native = both(2, mode, opponent="random", render_mode=kind)
     assert (native.render_mode, native.metadata["render_fps"]) == (kind, 2)
     for envs in (sync, native):
-        envs.reset(seed=3)
+        envs.reset(seed=[3, 4])
     for step in range(8):
         actions = native.action_masks().argmax(axis=1)
         actions[0] = DISCARD if step % 3 == 0 else actions[0]

@@ -28,7 +28,7 @@ from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from tokaido_env import Game, env
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.rng import episode_seed
+from tokaido_env.core.rng import episode_seed, game_seed
 from tokaido_env.rllib import NAME, POLICY, MaskedModule, TokaidoMultiAgentEnv, self_play_config
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "recipes"))
@@ -162,7 +162,8 @@ def test_env_runner__samples_complete_games(config: Any) -> None:
     for episode in episodes:
         seats = [episode.agent_episodes[agent] for agent in AGENTS]
         game = Game(seed=int(seats[0].get_infos(0)["seed"]))
-        assert game.seed in {int(episode_seed(5 + i, e)) for i in range(3) for e in range(9)}
+        seeds = (game_seed(5 + i, 0) for i in range(3))
+        assert game.seed in {int(episode_seed(seed, e)) for seed in seeds for e in range(9)}
         steps = [0, 0]
         while not game.is_over:
             assert game.player is not None
@@ -186,6 +187,21 @@ def test_env_runner__plays_different_games_without_a_seed() -> None:
     )
     runner.sample(num_timesteps=8)
     assert len({e.unwrapped.aec.game.seed for e in runner.env.envs}) == 4
+
+
+def test_env_runners__of_all_seeds_play_different_games() -> None:
+    """Two runners with three environments each, which sample complete episodes twice."""
+    games: list[int] = []
+    for seed in (0, 3, 6):
+        config = self_play_config().debugging(seed=seed)
+        config = config.env_runners(num_env_runners=0, num_envs_per_env_runner=3)
+        for index in (1, 2):
+            runner = MultiAgentEnvRunner(config, worker_index=index)
+            for _ in range(2):
+                episodes = runner.sample(num_episodes=3)
+                starts = (episode.agent_episodes["player_0"].get_infos(0) for episode in episodes)
+                games += [start["seed"] for start in starts]
+    assert len(set(games)) == len(games) >= 36
 
 
 # The modules

@@ -1,6 +1,7 @@
 """Tests of `tokaido_env.sb3`: the Stable-Baselines3 VecEnv."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormali
 from tokaido_env import IllegalMove, SeedError
 from tokaido_env.agents import make
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import check_seed
+from tokaido_env.core.rng import episode_seed, game_seed
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.sb3 import TokaidoVecEnv
 
@@ -194,27 +195,33 @@ def test_render__shows_the_games_as_the_gymnasium_vector_env_does() -> None:
         TokaidoVecEnv(1, "random", 0, render_mode="human")
 
 
-def test_seed__applies_from_the_next_reset() -> None:
+def test_seed__applies_from_the_next_reset_and_later_resets_continue() -> None:
     env = TokaidoVecEnv(3, "greedy", 7)
     first = env.reset()
-    assert env.seed() == [7, 8, 9]
-    assert env.seed(20) == [20, 21, 22]
+    assert env.seed() == [game_seed(7, i) for i in range(3)]
+    seeds = [game_seed(20, i) for i in range(3)]
+    assert env.seed(20) == seeds
     assert np.array_equal(env.observe(), first)
-    alone = [LearnerGame(20 + i, i % 2, make("greedy")).observation() for i in range(3)]
-    assert env.reset().tolist() == alone
-    assert env.seed() == [20, 21, 22]
+    for episode in range(3):
+        now = [
+            LearnerGame(int(episode_seed(seeds[i], episode)), (i + episode) % 2, make("greedy"))
+            for i in range(3)
+        ]
+        assert env.reset().tolist() == [alone.observation() for alone in now]
+        assert env.seed() == seeds
+        if episode == 1:
+            env = deepcopy(env)
     for seed in (-1, True):
         with pytest.raises(SeedError):
             env.seed(seed)
-    assert env.seed() == [20, 21, 22]
-    assert env.seed(2**53 - 2) == [check_seed(2**53 - 2 + i) for i in range(3)]
+    assert env.seed() == seeds
 
 
 # Learning
 
 
 def learn(env: Any) -> tuple[MaskablePPO, list[Any]]:
-    """Train briefly; return the learner and its weights."""
+    """Train briefly on the same games; return the learner and its weights."""
     model = MaskablePPO(
         *("MlpPolicy", env),
         n_steps=48,
@@ -225,6 +232,8 @@ def learn(env: Any) -> tuple[MaskablePPO, list[Any]]:
         seed=5,
         device="cpu",
     )
+    if isinstance(env, DummyVecEnv):
+        env._seeds = [game_seed(5, i) for i in range(env.num_envs)]
     first = weights(model)
     model.learn(768)
     assert model.num_timesteps == 768

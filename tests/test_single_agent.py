@@ -16,7 +16,7 @@ from tokaido_env import IllegalMove
 from tokaido_env.agents import Agent, make
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import FEATURES
-from tokaido_env.core.rng import episode_seed
+from tokaido_env.core.rng import episode_seed, game_seed
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.single_agent import EndedGames, SingleAgentBatch
 
@@ -109,13 +109,14 @@ def test_step__runs_to_the_learners_next_decision(
     """
     shorter = write_board(tmp_path / "other.toml", other_board_data() | {"max_rounds": 1})
     pool = [{"short": short, "shorter": shorter}.get(name, name) for name in boards]
-    n, base = 6, 50
+    n, base = 6, 53
     opponents = OPPONENTS[kind]()
     versus = SingleAgentBatch(n, opponents, reward=reward, seat=seat, board=pool)
 
     def begin(i: int, episode: int) -> LearnerGame:
         own = (i + episode) % 2 if seat == "alternate" else seat
-        seed, opponent = int(episode_seed(base + i, episode)), opponents[i % len(opponents)]
+        seed = int(episode_seed(game_seed(base, i), episode))
+        opponent = opponents[i % len(opponents)]
         return LearnerGame(seed, own, opponent, board=pool[i % len(pool)])
 
     versus.reset(base)
@@ -158,7 +159,7 @@ def test_opponents__decide_in_batches() -> None:
 # Seats
 
 
-def seats_of(seat: Any, seed: int, n: int) -> list[int]:
+def seats_of(seat: Any, seed: Any, n: int) -> list[int]:
     versus = SingleAgentBatch(n, "random", seat=seat)
     versus.reset(seed)
     assert versus.observe()[:, SEAT].tolist() == versus.seats.tolist()
@@ -169,8 +170,9 @@ def test_random_seats__follow_from_the_seed_and_are_fair() -> None:
     seats = seats_of("random", 0, 200)
     assert 80 <= sum(seats) <= 120
     assert seats_of("random", 0, 200) == seats
-    assert seats_of("random", 150, 50) == seats[150:]
-    assert seats_of("random", 1000, 200) != seats
+    own = [game_seed(0, i) for i in range(150, 200)]
+    assert seats_of("random", own, 50) == seats[150:]
+    assert seats_of("random", 1, 200) != seats
 
 
 def test_random_seats__of_later_episodes_follow_from_their_seeds(short: Path) -> None:
@@ -179,7 +181,7 @@ def test_random_seats__of_later_episodes_follow_from_their_seeds(short: Path) ->
     outputs = [end for _, ended in walk(versus, 40) for end in zip(*ended, strict=True)]
     assert {seat for _, _, seat, *_ in outputs} == {0, 1}
     assert len(outputs) > 16
-    assert all(seats_of("random", int(seed), 1) == [seat] for _, _, seat, seed, *_ in outputs)
+    assert all(seats_of("random", [seed], 1) == [seat] for _, _, seat, seed, *_ in outputs)
 
 
 # Without autoreset
@@ -237,7 +239,7 @@ def test_set_opponents__repeats_a_sequence() -> None:
 def test_set_opponents__works_during_games() -> None:
     """Between compiled and Python opponents: each game equals the reference with that change."""
     versus = SingleAgentBatch(4, "random", seat=0)
-    versus.reset(20)
+    versus.reset(range(20, 24))
     games = [LearnerGame(20 + i, 0, make("random")) for i in range(4)]
     changes: dict[int, tuple[list[Any], list[int]]] = {
         5: ([CountingAgent("greedy"), CountingAgent("random")], [1, 2]),
@@ -266,7 +268,7 @@ def test_set_opponents__lets_running_games_keep_theirs(short: Path) -> None:
     """Each game equals the reference against the opponent assigned when it began."""
     coming: list[Any] = [make("random")] * 4
     versus = SingleAgentBatch(4, coming[0], seat=0, board=short)
-    versus.reset(20)
+    versus.reset(range(20, 24))
     games = [LearnerGame(20 + i, 0, coming[i], board=short) for i in range(4)]
     episodes, changed = [0] * 4, 0
     rng = np.random.default_rng(0)
@@ -297,7 +299,7 @@ def test_set_opponents__lets_running_games_keep_theirs(short: Path) -> None:
 def test_set_opponents__is_undone_with_a_failed_step(short: Path) -> None:
     """An opponent that fails in its first game is to play it again after the error."""
     versus = SingleAgentBatch(2, "random", seat=1, board=short)
-    versus.reset(0)
+    versus.reset([0, 1])
     breaking, rng = Breaking(give_up, 0), np.random.default_rng(0)
     versus.set_opponents(breaking, np.array([0]))
     while True:

@@ -2,6 +2,7 @@
 
     game = Game(seed=7)       one game
     batch = Batch(4096)       many games as arrays
+    game_seed(7, i)           the seed of game i of seed 7
     env(), raw_env()          PettingZoo environments; also `pettingzoo.make`
     gymnasium.make("tokaido_env:TokaidoDuo-v0")   Gymnasium environment; also `make_vec`
     agents                    opponents for training and evaluation
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from tokaido_env.core.actions import LABELS as ACTIONS
     from tokaido_env.core.arguments import IllegalMove, SeedError
     from tokaido_env.core.observation import FEATURES, Feature
+    from tokaido_env.core.rng import game_seed
     from tokaido_env.core.state import Phase
     from tokaido_env.game import Game
     from tokaido_env.position import PositionError
@@ -72,6 +74,7 @@ __all__ = [
     "SeedError",
     "agents",
     "env",
+    "game_seed",
     "raw_env",
 ]
 
@@ -90,6 +93,7 @@ _MODULES = {
     "RecordError": "record",
     "SeedError": "core.arguments",
     "env": "aec",
+    "game_seed": "core.rng",
     "raw_env": "aec",
 }
 

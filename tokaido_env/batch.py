@@ -5,7 +5,7 @@
     while True:
         timestep = batch.step(policy(timestep.observation, timestep.mask))
 
-Game `i` of seed `s` equals `Game(seed=s + i)`, for any number of games and threads.
+Game `i` of seed `s` equals `Game(seed=game_seed(s, i))`, for any number of games and threads.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ class Batch(CopiedWhole):
         """Start an episode of every game.
 
         Args:
-            seed: an integer starts game `i` at the first episode of seed `seed + i`; integers (n,)
-                give each game its seed. None, also in a list, starts a game's next episode, or, in
-                a new batch, an episode of a seed from the operating system.
+            seed: an integer starts game `i` at the first episode of seed `game_seed(seed, i)`;
+                integers (n,) give each game its seed. None, also in a list, starts a game's next
+                episode, or, in a new batch, an episode of a seed from the operating system.
             positions: initial positions: one for all games, or one per game. A position is a dict
                 as `Game.to_dict` returns it, which with a pool also names its board; or pass
                 `STATE` (n,) or (1,) from games on the same boards.

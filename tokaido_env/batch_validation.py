@@ -25,12 +25,11 @@ from tokaido_env.core.arguments import (
     describe_array,
     join_limited,
     repr_short,
-    seeds_from,
 )
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.events import illegal_move_message
 from tokaido_env.core.jit import entry
-from tokaido_env.core.rng import entropy_seed
+from tokaido_env.core.rng import entropy_seed, game_seeds
 from tokaido_env.core.rules import legal as legal_actions
 from tokaido_env.core.state import NO_PLAYER, STATE, Phase, copy_rows
 from tokaido_env.core.state_validation import NOT_FOUND, first_fault
@@ -153,11 +152,11 @@ def base_seeds(
     """
     new = previous < 0
     if new.any():
-        previous[new] = (entropy_seed() >> 1) + games[new]
+        previous[new] = game_seeds(entropy_seed(), games[new])
     if seed is None:
         return previous, True
     if as_array("seed", seed).ndim == 0:
-        return seeds_from(seed, games), False
+        return game_seeds(seed, games), False
     return checked_seeds(seed, games, previous)
 
 

@@ -114,7 +114,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
             PositionError: for a position that no game can reach.
         """
         seed = None if seed is None else check_seed(seed)
-        self.games.reset(seed, options_of(options).get("state"))
+        self.games.reset(np.array([seed]), options_of(options).get("state"))
         super().reset(seed=seed)
         if self.render_mode == "human":
             self.render()
@@ -170,7 +170,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
 class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
     """Many games of one learner in one process, for `gymnasium.make_vec`.
 
-    Environment `i` of seed `s` equals `TokaidoDuoEnv` with seed `s + i`, except that with the seats
+    Environment `i` of seed `s` equals `TokaidoDuoEnv` with seed `game_seed(s, i)`, but with seats
     "alternate" its first seat is `i % 2`. `metadata["autoreset_mode"]` has the autoreset mode.
 
     Args:
@@ -250,8 +250,8 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         """Start episodes.
 
         Args:
-            seed: environment `i` gets `seed + i`, or `seed[i]` of a sequence; None continues with
-                its next episode.
+            seed: environment `i` gets `game_seed(seed, i)`, or `seed[i]` of a sequence; None
+                continues with its next episode.
             options: `{"reset_mask": bool (num_envs,)}` resets only these environments;
                 `{"state": position}` starts all from one position.
 

@@ -30,6 +30,7 @@ try:
     from ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module import DefaultPPOTorchRLModule
     from ray.rllib.core.columns import Columns
     from ray.rllib.core.rl_module import MultiRLModuleSpec, RLModuleSpec
+    from ray.rllib.env.env_context import EnvContext
     from ray.rllib.env.multi_agent_env import MultiAgentEnv
     from ray.rllib.utils.torch_utils import FLOAT_MIN
     from ray.tune.registry import register_env
@@ -42,6 +43,7 @@ except ModuleNotFoundError as error:
 from tokaido_env import aec
 from tokaido_env.core.arguments import as_integer, repr_short
 from tokaido_env.core.copying import CopiedWhole
+from tokaido_env.core.rng import game_seed
 
 NAME = "tokaido_duo"
 POLICY = "learner"
@@ -55,9 +57,11 @@ StepResult = tuple[
 class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
     """A game with two agents.
 
-    A seed starts at its first episode, and resets without a seed continue with the next. Pass
-    `environment(…, disable_env_checking=True)` in your own settings: RLlib's check resets every
-    environment with seed 42, so that all would play the same dice and draws.
+    A seed starts at its first episode, and resets without a seed continue with the next. RLlib's
+    runner `w` passes `seed + w + i` to its environment `i`, with complete episodes before each
+    sample. There such a number `n` starts seed `game_seed(n, w)`, and the same number continues.
+    Pass `environment(…, disable_env_checking=True)` in your own settings: RLlib's check resets
+    every environment with seed 42, so that all would play the same dice and draws.
 
     Args:
         config: options of `tokaido_env.env`, such as `{"board": "family:train/1000"}`.
@@ -68,6 +72,8 @@ class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
         self.aec = aec.env(**(config or {}))
+        self._runner = config.worker_index or 0 if isinstance(config, EnvContext) else None
+        self._runner_seed: int | None = None
         self.agents = self.possible_agents = list(aec.AGENTS)
         super().__init__()
         self.metadata = self.aec.metadata
@@ -79,6 +85,9 @@ class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode; return observations and infos by agent. See `RawTokaidoEnv.reset`."""
+        if self._runner is not None and seed is not None:
+            own = None if seed == self._runner_seed else game_seed(seed, self._runner)
+            seed, self._runner_seed = own, seed
         self.aec.reset(seed, options)
         agents = [self.aec.agent_selection]
         return self._observations_of(agents), self._infos_of(agents)
@@ -174,8 +183,9 @@ def self_play_config(
 
     gamma is 1, because the only reward is the result; RLlib's environment check is off, see
     `TokaidoMultiAgentEnv`. All else is RLlib's default, to set as usual:
-    `self_play_config().env_runners(num_env_runners=8).training(lr=1e-3)`. RLlib passes `seed + 1`,
-    `seed + 2` and so on to its runners, so with a `seed` they share most of their games.
+    `self_play_config().env_runners(num_env_runners=8).training(lr=1e-3)`. With several environments
+    in a runner, keep the seeds of runs (`debugging(seed=…)`) at least that number apart: see
+    `TokaidoMultiAgentEnv`.
 
     Args:
         environment: class of the environment.

@@ -23,8 +23,9 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.batch_validation import checked_games
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import IllegalMove, as_integer, repr_short, seeds_from
+from tokaido_env.core.arguments import IllegalMove, as_integer, repr_short
 from tokaido_env.core.copying import CopiedWhole
+from tokaido_env.core.rng import game_seeds
 from tokaido_env.observers import ObservationFormat, observation_at
 from tokaido_env.render.modes import RENDER_FPS, Renderer
 from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch, When
@@ -48,7 +49,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         opponents: agents or spec strings; game `i` plays against `opponents[i % len(opponents)]`.
             `set_opponents` or `set_attr("opponent", agent, indices)` replaces them during
             training: a running game keeps its opponent.
-        seed: game `i` plays the episodes of seed `seed + i`.
+        seed: game `i` plays the episodes of seed `game_seed(seed, i)`.
         board: as for `Batch`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2) or "random".
@@ -65,6 +66,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
     """
 
     metadata: dict[str, Any]
+    _new_seeds: npt.NDArray[np.int64] | None
 
     def __init__(
         self,
@@ -96,14 +98,15 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         self._start_time = time.time()
 
     def reset(self) -> Any:
-        """Start the first episode of every game; return observations (n, …)."""
-        self.games.reset(self._base_seeds)
+        """Start each game's next episode, the first of a new seed; return observations (n, …)."""
+        self.games.reset(self._new_seeds)
+        self._new_seeds = None
         return self.observe()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Set the seed of the next reset; return the seeds of all games."""
+        """Set the seed of the next reset; return the seeds of the first episodes of all games."""
         if seed is not None:
-            self._base_seeds = seeds_from(seed, self.games.batch.all_games)
+            self._base_seeds = self._new_seeds = game_seeds(seed, self.games.batch.all_games)
         seeds: list[int | None] = self._base_seeds.tolist()
         return seeds
 

@@ -44,7 +44,7 @@ except ModuleNotFoundError as error:
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import IllegalMove, seeds_from
+from tokaido_env.core.arguments import IllegalMove, check_seed
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.observers import AFTERSTATES, check_observation
 from tokaido_env.spaces import observation_space
@@ -59,8 +59,8 @@ REMEDY = (
 class TokaidoDuoEnv(CopiedWhole, EnvBase):
     """N games, each observed by the player to decide.
 
-    A seed `s` starts game `i` with the first episode of `s + i`. Later resets, which rollouts and
-    collectors make themselves, start the next episode of each game.
+    A seed `s` starts game `i` with the first episode of seed `game_seed(s, i)`. Later resets, which
+    rollouts and collectors make themselves, start the next episode of each game.
 
     Args:
         n: number of games.
@@ -92,7 +92,7 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         check_observation(observation, see_board, ("float32", AFTERSTATES))
         form: Any = {"observation": observation, "see_board": see_board}
         self.games = Batch(n, board, autoreset=False, reward=reward, **form)
-        self._seeds: npt.NDArray[np.int64] | None = None
+        self._new_seed: int | None = None
         on = {"device": self.device}
         self.observation_spec = Composite(
             **{name: Bounded(*_bounds(box, n), **on) for name, box in _boxes(**form).items()},
@@ -107,12 +107,12 @@ class TokaidoDuoEnv(CopiedWhole, EnvBase):
         self.done_spec = Composite(flags, shape=(n,))
 
     def _set_seed(self, seed: int | None) -> None:
-        self._seeds = None if seed is None else seeds_from(seed, self.games.all_games)
+        self._new_seed = None if seed is None else check_seed(seed)
 
     def _reset(self, tensordict: TensorDictBase | None = None, **options: Any) -> TensorDict:
         games = self._flagged("_reset", tensordict)
-        self.games.begin(games, None if self._seeds is None else self._seeds[games])
-        self._seeds = None
+        self.games.begin(games, self._new_seed)
+        self._new_seed = None
         no_end = np.zeros(len(self.games), np.bool_)
         return self._time_step(self.games.timestep(), no_end)
 

@@ -84,7 +84,9 @@ class LearnerEnv(TokaidoMultiAgentEnv):
     """A game with `observation="afterstates"`."""
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
-        super().__init__({"observation": "afterstates"} | (config or {}))
+        config = {} if config is None else config  # in a runner an `EnvContext`: keep it
+        config.setdefault("observation", "afterstates")
+        super().__init__(config)
 
 
 class ActionModule(TorchRLModule, ValueFunctionAPI):

@@ -128,6 +128,7 @@ def train(steps: int, seed: int) -> Policy:
     envs = gymnasium.make_vec(
         "tokaido_env:TokaidoDuo-v0", num_envs=GAMES, opponent="greedy", reward="margin"
     )
+    envs.reset(seed=seed)  # skrl resets without a seed, which continues
     env = wrap_env(MaskInObservation(envs))
     model_args = {
         "observation_space": env.observation_space,

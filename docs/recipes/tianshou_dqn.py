@@ -37,6 +37,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.core.rng import game_seed
 from tokaido_env.features.afterstate_observation import N_AFTERSTATE, N_OBSERVED
 from tokaido_env.learn.budget import Budget
 from tokaido_env.observers import masks, observe
@@ -148,7 +149,7 @@ def train(budget: Budget, seed: int, track: str = "raw") -> QNetwork:
         return WithMask(gymnasium.make("tokaido_env:TokaidoDuo-v0", **shown))
 
     envs = DummyVectorEnv([make_env] * GAMES)
-    envs.seed(seed)
+    envs.seed([game_seed(seed, game) for game in range(GAMES)])
     space = spaces.Discrete(N_ACTIONS)
     network = QNetwork(track)
     policy = DiscreteQLearningPolicy(model=network, action_space=space)

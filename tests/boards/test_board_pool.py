@@ -11,7 +11,7 @@ from positions import other_board_data, write_board
 from tokaido_env import Batch, Board, BoardError, Game, PositionError, record
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import SPLITS
-from tokaido_env.core.rng import episode_seed
+from tokaido_env.core.rng import episode_seed, game_seed
 
 POOL = "family:train/12"
 
@@ -124,7 +124,8 @@ def test_batch__plays_each_episode_on_the_board_of_its_seed() -> None:
     rng = np.random.default_rng(0)
     batch = Batch(6, POOL)
     turn = batch.reset(seed=40)
-    games, episodes, met = [Game(POOL, seed=40 + i) for i in range(6)], [0] * 6, set()
+    seeds, episodes, met = [game_seed(40, i) for i in range(6)], [0] * 6, set()
+    games = [Game(POOL, seed=seed) for seed in seeds]
     while min(episodes) < 3:
         for i, game in enumerate(games):
             assert batch.states[i].tobytes() == game.states.tobytes()
@@ -137,7 +138,7 @@ def test_batch__plays_each_episode_on_the_board_of_its_seed() -> None:
             game.play(moves[i])
             if game.is_over:
                 episodes[i] += 1
-                games[i] = Game(POOL, seed=episode_seed(40 + i, episodes[i]))
+                games[i] = Game(POOL, seed=episode_seed(seeds[i], episodes[i]))
     assert len(met) > 6
 
 

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 from positions import Position, position, random_move
 
-from tokaido_env import Game
-from tokaido_env.core.arguments import MAX_SEED
+from tokaido_env import Game, game_seed
+from tokaido_env.core.arguments import MAX_SEED, check_seed
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.rng import episode_seed
 
@@ -153,3 +154,40 @@ def test_episode_seed__differs_between_episodes() -> None:
     assert all(0 <= seed <= MAX_SEED for seed in seeds)
     games = {tuple(Game(seed=seed).events()) for seed in seeds[:50]}
     assert len(games) == 50
+
+
+# Games of a seed
+
+
+def splitmix64(key: int, count: int) -> int:
+    """Return output `count` of SplitMix64, by the pseudocode of Steele, Lea and Flood (2014)."""
+    z = (key + count * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+    return z ^ z >> 31
+
+
+def test_game_seed__is_a_frozen_hash() -> None:
+    """Records, results and papers contain seeds, so their games must not change."""
+    purpose = (11 << 56) + 1
+    for seed, game in itertools.product((0, 1, 7, 2**32, MAX_SEED), (0, 1, 255, 10**6)):
+        expected = splitmix64(splitmix64(seed, purpose), purpose + game) % 2**53
+        assert game_seed(seed, game) == expected
+    assert game_seed(10**400, 3) == game_seed(check_seed(10**400), 3)
+
+
+def test_game_seed__seeds_at_any_distance_have_no_game_in_common() -> None:
+    """SplitMix64's outputs of two keys are the same stream, shifted, at multiples of its step."""
+    step = 0x9E3779B97F4A7C15
+    far = [seed for k in range(100_000) if (seed := k * step % 2**64) <= MAX_SEED]
+    assert len(far) > 10
+    chosen = [*range(50), 10**9, *far[1:30], *(seed + 1 for seed in far[1:30])]
+    seeds = [game_seed(seed, game) for seed in chosen for game in range(200)]
+    assert len(set(seeds)) == len(seeds)
+    assert abs(np.mean(seeds) / 2**52 - 1) < 0.02
+
+
+@pytest.mark.parametrize("game", [-1, 1.0, None, True])
+def test_game_seed__refuses_what_is_no_index(game: Any) -> None:
+    with pytest.raises(ValueError, match=r"^game: expected an integer from 0, got "):
+        game_seed(0, game)

@@ -14,7 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from test_ppo_policy import learner_of
 
 from tokaido_env.learn import ppo, ppo_policy, run as runs
-from tokaido_env.learn.ppo import game_seed, learning_rate
+from tokaido_env.learn.ppo import learning_rate
 from tokaido_env.learn.ppo_policy import LearnerEnv
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.settings_schema import RunError
@@ -113,8 +113,3 @@ def test_ppo__stops_at_a_number_that_is_not_finite(
     )
     with pytest.raises(RunError, match=message.format("weight").replace("after 0", "after 256")):
         runs.train(run)
-
-
-def test_game_seed__runs_have_no_games_in_common() -> None:
-    first = np.sort([game_seed(PpoSettings(seed=seed)) for seed in range(1000)])
-    assert np.diff(first).min() > PpoSettings.defaults()["games"]

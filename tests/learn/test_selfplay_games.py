@@ -13,7 +13,7 @@ from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.rng import agent_keys, episode_seed
+from tokaido_env.core.rng import agent_keys, game_seed
 from tokaido_env.core.state import CHANCE_PHASES
 from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn.network import ValueNetwork
@@ -44,12 +44,12 @@ def at_chance(samples: Samples) -> npt.NDArray[np.bool_]:
 
 
 def test_selfplay_games__are_whole_games_with_their_results(samples_of: Play) -> None:
-    """Without exploration the search plays as in single games with the seeds that follow."""
+    """Without exploration the search plays as in single games with the games' seeds."""
     samples = samples_of(visit_sampling=0.0, uniform_sampling=0.0, result_weight=1.0)
     known = {row.tobytes(): i for i, row in enumerate(samples.states)}
     agent, found, chances = PolicySearchAgent.from_policy(POLICY, "p", 3), 0, 0
-    for number in range(50, 56):
-        seed, decisions, key = episode_seed(number, 0), 0, np.empty(1, np.uint64)
+    for number in range(6):
+        seed, decisions, key = game_seed(50, number), 0, np.empty(1, np.uint64)
         game, seen = Game(seed=seed), list[tuple[bytes, int]]()
         tables = eval_tables_of(game.boards)
         while not game.is_over:

@@ -73,7 +73,7 @@ def whole_bias(bias: Floats, scale: Floats) -> Whole:
 def _sample_inputs() -> Floats:
     """Return the inputs (n, N_INPUTS) of positions of played games."""
     batch = Batch(_GAMES, list(_BOARDS), observation=None)
-    batch.reset(seed=0)
+    batch.reset(seed=np.arange(_GAMES))
     inputs = []
     for move in range(_MOVES):
         if move % _EVERY == 0:

@@ -58,23 +58,6 @@ def check_seed(seed: object) -> int:
     return int.from_bytes(digest[:8], "little") & MAX_SEED
 
 
-def seeds_from(first: object, games: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return `check_seed(first + i)` for each game `i` of `games`, int64 (k,).
-
-    Args:
-        first: the seed of game 0.
-        games: int64 (k,), indices.
-
-    Raises:
-        SeedError: as `check_seed`.
-    """
-    check_seed(first)
-    number = as_integer(first) or 0
-    if number + (1 << 32) <= MAX_SEED:
-        return number + games
-    return np.array([check_seed(number + game) for game in games.tolist()], np.int64)
-
-
 def as_integer(value: object) -> int | None:
     """Return an integer of Python, NumPy or another library as an int; None for anything else."""
     if isinstance(value, bool | np.bool_):

@@ -19,8 +19,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tokaido_env.core.arguments import MAX_SEED
+from tokaido_env.core.arguments import MAX_SEED, as_integer, check_seed, repr_short
 from tokaido_env.core.constants import PAINTINGS, Mask, Outcome, Row, Seat
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import (
@@ -46,6 +47,7 @@ MAX_EVENTS = 32
 """More than the outcomes that can follow a decision: 11 of set-up or 10 reveals, and a roll."""
 
 _DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED, _AGENT, _ARENA, _SEAT, _BOARD = range(11)
+_GAME = 11
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -55,6 +57,35 @@ _SEED_MASK = np.uint64(MAX_SEED)
 def entropy_seed() -> int:
     """Return a seed from the operating system's entropy."""
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) & MAX_SEED
+
+
+def game_seed(seed: int, game: int) -> int:
+    """Return the seed of one of many games that one seed starts.
+
+    Game `i` of `Batch.reset(seed=s)`, and of all other environments of many games, is
+    `Game(seed=game_seed(s, i))`. It is a hash, so neighbouring seeds have no game in common.
+
+    Args:
+        seed: an integer from 0, as for `Game`.
+        game: the index of the game, from 0.
+
+    Returns:
+        A seed from 0 to 2**53 - 1.
+
+    Raises:
+        ValueError: for anything else than non-negative integers (`SeedError` for the seed).
+    """
+    number = as_integer(game)
+    if number is None or number < 0:
+        raise ValueError(f"game: expected an integer from 0, got {repr_short(game)}")
+    return int(game_seeds(seed, np.array([number]))[0])
+
+
+def game_seeds(seed: object, games: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return `game_seed` of games with the indices `games`, int64 (k,), as int64 (k,)."""
+    out = np.empty(len(games), np.int64)
+    _hash_games(check_seed(seed), games, out)
+    return out
 
 
 @kernel
@@ -199,6 +230,13 @@ def init_luck(luck: Row, key: np.uint64) -> None:
     luck["drawn"][0] = 0
     luck["drawn"][1] = 0
     luck["copies"] = 0
+
+
+@entry
+def _hash_games(seed: int, games: Any, out: Any) -> None:
+    key = hash_bits(np.uint64(seed), _GAME, 0, 0)  # else some distant seeds had shifted games
+    for i in range(len(games)):
+        out[i] = int64(hash_bits(key, _GAME, 0, games[i]) & _SEED_MASK)
 
 
 @entry

@@ -17,7 +17,6 @@ from stable_baselines3.common.logger import Logger
 from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy, PolicyAgent, PolicyError
 from tokaido_env.agents.registry import make
-from tokaido_env.arena.match import match_seed
 from tokaido_env.batch_validation import checked_arrays
 from tokaido_env.decoding import Count
 from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, moments_of, restore_learner
@@ -210,16 +209,11 @@ def make_model(env: LearnerEnv, settings: PpoSettings, network: ValueNetwork) ->
         seed=seed32(settings.seed),
         device="cpu",
     )
-    env.seed(game_seed(settings))  # SB3 has set its own seed
+    env.seed(settings.seed)  # SB3 has set its own, of 32 bits
     model.set_logger(Logger(None, []))
     env.reset()
     model._last_obs = env.observe()  # otherwise SB3 resets the games
     return model
-
-
-def game_seed(settings: PpoSettings) -> int:
-    """Return the seed of the first game: runs of seeds 0 and 1 have no game seed in common."""
-    return match_seed(settings.seed, "ppo", "games")
 
 
 def learning_rate(settings: PpoSettings) -> Callable[[float], float]:

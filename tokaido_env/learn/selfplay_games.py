@@ -42,7 +42,7 @@ class SelfPlayGames(NamedTuple):
         sha256: of its policy file, as `policy_sha256`.
         pool: the boards; a game's seed chooses its board.
         games: number of games.
-        seed: of the first game, with the others following, and of the exploration.
+        seed: of the games and of the exploration.
         visit_sampling: share of actions drawn in proportion to visit counts.
         uniform_sampling: share of actions drawn uniformly from the legal ones.
         search_share: share of the decisions that are searched.

@@ -159,7 +159,7 @@ def play_games(
         network: plays both seats.
         pool: the boards; a game's seed chooses its board.
         games: number of games.
-        seed: of the first game; the others follow.
+        seed: of the games.
         temperature: of the softmax over afterstate values that draws an action.
     """
     batch = Batch(games, pool, observation=None, autoreset=False, copy=False)
