@@ -61,7 +61,7 @@ def decisions(
 ) -> Arrays:
     """Return decisions of random games: boards, states, legal (n,); `most` of each phase."""
     batch = Batch(games, list(boards), observation=None)
-    batch.reset(seed=3)
+    batch.reset(seed=range(3, 3 + games))
     rows: list[Arrays] = []
     for _ in range(moves):
         batch.play("random")

@@ -88,7 +88,7 @@ def test_afterstates__are_the_same_for_any_games_inputs_and_threads() -> None:
 
 def test_afterstates_of_a_game__are_those_of_a_batch() -> None:
     game, batch = Game(seed=5), Batch(1)
-    batch.reset(seed=5)
+    batch.reset(seed=[5])
     for one, other in zip(game.afterstates(), batch.afterstates(), strict=True):
         assert (one == other).all()
     assert game.afterstates(None).action.tolist() == game.legal_actions()

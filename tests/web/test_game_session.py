@@ -63,7 +63,7 @@ def test_session__plays_the_game_of_its_seed() -> None:
     assert (record.seed, record.players) == (seed, (HUMAN, "greedy"))
     replay(record)
     batch, greedy = Batch(1, autoreset=False), make("greedy")
-    batch.reset(seed=8)
+    batch.reset(seed=[8])
     for event in (event for event in record.events if event in IDS):  # chance follows from the seed
         if batch.states["player"][0] == 0:
             batch.step([IDS[event]])
