@@ -24,7 +24,7 @@ from tokaido_env.arena.tournament import (
 )
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.rng import arena_seed, episode_seed
+from tokaido_env.core.rng import arena_seed, episode_seed, game_seed
 from tokaido_env.trajectory import replay_actions, replay_chunks
 
 FAMILY = "family:test/5"
@@ -151,7 +151,12 @@ def test_play_match__does_not_depend_on_the_order_of_the_agents() -> None:
 
 
 def test_arena_seeds__differ_from_the_seeds_of_training() -> None:
-    trained = {int(episode_seed(s, e)) for s in range(100) for e in range(100)}
+    trained = {
+        int(episode_seed(seed, e))
+        for s in range(100)
+        for seed in (s, *(game_seed(s, i) for i in range(9)))
+        for e in range(10)
+    }
     assert not trained & {int(arena_seed(seed, pair)) for seed in range(10) for pair in range(1000)}
 
 
