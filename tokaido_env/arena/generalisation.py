@@ -1,7 +1,8 @@
 """Scores of agents on unseen boards and on boards of their training, with 95 % intervals.
 
-The score on a board is the mean of its pairs of games. Over all boards, these are reported, with
-intervals that resample boards and then pairs (`intervals.bootstrap_boards`):
+The score on a board is the mean of its pairs of games. Over all boards, these are reported. The
+intervals of means resample boards and then pairs (`intervals.bootstrap_boards`), those of shares
+are Wilson's:
 
 - the mean of the scores;
 - their interquartile mean, which a few unusual boards do not change (Agarwal et al. 2021, "Deep
@@ -103,20 +104,15 @@ def pool_estimates(found: PoolScores) -> list[Measure]:
     """Return the estimates `FIGURES` of the scores on a pool."""
     means, draws, boards = found.means, found.resampled(), len(found.scores)
     first, pairs = found.scores[0], int(found.counts[0].sum())
-
-    def of_draws(of: Callable[[Floats], Floats], independent: int) -> Estimate:
-        value, resampled = float(of(means)), of(draws)
-        low, high = percentile_interval(resampled, boards if found.drawn else None)
-        if low == high:  # all results are equal: resamples have no variance
-            low, high = wilson_interval(value, independent)
-        return Estimate.of(value, (max(low, 0.0), min(high, 1.0)))
-
-    estimates = (
-        of_draws(lambda x: np.asarray(x.mean(axis=-1)), boards * pairs),
-        _ranked(interquartile_mean, found, draws),
-        of_draws(share_above_even, boards),
-        _ranked(worst_tenth_mean, found, draws),
-    )
+    estimates = [_mean_estimate(float(means.mean()), draws.mean(axis=1), found)]
+    if found.drawn:  # resampled pairs would move boards to other ranks and across one half
+        rng = np.random.default_rng([found.seed, found.kind])
+        draws = means[rng.integers(boards, size=draws.shape)]
+    estimates += [
+        _ranked(interquartile_mean, means, draws),
+        _better_than_even(means, draws),
+        _ranked(worst_tenth_mean, means, draws),
+    ]
     where: dict[str, Any] = {"n": 2 * pairs * boards, "other": first.b, "group": first.group}
     return [
         Measure(one.value, one.low, one.high, measure, first.a, **where)
@@ -131,16 +127,31 @@ def profile(scores: Sequence[Score]) -> list[Estimate]:
     return [Estimate.of(share, wilson_interval(share, len(scores))) for share in shares]
 
 
-def _ranked(of: Callable[[Floats], Floats], found: PoolScores, draws: Floats) -> Estimate:
+def _mean_estimate(value: float, draws: Floats, found: PoolScores) -> Estimate:
+    """Return a mean score with the percentiles of its resamples, within 0 and 1."""
+    low, high = percentile_interval(draws, len(found.scores) if found.drawn else None)
+    if low == high:  # all results are equal: resamples have no variance
+        low, high = wilson_interval(value, int(found.counts.sum()))
+    return Estimate.of(value, (max(low, 0.0), min(high, 1.0)))
+
+
+def _better_than_even(means: Floats, draws: Floats) -> Estimate:
+    """Return the share of boards better than even, with its interval.
+
+    Wilson's, with the effective number of independent boards (Kish 1965), by the variance of the
+    resamples. Their percentiles may exclude the share: boards near one half change sides.
+    """
+    value, variance = float(share_above_even(means)), float(share_above_even(draws).var())
+    n = value * (1 - value) / variance if variance > 0 else 0.0
+    return Estimate.of(value, wilson_interval(value, max(n, len(means))))
+
+
+def _ranked(of: Callable[[Floats], Floats], means: Floats, draws: Floats) -> Estimate:
     """Return a mean of the boards at some ranks, such as the worst tenth, with its interval.
 
-    The luck of the pairs moves boards to other ranks, so that only drawn boards are resampled.
+    By Student's t distribution, with the standard deviation of the resamples.
     """
-    means = found.means
     boards, value = len(means), float(of(means))
-    if found.drawn:
-        rng = np.random.default_rng([found.seed, found.kind])
-        draws = means[rng.integers(boards, size=draws.shape)]
     half = student_t_quantile(boards - 1) * float(of(draws).std())
     if not half:
         return Estimate.of(value, wilson_interval(value, boards))
@@ -151,9 +162,7 @@ def mean_over_opponents(found: Sequence[PoolScores]) -> Estimate:
     """Return the mean of the mean scores against several opponents on the same boards."""
     value = float(np.mean([one.means.mean() for one in found]))
     draws = np.mean([one.resampled().mean(axis=1) for one in found], axis=0)
-    boards = len(found[0].scores) if found[0].drawn else None
-    low, high = percentile_interval(draws, boards)
-    return Estimate.of(value, (max(low, 0.0), min(high, 1.0)))
+    return _mean_estimate(value, draws, found[0])
 
 
 def generalisation_gap(test: PoolScores, train: PoolScores) -> Estimate:
@@ -164,7 +173,7 @@ def generalisation_gap(test: PoolScores, train: PoolScores) -> Estimate:
     low, high = percentile_interval(draws[0] - draws[1], min(drawn, default=None))
     if low == high:
         low, high = on_test.low - on_train.high, on_test.high - on_train.low
-    return Estimate.of(on_test.value - on_train.value, (low, high))
+    return Estimate.of(on_test.value - on_train.value, (max(low, -1.0), min(high, 1.0)))
 
 
 # Several results

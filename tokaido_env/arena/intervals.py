@@ -47,7 +47,8 @@ def wilson_interval(p: float, n: float) -> tuple[float, float]:
     """
     centre = (p + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 / (1 + Z95**2 / n) * sqrt(p * (1 - p) / n + Z95**2 / (4 * n**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # It contains p; rounding could leave out a p of 0 or 1 by 1e-17.
+    return min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half))
 
 
 def student_t_quantile(degrees: float) -> float:
@@ -238,6 +239,9 @@ def percentile_interval(
 ) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of resampled values: their percentiles.
 
+    For means only: their resamples lie on both sides of the value. Those of a share of boards or of
+    a rating may not.
+
     Args:
         draws: float64 (resamples,).
         boards: number of resampled boards; None: boards were not resampled. With few boards the
@@ -280,4 +284,5 @@ def share_above_even(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
     Args:
         scores: float64 (…, boards).
     """
-    return np.asarray(((scores > 0.5) + 0.5 * (scores == 0.5)).mean(axis=-1))
+    sides = np.sign(np.round(scores - 0.5, 9))  # resampled scores have rounding errors
+    return np.asarray((1 + sides).mean(axis=-1) / 2)

@@ -79,7 +79,7 @@ def rate_differences(matches: Sequence[PairedMatch], *, seed: int = 0) -> list[M
     for i, j in combinations(range(len(agents)), 2):
         pair: dict[str, Any] = {"agent": agents[i], "other": agents[j]}
         differences = elo[:, i] - elo[:, j]
-        resampled = differences[1:]
+        resampled = _centred(differences)
         ends = np.quantile(resampled, [0.025, 0.975])
         above = (resampled > 0).mean() + (resampled == 0).mean() / 2
         value, low, high, share = (round(float(x), 4) for x in (differences[0], *ends, above))
@@ -322,4 +322,15 @@ def _swap_agents(match: PairedMatch) -> PairedMatch:
 
 def _rating(agent: str, elo: Floats, games: int) -> Measure:
     """Return a rating from Elo: of the matches, then of each resample."""
-    return Measure(float(elo[0]), *percentile_interval(elo[1:]), "Elo", agent, games)
+    return Measure(float(elo[0]), *percentile_interval(_centred(elo)), "Elo", agent, games)
+
+
+def _centred(elo: Floats) -> Floats:
+    """Return the resamples, elo[1:], moved such that their median is the rating, elo[0].
+
+    The pair that `Pairs.bootstrap` adds and the curve of the model move all resamples, in rare
+    cases past the rating. A shift corrects this median bias (Efron 1982, "The Jackknife, the
+    Bootstrap and Other Resampling Plans"): percentiles then contain the rating, and cover the truth
+    more often at scores near 0 and 1 and in long chains of matches.
+    """
+    return np.asarray(elo[0] + (elo[1:] - np.median(elo[1:])))

@@ -393,6 +393,7 @@ def _check_score(source: Source, place: str, score: Score) -> None:
 def _check_estimate(source: Source, place: str, one: Measure) -> None:
     source.expect(one.measure in MEASURES, f"{place}.measure", "a known measure", one.measure)
     lowest, highest = MEASURES[one.measure]
-    got = one.value, one.low, one.high
-    inside = all(lowest <= x <= highest for x in got)
-    source.expect(inside, place, f"values from {lowest:g} to {highest:g}", got)
+    got = one.low, one.value, one.high
+    inside = lowest <= one.low <= one.value <= one.high <= highest
+    wanted = f"an interval that contains its value, from {lowest:g} to {highest:g}"
+    source.expect(inside, place, wanted, got)
