@@ -6,6 +6,7 @@ the result correct, otherwise a `RecordError` names the line, the event and the 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -200,20 +201,31 @@ def parse_lines(path: str | Path, lines: Iterable[bytes]) -> Iterator[tuple[int,
             raise RecordError(f"{path}, line {number}: not a text file: {error}") from None
 
 
+def game_key(record: Record) -> bytes:
+    """Return a hash of what makes a game: board, seed, start, players, events and end."""
+    parts = record.board_hash, record.seed, record.start, record.players, record.events, record.end
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).digest()
+
+
 def read_verified(
-    path: str | Path, board: Boards | None = None
+    path: str | Path, board: Boards | None = None, *, distinct: bool = False
 ) -> Iterator[tuple[int, Record, Trajectory]]:
     """Yield the line number (from 1), the verified record and the trajectory of each game.
 
-    Arguments and errors are those of `load`. Nothing is read ahead; see `read_unverified`.
+    Arguments and errors are those of `load`. Nothing is read ahead; see `read_unverified`. If
+    `distinct` is true, only the first of equal games (`game_key`) is yielded.
     """
-    loaded = None if board is None else BoardPool.load(board)
+    loaded, found = None if board is None else BoardPool.load(board), set[bytes]()
     for number, record in read_unverified(path):
         try:
             played = replay(record, loaded)
             check_outcomes_of_seed(record, played)
         except RecordError as error:
             raise RecordError(f"{path}, line {number}: {error}") from None
+        if distinct:
+            if (key := game_key(record)) in found:
+                continue
+            found.add(key)
         yield number, record, played
 
 

@@ -114,7 +114,6 @@ def test_merge__leaves_out_games_without_their_pair(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda line: line * 2, "part.jsonl, line 1 has it too"),
         (lambda line: line[:-40], "line 1: not a whole line of JSON"),
         (lambda line: line.replace(b'"seed": ', b'"seed": 1'), "line 1: "),
         (lambda line: line.replace(b'"greedy"', b"7"), "line 1: "),
@@ -134,17 +133,35 @@ def test_merge__refuses_a_wrong_file_in_one_line(
     assert error.count("\n") == 1
 
 
-def test_merge__refuses_a_file_or_a_game_that_comes_twice(whole: Path, tmp_path: Path) -> None:
-    same = [whole, whole.parent / "." / ".." / whole.parent.name / whole.name]
-    for name, make_link in (("soft.jsonl", Path.symlink_to), ("hard.jsonl", Path.hardlink_to)):
-        same.append(tmp_path / name)
-        make_link(same[-1], whole)
-    for path in same:
-        with pytest.raises(ValueError, match=f"{path}: is the same file as {whole}: expected each"):
-            merge_records([whole, path])
+def test_merge__counts_equal_games_of_overlapping_files_once(
+    whole: Path, tmp_path: Path, capsys: Output
+) -> None:
     part, lines = tmp_path / "part.jsonl", whole.read_text(encoding="utf-8").splitlines()
     part.write_text(json.dumps(json.loads(lines[3]), sort_keys=True), encoding="utf-8")
-    with pytest.raises(RecordError, match=f"{part}, line 1: .* twice: {whole}, line 4 has it too"):
+    expected = merged(tmp_path, whole)
+    capsys.readouterr()
+    assert merged(tmp_path, whole, part, whole)["hash"] == expected["hash"]
+    assert "61 left out" in capsys.readouterr().err
+    found = merge_records([whole, part, whole])
+    assert (found.games, found.equal, found.unpaired) == (60, 61, 0)
+
+
+def test_merge__keeps_the_equal_games_of_a_pair_and_counts_them(tmp_path: Path) -> None:
+    file = tmp_path / "itself.jsonl"
+    assert main(["evaluate", "greedy", "greedy", "--games", "20", "--records", str(file)]) == 0
+    assert len(set(file.read_bytes().splitlines())) == 10
+    found = merged(tmp_path, file, file)
+    assert [score["pairs"] for score in found["scores"]] == [[0, 0, 10, 0, 0]]
+    assert found["scores"][0]["games"]["equal"] == 10
+
+
+def test_merge__refuses_another_game_of_the_same_agents_and_seed(
+    whole: Path, tmp_path: Path
+) -> None:
+    part = tmp_path / "part.jsonl"
+    first = json.loads(whole.read_text(encoding="utf-8").splitlines()[0])
+    part.write_text(json.dumps(first | {"events": first["events"][:-1]}), encoding="utf-8")
+    with pytest.raises(RecordError, match=f"{part}, line 1: "):
         merge_records([whole, part])
 
 

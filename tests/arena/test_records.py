@@ -297,7 +297,6 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
         ),
         (lambda text: '{"version": 2}', "line 1: record: format: expected tokaido-duo, got None"),
         (lambda text: "\u0080PNG\n", "line 1: "),
-        (lambda text: text + text, "line 9: 'greedy' .*, comes twice: .*, line 1 has it too"),
         (lambda text: re.sub(r'"seed": \d+', '"seed": 5', text), "seed 5, is no game of these"),
         (replaced('["greedy"', '["mcts"'), "line 1: 'mcts' against 'random', seed"),
         (replaced('"board": "shikoku"', '"board": "honshu"'), "a game on board 'honshu'"),
@@ -318,6 +317,21 @@ def test_record_file__refuses_a_wrong_file_and_leaves_it_unchanged(
         RecordFile(file, [unplayed()])
     assert str(error.value).startswith(str(file))
     assert file.read_bytes() == before
+
+
+def test_record_file__counts_equal_lines_once_and_refuses_another_game_of_their_seed(
+    match: MatchState, file: Path
+) -> None:
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join([lines[0], *lines, lines[5]]), encoding="utf-8")
+    found = unplayed()
+    records = RecordFile(file, [found])
+    assert records.loaded == len(match)
+    assert same_games(found, match)
+    other = json.loads(lines[0]) | {"events": json.loads(lines[0])["events"][:-1]}
+    file.write_text("".join([*lines, json.dumps(other) + "\n"]), encoding="utf-8")
+    with pytest.raises(RecordError, match="line 9: "):
+        RecordFile(file, [unplayed()])
 
 
 def test_record_file__refuses_games_with_the_chance_outcomes_of_another_seed(

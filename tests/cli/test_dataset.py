@@ -5,6 +5,7 @@ import os
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tokaido_env.__main__ import main
 from tokaido_env.cli import dataset
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, SCALES, encode_game
-from tokaido_env.record import Record, RecordError, load, save
+from tokaido_env.record import Forfeit, Record, RecordError, load, save
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "file-formats.md"
@@ -235,6 +236,47 @@ def test_export__refuses_a_name_of_a_megabyte(tmp_path: Path) -> None:
         dataset.export(tmp_path / "games.jsonl", tmp_path / "games.parquet")
     with pytest.raises(RecordError, match=message):
         Game(seed=1).record(["a", "x" * 10**6])
+
+
+def forfeited(moves: int, seed: int = 4) -> Record:
+    """A game that the player to decide forfeits after some decisions."""
+    game = Game(seed=seed)
+    for _ in range(moves):
+        game.play(game.legal_actions()[-1])
+    seat = game.player
+    assert seat is not None
+    record = replace(game.record(["a", "b"]), winner=1 - seat, end="forfeit")
+    return replace(record, forfeit=Forfeit(seat, "illegal"))
+
+
+@pytest.mark.parametrize("moves", [1, 30, 31, 32, 33])
+def test_export__of_a_forfeit_has_its_result(moves: int, tmp_path: Path) -> None:
+    record = forfeited(moves)
+    save([record], tmp_path / "games.jsonl")
+    dataset.export(tmp_path / "games.jsonl", tmp_path / "games.parquet")
+    rows = rows_of(tmp_path / "games.parquet")
+    assert len(rows) == moves
+    for row in rows:
+        later = [other["seat"] for other in rows[row["step"] + 1 :]]
+        last = row["seat"] not in later
+        result = 1 if row["seat"] == record.winner else -1
+        assert (row["return"], row["reward"]) == (result, result * last)
+        assert (row["terminated"], row["truncated"]) == (last, False)
+        assert row["next_player"] == (later[0] if later else -1)
+
+
+def test_export__writes_equal_games_once(tmp_path: Path, capsys: Output) -> None:
+    path, out = tmp_path / "games.jsonl", tmp_path / "games.parquet"
+    same = forfeited(9)
+    slower = replace(
+        same, forfeit=Forfeit(same.forfeit.seat if same.forfeit else 0, "illegal", "x")
+    )
+    renamed = replace(same, players=("a", "c"))
+    save([same, unfinished(9), same, slower, renamed, forfeited(9, 5)], path)
+    for rows in ("decisions", "games"):
+        assert main(["export", str(path), str(out), "--rows", rows]) == 0
+        assert sorted({row["game"] for row in rows_of(out)}) == [1, 2, 5, 6]
+        assert "2 left out" in capsys.readouterr().err
 
 
 # A row per game

@@ -33,12 +33,12 @@ def test_evaluate__writes_a_result_and_prints_tables(tmp_path: Path, capsys: Out
     assert found.command == "tokaido evaluate greedy random random --games 20 --seed 3"
     assert (found.protocol, found.seed, found.anchor) == ("matches", 3, "random")
     assert (found.agents, found.boards[0].name) == (("greedy", "random"), "shikoku")
-    pairs = [("greedy", "random"), ("greedy", "random"), ("random", "random")]
+    pairs = [("greedy", "random"), ("random", "random")]  # each two meet once
     assert [(one.a, one.b) for one in found.scores] == pairs
     for score in found.scores:
         assert score.n == 20
         assert 0 <= score.low <= score.value <= score.high <= 1
-    first, _, itself = found.scores
+    first, itself = found.scores
     assert first.value > 0.7  # greedy is the better one
     assert itself.value == 0.5
     rated = {one.agent: one for one in found.estimates_of("Elo")}
@@ -47,7 +47,7 @@ def test_evaluate__writes_a_result_and_prints_tables(tmp_path: Path, capsys: Out
     printed = capsys.readouterr()
     assert not set("\r\x1b") & set(printed.err)  # no bar where there is no terminal
     standings, matches = printed.out.split("Matches")
-    assert "60 games, board shikoku, seed 3" in standings
+    assert "40 games, board shikoku, seed 3" in standings
     assert "Elo is relative, from these matches only (probit, random = 0)" in standings
     ranked = [line.split()[:4] for line in standings.splitlines() if line[:5].strip().isdigit()]
     shares = [f"{share:.1%}" for share in (first.value, 1 - first.value)]
@@ -55,6 +55,22 @@ def test_evaluate__writes_a_result_and_prints_tables(tmp_path: Path, capsys: Out
     assert " reference " in standings.splitlines()[4]
     scores = [line.split()[4] for line in matches.splitlines() if line.split()[2:3] == ["20"]]
     assert scores[:2] == shares
+
+
+@pytest.mark.parametrize(
+    ("agents", "equal"),
+    [(("greedy", "greedy"), 10), (("x=greedy", "y=greedy"), 10), (("greedy", "random"), 0)],
+)
+def test_evaluate__counts_games_that_are_equal_with_swapped_seats(
+    agents: tuple[str, str], equal: int, tmp_path: Path, capsys: Output
+) -> None:
+    records, path = tmp_path / "games.jsonl", tmp_path / "r.json"
+    results(path, *agents, "--games", "20", "--records", str(records))
+    assert len({(one.seed, one.events) for one in load(records)}) == 20 - equal
+    (score,) = Result.load(path).scores
+    assert score.games is not None
+    assert score.games.equal == equal
+    assert (f"{equal} of 20 games are equal" in capsys.readouterr().out) == (equal > 0)
 
 
 def test_evaluate__is_reproducible(tmp_path: Path) -> None:
@@ -217,7 +233,7 @@ def test_until_decided__stops_decided_matches(tmp_path: Path, capsys: Output) ->
     command = ["greedy", "random", "random", "--until-decided", "--error", "0.02"]
     written = results(tmp_path / "r.json", *command, "--games", "300")
     decisions = [(one.get("decided"), 2 * sum(one["pairs"])) for one in written["scores"]]
-    assert decisions == [("a", 100), ("a", 100), (None, 300)]
+    assert decisions == [("a", 100), (None, 300)]
     printed = capsys.readouterr().out
     assert "greedy is better than random: decided after 100 games, error at most 0.02" in printed
     assert "random and random: undecided after 300 games" in printed

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ pytest.importorskip("h5py")
 import minari
 
 import tokaido_env  # noqa: F401  registers the environment
-from tokaido_env import Board
+from tokaido_env import Board, Game
 from tokaido_env.__main__ import main
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.record import load
+from tokaido_env.record import Forfeit, load, save
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +61,30 @@ def test_minari__episodes_equal_the_environment(match: Path) -> None:
         assert episode.observations.shape[0] == len(episode.actions) + 1
         played += 1
     assert played == len(records)
+
+
+def test_minari__has_the_result_of_a_forfeit_and_equal_games_once(tmp_path: Path) -> None:
+    path, won = tmp_path / "games.jsonl", []
+    records = []
+    for moves in range(20, 28):
+        game = Game(seed=moves)
+        for _ in range(moves):
+            game.play(game.legal_actions()[-1])
+        seat = game.player
+        assert seat is not None
+        lost = replace(game.record(("a", "b")), winner=1 - seat, end="forfeit")
+        records.append(replace(lost, forfeit=Forfeit(seat, "crash")))
+        won.append(1 - seat)
+    save([*records, records[0]], path)
+    assert main(["export", str(path), "minari:tokaido/forfeits-v0"]) == 0
+    dataset = minari.load_dataset("tokaido/forfeits-v0")
+    assert dataset.total_episodes == 2 * len(records)
+    assert set(won) == {0, 1}
+    for episode in dataset:
+        seat, game_number = int(episode.infos["seat"][0]), int(episode.infos["game"][0])
+        assert sum(episode.rewards) == (1 if won[game_number - 1] == seat else -1)
+        assert episode.terminations.tolist() == [False] * (len(episode.actions) - 1) + [True]
+        assert not episode.truncations.any()
 
 
 def test_minari__metadata_names_players_and_boards(match: Path) -> None:

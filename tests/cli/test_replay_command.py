@@ -137,6 +137,20 @@ def test_replay__prints_a_summary(games: list[Record], tmp_path: Path, capsys: O
     assert (len(triggers), sum(triggers)) == (8, len(games))
 
 
+def test_replay__counts_equal_games_once_in_the_summary(
+    games: list[Record], tmp_path: Path, capsys: Output
+) -> None:
+    save([*games, *games[:2]], tmp_path / "twice.jsonl")
+    save(games, tmp_path / "once.jsonl")
+    printed = []
+    for name in ("once", "twice"):
+        assert main(["replay", str(tmp_path / f"{name}.jsonl"), "--summary"]) == 0
+        printed.append(capsys.readouterr())
+    assert printed[0].out == printed[1].out
+    assert "2 left out" in printed[1].err
+    assert not printed[0].err
+
+
 def test_replay__prints_a_summary_of_no_finished_game(tmp_path: Path, capsys: Output) -> None:
     save([forfeited()], tmp_path / "games.jsonl")
     assert main(["replay", str(tmp_path / "games.jsonl"), "--summary"]) == 0

@@ -7,12 +7,13 @@ from html import unescape
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tokaido_env import Game, Record
 from tokaido_env.__main__ import main
 from tokaido_env.agents import make
-from tokaido_env.record import load, replay, save
+from tokaido_env.record import Forfeit, load, replay, save
 from tokaido_env.study.review import Review, review
 from tokaido_env.web.replay_page import replay_page
 from tokaido_env.web.review_section import remark_of, worst_of
@@ -63,6 +64,38 @@ def test_review__prints_and_writes_the_reviews(games: Path, tmp_path: Path, caps
     assert json.loads(out.read_text())["games"] == data["games"][1:]
 
 
+def test_review__counts_equal_games_once(games: Path, tmp_path: Path, capsys: Output) -> None:
+    first, second = load(games)
+    twice, out = tmp_path / "twice.jsonl", tmp_path / "review.json"
+    save([first, first, second], twice)
+    assert main(["review", str(twice), *QUICK, "--json", str(out)]) == 0
+    assert "1 left out" in capsys.readouterr().err
+    assert [game["names"] for game in json.loads(out.read_text())["games"]] == [
+        list(first.players),
+        list(second.players),
+    ]
+    assert main(["review", str(twice), *QUICK, "--game", "2", "--json", str(out)]) == 0
+    (game,) = json.loads(out.read_text())["games"]
+    assert game["names"] == list(first.players)
+
+
+@pytest.mark.parametrize("moves", [40, 41, 42, 43])
+def test_review__of_a_forfeit_has_its_result(moves: int, tmp_path: Path) -> None:
+    game = Game(seed=6)
+    for _ in range(moves):
+        game.play(game.legal_actions()[0])
+    seat = game.player
+    assert seat is not None
+    lost = replace(game.record(("a", "b")), winner=1 - seat, end="forfeit")
+    save([replace(lost, forfeit=Forfeit(seat, "time"))], tmp_path / "games.jsonl")
+    out, table = tmp_path / "review.json", tmp_path / "review.parquet"
+    words = ["review", str(tmp_path / "games.jsonl"), *QUICK]
+    assert main([*words, "--json", str(out), "--data", str(table)]) == 0
+    (found,) = json.loads(out.read_text())["games"]
+    assert [player["result"] for player in found["players"]] == [float(seat), 1.0 - seat]
+    assert set(pd.read_parquet(table)["result"]) == {float(seat)}
+
+
 def test_review_page__links_the_worst_moves() -> None:
     record = recorded(3, (HOSTILE, "b"))
     found = reviewed(record)
@@ -101,6 +134,6 @@ def test_review_page__refuses_reviews_of_other_games() -> None:
 
 
 def test_review__refuses_a_page_of_over_a_hundred_games(tmp_path: Path, capsys: Output) -> None:
-    save([Game(seed=1).record(("a", "b"))] * 101, tmp_path / "games.jsonl")
+    save([Game(seed=n).record(("a", "b")) for n in range(101)], tmp_path / "games.jsonl")
     assert main(["review", str(tmp_path / "games.jsonl"), "--html", str(tmp_path / "o.html")]) == 1
     assert "a page holds 1 to 100 games, got 101" in capsys.readouterr().err

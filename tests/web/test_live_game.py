@@ -475,6 +475,7 @@ def test_end__is_reviewed_and_gives_exercises(start: StartGame) -> None:
     live_game.command("resign", {})
     snapshot = reviewed(live_game)
     assert snapshot["winner"] == 1
+    assert snapshot["wins"][-1] == 0  # of player_0, who resigned
     moments = snapshot["review"]["moments"]
     assert moments[0]["title"] == "Largest loss"
     assert all(snapshot["log"][one["event"]][2] in one["text"] for one in moments)

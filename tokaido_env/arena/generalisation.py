@@ -29,6 +29,7 @@ from tokaido_env.arena.intervals import (
     PAIR_SCORES,
     Estimate,
     bootstrap_boards,
+    effective_games,
     interquartile_mean,
     percentile_interval,
     share_above_even,
@@ -138,19 +139,16 @@ def _mean_estimate(value: float, draws: Floats, found: PoolScores) -> Estimate:
 def _better_than_even(means: Floats, draws: Floats) -> Estimate:
     """Return the share of boards better than even, with its interval.
 
-    Wilson's, with the effective number of independent boards (Kish 1965), by the variance of the
-    resamples. Their percentiles may exclude the share: boards near one half change sides.
+    Wilson's, by the variance of the resamples. Their percentiles could exclude the share, because
+    boards near one half change sides.
     """
-    value, variance = float(share_above_even(means)), float(share_above_even(draws).var())
-    n = value * (1 - value) / variance if variance > 0 else 0.0
-    return Estimate.of(value, wilson_interval(value, max(n, len(means))))
+    value, boards = float(share_above_even(means)), len(means)
+    n = effective_games(value, boards * float(share_above_even(draws).var()), boards)
+    return Estimate.of(value, wilson_interval(value, n))
 
 
 def _ranked(of: Callable[[Floats], Floats], means: Floats, draws: Floats) -> Estimate:
-    """Return a mean of the boards at some ranks, such as the worst tenth, with its interval.
-
-    By Student's t distribution, with the standard deviation of the resamples.
-    """
+    """Return a mean of the boards at some ranks with an interval by Student's t distribution."""
     boards, value = len(means), float(of(means))
     half = student_t_quantile(boards - 1) * float(of(draws).std())
     if not half:

@@ -239,8 +239,7 @@ def percentile_interval(
 ) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of resampled values: their percentiles.
 
-    For means only: their resamples lie on both sides of the value. Those of a share of boards or of
-    a rating may not.
+    For means: the resamples of a share of boards may all lie on one side of it.
 
     Args:
         draws: float64 (resamples,).

@@ -328,9 +328,8 @@ def _rating(agent: str, elo: Floats, games: int) -> Measure:
 def _centred(elo: Floats) -> Floats:
     """Return the resamples, elo[1:], moved such that their median is the rating, elo[0].
 
-    The pair that `Pairs.bootstrap` adds and the curve of the model move all resamples, in rare
-    cases past the rating. A shift corrects this median bias (Efron 1982, "The Jackknife, the
-    Bootstrap and Other Resampling Plans"): percentiles then contain the rating, and cover the truth
-    more often at scores near 0 and 1 and in long chains of matches.
+    The added pair and the curve of the model can move all of them past the rating: median bias
+    (Efron 1982, "The Jackknife, the Bootstrap and Other Resampling Plans"). Percentiles of moved
+    ones also cover the truth more often, at scores near 0 and 1 and in long chains of matches.
     """
     return np.asarray(elo[0] + (elo[1:] - np.median(elo[1:])))

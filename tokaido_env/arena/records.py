@@ -13,7 +13,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -43,6 +43,7 @@ from tokaido_env.record import (
     FORMAT,
     Record,
     RecordError,
+    game_key,
     parse_lines,
     read_unverified,
     replay,
@@ -228,24 +229,25 @@ class _Unfound:
     def __init__(self, match_states: Sequence[MatchState]) -> None:
         self.match_states = match_states
         self._games = _games_by_key(match_states)
-        self._places: dict[Any, str] = {}
+        self._found, self.equal = set[bytes](), 0
 
-    def take(self, record: Record, where: str) -> tuple[int, int]:
-        """Return the index of the match and the number of a game, which is found then."""
-        key = record.players, record.seed, record.board
-        games = self._games.get(key)
+    def take(self, record: Record, where: str) -> tuple[int, int] | None:
+        """Return the match's index and the number of a game; None for one equal to a found one."""
+        games = self._games.get((record.players, record.seed, record.board))
         if games:
-            self._places[key] = where
+            self._found.add(game_key(record))
             return games.pop(0)
+        if game_key(record) in self._found:
+            self.equal += 1
+            return None
         pair = " against ".join(map(repr_short, record.players))
-        on = "" if len(self.match_states[0].pool) == 1 else f" on {repr_short(record.board)}"
-        game = f"{where}: {pair}{on}, seed {record.seed}"
+        game = f"{where}: {pair} on {repr_short(record.board)}, seed {record.seed}"
         if games is None:
             raise RecordError(
                 f"{game}, is no game of these matches: expected games of the same agents, --seed "
                 "and --games; name another file"
             )
-        raise RecordError(f"{game}, comes twice: {self._places[key]} has it too: delete one line")
+        raise RecordError(f"{game}, differs from an earlier game of these: delete one line")
 
 
 class _Found(NamedTuple):
@@ -272,9 +274,9 @@ def _load_games(
         for line, record in some:
             where = f"{path}, line {line}"
             _check_board(where, record, unfound.match_states)
-            index, number = unfound.take(record, where)
-            places.append((line, index, number))
-            found[index].append(_Found(number, record, where))
+            if (place := unfound.take(record, where)) is not None:
+                places.append((line, *place))
+                found[place[0]].append(_Found(place[1], record, where))
         for index in sorted(found):
             _store(unfound.match_states[index], found[index])
     return places
@@ -403,13 +405,15 @@ class MergedMatches(NamedTuple):
 
     Attributes:
         match_states: one for every two agents that met, in the order of their first games.
-        games: number of games in the files.
+        games: number of distinct games in the files.
         unpaired: number of games without the game of swapped seats; they are not counted.
+        equal: number of games that equal a counted one.
     """
 
     match_states: list[MatchState]
     games: int
     unpaired: int
+    equal: int
 
 
 _SeedsByAgents = dict[tuple[str, str], dict[tuple[int, str], None]]
@@ -425,20 +429,16 @@ def merge_records(
     order of the files does not change the results.
 
     Args:
-        files: one or more; no game may come twice.
+        files: one or more; equal games count once.
         boards: of the games, unless these are built-in boards or boards of the family.
         luck: compute the luck of the games.
 
     Raises:
         RecordError: naming file and line, if a line is no whole game of two agents with the chance
-            outcomes of its seed, or comes twice.
-        ValueError: if a file is given twice.
+            outcomes of its seed, or has agents, seed and board of another game.
         BoardError: if a board is neither among `boards` nor built in nor of the family.
     """
     seeds_by_agents: _SeedsByAgents = defaultdict(dict)
-    for known, path in combinations(files, 2):
-        if path.samefile(known):
-            raise ValueError(f"{path}: is the same file as {known}: expected each file once")
     for path in files:
         _collect_seeds(path, seeds_by_agents)
     names = list(dict.fromkeys(board for seeds in seeds_by_agents.values() for _, board in seeds))
@@ -455,7 +455,7 @@ def merge_records(
     unfound = _Unfound(match_states)
     games = sum(_read_games(path, unfound) for path in files)
     paired = sum(2 * len(match_state.to_match().games) for match_state in match_states)
-    return MergedMatches(match_states, games, games - paired)
+    return MergedMatches(match_states, games, games - paired, unfound.equal)
 
 
 def _collect_seeds(path: Path, seeds_by_agents: _SeedsByAgents) -> None:

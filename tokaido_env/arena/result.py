@@ -67,6 +67,7 @@ class Games(Struct, frozen=True):
         points: mean faith, commerce and culture.
         forfeits: number of games lost by forfeit.
         capped: number of games that reached the cap on rounds (R10.1).
+        equal: number of pairs whose two games are equal, because the agents play alike.
     """
 
     draws: Count
@@ -74,6 +75,7 @@ class Games(Struct, frozen=True):
     points: tuple[_Points, _Points]
     forfeits: tuple[Count, Count]
     capped: Count = 0
+    equal: Count = 0
 
     @classmethod
     def of(cls, match: Match) -> Games:
@@ -83,8 +85,10 @@ class Games(Struct, frozen=True):
         first, second = (round(x, 6) for x in match.results.mean(axis=0).tolist())
         forfeits = [int((lost & (match.results == side)).sum()) for side in range(2)]
         draws = int((match.results == 0.5).sum())
-        capped = int((match.games["end"] == END_CAP).sum())
-        return cls(draws, (first, second), tuple(points), tuple(forfeits), capped)  # type: ignore[arg-type]  # pairs
+        same = (match.actions[:, 0] == match.actions[:, 1]).all(axis=1)
+        equal = int((same & (match.games["decisions"][:, 0] > 0)).sum())
+        more = int((match.games["end"] == END_CAP).sum()), equal
+        return cls(draws, (first, second), tuple(points), tuple(forfeits), *more)  # type: ignore[arg-type]  # pairs
 
 
 class Score(Struct, frozen=True, omit_defaults=True):

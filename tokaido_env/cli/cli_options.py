@@ -130,10 +130,8 @@ def matches_result(
         luck: include luck-adjusted scores.
         whole: refuse matches that determine no ratings, instead of leaving these out.
     """
-    # A match of an agent with itself, or of the same two agents again, would count games twice.
-    once = {frozenset((m.a, m.b)): m for m, _ in results if m.a != m.b}
     # Neither the order of agents nor the seed changes ratings: records have neither.
-    different = in_order(once.values())
+    different = in_order(match for match, _ in results if match.a != match.b)
     ratings: list[Measure] = []
     try:
         ratings = rate_matches(different) if different else []
@@ -213,6 +211,12 @@ def print_resumed(records: RecordFile) -> None:
         note("dropped the last line of the records: it is incomplete")
     if records.loaded:
         note(f"resumed from {records.loaded:,} recorded games")
+
+
+def note_equal_games(count: int) -> None:
+    """Print how many games are left out because each equals another game, if any."""
+    if count:
+        note(f"equal games count once: {count:,} left out (same board, seed, players and events)")
 
 
 def print_forfeits(states: Sequence[MatchState]) -> None:

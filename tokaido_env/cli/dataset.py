@@ -19,8 +19,8 @@ from tokaido_env.core import batch_kernels
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.constants import TRIGGER_LEVELS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES
-from tokaido_env.core.rules import RULES_VERSION, rewards_of
-from tokaido_env.core.state import NOT_ENDED, copy_rows
+from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.core.state import copy_rows
 from tokaido_env.files import check_outputs
 from tokaido_env.observers import observe
 from tokaido_env.record import Record, read_verified
@@ -71,7 +71,7 @@ def export(
     dtype: Dtype = "float32",
     rows: Rows = "decisions",
 ) -> tuple[int, int]:
-    """Verify a record file and write its decisions or its games to a Parquet file.
+    """Verify a record file and write its decisions or its games to a Parquet file, each game once.
 
     Args:
         records: a record file, JSON Lines.
@@ -134,8 +134,8 @@ def columns(dtype: Dtype) -> dict[str, Kind]:
 
 
 def read(path: Path, board: Boards | None = None, dtype: Dtype = "float32") -> Iterator[GameRows]:
-    """Yield the decisions of each game of a record file, verified; see `export`."""
-    for number, record, played in read_verified(path, board):
+    """Yield the decisions of each distinct game of a record file, verified; see `export`."""
+    for number, record, played in read_verified(path, board, distinct=True):
         yield _decisions(number, record, played, dtype)
 
 
@@ -144,7 +144,7 @@ def _parts(path: Path, board: Boards | None, dtype: Dtype, rows: Rows) -> Iterat
     if rows == "decisions":
         yield from (played.rows for played in read(path, board, dtype))
         return
-    for number, record, played in read_verified(path, board):
+    for number, record, played in read_verified(path, board, distinct=True):
         yield {name: [value] for name, value in game_row(number, record, played).items()}
 
 
@@ -175,24 +175,23 @@ def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) ->
         "mask": batch_kernels.mask_rows(decisions, played.legal),
         "action": played.events[decisions].astype(np.int64),
         "chance": [list(labels[i + 1 : j]) for i, j in between],
-        "next_player": played.movers[following],
-        **_results(played, seats),
+        "next_player": np.append(seats, np.int8(-1 if record.end else played.movers[last]))[1:],
+        **_results(record, seats),
     }
     return GameRows(rows, observations[-2:])
 
 
-def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:
+def _results(record: Record, seats: npt.NDArray[np.int8]) -> Arrays:
     last = np.zeros(len(seats), bool)
     for seat in range(2):
         last[np.flatnonzero(seats == seat)[-1:]] = True
-    final = played.ends
-    end = int(final["end"][0])
-    result = np.array(rewards_of(played.board.record, final, 0, False), np.float32)[seats]
+    over, won = record.end is not None, 0 if record.winner is None else 1 - 2 * record.winner
+    result = np.array([won, -won], np.float32)[seats]
     return {
         "reward": np.where(last, result, np.float32(0)),
-        "return": np.full(len(seats), np.nan, np.float32) if end == NOT_ENDED else result,
-        "terminated": last & (end != NOT_ENDED),
-        "truncated": last & (end == NOT_ENDED),
+        "return": result if over else np.full(len(seats), np.nan, np.float32),
+        "terminated": last & over,
+        "truncated": last & (not over),
     }
 
 

@@ -30,6 +30,7 @@ from tokaido_env.cli.cli_options import (
     match_state_bar,
     matches_result,
     measuring_command,
+    note_equal_games,
     play_matches,
     print_forfeits,
     print_stopped,
@@ -123,7 +124,9 @@ def _play(options: Evaluate) -> int:
     _check(options)
     board = BoardPool.load(options.board)
     agents = [_make(spec, options) for spec in options.agents]
-    names, numbers = options.names, list(combinations(range(len(agents)), 2))
+    names, every = options.names, combinations(range(len(agents)), 2)
+    # An agent that is given twice meets each other one once: its games would be equal.
+    numbers = list({frozenset((names[i], names[j])): (i, j) for i, j in every}.values())
     pairs = [(agents[i], agents[j]) for i, j in numbers]
     states = [
         MatchState(names[i], names[j], options.games, options.seed, board) for i, j in numbers
@@ -177,6 +180,7 @@ def _merge(options: Evaluate) -> int:
     given = None if options.board == "shikoku" else options.board
     found = merge_records(options.from_records, given, luck=options.luck_adjusted)
     whole = [state for state in found.match_states if len(state.to_match().games)]
+    note_equal_games(found.equal)
     if found.unpaired:
         cli.note(
             f"left out {found.unpaired:,} of {found.games:,} games: the records lack "
@@ -229,6 +233,8 @@ def _print_results(result: Result, options: Evaluate) -> None:
     for table in tables_of(result):
         if table.title != MATCHES or count <= MOST_MATCHES or options.all_matches:
             print_table(table)
+        elif table.note:
+            print(table.note)
     if options.until_decided:
         for line in verdicts(result, options.error or ERROR):
             print(line)

@@ -6,8 +6,10 @@ from dataclasses import field
 from typing import Annotated, Literal
 
 from tokaido_env.cli import command as cli, dataset, minari_dataset
+from tokaido_env.cli.cli_options import note_equal_games
 from tokaido_env.cli.minari_dataset import PREFIX
 from tokaido_env.files import expand_home
+from tokaido_env.record import read_unverified
 
 
 @cli.options
@@ -40,4 +42,5 @@ def main(options: Export) -> int:
         )
     decisions = f"{rows} decisions of " if options.rows == "decisions" else ""
     print(f"{options.out}: {decisions}{games} games")
+    note_equal_games(sum(1 for _ in read_unverified(options.file)) - games)
     return 0

@@ -26,7 +26,7 @@ from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import LAYOUT_HASH
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.record import read_unverified
+from tokaido_env.record import game_key, read_unverified
 
 if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -39,7 +39,7 @@ _ENVIRONMENT = "tokaido_env:TokaidoDuo-v0"
 def export(
     records: str | Path, dataset_id: str, board: Boards | None = None, dtype: Dtype = "float32"
 ) -> tuple[int, int]:
-    """Write the games of a record file as a dataset of Minari, whole or not at all.
+    """Write the distinct games of a record file as a dataset of Minari, whole or not at all.
 
     Args:
         records: a record file, JSON Lines.
@@ -96,15 +96,14 @@ def _summary(source: Path) -> tuple[list[str], list[str], int, int]:
     """Return the names of players and boards in the records, and the decisions and games."""
     players: dict[str, None] = {}
     boards: dict[str, None] = {}
-    rows = games = 0
+    rows: dict[bytes, int] = {}  # by distinct game
     for _, record in read_unverified(source):
         players |= dict.fromkeys(record.players)
         boards[record.board] = None
-        rows += sum(event in IDS for event in record.events)
-        games += 1
-    if not rows:
+        rows[game_key(record)] = sum(event in IDS for event in record.events)
+    if not any(rows.values()):
         raise ValueError(f"{source}: expected decisions, found none")
-    return list(players), list(boards), rows, games
+    return list(players), list(boards), sum(rows.values()), len(rows)
 
 
 def _environment(boards: list[str], dtype: Dtype) -> Any:

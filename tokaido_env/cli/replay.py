@@ -13,11 +13,12 @@ from cyclopts import Group, Parameter
 
 from tokaido_env.arena.match import SCORE_KEYS, TRIGGERS
 from tokaido_env.cli import command as cli
+from tokaido_env.cli.cli_options import note_equal_games
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.constants import TRIGGER_LEVELS
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
-from tokaido_env.record import Record, RecordError, load, replay
+from tokaido_env.record import Record, RecordError, game_key, load, replay
 from tokaido_env.report.tables import Table, print_table
 
 Games = dict[int, Record]
@@ -50,7 +51,7 @@ class Replay(cli.Recorded):
     agent: Annotated[cli.AgentSpec | None, Parameter("--value-agent")] = None
     """agent that values the positions of the page"""
     summary: Annotated[bool, Parameter(group=INSTEAD)] = False
-    """print rounds, triggers and mean scores by seat of all games"""
+    """print rounds, triggers and mean scores by seat of all distinct games"""
     gif: Annotated[cli.File | None, Parameter(group=INSTEAD)] = None
     """write one game as an animated GIF"""
     html: Annotated[cli.Output | None, Parameter(group=INSTEAD)] = None
@@ -191,7 +192,9 @@ def _print_summary(games: Games, options: Replay) -> None:
     """
     from tokaido_env.cli.dataset import game_row
 
-    rows = [game_row(n, record, replay(record, options.board)) for n, record in games.items()]
+    distinct = {game_key(record): (n, record) for n, record in reversed(games.items())}
+    note_equal_games(len(games) - len(distinct))
+    rows = [game_row(n, record, replay(record, options.board)) for n, record in distinct.values()]
     ends = Counter(row["end"] for row in rows)
     counts = ", ".join(f"{ends[end]} {how}" for end, how in _ENDS.items())
     print(f"games: {len(rows)} ({counts})")

@@ -17,13 +17,14 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
+from tokaido_env.cli.cli_options import note_equal_games
 from tokaido_env.cli.tabular_io import WORD, check_format, table_file
 from tokaido_env.core.actions import LABELS, NO_ACTION
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import NO_PLAYER, Phase
 from tokaido_env.files import atomic_write, check_outputs, write_text
-from tokaido_env.record import Record, RecordError, read_verified
+from tokaido_env.record import Record, RecordError, game_key, read_verified
 from tokaido_env.render.narration import display_names
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.result_tables import NO_VALUE
@@ -118,13 +119,15 @@ def main(options: Reviewing) -> int:
 
 def _count(options: Reviewing, board: BoardPool | None) -> int:
     """Verify all games of the file; return the number of games to review."""
-    lines = sum(1 for _ in read_verified(options.file, board))
+    keys = [game_key(record) for _, record, _ in read_verified(options.file, board)]
+    lines, games = len(keys), len(set(keys))
     if options.html is not None and options.game is None:
         from tokaido_env.web.replay_page import check_number_of_games
 
-        check_number_of_games(lines)
+        check_number_of_games(games)
     if options.game is None:
-        return lines
+        note_equal_games(lines - games)
+        return games
     if not 1 <= options.game <= lines:
         raise RecordError(f"--game: expected 1 to {lines}, got {options.game}")
     return 1
@@ -174,13 +177,16 @@ def _review_all(
     started: deque[tuple[int, Record]] = deque()
 
     def each() -> Iterator[Trajectory]:
-        for line, record, played in read_verified(options.file, board):
+        every = options.game is not None
+        for line, record, played in read_verified(options.file, board, distinct=not every):
             if options.game in (None, line):
                 started.append((line, record))
                 yield played
 
     def take(found: Review) -> None:
         line, record = started.popleft()
+        if record.forfeit is not None:
+            found = found.with_forfeit(record.forfeit.seat)
         for function in on_review:
             function(line, record, found)
 

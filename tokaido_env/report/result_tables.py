@@ -82,14 +82,17 @@ _HEADERS = ("agent", "against", "games", "wins", "score", "95 % interval", *SCOR
 def matches_table(scores: Sequence[Score], title: str) -> Table:
     """Return games, score and points of both agents of each match, and of several the opponents.
 
-    If games reached the cap on rounds, the last column has their share.
+    If games reached the cap on rounds, the last column has their share. A note counts equal games.
     """
     headers: tuple[str, ...] = _HEADERS
     rows = [row for score in scores for row in _match_rows(score)]
     if len(scores) == 1:
         headers, rows = _without_opponent(headers), [_without_opponent(row) for row in rows]
     headers, rows = _with_cap_share(scores, headers, rows)
-    return Table(title, headers, rows)
+    equal = sum(score.games.equal for score in scores if score.games is not None)
+    total = sum(score.n for score in scores)
+    note = f"{equal:,} of {total:,} games are equal to another game: two agents play alike."
+    return Table(title, headers, rows, note=note if equal else "")
 
 
 def _without_opponent(cells: tuple[str, ...]) -> tuple[str, ...]:

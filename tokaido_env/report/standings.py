@@ -34,9 +34,9 @@ def standings(result: Result) -> list[Standing]:
     """Return the results of each agent against others, best first.
 
     Rated agents come first, by rating, which accounts for their opponents; the others follow by
-    score. Matches of an agent against itself do not count; repeated games count once.
+    score. Matches of an agent against itself do not count.
     """
-    played = _counted(result.scores)
+    played = [one for one in result.scores if one.a != one.b and one.games is not None]
     ratings = {one.agent: one.value for one in result.estimates_of("Elo")}
 
     def key(row: Standing) -> tuple[bool, float]:
@@ -48,16 +48,6 @@ def standings(result: Result) -> list[Standing]:
     rows = sorted((_standing(agent, played) for agent in agents), key=lambda x: (*key(x), x.agent))
     keys = [key(row) for row in rows]
     return [row._replace(rank=1 + keys.index(own)) for row, own in zip(rows, keys, strict=True)]
-
-
-def _counted(scores: Sequence[Score]) -> list[Score]:
-    """Return the scores with counts of matches between different agents, each once."""
-    different = {
-        (frozenset((one.a, one.b)), one.seed, one.board, one.pairs): one
-        for one in scores
-        if one.a != one.b and one.games is not None
-    }
-    return list(different.values())
 
 
 def _standing(agent: str, scores: Sequence[Score]) -> Standing:

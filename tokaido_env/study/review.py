@@ -15,7 +15,7 @@ players' decisions (`arena.variance_reduction`). The set-up counts as neither.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +130,10 @@ class Review:
     def is_open(self, rows: Numbers) -> npt.NDArray[np.bool_]:
         """Return where the game was open (see `OPEN`), bool (k,)."""
         return np.asarray(np.abs(self.values[rows] - 0.5) <= 0.5 - OPEN)
+
+    def with_forfeit(self, seat: int) -> Review:
+        """Return the review of one game that a seat forfeited, which is the game's result."""
+        return replace(self, values=np.append(self.values[:-1], float(seat)))
 
     def mark(self, row: int) -> str | None:
         """Return the mark of a decision, one of `MARKS`, or None."""

@@ -398,10 +398,11 @@ class LiveGame(NotCopied):
         if task == "review":
             played = replay(self.session.record(), self.session.game.board)
             judge, chance_judge = self._agent(self._judge, True), self._agent(_CHANCE_JUDGE, True)
-            humans = self.session.humans
+            humans, resigned = self.session.humans, self.session.resigned
 
             def reviewed() -> tuple[Review, list[JsonDict]]:
                 found = review(played, judge, chance_judge)
+                found = found if resigned is None else found.with_forfeit(resigned)
                 return found, exercises_of(found, judge, humans)
 
             return reviewed
