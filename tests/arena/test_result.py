@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,14 @@ def test_hash__changes_with_what_was_measured_only(path: Path) -> None:
     assert structs.replace(result, command="tokaido evaluate", package="9").hash == result.hash
     for changes in ({"seed": 1}, {"agents": ("a",)}, {"scores": ()}, {"anchor": "x"}, {"rules": 1}):
         assert structs.replace(result, **changes).hash != result.hash
+
+
+def test_games__counts_pairs_of_equal_games() -> None:
+    actions = np.array([[[4, 5], [4, 5]], [[4, 5], [4, -1]], [[-1, -1], [-1, -1]]], np.int8)
+    match = match_of_results(np.array([[1.0, 0.0]] * 3))
+    match.games["decisions"] = (actions >= 0).sum(axis=2)
+    match.games["forfeit"][2] = 1  # at the first decision
+    assert Games.of(replace(match, actions=actions)).equal == 2
 
 
 def test_estimate__is_found_by_measure_other_and_group(path: Path) -> None:

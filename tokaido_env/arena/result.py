@@ -86,8 +86,8 @@ class Games(Struct, frozen=True):
         forfeits = [int((lost & (match.results == side)).sum()) for side in range(2)]
         draws = int((match.results == 0.5).sum())
         same = (match.actions[:, 0] == match.actions[:, 1]).all(axis=1)
-        equal = int((same & (match.games["decisions"][:, 0] > 0)).sum())
-        more = int((match.games["end"] == END_CAP).sum()), equal
+        played = (match.games["decisions"] + match.games["forfeit"] > 0).all(axis=1)
+        more = int((match.games["end"] == END_CAP).sum()), int((same & played).sum())
         return cls(draws, (first, second), tuple(points), tuple(forfeits), *more)  # type: ignore[arg-type]  # pairs
 
 
