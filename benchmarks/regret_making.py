@@ -23,7 +23,7 @@ from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import PositionBatch
-from tokaido_env.arena.executors.base import Executor, SerialExecutor, make_verified, policy_sha256
+from tokaido_env.arena.executors.base import Executor, SerialExecutor, make_verified
 from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
 from tokaido_env.arena.match import match_seed, unplayed_games
 from tokaido_env.boards.board_pool import BoardPool
@@ -271,7 +271,7 @@ class RolloutTask(NamedTuple):
 
     Attributes:
         policy: spec of the agent that plays on.
-        sha256: of its policy file, by `policy_sha256`.
+        sha256: its `Agent.sha256`.
         boards: records, one of each position.
         states: `STATE` (n,).
         legal: uint64 (n,), the legal actions as bits.
@@ -306,7 +306,7 @@ def _task(plan: RegretSet, agent: Agent, some: range) -> RolloutTask:
     actions = plan.actions[rows].astype(np.int64)
     return RolloutTask(
         agent.spec,
-        policy_sha256(agent.spec),
+        agent.sha256,
         batch.boards_of(batch.all_games),
         batch.states,
         batch.legal,

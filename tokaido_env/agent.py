@@ -64,6 +64,9 @@ class Agent(ABC):
     may_fail: bool = True
     """Whether `act` may raise an error or return an illegal action; False for built-in agents."""
 
+    sha256: str = ""
+    """SHA-256 of the files that `agents.make` made it from, joined by "+"; "" for none."""
+
     @abstractmethod
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return a legal action for each of n games, for the player to decide.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import MAX_NAME_CHARS, IllegalMove, escape_text, repr_short
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.serialization import result_of
-from tokaido_env.decoding import Seed, Source, Struct, one_of
+from tokaido_env.decoding import Name, Seed, Source, Struct, one_of
 from tokaido_env.files import json_number, parse_json, write_text
 from tokaido_env.position import PositionError, from_dict
 from tokaido_env.trajectory import Trajectory, replay_actions, replay_labels
@@ -39,6 +39,9 @@ REASONS = ("crash", "illegal", "exit", "time", "memory", RESIGNED)
 over the time limit, the memory limit, or resignation."""
 
 MAX_DETAIL_CHARS = 300  # characters
+
+Files = dict[Name, Annotated[str, Meta(pattern=r"^[0-9a-f]{64}(\+[0-9a-f]{64})*\Z")] | None]
+"""SHA-256 of the files of agents, joined by "+", by SPEC or NAME=SPEC as typed; None for none."""
 
 BLANK = "\ufeff \t\r\n"
 """Characters of a line without a record: a byte order mark and JSON's white space."""
@@ -85,6 +88,7 @@ class Record:
         end: "triggers", "cap" or "forfeit"; None in an unfinished game.
         rounds: number of rounds, the last included.
         forfeit: the forfeit that ended the game; None without one, and left out of the line.
+        files: of the players; left out of the line if it is empty.
         format: always `FORMAT`.
         version: of the record format.
         rules: version of the rules.
@@ -101,6 +105,7 @@ class Record:
     end: str | None
     rounds: int
     forfeit: Forfeit | None = None
+    files: Files = field(default_factory=dict)
     format: str = FORMAT
     version: int = VERSION
     rules: int = RULES_VERSION
@@ -124,8 +129,9 @@ class Record:
         """Return the record as one line."""
         order = ("format", "version", "rules")
         data = {field.name: getattr(self, field.name) for field in fields(self)}
-        forfeit = data.pop("forfeit")
+        forfeit, files = data.pop("forfeit"), data.pop("files")
         data |= {} if forfeit is None else {"forfeit": forfeit.to_dict()}
+        data |= {"files": files} if files else {}
         head = {key: data.pop(key) for key in order}
         return json.dumps(head | data, ensure_ascii=False)
 
@@ -138,7 +144,7 @@ class Record:
             raise RecordError(f"not a whole line of JSON: {error}") from None
         source = Source("record", data, RecordError)
         source.check_versions(format=FORMAT, version=VERSION, rules=RULES_VERSION)
-        wrong = {field.name for field in fields(cls)} ^ (data.keys() | {FORFEIT})
+        wrong = {field.name for field in fields(cls)} ^ (data.keys() | {FORFEIT, "files"})
         if wrong:
             raise RecordError(f"keys missing or unknown: {escape_text(', '.join(sorted(wrong)))}")
         return source.decode(cls)

@@ -10,8 +10,8 @@ import pytest
 from tokaido_env import Game
 from tokaido_env.__main__ import main
 from tokaido_env.agents import make
-from tokaido_env.arena.records import merge_records, parse_shard, shard
-from tokaido_env.arena.tournament import MatchState, play_match
+from tokaido_env.arena.records import merge_records
+from tokaido_env.arena.tournament import MatchState, parse_shard, play_match, shard
 from tokaido_env.record import RecordError, save
 
 AGENTS = ("random", "greedy", "heuristic")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chat_server import ChatServer, Reply, completion, serving
+from networks import random_policy
 from prompt_reader import reads_and_answers
 from refusals import check_refused
 from regrets import drawn_sums, small_set, truth_of
@@ -144,6 +145,21 @@ def test_play__keeps_finished_games_and_resumes(
     records.unlink()
     assert main(play) == 0
     assert records.read_bytes() == stopped_and_resumed
+
+
+def test_play__refuses_records_of_another_policy(
+    server: ChatServer, short: Path, tmp_path: Path, capsys: Output
+) -> None:
+    server.reply, policy, results = reading(), tmp_path / "net", tmp_path / "r.json"
+    random_policy(seed=0).save(policy)
+    play = words(server, "play", "--games", "2", "--records", str(tmp_path / "games.jsonl"))
+    play += ["--opponent", f"policy:{policy}", "--board", str(short), "--json", str(results)]
+    assert main(play) == 0
+    data = json.loads(results.read_text(encoding="utf-8"))
+    assert [*data["result"]["files"]] == [f"policy:{policy}"]
+    random_policy(seed=1).save(policy)
+    capsys.readouterr()
+    check_refused(capsys, play, f"files: expected 'policy:{policy}'")
 
 
 @pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.slow)])

@@ -77,7 +77,7 @@ def test_run__writes_exactly_the_documented_files(finished_run: Finished, method
     }
     assert len(list((finished / "tb").iterdir())) == 1
     config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
-    assert config["run"] == {"method": method, "version": 5}
+    assert config["run"] == {"method": method, "version": 6}
     assert type(settings)(**config["settings"]) == settings == load_settings(finished)
     assert set(config["layout"]) == {"rules", "actions", "inputs"}
     assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
@@ -470,8 +470,8 @@ def test_resume__refuses_other_settings(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("version = 5", "version = 4", "run.version: expected 5, got 4: begin a new run"),
-        ("[run]", "[runs]", "run.version: expected 5, got None"),
+        ("version = 6", "version = 5", "run.version: expected 6, got 5: begin a new run"),
+        ("[run]", "[runs]", "run.version: expected 6, got None"),
         ('method = "ppo"', 'method = "zero"', "run.method: expected td, ppo, alphazero, got"),
         ("rules = 2", "rules = 1", "layout.rules: expected 2, got 1"),
         ("actions = 1", "actions = 2", "layout.actions: expected 1, got 2"),

@@ -56,7 +56,7 @@ def test_config_toml__has_every_setting_with_its_help_text(folder: Path) -> None
         own = [line for line in lines if line.startswith(f"{name} = ")]
         assert len(own) == 1
         assert own[0].endswith(f"# {help_text}")
-    assert set(tomllib.loads(text)) == {"run", "settings", "layout", "versions"}
+    assert set(tomllib.loads(text)) == {"run", "settings", "layout", "versions", "files"}
     assert read_config(folder / "config.toml") == ("ppo", asdict(PpoSettings(steps=5000, seed=3)))
 
 
@@ -234,7 +234,7 @@ def test_locked_run__refuses_an_edited_board(
     write_board(board, shikoku_data() | {"max_rounds": 60})
     for options in ((), ("--steps", "512")):
         assert resume(run, *options) == 1
-        assert "config.toml: versions.board_hash: the run began with" in error_line(capsys)
+        assert "config.toml: files: 'board'" in error_line(capsys)
     assert (run / "config.toml").read_bytes() == before
 
 

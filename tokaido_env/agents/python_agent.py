@@ -36,6 +36,7 @@ from tokaido_env.agent import (
     States,
     check_agent_arguments,
 )
+from tokaido_env.agents.content import own_file
 from tokaido_env.agents.policy import quote_path
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
@@ -160,8 +161,7 @@ def _load(file: Path) -> ModuleType:
 
 def _check_own_file(spec: str, name: str, found: ModuleType | None) -> None:
     """Raise `AgentError` if a module is not the one that the current folder has by that name."""
-    path = name.replace(".", "/")
-    own = next((each for each in (f"{path}/__init__.py", f"{path}.py") if Path(each).is_file()), "")
+    own = own_file(name)
     taken = getattr(found, "__file__", None)
     if own and (taken is None or Path(taken).resolve() != Path(own).resolve()):
         raise AgentError(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.content import module_file, program_files, sha256_of_files
 from tokaido_env.agents.policy import quote_path
 from tokaido_env.core.arguments import MAX_NAME_CHARS, escape_text, repr_short, unknown_name
 from tokaido_env.files import FOLDER, expand_home, file_kind
@@ -251,7 +252,7 @@ def make(spec: str) -> Agent:
         parameters[VICTIM] = make(parameters[VICTIM])
     module = importlib.import_module(f"tokaido_env.agents.{kind.module}")
     agent: Agent = getattr(module, kind.name)(**parameters)
-    agent.source = agent.spec
+    agent.source, agent.sha256 = agent.spec, sha256_of(spec)
     return agent
 
 
@@ -326,6 +327,23 @@ def policy_path_of(spec: str) -> Path | None:
         return None
     path = Path(parameters[PATH])
     return path / "best" if path.is_dir() else path
+
+
+def sha256_of(spec: str) -> str:
+    """Return the SHA-256 of the files that an agent is made from, "" if there are none.
+
+    They are its policy or its victim's; its module and files among its parameters; its program.
+    """
+    try:
+        path, (_, parameters) = policy_path_of(spec), _parse(spec)
+        if COMMAND in parameters:
+            return sha256_of_files(program_files(parameters[COMMAND]))
+        if CLASS in parameters:
+            module = module_file(parameters.pop(CLASS).rpartition(":")[0])
+            return sha256_of_files([module, *map(expand_home, parameters.values())])
+        return "" if path is None else sha256_of_files([str(path)])
+    except (ValueError, OSError, IndexError):  # no spec; a file that cannot be read
+        return ""
 
 
 def check_spec_in_file(spec: str, where: str, folder: Path, trusted: Container[str] = ()) -> str:

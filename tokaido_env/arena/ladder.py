@@ -9,10 +9,11 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
-from tokaido_env.agents.registry import check_spec_in_file, cost_of
+from tokaido_env.agents.registry import check_spec_in_file, cost_of, sha256_of
 from tokaido_env.arena.match import Match, match_seed
 from tokaido_env.arena.ratings import choose_anchor, goodness_of_fit, rate_matches
 from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
@@ -87,7 +88,8 @@ class Ladder:
                 them, see `registry.check_spec_in_file`.
 
         Raises:
-            LadderError: if the file is cut or changed, or made for other rules or another board.
+            LadderError: if the file is cut or changed, made for other rules or another board, or
+                the files of its agents have changed since.
             AgentError: if it names an agent that a file may not name.
         """
         ladder = _load(Path(path), None if board is None else BoardPool.load(board))
@@ -99,6 +101,7 @@ class Ladder:
                     f"{where}: {repr_short(spec)}: no such policy in the folder of the command, "
                     "from which a ladder names policies"
                 )
+            _check_unchanged(where, ladder.result, spec)
         return ladder
 
 
@@ -168,7 +171,7 @@ def make_ladder(
     Every match is saved when it has ended. If the file exists, its matches are kept; only missing
     matches and those with another number of games are played. So a stopped run can be resumed, an
     agent added, and the same games rated with another anchor. The file does not depend on
-    stops. An agent is identified by its spec alone: delete the file when a policy file has changed.
+    stops.
 
     Args:
         agents: their specs, each once.
@@ -182,17 +185,16 @@ def make_ladder(
 
     Raises:
         LadderError: before any game is played, if agents repeat or are not connected by matches,
-            or if matches of the file would be lost.
+            if matches of the file would be lost, or the files of its agents have changed.
         InUseError: if another command makes the ladder.
     """
     seed = check_seed(seed)
     games = _schedule(agents, games_of)
     anchor = choose_anchor(agents, anchor)
     pool = BoardPool.load(board)
-    boards = (BoardsEntry.of(pool),)
-    empty = Result.made(
-        *("ladder", command), agents=tuple(agents), boards=boards, seed=seed, anchor=anchor
-    )
+    boards, files = (BoardsEntry.of(pool),), {x: sha256_of(x) for x in agents if sha256_of(x)}
+    about: dict[str, Any] = {"agents": tuple(agents), "boards": boards, "files": files}
+    empty = Result.made("ladder", command, **about, seed=seed, anchor=anchor)
     with locked(Path(path)):
         return _play_and_rate(Path(path), empty, pool, games, play)
 
@@ -205,7 +207,7 @@ def _play_and_rate(
     play: PlayMatch,
 ) -> Ladder:
     seed, board = empty.seed or 0, pool.name
-    matches = _saved_matches(path, seed, pool, empty.agents)
+    matches = _saved_matches(path, pool, empty)
     for pair, count in games.items():
         if count and (pair not in matches or matches[pair].n != count):
             own = match_seed(seed, *sorted(pair))
@@ -296,16 +298,14 @@ def _schedule(
     return games
 
 
-def _saved_matches(
-    path: Path, seed: int, pool: BoardPool, agents: Sequence[str]
-) -> dict[tuple[str, str], Score]:
+def _saved_matches(path: Path, pool: BoardPool, empty: Result) -> dict[tuple[str, str], Score]:
     """Return the matches of the file, if it exists, by agents in the order of the schedule."""
     if not path.exists():
         return {}
-    found = _load(path, pool, exactly=True)
-    if found.seed != seed:
+    found, agents = _load(path, pool, exactly=True), empty.agents
+    if found.seed != empty.seed:
         raise LadderError(
-            f"{path}: holds a ladder of seed {found.seed}, which one of seed {seed} would "
+            f"{path}: holds a ladder of seed {found.seed}, which one of seed {empty.seed} would "
             "destroy: choose another file, or the same seed"
         )
     matches = {}
@@ -319,4 +319,15 @@ def _saved_matches(
         if agents.index(match.a) > agents.index(match.b):
             match = match.reversed()
         matches[match.a, match.b] = match
+        for spec in (match.a, match.b):
+            _check_unchanged(path, found.result, spec)
     return matches
+
+
+def _check_unchanged(where: str | Path, ladder: Result, spec: str) -> None:
+    sha256 = sha256_of(spec)  # "" for a policy that is not here, which may not be needed
+    if sha256 and ladder.files.get(spec) != sha256:
+        raise LadderError(
+            f"{where}: files: {repr_short(spec)} has changed since its games were played: restore "
+            "its file, or make a ladder in another file"
+        )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agents.content import difference, entry_of
 from tokaido_env.arena.game_runner import FinishedGames, Numbers, mark_forfeits
 from tokaido_env.arena.match import SCORE_KEYS, store_played
 from tokaido_env.arena.tournament import MatchState
@@ -41,6 +41,7 @@ from tokaido_env.record import (
     BLANK,
     FORFEIT,
     FORMAT,
+    Files,
     Record,
     RecordError,
     game_key,
@@ -274,9 +275,15 @@ def _load_games(
         for line, record in some:
             where = f"{path}, line {line}"
             _check_board(where, record, unfound.match_states)
-            if (place := unfound.take(record, where)) is not None:
-                places.append((line, *place))
-                found[place[0]].append(_Found(place[1], record, where))
+            if (place := unfound.take(record, where)) is None:
+                continue
+            if changed := difference(record.files, unfound.match_states[place[0]].files):
+                raise RecordError(
+                    f"{where}: {changed}: it is another agent than in this command: restore its "
+                    "file, or name another file for the games"
+                )
+            places.append((line, *place))
+            found[place[0]].append(_Found(place[1], record, where))
         for index in sorted(found):
             _store(unfound.match_states[index], found[index])
     return places
@@ -394,6 +401,7 @@ def _record(match_state: MatchState, number: int, events: tuple[str, ...]) -> Re
         end=ENDS[game["end"]] if forfeit is None else FORFEIT,
         rounds=int(game["rounds"]),
         forfeit=forfeit,
+        files=match_state.files,
     )
 
 
@@ -418,6 +426,8 @@ class MergedMatches(NamedTuple):
 
 _SeedsByAgents = dict[tuple[str, str], dict[tuple[int, str], None]]
 """Seeds and boards of the games of two agents; dicts as ordered sets."""
+_FilesByAgent = dict[str, tuple[Files, str]]
+"""The entry of an agent in `Record.files`, and the place of its first game."""
 
 
 def merge_records(
@@ -439,8 +449,9 @@ def merge_records(
         BoardError: if a board is neither among `boards` nor built in nor of the family.
     """
     seeds_by_agents: _SeedsByAgents = defaultdict(dict)
+    by_agent: _FilesByAgent = {}
     for path in files:
-        _collect_seeds(path, seeds_by_agents)
+        _collect_seeds(path, seeds_by_agents, by_agent)
     names = list(dict.fromkeys(board for seeds in seeds_by_agents.values() for _, board in seeds))
     if not names:
         raise RecordError(f"{', '.join(map(str, files))}: expected games, got none")
@@ -452,49 +463,33 @@ def merge_records(
         columns = [[seed for seed, _ in order], [board_index[board] for _, board in order]]
         match_states.append(MatchState.from_pairs(a, b, pool, *np.array(columns, np.int64)))
         match_states[-1].with_luck = luck
+        match_states[-1].files = by_agent[a][0] | by_agent[b][0]
     unfound = _Unfound(match_states)
     games = sum(_read_games(path, unfound) for path in files)
     paired = sum(2 * len(match_state.to_match().games) for match_state in match_states)
     return MergedMatches(match_states, games, games - paired, unfound.equal)
 
 
-def _collect_seeds(path: Path, seeds_by_agents: _SeedsByAgents) -> None:
-    """Add the seeds and boards of the games of a file, by agents."""
+def _collect_seeds(path: Path, seeds_by_agents: _SeedsByAgents, by_agent: _FilesByAgent) -> None:
+    """Add the seeds and boards of the games of a file, by agents, and what these came from."""
     for number, record in read_unverified(path):
         if record.seed is None or record.start is not None:
             raise RecordError(
                 f"{path}, line {number}: expected a game of two agents, by its seed alone"
             )
+        for name in record.players:
+            _check_agent(name, record, f"{path}, line {number}", by_agent)
         a, b = record.players
         known = (b, a) in seeds_by_agents and (a, b) not in seeds_by_agents
         seeds_by_agents[(b, a) if known else (a, b)][record.seed, record.board] = None
 
 
-def shard(match_state: MatchState, number: int, count: int) -> MatchState:
-    """Return one part of a match: pair `number` and every `count`-th pair after it.
-
-    Args:
-        match_state: the whole match.
-        number: of the part, from 1.
-        count: number of parts.
-
-    Raises:
-        ValueError: if there is no such part, or it has no pair.
-    """
-    pairs = len(match_state) // 2
-    if not 1 <= number <= count <= pairs:
-        raise ValueError(
-            f"shard: expected I/N with I from 1 to N, N at most {pairs} pairs, got {number}/{count}"
+def _check_agent(name: str, record: Record, where: str, by_agent: _FilesByAgent) -> None:
+    """Refuse a game of an agent that came from other files in an earlier game."""
+    own = entry_of(record.files, name)
+    first, place = by_agent.setdefault(name, (own, where))
+    if changed := difference(own, first):
+        raise RecordError(
+            f"{where}: {changed}: {place} has another agent of this name: leave one file out, or "
+            "play one of the agents again under another name (NAME=SPEC)"
         )
-    games = match_state.games[2 * (number - 1) :: 2 * count]
-    return MatchState.from_pairs(
-        match_state.a, match_state.b, match_state.pool, games["seed"], games["board"]
-    )
-
-
-def parse_shard(text: str) -> tuple[int, int]:
-    """Return the two numbers of `--shard I/N`, or raise `ValueError`."""
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
-    if found is None:
-        raise ValueError(f"shard: expected I/N, as 2/8, got {repr_short(text)}")
-    return int(found[1]), int(found[2])

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta
+from msgspec import Meta, field
 from msgspec.structs import replace
 
 from tokaido_env.arena.intervals import PAIR_SCORES, Estimate, score_interval
@@ -32,6 +32,7 @@ from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import END_CAP
 from tokaido_env.decoding import Count, Name, Number, Seed, Share, Source, Struct
 from tokaido_env.files import file_sha256, write_text
+from tokaido_env.record import Files
 
 VERSION = 1
 
@@ -256,6 +257,7 @@ class Result(Struct, frozen=True, kw_only=True):
         package: version of tokaido_env.
         rules: version of the rules.
         agents: specs of the measured agents.
+        files: of the agents; left out of the file if it is empty.
         boards: that were played on; of `regret` the set of positions.
         seed: of the measurement; None if the games have several.
         scores: of the games, one a match or board.
@@ -281,6 +283,7 @@ class Result(Struct, frozen=True, kw_only=True):
     ladder: str = ""
     trained_on: Name | None = None
     complete: bool = True
+    files: Files = field(default_factory=dict)
     records: RecordsEntry | None = None
 
     @classmethod
@@ -292,11 +295,15 @@ class Result(Struct, frozen=True, kw_only=True):
     @property
     def hash(self) -> str:
         """Sixteen hex digits that change with anything measured, not with command or package."""
-        return content_hash(super().to_dict())
+        return content_hash(self._content())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content and the hash as plain JSON types, as in the file."""
-        return {**super().to_dict(), "hash": self.hash}
+        return {**self._content(), "hash": self.hash}
+
+    def _content(self) -> dict[str, Any]:
+        data = super().to_dict()
+        return data if self.files else {key: x for key, x in data.items() if key != "files"}
 
     def to_json(self) -> str:
         """Return the text of the file, with each score and estimate on a line of its own."""

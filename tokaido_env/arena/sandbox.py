@@ -32,7 +32,7 @@ from tokaido_env.agent import (
 )
 from tokaido_env.agents.exec_agent import ProgramPlayer
 from tokaido_env.agents.line_process import LineProcess, ProcessFailure
-from tokaido_env.agents.registry import make, runs_user_code
+from tokaido_env.agents.registry import make, runs_user_code, sha256_of
 from tokaido_env.arena.sandbox_process import ARRAYS, HELLO, encode_array
 from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import repr_short
@@ -104,7 +104,8 @@ class SandboxedAgent(Agent):
     """
 
     def __init__(self, spec: str, limits: Limits) -> None:
-        self.spec, self.source, self.limits = spec, spec, limits
+        self.spec = self.source = spec
+        self.sha256, self.limits = sha256_of(spec), limits
         self._player: ProgramPlayer | _PythonProcess
         if spec.startswith("exec:"):
             agent: Any = make(spec)

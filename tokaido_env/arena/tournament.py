@@ -7,13 +7,15 @@ an agent. The seeds are derived in a domain of their own: no agent has trained o
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent, as_agents
+from tokaido_env.agents.registry import sha256_of
 from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
@@ -34,8 +36,9 @@ from tokaido_env.arena.game_runner import (
 from tokaido_env.arena.match import MAX_GAMES, Match, match_seed, unplayed_games
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
-from tokaido_env.core.arguments import check_seed
+from tokaido_env.core.arguments import check_seed, repr_short
 from tokaido_env.core.rng import arena_seed
+from tokaido_env.record import Files
 
 BATCH_SIZE = 4096  # games at once
 
@@ -96,6 +99,7 @@ class MatchState:
         games: `GAME` (games,); unfinished ones have a seed, a board and a seat only.
         actions: int8 (games, longest), as in `Match`; -1 throughout for unfinished games.
         forfeits: of the forfeited games, by number.
+        files: of the agents, by default for names that are specs.
         with_events: whether finished games come with their events, for records.
         with_luck: whether the luck of the games is computed.
     """
@@ -160,6 +164,7 @@ class MatchState:
         self.games = unplayed_games(np.repeat(seeds, 2), seats, np.repeat(board_index, 2))
         self.actions = np.full((len(self.games), 0), -1, np.int8)
         self.forfeits: Forfeits = {}
+        self.files: Files = {spec: found for spec in (a, b) if (found := sha256_of(spec))}
 
     def __len__(self) -> int:
         return len(self.games)
@@ -190,6 +195,41 @@ class MatchState:
         longest = int(played["decisions"].max(initial=0))
         actions = self.actions[:games].reshape(len(pairs), 2, -1)[pairs, :, :longest]
         return Match(self.a, self.b, played, actions)
+
+
+def files_of_matches(match_states: Iterable[MatchState]) -> Files:
+    """Return the files of the agents of some matches."""
+    return {typed: sha256 for state in match_states for typed, sha256 in state.files.items()}
+
+
+def shard(match_state: MatchState, number: int, count: int) -> MatchState:
+    """Return one part of a match: pair `number` and every `count`-th pair after it.
+
+    Args:
+        match_state: the whole match.
+        number: of the part, from 1.
+        count: number of parts.
+
+    Raises:
+        ValueError: if there is no such part, or it has no pair.
+    """
+    pairs = len(match_state) // 2
+    if not 1 <= number <= count <= pairs:
+        raise ValueError(
+            f"shard: expected I/N with I from 1 to N, N at most {pairs} pairs, got {number}/{count}"
+        )
+    games = match_state.games[2 * (number - 1) :: 2 * count]
+    return MatchState.from_pairs(
+        match_state.a, match_state.b, match_state.pool, games["seed"], games["board"]
+    )
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """Return the two numbers of `--shard I/N`, or raise `ValueError`."""
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if found is None:
+        raise ValueError(f"shard: expected I/N, as 2/8, got {repr_short(text)}")
+    return int(found[1]), int(found[2])
 
 
 def play_remaining(

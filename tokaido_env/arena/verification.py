@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from tokaido_env.agent import Agent
+from tokaido_env.agents.content import difference, entry_of, files_of
 from tokaido_env.arena.game_runner import Numbers
 from tokaido_env.arena.records import read_records
 from tokaido_env.arena.result import Result
-from tokaido_env.arena.tournament import MatchState
+from tokaido_env.arena.tournament import MatchState, files_of_matches
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.arguments import repr_short, short_path, str_short
@@ -82,6 +84,8 @@ def verify(
     if entry is None:
         raise SubmissionError(f"{where}: records: expected a file of all games, got none")
     records = claim.path.parent / entry.file
+    for state in match_states:
+        state.files = entry_of(claim.result.files, state.a) | entry_of(claim.result.files, state.b)
     progress("replaying the games")
     games = _load_all(records, match_states)
     repeated = 0
@@ -90,6 +94,10 @@ def verify(
         numbers = np.sort(rng.permutation(len(match_state))[: ceil(share * len(match_state))])
         for side, player in enumerate((agent, make(match_state.b))):
             if player is not None and len(numbers):
+                name = (match_state.a, match_state.b)[side]
+                claimed = entry_of(match_state.files, name)
+                if changed := difference(claimed, files_of(name, name, player.sha256)):
+                    raise SubmissionError(f"{where}: {changed}: restore the submitted file")
                 progress(f"repeating decisions of {player.spec} on {match_state.pool.name}")
                 repeated += _verify_decisions(records, match_state, numbers, player, side)
     found = file_sha256(records)
@@ -99,7 +107,7 @@ def verify(
             f"{repr_short(entry.sha256)}: it was changed after it was submitted"
         )
     progress("computing the result")
-    computed = claim.compute().to_dict()
+    computed = replace(claim.compute(), files=files_of_matches(match_states)).to_dict()
     _compare(where, claim.result.to_dict(), computed)
     return games, repeated
 

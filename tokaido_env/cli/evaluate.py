@@ -14,15 +14,16 @@ from cyclopts import Group, Parameter
 from msgspec.structs import replace
 
 from tokaido_env.agents import Agent, make
+from tokaido_env.agents.content import files_of
 from tokaido_env.agents.registry import check_names, parse_named_agent, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed, Numbers
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import MatchResult
-from tokaido_env.arena.records import RecordFile, merge_records, parse_shard, records_of, shard
+from tokaido_env.arena.records import RecordFile, merge_records, records_of
 from tokaido_env.arena.result import Result
 from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_limits, make_sandboxed
 from tokaido_env.arena.sequential_test import check_error_rate
-from tokaido_env.arena.tournament import MatchState
+from tokaido_env.arena.tournament import MatchState, files_of_matches, parse_shard, shard
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
@@ -133,8 +134,10 @@ def _play(options: Evaluate) -> int:
     ]
     if options.shard is not None:
         states = [shard(state, *parse_shard(options.shard)) for state in states]
-    for state in states:
-        state.with_luck = options.luck_adjusted
+    specs = zip(names, options.agents, agents, strict=True)
+    files = [files_of(name, spec, agent.sha256) for name, spec, agent in specs]
+    for state, (i, j) in zip(states, numbers, strict=True):
+        state.with_luck, state.files = options.luck_adjusted, files[i] | files[j]
     results, stopped = play_matches(
         *(pairs, states),
         None if options.records is None else RecordFile(options.records, states),
@@ -142,7 +145,7 @@ def _play(options: Evaluate) -> int:
         monitor=lambda state, number: match_state_bar(state, f"{number}/{len(pairs)}"),
         error=options.error if options.until_decided else None,
     )
-    result = _result_of(results, options, board, complete=stopped is None)
+    result = _result_of(results, states, options, complete=stopped is None)
     save_result(result, options)
     _print_results(result, options)
     print_forfeits(states)
@@ -189,7 +192,7 @@ def _merge(options: Evaluate) -> int:
     if not whole:
         raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
     results = [MatchResult(state.to_match(), None) for state in whole]
-    result = _result_of(results, options, whole[0].pool, complete=True)
+    result = _result_of(results, whole, options, complete=True)
     save_result(result, options)
     _print_results(result, options)
     _write_pictures(result, results, options, whole)
@@ -216,15 +219,15 @@ def _check(options: Evaluate) -> None:
 
 
 def _result_of(
-    results: Sequence[MatchResult], options: Evaluate, board: BoardPool, *, complete: bool
+    results: Sequence[MatchResult], states: list[MatchState], options: Evaluate, *, complete: bool
 ) -> Result:
     seed = None if options.from_records else options.seed
     luck, partial = options.luck_adjusted, bool(options.from_records)
     command = measuring_command()
     result = matches_result(
-        results, board, seed, command, luck=luck, whole=complete and not partial
+        results, states[0].pool, seed, command, luck=luck, whole=complete and not partial
     )
-    return replace(result, complete=complete)
+    return replace(result, files=files_of_matches(states), complete=complete)
 
 
 def _print_results(result: Result, options: Evaluate) -> None:

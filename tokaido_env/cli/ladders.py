@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from tokaido_env.agents import make
+from tokaido_env.agents import Agent, make
 from tokaido_env.agents.registry import parse_named_agent, policy_path_of
 from tokaido_env.arena import placement
 from tokaido_env.arena.game_runner import AgentFailed
@@ -28,7 +28,12 @@ from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import goodness_of_fit, rate_differences, rate_matches
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.result import RecordsEntry, Result
-from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
+from tokaido_env.arena.tournament import (
+    MatchState,
+    files_of_matches,
+    games_as_completed,
+    play_remaining,
+)
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
@@ -99,10 +104,10 @@ def rate(options: Rate) -> int:
     options.ladder = options.ladder or ladder_for(board)
     read: list[str | Path | None] = [options.ladder, options.board, policy_path_of(options.agent)]
     check_run(options, options.json, resolved_records(options), read=read)
-    spec = make(options.agent).spec
-    allowed = [spec, options.agent, *options.allow_agents]
+    agent = make(options.agent)
+    allowed = [agent.spec, options.agent, *options.allow_agents]
     loaded = Ladder.load(options.ladder, board, allowed)
-    rated = replace(_place(spec, loaded, options), command=measuring_command())
+    rated = replace(_place(agent, loaded, options), command=measuring_command())
     save_result(rated, options)  # with the spec, from which `verify` knows the numbers of games
     if name != options.agent:
         estimates = tuple(replace(one, agent=name) for one in rated.estimates)
@@ -111,11 +116,11 @@ def rate(options: Rate) -> int:
     return 0
 
 
-def _place(agent: str, ladder: Ladder, options: Rate) -> Result:
+def _place(agent: Agent, ladder: Ladder, options: Rate) -> Result:
     """Play the matches of a placement on top of the games of records; return the rating."""
-    seed, slow, path = options.seed, options.include_slow, options.records
+    seed, slow, path, spec = options.seed, options.include_slow, options.records, agent.spec
     states = placement.possible_matches(
-        agent, ladder, seed=seed, include_slow=slow, max_games=options.games
+        spec, ladder, seed=seed, include_slow=slow, max_games=options.games
     )
     records = None if path is None or not states else RecordFile(path, [*states.values()])
     if records is not None:
@@ -124,7 +129,7 @@ def _place(agent: str, ladder: Ladder, options: Rate) -> Result:
     def play(a: str, b: str, games: int, seed: int) -> Match:
         state = states[b]
         with match_state_bar(state, "") as progress:
-            for finished in games_as_completed(state, make(a), make(b), executor=executor):
+            for finished in games_as_completed(state, agent, make(b), executor=executor):
                 if records is not None:
                     records.append(state, finished)
                 progress(len(finished.numbers))
@@ -132,8 +137,9 @@ def _place(agent: str, ladder: Ladder, options: Rate) -> Result:
 
     with chosen_executor(options.executor) as executor:
         rated = placement.rate_on_ladder(
-            *(agent, ladder), play=play, seed=seed, opponents=options.opponents, include_slow=slow
+            *(spec, ladder), play=play, seed=seed, opponents=options.opponents, include_slow=slow
         )
+    rated = replace(rated, files=files_of_matches([states[score.b] for score in rated.scores]))
     if records is None or path is None:
         return rated
     records.sort()
@@ -175,11 +181,12 @@ def ladder(options: BuildLadder) -> int:
     board = BoardPool.load(options.board)
     outputs = options.json, options.markdown, options.ladder
     check_run(options, *outputs, read=[options.board, *map(policy_path_of, options.agents)])
-    specs = [make(spec).spec for spec in options.agents]
+    agents = [make(spec) for spec in options.agents]
+    specs = [agent.spec for agent in agents]
     if options.anchor is not None:
         check_choice("--anchor", options.anchor, specs)
     games = ladder_schedule(specs, options.games, options.max_distance)
-    with _match_player(options, board) as play_two:
+    with _match_player(options, board, dict(zip(specs, agents, strict=True))) as play_two:
         made = make_ladder(
             *(specs, games, options.seed, board, play_two, options.ladder),
             anchor=options.anchor,
@@ -194,14 +201,15 @@ def ladder(options: BuildLadder) -> int:
 
 
 @contextmanager
-def _match_player(options: BuildLadder, board: BoardPool) -> Iterator[PlayMatch]:
+def _match_player(
+    options: BuildLadder, board: BoardPool, agents: Mapping[str, Agent]
+) -> Iterator[PlayMatch]:
     """Yield a function that plays a match of two specs, with at most `--games` games."""
 
     def play_two(a: str, b: str, games: int, seed: int) -> Match:
-        agents = make(a), make(b)
         state = MatchState(a, b, min(games, options.games), seed, board)
         with match_state_bar(state, "") as progress:
-            play_remaining(state, *agents, progress=progress, executor=executor)
+            play_remaining(state, agents[a], agents[b], progress=progress, executor=executor)
         return state.to_match()
 
     with chosen_executor(options.executor) as executor:

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from msgspec.structs import replace
 
 from tokaido_env.agents import make
+from tokaido_env.agents.content import files_of_agents
 from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.result import Measure, Result
@@ -67,8 +68,9 @@ def main(options: Regret) -> int:
     regret_set = RegretSet.load(options.set)
     chosen: list[AgentChoices] = []
     measures: list[Measure] = []
+    agents = [make(spec) for spec in options.agents]
     with chosen_executor(options.executor) as executor:
-        for agent in map(make, options.agents):
+        for agent in agents:
             chosen.append(choose_actions(agent, regret_set, executor))
             measures += regret_measures(regret_set, chosen[-1])
             if has_values(agent, regret_set.boards[0]):
@@ -77,6 +79,7 @@ def main(options: Regret) -> int:
     result = Result.made(
         *("regret", measuring_command()),
         agents=tuple(one.agent for one in chosen),
+        files=files_of_agents(agents),
         boards=(set_entry(regret_set),),
         seed=None,
         estimates=(*measures, *_differences(regret_set, chosen, measures)),

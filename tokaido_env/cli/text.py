@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from msgspec.structs import replace
 
 from tokaido_env.agents import make
+from tokaido_env.agents.content import files_of_agents
 from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.records import RecordFile, finished_game
@@ -142,6 +143,7 @@ def _save_games(
     if len(match.games):
         played = [MatchResult(match, None)]
         result = matches_result(played, state.pool, options.seed, "", luck=True)
+        result = replace(result, files=state.files)
         print_result(result)
         data["result"] = result.to_dict()
     write_json(options.json, data)
@@ -194,7 +196,7 @@ def positions(options: TextPositions) -> int:
     exchanges = [one for each in asked for one in each]
     forfeits = int((choices == NO_ACTION).sum())
     answers = _answers(options, model, exchanges, len(some), forfeits)
-    result = replace(result, seed=options.seed)
+    result = replace(result, seed=options.seed, files=files_of_agents(agents))
     write_json(options.json, {"result": result.to_dict(), "answers": answers})
     return 0
 

@@ -25,7 +25,6 @@ from torch.nn import functional
 
 from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.registry import make
-from tokaido_env.arena.executors.base import policy_sha256
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.match_series import play_series
@@ -127,10 +126,10 @@ class AlphaZeroTrainer(Trainer):
         """Return the task that plays a shard of a round."""
         settings = self.settings
         path = quote_path(str(self.run.snapshot(self.incumbents[number - 1])))
-        spec = make(f"policy_search:{path},sims={settings.sims}").spec
+        agent = make(f"policy_search:{path},sims={settings.sims}")
         round_seed = int(arena_seed(settings.seed, number))
         return SelfPlayGames(
-            *(spec, policy_sha256(spec), self.pools[settings.is_extra(index)], settings.games),
+            *(agent.spec, agent.sha256, self.pools[settings.is_extra(index)], settings.games),
             *(
                 int(arena_seed(round_seed, index)),
                 settings.visit_sampling,

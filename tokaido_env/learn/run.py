@@ -23,7 +23,6 @@ import numpy as np
 import torch
 
 from tokaido_env.agents.policy import Policy, PolicyAgent
-from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.executors.base import Executor, SerialExecutor
 from tokaido_env.arena.result import Measure
 from tokaido_env.core.arguments import str_short
@@ -48,14 +47,13 @@ from tokaido_env.learn.network import (
     torch_threads,
 )
 from tokaido_env.learn.run_folder import (
-    CONFIG,
     METRICS,
     check_links,
     check_not_begun,
     create_folder,
     load_ladder,
     locked_run,
-    opponent_specs,
+    specs_to_make,
 )
 from tokaido_env.learn.settings import CHECKPOINT_MINUTES, RunSettings
 from tokaido_env.learn.settings_schema import RunError, explain_memory_errors
@@ -133,11 +131,7 @@ class Run:
     ) -> None:
         check_links(folder)
         self.folder, self.settings, self.executor = folder, settings, executor
-        where = f"{folder / CONFIG}: agents"
-        self.specs = {
-            spec: check_spec_in_file(spec, where, folder, trusted)
-            for spec in opponent_specs(settings)
-        }
+        self.specs = specs_to_make(folder, settings, trusted)
         self.pool, self.extra_pool = settings.pool, settings.extra_pool
         self.rating: Measure | None = None
         self.best_elo: float | None = None
@@ -329,7 +323,7 @@ def train(
     """
     folder = Path(folder)
     with (
-        locked_run(folder) as settings,
+        locked_run(folder, trusted) as settings,
         hide_writer_errors(),
         explain_memory_errors(folder),
         torch_threads(settings.threads),

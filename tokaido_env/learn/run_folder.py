@@ -20,15 +20,15 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokaido_env.agents.policy import Policy
-from tokaido_env.agents.registry import check_spec_in_file, make
+from tokaido_env.agents.policy import Policy, quote_path
+from tokaido_env.agents.registry import check_spec_in_file, make, sha256_of
 from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.arguments import repr_short, unknown_name
@@ -56,9 +56,9 @@ from tokaido_env.learn.settings import (
 from tokaido_env.learn.settings_schema import RunError
 
 CONFIG, METRICS = "config.toml", "metrics.jsonl"
-VERSION = 5  # of run folders
+VERSION = 6  # of run folders
 
-_TABLES = ("run", "settings", "layout", "versions")  # of config.toml
+_TABLES = ("run", "settings", "layout", "versions", "files")  # of config.toml
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
 # A killed command may leave these in a new folder.
 _UNFINISHED = rf"({TEMP_SUFFIX}|{re.escape(LOCK_SUFFIX)})"
@@ -118,9 +118,9 @@ def create_folder(folder: str | Path, settings: RunSettings) -> None:
     """
     folder = Path(folder)
     _check_empty(folder)
-    config = _config_text(settings)  # raises BoardError
     for spec in opponent_specs(settings):
         make(spec)
+    config = _config_text(settings, _hashes(settings, {}))  # raises BoardError
     load_ladder(settings)
     folder.mkdir(parents=True, exist_ok=True)
     flush_folder(folder.resolve().parent)
@@ -143,27 +143,37 @@ def extend(folder: str | Path, requested: Mapping[str, Any]) -> RunSettings:
         RunError: naming every setting that differs, with both values.
         InUseError: if another command uses the folder.
     """
-    with locked_run(folder) as settings:
-        own, length = asdict(settings), settings.LENGTH
-        requested = dict(requested)
-        if requested.get(length, 0) > own[length]:
-            settings = replace(settings, **{length: requested.pop(length)})
-        if differences := _differences(own, requested):
-            raise RunError(
-                f"{folder}: cannot resume with other settings (only {length} may grow): "
-                f"{differences}"
-            )
-        if asdict(settings) != own:
-            write_text(Path(folder) / CONFIG, _config_text(settings))
+    settings = load_settings(folder)
+    own, length = asdict(settings), settings.LENGTH
+    requested = dict(requested)
+    grown = {length: requested.pop(length)} if requested.get(length, 0) > own[length] else {}
+    if differences := _differences(own, requested):
+        raise RunError(
+            f"{folder}: cannot resume with other settings (only {length} may grow): {differences}"
+        )
+    trusted = split_specs(requested.get("agents", ""))
+    with locked_run(folder, trusted, starts="start_from" in requested) as settings:
+        if grown:
+            settings = replace(settings, **grown)
+            path = Path(folder) / CONFIG
+            write_text(path, _config_text(settings, _table(_read_toml(path), "files")))
         return settings
 
 
 @contextmanager
-def locked_run(folder: str | Path) -> Iterator[RunSettings]:
+def locked_run(
+    folder: str | Path, trusted: Container[str] = (), *, starts: bool = False
+) -> Iterator[RunSettings]:
     """Lock a run for this process, delete unfinished files, and yield its settings.
 
+    Args:
+        folder: of the run.
+        trusted: agent specs that the user has just typed.
+        starts: also check the policy to start from, which a run with checkpoints does not read.
+
     Raises:
-        RunError: as `load_settings`, or if the run's board has changed since the run began.
+        RunError: as `load_settings`, or if a board or an agent has changed since the run began.
+        AgentError: if the run names an agent that files may not name.
         InUseError: if another command uses the folder.
     """
     folder = Path(folder)
@@ -171,13 +181,16 @@ def locked_run(folder: str | Path) -> Iterator[RunSettings]:
     with locked(folder):
         settings = load_settings(folder)
         path = folder / CONFIG
-        current = settings.pool.hash
-        recorded = _table(_read_toml(path), "versions").get("board_hash", current)
-        if recorded != current:
-            raise RunError(
-                f"{path}: versions.board_hash: the run began with {repr_short(recorded)}, but "
-                f"{settings.board} now has {current}: restore the board, or begin a new run"
-            )
+        recorded = _table(_read_toml(path), "files")
+        current = _hashes(settings, specs_to_make(folder, settings, trusted))
+        if not starts and any((folder / "checkpoints").glob("*.safetensors")):
+            current.pop("start_from", None)  # is in the checkpoint
+        for text, found in current.items():
+            if recorded.get(text) != found:
+                raise RunError(
+                    f"{path}: files: {repr_short(text)}: expected {found} as now, got "
+                    f"{repr_short(recorded.get(text))}: restore the file, or begin a new run"
+                )
         _delete_unfinished(folder)
         yield settings
 
@@ -211,6 +224,17 @@ def load_settings(folder: str | Path) -> RunSettings:
 def opponent_specs(settings: RunSettings) -> list[str]:
     """Return the specs of the agents that the learner plays against, without its own snapshots."""
     return split_specs(settings.agents) if isinstance(settings, PpoSettings) else []
+
+
+def specs_to_make(folder: Path, settings: RunSettings, trusted: Container[str]) -> dict[str, str]:
+    """Return the spec to make each opponent from, by its spec in the settings.
+
+    Raises:
+        AgentError: as `registry.check_spec_in_file`.
+    """
+    where = f"{folder / CONFIG}: agents"
+    specs = opponent_specs(settings)
+    return {spec: check_spec_in_file(spec, where, folder, trusted) for spec in specs}
 
 
 def load_ladder(settings: RunSettings) -> Ladder | None:
@@ -344,12 +368,22 @@ def _layout() -> dict[str, Any]:
     return {"rules": RULES_VERSION, "actions": ACTION_TABLE_VERSION, "inputs": INPUTS_HASH}
 
 
-def _config_text(settings: RunSettings) -> str:
-    versions = {"python": platform.python_version(), "board_hash": settings.pool.hash}
+def _hashes(settings: RunSettings, made: Mapping[str, str]) -> dict[str, str]:
+    """Return the hashes of what a run reads, by setting or opponent; `made` of `specs_to_make`."""
+    pool, start, more = settings.pool, settings.start_from, settings.extra_pool
+    found = {spec: sha256_of(made.get(spec, spec)) for spec in opponent_specs(settings)}
+    found["start_from"] = sha256_of(f"policy:{quote_path(start)}") if start else ""
+    found |= {"board": pool.hash, "extra_boards": "" if more is None else more.hash}
+    return {text: sha256 for text, sha256 in found.items() if sha256}
+
+
+def _config_text(settings: RunSettings, files: Mapping[str, str]) -> str:
+    versions = {"python": platform.python_version()}
     versions |= {name: _version_of(name) for name in _PACKAGES}
     run = {"method": settings.METHOD, "version": VERSION}
     help_texts = settings.help_texts()
-    tables: tuple[dict[str, Any], ...] = (run, asdict(settings), _layout(), versions)
+    by_text = {json.dumps(text, ensure_ascii=False): one for text, one in files.items()}
+    tables: tuple[dict[str, Any], ...] = (run, asdict(settings), _layout(), versions, by_text)
     return "\n".join(
         f"[{table}]\n" + "".join(_line(name, value, help_texts) for name, value in values.items())
         for table, values in zip(_TABLES, tables, strict=True)

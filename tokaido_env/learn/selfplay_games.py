@@ -39,7 +39,7 @@ class SelfPlayGames(NamedTuple):
 
     Attributes:
         search: spec of the search agent.
-        sha256: of its policy file, as `policy_sha256`.
+        sha256: its `Agent.sha256`.
         pool: the boards; a game's seed chooses its board.
         games: number of games.
         seed: of the games and of the exploration.

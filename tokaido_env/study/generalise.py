@@ -23,7 +23,7 @@ from tokaido_env.arena.generalisation import (
 )
 from tokaido_env.arena.match import MAX_GAMES
 from tokaido_env.arena.result import BoardsEntry, Measure, Result, ResultError
-from tokaido_env.arena.tournament import MatchState
+from tokaido_env.arena.tournament import MatchState, files_of_matches
 from tokaido_env.arena.verification import Claim
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
@@ -109,6 +109,7 @@ class GeneralisationTest:
         return Result.made(
             "generalise",
             agents=(self.agent,),
+            files=files_of_matches(matches),
             boards=tuple(boards.values()),
             seed=self.seed,
             scores=tuple(score for side in sides for score in side.scores),

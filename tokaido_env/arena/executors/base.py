@@ -10,7 +10,6 @@ order of tasks has no meaning.
 
 from __future__ import annotations
 
-import hashlib
 import socket
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.registry import make, policy_path_of
+from tokaido_env.agents.registry import make
 from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_deferred
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.core.arguments import IllegalMove, repr_short
@@ -210,24 +209,16 @@ def make_verified(spec: str, sha256: str = "", limits: Limits | None = None) -> 
     """Make an agent for tasks, the same object each time; arguments as in `TaskAgent`.
 
     Raises:
-        AgentFailed: if its policy file has another hash.
+        AgentFailed: if its files have another hash.
     """
     agent = make(spec) if limits is None else SandboxedAgent(spec, limits)
-    if sha256 and policy_sha256(spec) != sha256:
+    first = len(sha256.partition("+")[0])  # a custom agent may write to the other files
+    if agent.sha256[:first] != sha256[:first]:
         raise AgentFailed(
-            f"agent {repr_short(spec)}: expected SHA-256 {sha256[:16]}… of its policy file on "
+            f"agent {repr_short(spec)}: expected SHA-256 {sha256[:16]}… of its files on "
             f"{socket.gethostname()}, got another: keep the file unchanged, the same on all nodes"
         )
     return agent
-
-
-def policy_sha256(spec: str) -> str:
-    """Return the SHA-256 of the policy file of an agent, "" if it has none."""
-    try:
-        path = policy_path_of(spec)
-        return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
-    except (AgentError, OSError):  # an agent without a spec, or a file deleted after loading
-        return ""
 
 
 def task_agent(agent: Agent, executor: Executor) -> TaskAgent:
@@ -244,7 +235,7 @@ def task_agent(agent: Agent, executor: Executor) -> TaskAgent:
             "object: use make('python:FILE:CLASS'), or play it in this process without executor"
         )
     limits = agent.limits if isinstance(agent, SandboxedAgent) else None
-    return agent.source, policy_sha256(agent.source), limits
+    return agent.source, agent.sha256, limits
 
 
 def split_work(numbers: Numbers, workers: int) -> list[Numbers]:

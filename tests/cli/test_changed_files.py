@@ -1,0 +1,238 @@
+"""Commands with another file behind their records: refused before a game, and nothing is written.
+
+Each test runs a command, changes a file, and runs the command again.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from networks import random_policy
+from positions import shikoku_data, write_board
+from refusals import check_refused
+from regrets import small_set
+
+from tokaido_env.__main__ import main
+from tokaido_env.arena.ladder import Ladder
+from tokaido_env.arena.result import Result
+from tokaido_env.learn import run
+from tokaido_env.learn.settings import PpoSettings, TdSettings
+from tokaido_env.record import load
+from tokaido_env.study.exploit import best_response_settings
+
+Output = pytest.CaptureFixture[str]
+LOWEST = "class Bot:\n    def choose(self, game, rng):\n        return game.legal_actions()[0]\n"
+HIGHEST = LOWEST.replace("[0]", "[-1]")
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    random_policy(seed=0).save(tmp_path / "net")
+    return tmp_path / "net"
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*[!c]") if path.is_file()}
+
+
+def check_bound(
+    capsys: Output, command: list[str], file: Path, change: Callable[[], object], name: str
+) -> None:
+    """Check that a command is refused while a file has another content, and runs with the old."""
+    old = file.read_bytes()
+    change()
+    before = contents(file.parent)
+    capsys.readouterr()
+    check_refused(capsys, command, name)
+    after = contents(file.parent)
+    assert {path: after[path] for path in before} == before
+    file.write_bytes(old)
+    assert main(command) == 0
+
+
+def test_evaluate__refuses_records_of_another_policy(policy: Path, capsys: Output) -> None:
+    records, result = policy.with_name("games.jsonl"), policy.with_name("r.json")
+    command = ["evaluate", f"policy:{policy}", "random", "greedy", "--games", "2"]
+    files = ["--records", str(records), "--json", str(result)]
+    assert main([*command, *files]) == 0
+    assert [*Result.load(result).files] == [f"policy:{policy}"]
+    named = [f"policy:{policy}" in record.players for record in load(records)]
+    assert named == ["files" in json.loads(line) for line in records.read_text().splitlines()]
+    change = random_policy(seed=1).save
+    check_bound(capsys, [*command, *files], policy, lambda: change(policy), f"policy:{policy}")
+
+
+def test_evaluate__refuses_records_of_another_bot_file(tmp_path: Path, capsys: Output) -> None:
+    bot, records = tmp_path / "bot.py", tmp_path / "games.jsonl"
+    bot.write_text(LOWEST)
+    spec = f"python:{bot}:Bot"
+    here = ["--on-failure", "stop", "--executor", "serial"]  # starts no process
+    command = ["evaluate", f"mine={spec}", "random", "--games", "2", "--records", str(records)]
+    command += here
+    assert main(command) == 0
+    check_bound(capsys, command, bot, lambda: bot.write_text(HIGHEST), f"mine={spec}")
+    capsys.readouterr()
+    exec_bot = [command[0], f"mine=exec:sh {bot}", *command[2:]]  # by the same name
+    check_refused(capsys, exec_bot, f"mine={spec}")
+
+
+def test_evaluate__refuses_records_of_another_spec_with_the_same_name(
+    tmp_path: Path, capsys: Output
+) -> None:
+    records = ["--records", str(tmp_path / "games.jsonl")]
+    assert main(["evaluate", "a=greedy", "random", "--games", "2", *records]) == 0
+    capsys.readouterr()
+    check_refused(
+        capsys, ["evaluate", "a=heuristic", "random", "--games", "2", *records], "'a=greedy'"
+    )
+
+
+def test_evaluate__refuses_to_merge_games_of_two_policies(policy: Path, capsys: Output) -> None:
+    parts = [policy.with_name(name) for name in ("1.jsonl", "2.jsonl", "3.jsonl")]
+    agents = [f"policy:{policy}", "random"]
+    for seed, part in enumerate(parts):
+        random_policy(seed=seed // 2).save(policy)
+        play = ["evaluate", *agents, "--games", "2", "--seed", str(seed), "--records", str(part)]
+        assert main(play) == 0
+    capsys.readouterr()
+    merge = ["evaluate", "--from-records", *map(str, parts)]
+    check_refused(capsys, merge, f"{parts[2]}, line 1: files: expected 'policy:{policy}'")
+    result = policy.with_name("r.json")
+    assert main([*merge[:-1], "--json", str(result)]) == 0
+    assert Result.load(result).files == load(parts[0])[0].files
+
+
+def test_ladder__refuses_to_resume_and_to_rate_with_another_policy(
+    policy: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(policy.parent)
+    policy, path = Path("net"), Path("l.json")
+    make = ["ladder", "random", "policy:net", "--games", "4", "--out", str(path)]
+    assert main(make) == 0
+    random_policy(seed=1).save(policy)
+    before = path.read_bytes()
+    capsys.readouterr()
+    check_refused(capsys, [*make[:3], "greedy", *make[3:]], "l.json: files: 'policy:net'")
+    check_refused(capsys, ["rate", "greedy", "--ladder", "l.json"], "l.json: files: 'policy:net'")
+    assert path.read_bytes() == before
+    random_policy(seed=0).save(policy)
+    assert main([*make[:3], "greedy", *make[3:]]) == 0
+    assert [*Result.load(path).files] == ["policy:net"]
+    policy.unlink()
+    assert Ladder.load(path).result == Result.load(path)  # it may not be met
+
+
+@pytest.fixture
+def rating(policy: Path) -> tuple[Path, list[str]]:
+    """A result of `rate`, and the command that makes it."""
+    assert main(["ladder", "greedy", "random", "--out", f"{policy}.l", "--games", "4"]) == 0
+    files = ["--json", f"{policy}.json", "--records", f"{policy}.jsonl"]
+    command = ["rate", f"policy:{policy}", "--ladder", f"{policy}.l", "--games", "4", *files]
+    assert main(command) == 0
+    return Path(f"{policy}.json"), command
+
+
+def test_rate__refuses_records_of_another_policy(
+    policy: Path, rating: tuple[Path, list[str]], capsys: Output
+) -> None:
+    change = random_policy(seed=1).save
+    check_bound(capsys, rating[1], policy, lambda: change(policy), f"policy:{policy}")
+
+
+def test_verify__refuses_another_file_of_the_agent(
+    policy: Path, rating: tuple[Path, list[str]], capsys: Output
+) -> None:
+    result, (_, agent, *ladder) = rating
+    verify = ["verify", str(result), *ladder[:2], "--share", "0.1"]
+    other = random_policy(seed=0)  # decides the same
+    other.training["maker"] = "others"
+    other.save(policy)
+    assert main(verify) == 0  # without the agent
+    capsys.readouterr()
+    assert main([*verify, "--agent", agent]) == 1
+    assert f"files: expected '{agent}' with SHA-256" in capsys.readouterr().err.splitlines()[-1]
+    claimed = Result.load(result)
+    replace(claimed, files={agent: "0" * 64}).save(result)
+    assert main(verify) == 1
+    assert f"files: expected '{agent}' with SHA-256" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_generalise__refuses_records_of_another_policy(policy: Path, capsys: Output) -> None:
+    opponent = policy.with_name("bot.py")
+    opponent.write_text(LOWEST)
+    spec, records, result = f"python:{opponent}:Bot", f"{policy}.jsonl", f"{policy}.json"
+    command = ["generalise", f"policy:{policy}", "--opponent", spec, "--boards", "2"]
+    command += [
+        "--executor",
+        "serial",
+        "--pairs",
+        "1",
+        "--no-gap",
+        "--records",
+        records,
+        "--json",
+        result,
+    ]
+    assert main(command) == 0
+    assert {*Result.load(Path(result)).files} == {f"policy:{policy}", spec}
+    change = random_policy(seed=1).save
+    check_bound(capsys, command, policy, lambda: change(policy), f"policy:{policy}")
+    check_bound(capsys, command, opponent, lambda: opponent.write_text(HIGHEST), spec)
+
+
+def test_regret__writes_the_files_of_its_agents(policy: Path) -> None:
+    regret_set = policy.with_name("set.npz")
+    small_set().save(regret_set)
+    command = ["regret", f"policy:{policy}", "greedy", "--set", str(regret_set)]
+    assert main([*command, "--json", f"{policy}.json"]) == 0
+    assert [*Result.load(Path(f"{policy}.json")).files] == [f"policy:{policy}"]
+
+
+# Training runs, which are refused before they are opened
+
+
+def test_train__refuses_to_resume_with_another_opponent(policy: Path, capsys: Output) -> None:
+    folder, agents = policy.with_name("run"), f"greedy policy:{policy}"
+    run.begin(folder, PpoSettings(agents=agents))
+    before = contents(folder)
+    random_policy(seed=1).save(policy)
+    resume = ["train", "--resume", str(folder), "--agents", agents, "--steps", "9999999"]
+    check_refused(capsys, resume, f"config.toml: files: 'policy:{policy}'")
+    assert contents(folder) == before
+
+
+def test_train__refuses_to_resume_with_another_extra_board(tmp_path: Path, capsys: Output) -> None:
+    boards = [write_board(tmp_path / f"{i}.toml", shikoku_data() | {"name": i}) for i in "ab"]
+    folder, extra = tmp_path / "run", ",".join(map(str, boards))
+    run.begin(folder, TdSettings(extra_boards=extra))
+    write_board(boards[1], shikoku_data() | {"name": "b", "max_rounds": 50})
+    check_refused(capsys, ["train", "--resume", str(folder)], "config.toml: files: 'extra_boards'")
+
+
+def test_train__refuses_to_start_from_another_policy(tmp_path: Path, capsys: Output) -> None:
+    policy, folder = tmp_path / "net", tmp_path / "run"
+    settings = TdSettings(start_from=str(policy), updates=1, games=4, width=8, second_width=8)
+    random_policy(settings.sizes, seed=0).save(policy)
+    run.begin(folder, settings)
+    resume = ["train", "--resume", str(folder), "--updates", "2"]
+    random_policy(settings.sizes, seed=1).save(policy)
+    check_refused(capsys, resume, "config.toml: files: 'start_from'")
+    random_policy(settings.sizes, seed=0).save(policy)
+    assert run.train(folder)
+    # The network is in the checkpoint now. To name the policy again asks for another run.
+    random_policy(settings.sizes, seed=1).save(policy)
+    capsys.readouterr()
+    check_refused(capsys, [*resume, "--start-from", str(policy)], "files: 'start_from'")
+    assert main(resume) == 0
+    capsys.readouterr()
+    check_refused(capsys, [*resume, "--start-from", str(policy)], "files: 'start_from'")
+
+
+def test_exploit__refuses_to_resume_against_another_policy(policy: Path, capsys: Output) -> None:
+    folder, spec = policy.with_name("run"), f"policy:{policy}"
+    run.begin(folder, best_response_settings(spec))
+    random_policy(seed=1).save(policy)
+    exploit = ["exploit", spec, "--run", str(folder)]
+    check_refused(capsys, exploit, f"config.toml: files: '{spec}'")

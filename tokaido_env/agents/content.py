@@ -1,0 +1,74 @@
+"""The files that agents are made from, whose SHA-256 records, results, ladders and runs hold."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import shutil
+from collections.abc import Iterable
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from tokaido_env.agent import Agent
+from tokaido_env.core.arguments import repr_short
+from tokaido_env.files import FILE, expand_home, file_kind, file_sha256
+from tokaido_env.record import Files
+
+
+def module_file(name: str) -> str:
+    """Return the path of a module, which is not imported; "" if it has none."""
+    if name.endswith(".py") or "/" in name:
+        return expand_home(name)
+    top, *rest = name.split(".")
+    found = importlib.util.find_spec(top)
+    for part in rest:
+        found = found and PathFinder.find_spec(part, found.submodule_search_locations or [])
+    return own_file(name) or (found and found.origin) or ""
+
+
+def own_file(name: str) -> str:
+    """Return the path of a module in the current folder, "" if it is not there."""
+    path = name.replace(".", "/")
+    return next((x for x in (f"{path}/__init__.py", f"{path}.py") if Path(x).is_file()), "")
+
+
+def program_files(command: str) -> list[str]:
+    """Return the words of a command that name files, or else the path of its program."""
+    words = [expand_home(word) for word in shlex.split(command)]
+    found = [word for word in words if file_kind(Path(word)) == FILE]
+    return found or [shutil.which(words[0]) or ""]
+
+
+def sha256_of_files(paths: Iterable[str]) -> str:
+    """Return the SHA-256 of each file, joined by "+"; "" of none."""
+    return "+".join(file_sha256(Path(path)) for path in paths if file_kind(Path(path)) == FILE)
+
+
+def files_of(name: str, spec: str, sha256: str) -> Files:
+    """Return the entry in `Files` of an agent: its name, spec as typed and `Agent.sha256`."""
+    typed = spec if name == spec else f"{name}={spec}"
+    return {typed: sha256 or None} if sha256 or name != spec else {}
+
+
+def files_of_agents(agents: Iterable[Agent]) -> Files:
+    """Return the entries of agents that have no other name than their spec."""
+    return {agent.spec: agent.sha256 for agent in agents if agent.sha256}
+
+
+def entry_of(files: Files, name: str) -> Files:
+    """Return the entry of the agent with a name."""
+    return {key: one for key, one in files.items() if key == name or key.startswith(f"{name}=")}
+
+
+def difference(recorded: Files, current: Files) -> str:
+    """Return the first difference as text, "" if there is none."""
+    new = sorted(current.items() - recorded.items())
+    old = sorted(recorded.items() - current.items())
+    return f"files: expected {_text(new)}, got {_text(old)}" if new or old else ""
+
+
+def _text(entries: list[tuple[str, str | None]]) -> str:
+    for typed, sha256 in entries:
+        short = "+".join(f"{one[:16]}…" for one in (sha256 or "").split("+"))
+        return repr_short(typed) + (f" with SHA-256 {short}" if sha256 else "")
+    return "no file"
