@@ -182,6 +182,11 @@ FILES = (
         "regret-set",
     ),
     File(
+        "tokaido_env/study/solved.npz",
+        "tokaido-solved-1: last rounds, and the exact value of each legal action; arrays.",
+        "solved-set",
+    ),
+    File(
         f"data/{REGRET.name}",
         "tokaido-regret-1 as a table: the value of each legal action of each position.",
         "regret-actions",
@@ -234,7 +239,7 @@ MEANINGS = {
     "result": "of a: 1, 0.5 or 0",
     "points_a": "total points of a",
     "points_b": "total points of b",
-    "sums": "results of 64 rollouts each, by action, policy and block; -128: not rolled out",
+    "sums": "results of 64 rollouts each, by action, policy and block (-128: none), or exact ones",
 }
 
 

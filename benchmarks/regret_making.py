@@ -69,6 +69,8 @@ class Choices(NamedTuple):
     """Index of the board in its pool, (n,)."""
     stratum: npt.NDArray[np.int64]
     """Index of the stratum in its pool, (n,)."""
+    game: npt.NDArray[np.int64]
+    """Number of the game of its two agents, (n,)."""
 
 
 def strata_of(boards: str) -> list[dict[str, Any]]:
@@ -89,11 +91,12 @@ def choices_in_games(boards: BoardPool, games: int, seed: int) -> Choices:
     found = []
     for number, (a, b) in enumerate((a, b) for a in SOURCES for b in SOURCES):
         own = match_seed(seed, "regret", boards.name, str(number))
-        found += list(_choices_of(make(a), make(b), boards, games, own))
+        found += list(choices_of(make(a), make(b), boards, games, own))
     return Choices(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) -> Iterator[Choices]:
+def choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) -> Iterator[Choices]:
+    """Yield the decisions with a choice of games of two agents, in parts."""
     numbers = np.arange(games)
     seeds = np.array([arena_seed(seed, k) for k in range(games)], np.int64)
     which = numbers % len(boards)
@@ -107,7 +110,8 @@ def _choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) ->
     for some, part in replay_chunks(boards, seeds, actions, which):
         rows = np.flatnonzero(part.legal & (part.legal - np.uint64(1)))
         states = copy_rows(part.states, rows)
-        yield Choices(states, which[some][part.games[rows]], _strata(states))
+        game = some[part.games[rows]]
+        yield Choices(states, which[game], _strata(states), game)
 
 
 def _strata(states: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
@@ -139,7 +143,8 @@ def sample_choices(choices: Choices, n: int, seed: int) -> tuple[Choices, npt.ND
         ]
     )
     return Choices(
-        copy_rows(choices.states, rows), choices.board[rows], choices.stratum[rows]
+        *(copy_rows(choices.states, rows), choices.board[rows]),
+        *(choices.stratum[rows], choices.game[rows]),
     ), shares
 
 

@@ -181,6 +181,7 @@ def test_hashes__are_those_of_the_files() -> None:
         "ladder": Ladder.load(LADDER).result.hash,
         "ladder-family": Ladder.load(FAMILY_LADDER).result.hash,
         "regret": RegretSet.load().hash,
+        "solved": RegretSet.load("solved").hash,
         "tokaido-100": BoardPool.load("family:test").hash,
     }
     assert FIGURES["hashes"] == known

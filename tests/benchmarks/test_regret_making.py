@@ -78,7 +78,8 @@ def test_apportion__sums_to_the_total() -> None:
 def test_drawn__has_two_positions_per_stratum() -> None:
     loaded = small_set()
     strata = np.arange(len(loaded)) % 16
-    choices = regret_making.Choices(loaded.states, np.zeros(len(loaded), np.int64), strata)
+    zeros = np.zeros(len(loaded), np.int64)
+    choices = regret_making.Choices(loaded.states, zeros, strata, zeros)
     for n in (20, 1000):
         with pytest.raises(ValueError, match=f"positions: {n} are too few or too many for"):
             regret_making.sample_choices(choices, n, 0)

@@ -61,3 +61,19 @@ def test_regret__prints_and_writes_the_bias_of_values(
         (early,) = (x for x in biases if (x.other, x.group) == (boards, "rounds 1–"))
         assert early.value == one.value
     assert capsys.readouterr().out.count("value bias") == len(kinds) == 2
+
+
+def test_regret__measures_exact_losses_in_solved_positions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "r.json"
+    words = ["regret", "greedy", "random", "--set", "solved", "--json", str(results)]
+    assert main([*words, "--markdown", str(tmp_path / "t.md")]) == 0
+    found = Result.load(results)
+    assert found.boards[0].name == "tokaido-solved-1"
+    greedy, random = ({x.agent: x for x in found.estimates_of("optimal")}[a] for a in found.agents)
+    assert random.value < 0.5 < greedy.low < greedy.value < greedy.high
+    lines = (tmp_path / "t.md").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "| agent | regret | optimal | errors | blunders |"
+    assert lines[2].startswith("| `greedy` |")
+    assert "optimal" in capsys.readouterr().out

@@ -121,6 +121,26 @@ def test_regret_measures__have_the_means_of_an_agents_losses() -> None:
     assert regret_measures(regret_set, again) == found  # the same bytes again
 
 
+def test_losses__are_exact_in_solved_positions() -> None:
+    solved = RegretSet.load("solved").sample(100, 0)
+    values, firsts = solved.sums[:, 0, 0], solved.starts[:-1].astype(np.int64)
+    pairs = zip(firsts, solved.starts[1:], strict=True)
+    bests = np.array([a + int(np.argmax(values[a:b])) for a, b in pairs])
+    top = values[bests]
+    for rows, lost in ((bests, np.zeros(len(solved))), (firsts, top - values[firsts])):
+        choices = AgentChoices("agent", solved.actions[rows].astype(np.int64), 0.0)
+        low, high = losses(solved, solved.action_rows(choices.choices))
+        assert low == pytest.approx(lost, abs=1e-12)
+        assert (high == low).all()
+        by = {x.measure: x for x in regret_measures(solved, choices) if not x.group}
+        assert "regret at most" not in by
+        assert by["regret"].value == stratified_means({"x": lost}, solved)["x"].value
+        optimal = stratified_means({"x": (lost < 1e-9).astype(float)}, solved)["x"]
+        assert by["optimal"].value == optimal.value
+    forfeits = losses(solved, np.full(len(solved), -1))
+    assert forfeits.low == pytest.approx(top + 1)
+
+
 def test_choose_actions__is_the_same_with_every_executor() -> None:
     for spec in ("greedy", "mcts:sims=4", "random"):
         executor = RepeatingExecutor()

@@ -161,6 +161,23 @@ def test_load__checks_contents_with_a_matching_hash(path: Path) -> None:
             RegretSet.load(path)
 
 
+def test_load__checks_exact_results(path: Path) -> None:
+    solved = RegretSet.load("solved")
+    for value in (1.01, np.nan):
+        sums = solved.sums.copy()
+        sums[7] = value
+        replace(solved, sums=sums).save(path)
+        with pytest.raises(RegretSetError, match="sums: expected exact results, -1 to 1"):
+            RegretSet.load(path)
+    for other in (
+        replace(solved, card=solved.card | {"policies": ["champion"]}),
+        replace(SET, card=SET.card | {"policies": []}),
+    ):
+        other.save(path)
+        with pytest.raises(RegretSetError, match="expected arrays of matching shapes"):
+            RegretSet.load(path)
+
+
 def test_sample__keeps_shares_and_results_of_whole_positions() -> None:
     whole = RegretSet.load()
     some = whole.sample(100, seed=4)

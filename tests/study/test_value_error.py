@@ -61,6 +61,14 @@ def test_value_measures__take_off_noise() -> None:
         assert explained == exact["share explained", boards, ""]
 
 
+def test_value_measures__have_no_noise_in_solved_positions() -> None:
+    solved = RegretSet.load("solved").sample(100, 0)
+    truth, shift = solved.sums[:, 0, 0], 0.1 * (-1.0) ** solved.action_positions
+    found = values_of(solved, truth + shift)
+    assert found["value error", "family:test", ""].value == pytest.approx(0.1)
+    assert found["share explained", "family:test", ""].value == 1
+
+
 def test_value_measures__find_the_bias_of_each_group() -> None:
     truth = truth_of(SET, np.random.default_rng(1), 0.3)
     distances = trigger_distances(SET.states)[SET.action_positions]

@@ -44,7 +44,7 @@ MEASURES = {
     **dict.fromkeys(("Elo", "Elo difference", "chi-squared", "core-seconds"), ANY),
     **dict.fromkeys(("chance above", "p of chi-squared", "luck-adjusted score"), SHARE),
     **dict.fromkeys(("mean score", "interquartile mean", "better than even"), SHARE),
-    **dict.fromkeys(("worst tenth", "errors", "blunders"), SHARE),
+    **dict.fromkeys(("worst tenth", "errors", "blunders", "optimal"), SHARE),
     "gap": (-1.0, 1.0),
     **dict.fromkeys(("regret", "regret at most", "regret difference"), ANY),
     **dict.fromkeys(("value bias", "value error", "share explained"), ANY),

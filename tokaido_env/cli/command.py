@@ -404,7 +404,10 @@ LadderFile = Annotated[
 ]
 Positions = Annotated[
     Input,
-    Parameter(help="file of rolled-out positions", show_default="the regret set of the package"),
+    Parameter(
+        help="file of rolled-out positions, or solved: last rounds with exact results",
+        show_default="the regret set of the package",
+    ),
 ]
 AllowedAgents = Annotated[
     tuple[AgentSpec, ...],

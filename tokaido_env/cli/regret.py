@@ -1,4 +1,4 @@
-"""`tokaido regret`: measure the loss of decisions in rolled-out positions."""
+"""`tokaido regret`: measure the loss of decisions in rolled-out or solved positions."""
 
 from __future__ import annotations
 
@@ -55,13 +55,14 @@ class Regret:
 
 @cli.command("regret", AgentFailed)
 def main(options: Regret) -> int:
-    """Measure the loss per decision of agents, in positions with rolled-out actions.
+    """Measure the loss per decision of agents, in positions with rolled-out or solved actions.
 
     For agents that give values, the errors of the values follow. It takes seconds for an agent that
     does not search, and minutes for one that does.
 
     Examples:
         tokaido regret champion heuristic
+        tokaido regret champion heuristic --set solved
     """
     policies = map(policy_path_of, options.agents)
     check_run(options, options.json, options.markdown, read=[options.set, *policies])

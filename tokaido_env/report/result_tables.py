@@ -346,16 +346,18 @@ def _of_regret(result: Result) -> list[Table]:
 def regret_table(result: Result) -> Table:
     """Return the regret of agents, lowest first."""
     rows, seconds = [], {one.agent: one for one in result.estimates_of("core-seconds")}
+    exact = ["optimal"] if result.estimates_of("optimal") else []
     for agent in agents_by_regret(result):
-        most = result.estimate("regret at most", agent=agent)
         row = [agent, thousandths(result.estimate("regret", agent=agent))]
-        row.append(true_minus(f"{1000 * most.value:.1f}"))
-        for measure in ("errors", "blunders"):
+        if not exact:
+            most = result.estimate("regret at most", agent=agent)
+            row.append(true_minus(f"{1000 * most.value:.1f}"))
+        for measure in (*exact, "errors", "blunders"):
             row.append(f"{100 * result.estimate(measure, agent=agent).value:.1f} %")
         if seconds:
             row.append(f"{seconds[agent].value:.2g}" if agent in seconds else NO_VALUE)
         rows.append(tuple(row))
-    headers = ["agent", "regret", "at most", "errors", "blunders"]
+    headers = ["agent", "regret", *(exact or ["at most"]), "errors", "blunders"]
     headers += ["core-seconds"] if seconds else []
     title = f"{set_title(result)}: regret per choice, in 1/1000 of a result"
     return Table(title, tuple(headers), rows)

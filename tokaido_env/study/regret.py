@@ -1,11 +1,12 @@
-"""Regret: the loss of an agent's actions against the best action, by a set of rollouts.
+"""Regret: the loss of an agent's actions against the best action, in a set of positions.
 
 The rollouts have noise, and the highest of several noisy means is too high on average (the winner's
 curse). So all blocks of rollouts but one choose the best action, and that block values it, for each
 block in turn (cross-validation; van Hasselt 2013, "Estimating the Maximum Expected Value"). This
 estimate is on average at most the true regret, because the chosen action may not be the best.
 Choosing and valuing by the same blocks gives on average at least the true regret. Both are
-reported: the truth lies between them.
+reported: the truth lies between them. In solved positions, whose results are exact, the regret is
+exact, and the share of the best actions is reported instead.
 
 Regret is in results: 1 turns a shared victory into a win, 2 a loss into a win; 0.02 is one win in
 a hundred games.
@@ -37,7 +38,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, repr_short, str_short
 from tokaido_env.core.threads import single_thread
-from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, PositionSubset, RegretSet
+from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, SAME, PositionSubset, RegretSet
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -174,13 +175,17 @@ def losses(regret_set: RegretSet, rows: Rows, policy: int | None = None) -> Loss
     """
     values = block_means(regret_set, policy)  # (m, blocks)
     own = np.where(rows[:, None] < 0, -1.0, values[rows])  # nan without rollouts
+    high = np.nanmean(values[best_rows(regret_set, values)] - own, axis=1)
+    if regret_set.is_exact:
+        return Losses(high, high)
     best = np.take_along_axis(values, best_rows_without_each_block(regret_set, values), axis=0)
-    top = values[best_rows(regret_set, values)]
-    return Losses(np.nanmean(best - own, axis=1), np.nanmean(top - own, axis=1))
+    return Losses(np.nanmean(best - own, axis=1), high)
 
 
 def block_means(regret_set: RegretSet, policy: int | None = None) -> Floats:
     """Return the mean result of each block, nan without rollouts: float64 (m, blocks)."""
+    if regret_set.is_exact:
+        return np.asarray(regret_set.sums[:, 0], np.float64)
     sums = regret_set.sums if policy is None else regret_set.sums[:, policy : policy + 1]
     values = np.where(sums == NOT_ROLLED, np.nan, sums / BLOCK)
     return np.asarray(values.mean(axis=1))
@@ -230,9 +235,10 @@ def regret_measures(regret_set: RegretSet, chosen: AgentChoices) -> list[Measure
     """
     rows = regret_set.action_rows(chosen.choices)
     found = losses(regret_set, rows)
+    optimal = (found.low < SAME).astype(float)
     columns = {
         "regret": found.low,
-        "regret at most": found.high,
+        **({"optimal": optimal} if regret_set.is_exact else {"regret at most": found.high}),
         "errors": (found.low >= ERROR).astype(float),
         "blunders": (found.low >= BLUNDER).astype(float),
     }

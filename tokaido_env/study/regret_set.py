@@ -1,4 +1,6 @@
-"""Regret sets: positions with rollout results of every legal action, and their file format.
+"""Regret sets: positions with results of every legal action, and their file format.
+
+The results are of rollouts, or exact in the solved positions.
 
 The file is NumPy's `.npz` without pickles, so `numpy.load` reads it too. A set belongs to the
 rules, the boards and the layout of states and actions that it was made with. Its hash covers all of
@@ -42,6 +44,11 @@ from tokaido_env.position import PositionError
 FORMAT = "tokaido-regret"
 VERSION = 1
 SHIPPED = Path(__file__).resolve().parent / "regret.npz"
+SOLVED = SHIPPED.with_name("solved.npz")
+"""Positions of last rounds with exact results."""
+
+SAME = 1e-9
+"""Exact results that differ by less are equal but for rounding."""
 
 BLOCK = 64
 """Rollouts in one sum of results, -64 to 64, which fits into 8 bits."""
@@ -108,7 +115,7 @@ class RegretSet:
     Attributes:
         card: description of the set, JSON types: "name", "seed", "boards" (names and hashes),
             "strata" ({"boards", "phase", "rounds", "share"} each), "policies" (specs of the agents
-            that played the rollouts), and more by its maker.
+            that played the rollouts, none for exact results), and more by its maker.
         states: `STATE` (n,).
         board: int16 (n,), index of the board.
         stratum: int16 (n,), index of the stratum.
@@ -117,7 +124,8 @@ class RegretSet:
         actions: int8 (m,).
         sums: int8 (m, policies, blocks), the sums of `BLOCK` rollouts each, for the player to
             decide; `NOT_ROLLED` after the last block of an action. The first block has rollouts
-            of every action. At least one action of each position has all blocks.
+            of every action. At least one action of each position has all blocks. Exact results
+            are float64 (m, 1, 1) instead, from -1 to 1.
     """
 
     card: dict[str, Any]
@@ -126,7 +134,7 @@ class RegretSet:
     stratum: npt.NDArray[np.int16]
     starts: npt.NDArray[np.int32]
     actions: npt.NDArray[np.int8]
-    sums: npt.NDArray[np.int8]
+    sums: npt.NDArray[np.int8] | npt.NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.states)
@@ -139,6 +147,11 @@ class RegretSet:
         for name in _ARRAYS:
             digest.update(getattr(self, name).tobytes())
         return digest.hexdigest()[:16]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the results are exact, not of rollouts."""
+        return not self.card["policies"]
 
     @property
     def shares(self) -> npt.NDArray[np.float64]:
@@ -226,11 +239,15 @@ class RegretSet:
     def load(cls, path: str | Path = SHIPPED) -> RegretSet:
         """Read a regret set.
 
+        Args:
+            path: of the file; "solved" for the solved positions of the package (default: its
+                rolled-out positions).
+
         Raises:
             RegretSetError: if the file is no regret set, is damaged, or was made for other rules,
                 another layout or other boards.
         """
-        path = Path(path)
+        path = SOLVED if str(path) == "solved" else Path(path)
         where = short_path(path)
         members = _members(path, where)
         card = _checked_card(where, members.pop("card"))
@@ -258,6 +275,8 @@ def _members(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
         raise RegretSetError(
             f"{where}: expected a regret set, with the arrays {', '.join(expected)}"
         )
+    if arrays["sums"].dtype == np.float64:
+        expected["sums"] = np.dtype(np.float64)  # exact results
     for name, dtype in expected.items():
         if arrays[name].dtype != dtype or not arrays[name].flags.c_contiguous:
             raise RegretSetError(
@@ -304,7 +323,7 @@ class _Card(msgspec.Struct, frozen=True):
     seed: int
     boards: Annotated[list[tuple[Name, str]], Meta(min_length=1, max_length=MOST_BOARDS)]
     strata: Annotated[list[_Stratum], Meta(min_length=1)]
-    policies: Annotated[list[Name], Meta(min_length=1)]
+    policies: list[Name]
 
 
 def _checked_card(where: str, text: npt.NDArray[np.uint8]) -> dict[str, Any]:
@@ -313,7 +332,7 @@ def _checked_card(where: str, text: npt.NDArray[np.uint8]) -> dict[str, Any]:
     except ValueError as error:
         raise RegretSetError(f"{where}: card: expected JSON: {str_short(error, 200)}") from None
     source = Source(f"{where}: card", card, RegretSetError)
-    remedy = "make the set again (benchmarks/regret_set.py), or use the version that made it"
+    remedy = "make the set again (benchmarks/*_set.py), or use the version that made it"
     source.check_versions("this is no regret set", format=FORMAT)
     source.check_versions(remedy, version=VERSION, rules=RULES_VERSION, layout=LAYOUT)
     source.decode(_Card)
@@ -328,8 +347,10 @@ def _check_shapes(where: str, loaded: RegretSet) -> None:
     right = right and 1 <= n <= MOST_POSITIONS and len(loaded.board) == len(loaded.stratum) == n
     right = right and len(starts) == n + 1 and starts[0] == 0 and starts[-1] == m
     right = right and bool((np.diff(starts) > 0).all()) and loaded.actions.ndim == 1
-    right = right and loaded.sums.ndim == 3 and loaded.sums.shape[:2] == (m, policies)
-    right = right and 2 <= loaded.sums.shape[2] <= MOST_BLOCKS
+    right = right and loaded.sums.ndim == 3 and loaded.sums.shape[:2] == (m, max(policies, 1))
+    blocks, exact = loaded.sums.shape[-1], loaded.sums.dtype == np.float64
+    right = right and exact == loaded.is_exact
+    right = right and (blocks == 1 if exact else 2 <= blocks <= MOST_BLOCKS)
     right = right and bool(((loaded.stratum >= 0) & (loaded.stratum < strata)).all())
     right = right and bool(
         ((loaded.board >= 0) & (loaded.board < len(loaded.card["boards"]))).all()
@@ -345,6 +366,10 @@ def _check_shapes(where: str, loaded: RegretSet) -> None:
 
 
 def _check_sums(where: str, loaded: RegretSet) -> None:
+    if loaded.is_exact:
+        if not (np.abs(loaded.sums) <= 1).all():
+            raise RegretSetError(f"{where}: sums: expected exact results, -1 to 1")
+        return
     rolled = loaded.sums != NOT_ROLLED
     after_gap = rolled[:, :, 1:] & ~rolled[:, :, :-1]
     alike = (rolled == rolled[:, :1]).all()
@@ -365,7 +390,7 @@ def _check_boards(where: str, loaded: RegretSet) -> None:
         if known != own:
             raise RegretSetError(
                 f"{where}: board {repr_short(name)}: expected hash {known}, got {repr_short(own)}: "
-                "make the set again (benchmarks/regret_set.py)"
+                "make the set again (benchmarks/*_set.py)"
             )
 
 

@@ -1,4 +1,4 @@
-"""Value error: the distance of an agent's values from the rollouts of a regret set.
+"""Value error: the distance of an agent's values from the results of a regret set.
 
 The value of an action is the result that the agent expects after it. Three measures compare these
 values with the mean rollout results, in results from -1 to 1:
@@ -38,7 +38,7 @@ from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.features.network_inputs import apply_actions
 from tokaido_env.study.agent_values import game_values
-from tokaido_env.study.regret import RESAMPLES
+from tokaido_env.study.regret import RESAMPLES, block_means
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
 
 Floats = npt.NDArray[np.float64]
@@ -166,13 +166,11 @@ def _names(regret_set: RegretSet, key: str) -> npt.NDArray[Any]:
 
 def _means(regret_set: RegretSet, values: Floats) -> _Means:
     """Return the means of each position."""
-    rolled = regret_set.sums != NOT_ROLLED
-    rollouts = BLOCK * rolled.sum(axis=2)  # (m, policies)
-    means = np.where(rolled, regret_set.sums, 0).sum(axis=2) / rollouts
-    # A result is 1 or -1, but for rare shared victories, so that its variance is 1 less the mean
-    # squared; the divisor makes the estimate unbiased.
-    noise = ((1 - means**2) / (rollouts - 1)).mean(axis=1) / means.shape[1]
-    truth = means.mean(axis=1)
+    if regret_set.is_exact:
+        truth = block_means(regret_set)[:, 0]
+        noise = np.zeros_like(truth)
+    else:
+        truth, noise = _mean_results(regret_set)
     position, counts = regret_set.action_positions, np.diff(regret_set.starts)
 
     def mean(column: Floats) -> Floats:
@@ -188,6 +186,17 @@ def _means(regret_set: RegretSet, values: Floats) -> _Means:
         within=mean(centred(values - truth) ** 2) - noise_within,
         total=mean(centred(truth) ** 2) - noise_within,
     )
+
+
+def _mean_results(regret_set: RegretSet) -> tuple[Floats, Floats]:
+    """Return the mean result of the rollouts of each action and its variance, float64 (m,)."""
+    rolled = regret_set.sums != NOT_ROLLED
+    rollouts = BLOCK * rolled.sum(axis=2)  # (m, policies)
+    means = np.where(rolled, regret_set.sums, 0).sum(axis=2) / rollouts
+    # A result is 1 or -1, but for rare shared victories, so that its variance is 1 less the mean
+    # squared; the divisor makes the estimate unbiased.
+    noise = ((1 - means**2) / (rollouts - 1)).mean(axis=1) / means.shape[1]
+    return means.mean(axis=1), noise
 
 
 def _measures(means: _Means, weights: Floats, about: dict[str, Any]) -> list[Measure]:
