@@ -164,6 +164,9 @@ def of_regret(rng: np.random.Generator) -> Iterator[Result | Table]:
     estimates.append(regret_difference(positions, *chosen))
     boards = (BoardsEntry("small", "", len(positions), drawn=True),)
     yield Result.made("regret", agents=("a", "b"), boards=boards, seed=0, estimates=estimates)
+    exact = replace(bare, card={**bare.card, "policies": []}, sums=truth[:, None, None])
+    estimates = regret_measures(exact, chosen[0])
+    yield Result.made("regret", agents=("a",), boards=boards, seed=0, estimates=estimates)
 
 
 def of_learning(rng: np.random.Generator) -> Iterator[Result | Table]:
