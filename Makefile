@@ -84,8 +84,8 @@ kills: setup
 # packages to which constraints.txt does not apply there.
 .venv-rllib/ready: HOLDS := ".[rllib,train]" pytest
 .venv-rllib/ready: OWN := gymnasium
-.venv-others/ready: HOLDS := ".[train,torchrl,openspiel,textarena,minari]" \
-  tianshou==2.0.1 skrl==2.1.1 supersuit==3.11.0 shimmy==2.0.1 jax optax pytest
+.venv-others/ready: HOLDS := ".[train,torchrl,openspiel,minari]" \
+  textarena==0.7.4 tianshou==2.0.1 skrl==2.1.1 supersuit==3.11.0 shimmy==2.0.1 jax optax pytest
 .venv-others/ready: OWN := pandas|filelock
 .venv-agilerl/ready: HOLDS := ".[train,minari]" agilerl==2.58.0 peft pytest
 .venv-agilerl/ready: OWN := pettingzoo|tensordict|torchrl|pandas

@@ -10,13 +10,12 @@ import numpy.typing as npt
 
 from tokaido_env import ACTIONS
 
-Ids = npt.NDArray[np.int64]
-
-_BITS = np.arange(len(ACTIONS), dtype=np.uint64)
 _IDS = list(range(len(ACTIONS)))
+_HIGHEST_FIRST = _IDS[::-1]
 _PASS = ACTIONS.index("pass")
-_TAKE = [ACTIONS.index(f"take:{character}") for character in ("pilgrim", "merchant", "artist")]
-_DRAW = [ACTIONS.index(label) for label in ("draw", "paint", "draw:wave", "paint:wave")]
+_TAKES = [action for action in _IDS if ACTIONS[action].startswith("take")]
+_DRAWS = [action for action in _IDS if ACTIONS[action].startswith(("draw", "paint"))]
+_ARTIST = [action for action in _IDS if ACTIONS[action].startswith("artist")]
 
 
 class LowestId:
@@ -24,29 +23,21 @@ class LowestId:
 
     order: ClassVar[list[int]] = _IDS
 
-    def act(self, boards: Any, states: Any, legal: npt.NDArray[np.uint64], keys: Any) -> Ids:
-        """Return actions, int64 (n,).
-
-        Args:
-            boards: not read.
-            states: not read.
-            legal: uint64 (n,), the legal actions as bits.
-            keys: not read.
-        """
+    def act(self, boards: Any, states: Any, legal: npt.NDArray[np.uint64], keys: Any) -> Any:
+        """Return actions, int64 (n,); `legal`, uint64 (n,), has the legal actions as bits."""
         order = np.array([*self.order, *(each for each in _IDS if each not in self.order)])
-        masks = legal[:, None] >> _BITS[order] & np.uint64(1)
-        chosen: Ids = order[masks.argmax(axis=1)]
-        return chosen
+        masks = legal[:, None] >> order.astype(np.uint64) & np.uint64(1)
+        return order[masks.argmax(axis=1)]
 
 
 class HighestId(LowestId):
     """Plays the highest legal id."""
 
-    order = _IDS[::-1]
+    order = _HIGHEST_FIRST
 
 
 class Decliner(LowestId):
-    """Declines every effect, and else plays the lowest id: it never ends a game by a trigger."""
+    """Declines every effect, and else plays the lowest id: it never triggers the end."""
 
     order: ClassVar[list[int]] = [_PASS]
 
@@ -54,30 +45,22 @@ class Decliner(LowestId):
 class Traveller(LowestId):
     """Declines every effect, and else plays the highest id, so that all characters move."""
 
-    order: ClassVar[list[int]] = [_PASS, *_IDS[::-1]]
+    order: ClassVar[list[int]] = [_PASS, *_HIGHEST_FIRST]
 
 
 class Collector(LowestId):
     """Takes every wave tile, and declines all other effects."""
 
-    order: ClassVar[list[int]] = [*_TAKE, _PASS]
+    order: ClassVar[list[int]] = [*_TAKES, _PASS]
 
 
 class Gatherer(LowestId):
     """Draws wares and reveals paintings, and never sells or gives any."""
 
-    order: ClassVar[list[int]] = [*_DRAW, _PASS, *_IDS[::-1]]
+    order: ClassVar[list[int]] = [*_DRAWS, _PASS, *_HIGHEST_FIRST]
 
 
-class Wanderer:
-    """Declines every effect, and else plays at random."""
+class Artist(LowestId):
+    """Takes the artist's die first, and declines every effect."""
 
-    def act(
-        self, boards: Any, states: Any, legal: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]
-    ) -> Ids:
-        """Return actions, as `LowestId.act`; `keys`, uint64 (n,), are the random numbers."""
-        masks = (legal[:, None] >> _BITS & np.uint64(1)).astype(np.int64)
-        masks[masks[:, _PASS] > 0] = _BITS == _PASS
-        chosen = (keys >> np.uint64(11)).astype(np.int64) % masks.sum(axis=1)
-        played: Ids = np.argmax(masks.cumsum(axis=1) > chosen[:, None], axis=1)
-        return played
+    order: ClassVar[list[int]] = [*_ARTIST, _PASS]

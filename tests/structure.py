@@ -29,7 +29,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("text_rules",),
     ("text", "aec", "gym", "sb3", "openspiel", "rllib", "torchrl"),
-    ("textarena",),
     ("cuda_kernels",),
     ("cuda",),
     ("agents",),

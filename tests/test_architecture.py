@@ -41,7 +41,6 @@ WITH_OPTIONAL = {
     "tokaido_env/openspiel.py": {"pyspiel", "open_spiel"},
     "tokaido_env/rllib.py": {"ray"},
     "tokaido_env/torchrl.py": {"torch", "torchrl", "tensordict"},
-    "tokaido_env/textarena.py": {"textarena"},
     "tokaido_env/web/server.py": {"starlette", "uvicorn"},
     "tokaido_env/web/widget.py": {"anywidget", "traitlets"},
     "tokaido_env/arena/executors/ray.py": {"ray"},

@@ -41,7 +41,7 @@ READ = [
 QUOTING = [*READ, ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
 FIGURES = tomllib.loads((DOCS / "benchmarks" / "figures.toml").read_text(encoding="utf-8"))
 ADAPTERS = ["gym", "observers", "openspiel", "rllib", "sb3"]
-ADAPTERS += ["text", "textarena", "torchrl"]
+ADAPTERS += ["text", "torchrl"]
 
 
 def name_of(page: Path) -> str:
@@ -234,6 +234,6 @@ def test_gymnasium_id__names_the_module_everywhere() -> None:
     texts["tokaido_env/__init__.py"] = tokaido_env.__doc__ or ""
     alone = {name for name, text in texts.items() if re.search(r"(?<!env:)TokaidoDuo-v0", text)}
     named = {name for name, text in texts.items() if "tokaido_env:TokaidoDuo-v0" in text}
-    assert alone == {"docs/how-to/language-models.md", "tokaido_env/textarena.py"}
+    assert alone == {"docs/how-to/language-models.md", "docs/recipes/textarena_env.py"}
     assert {"README.md", "docs/how-to/troubleshooting.md", "tokaido_env/gym.py"} < named
     assert {"notebooks/02_environment.ipynb", "tokaido_env/__init__.py"} < named

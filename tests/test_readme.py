@@ -92,6 +92,7 @@ def test_page__examples_run_in_order(
     examples = [
         re.sub(r"^STEPS = .*", "STEPS = 32_768", each, flags=re.M) for each in examples_of(page)
     ]
+    monkeypatch.syspath_prepend(DOCS / "recipes")
     import_or_skip("".join(examples))
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "example"}

@@ -94,7 +94,9 @@ def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
 
 
 def test_recipes__are_all_run() -> None:
-    assert {path.stem for path in RECIPES.glob("*.py")} == {*SHORT, "onnx_policy", "kaggle_harness"}
+    assert {path.stem for path in RECIPES.glob("*.py")} == {
+        *(*SHORT, "onnx_policy", "kaggle_harness", "textarena_env")
+    }
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
-"""Tests of `tokaido_env.textarena`: TextArena's loop with scripted players."""
+"""Tests of `docs/recipes/textarena_env.py`: TextArena's loop with scripted players."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,10 @@ from prompt_reader import listed
 
 from tokaido_env import Game
 from tokaido_env.text import TextFormat
-from tokaido_env.textarena import NAME, TokaidoDuoTextEnv
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "recipes"))
+
+from textarena_env import NAME, TokaidoDuoTextEnv
 
 
 def play(env: Any, seed: int, answer: Any) -> tuple[list[tuple[int, str]], dict[int, int], Any]:

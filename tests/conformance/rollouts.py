@@ -7,8 +7,10 @@ this package, and returns the speed.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -147,10 +149,12 @@ def textarena_plays() -> str:
     """Play TextArena's loop with a fake model that adds prose to its answers."""
     import textarena
 
-    import tokaido_env.textarena
     from tokaido_env.text import TextFormat
 
-    env = textarena.make(tokaido_env.textarena.NAME, form=TextFormat("listed"))
+    sys.path.append(str(Path(__file__).resolve().parents[2] / "docs" / "recipes"))
+    import textarena_env
+
+    env = textarena.make(textarena_env.NAME, form=TextFormat("listed"))
     rng, steps, since = np.random.default_rng(1), 0, time.process_time()
     for seed in range(1):
         env.reset(num_players=2, seed=seed)

@@ -3,7 +3,6 @@
 import copy
 import importlib
 import inspect
-import json
 import pickle
 import pkgutil
 import random
@@ -102,10 +101,6 @@ CASES: dict[str, Case] = {
         lambda: begun(made_by("rllib", "TokaidoMultiAgentEnv"), seed=1),
         lambda e, rng: e.step({e.aec.agent_selection: rng.choice(e.aec.game.legal_actions())}),
         lambda e: (e.aec.game.events(), e.aec.game.legal_actions()),
-    ),
-    "textarena": of_game(
-        lambda: begun(made_by("textarena", "TokaidoDuoTextEnv"), 2, 1),
-        with_move(lambda e, label: e.step(json.dumps({"action": label}))),
     ),
     "Session": of_game(
         lambda: Session((HUMAN, HUMAN), seed=1),

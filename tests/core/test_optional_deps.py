@@ -19,7 +19,6 @@ ADAPTERS = {
     "tokaido_env.openspiel": ("pyspiel", "openspiel"),
     "tokaido_env.rllib": ("ray", "rllib"),
     "tokaido_env.torchrl": ("torchrl", "torchrl"),
-    "tokaido_env.textarena": ("textarena", "textarena"),
     "tokaido_env.web.widget": ("anywidget", "notebooks"),
 }
 

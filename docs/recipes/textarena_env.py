@@ -1,7 +1,7 @@
-"""TextArena game `TokaidoDuo-v0`, registered by importing this module.
+"""TextArena game `TokaidoDuo-v0`, registered by importing a copy of this file.
 
     import textarena
-    import tokaido_env.textarena
+    import textarena_env
 
     env = textarena.make("TokaidoDuo-v0", board="shikoku")
     env.reset(num_players=2, seed=7)
@@ -27,18 +27,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tokaido_env.core.optional_deps import extra_error
-
-try:
-    import textarena
-    from textarena import ObservationType
-    from textarena.envs.registration import ENV_REGISTRY, register_with_versions
-    from textarena.wrappers import (
-        GameMessagesAndCurrentBoardObservationWrapper,
-        LLMObservationWrapper,
-    )
-except ModuleNotFoundError as error:
-    raise extra_error("games of TextArena need", error.name, "textarena") from error
+import textarena
+from textarena import ObservationType
+from textarena.envs.registration import ENV_REGISTRY, register_with_versions
+from textarena.wrappers import (
+    GameMessagesAndCurrentBoardObservationWrapper,
+    LLMObservationWrapper,
+)
 
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.copying import CopiedWhole
