@@ -178,7 +178,7 @@ FILES = (
     ),
     File(
         "tokaido_env/study/regret.npz",
-        "tokaido-regret-1: positions, and what each legal action is worth by rollouts; arrays.",
+        "tokaido-regret-2: positions, and what each legal action is worth by rollouts; arrays.",
         "regret-set",
     ),
     File(
@@ -188,7 +188,7 @@ FILES = (
     ),
     File(
         f"data/{REGRET.name}",
-        "tokaido-regret-1 as a table: the value of each legal action of each position.",
+        "tokaido-regret-2 as a table: the value of each legal action of each position.",
         "regret-actions",
     ),
     File(

@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     games = f"for each pair of sources (default: {making.GAMES})"
     add("--games", type=int, default=making.GAMES, help=games)
     add("--seed", type=int, default=0, help="random seed (default: 0)")
-    add("--name", default="tokaido-regret-2", help="name of the set (default: tokaido-regret-2)")
+    add("--name", default="tokaido-regret-3", help="name of the set (default: tokaido-regret-3)")
     out = "file of the set (default: the shipped one)"
     add("--out", type=Path, default=SHIPPED, metavar="FILE", help=out)
     work = "folder of finished parts (default: runs/regret-set)"
