@@ -11,11 +11,8 @@ import numpy.typing as npt
 from tokaido_env import ACTIONS
 
 _IDS = list(range(len(ACTIONS)))
-_HIGHEST_FIRST = _IDS[::-1]
 _PASS = ACTIONS.index("pass")
-_TAKES = [action for action in _IDS if ACTIONS[action].startswith("take")]
 _DRAWS = [action for action in _IDS if ACTIONS[action].startswith(("draw", "paint"))]
-_ARTIST = [action for action in _IDS if ACTIONS[action].startswith("artist")]
 
 
 class LowestId:
@@ -33,7 +30,7 @@ class LowestId:
 class HighestId(LowestId):
     """Plays the highest legal id."""
 
-    order = _HIGHEST_FIRST
+    order = _IDS[::-1]
 
 
 class Decliner(LowestId):
@@ -45,22 +42,22 @@ class Decliner(LowestId):
 class Traveller(LowestId):
     """Declines every effect, and else plays the highest id, so that all characters move."""
 
-    order: ClassVar[list[int]] = [_PASS, *_HIGHEST_FIRST]
+    order: ClassVar[list[int]] = [_PASS, *_IDS[::-1]]
 
 
 class Collector(LowestId):
-    """Takes every wave tile, and declines all other effects."""
+    """Takes every wave tile (ids 26 to 28), and declines all other effects."""
 
-    order: ClassVar[list[int]] = [*_TAKES, _PASS]
+    order: ClassVar[list[int]] = [26, 27, 28, _PASS]
 
 
 class Gatherer(LowestId):
     """Draws wares and reveals paintings, and never sells or gives any."""
 
-    order: ClassVar[list[int]] = [*_DRAWS, _PASS, *_HIGHEST_FIRST]
+    order: ClassVar[list[int]] = [*_DRAWS, _PASS, *_IDS[::-1]]
 
 
 class Artist(LowestId):
-    """Takes the artist's die first, and declines every effect."""
+    """Takes the artist's die first (ids 15 to 23), and declines every effect."""
 
-    order: ClassVar[list[int]] = [*_ARTIST, _PASS]
+    order: ClassVar[list[int]] = [*range(15, 24), _PASS]

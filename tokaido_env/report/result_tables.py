@@ -106,8 +106,8 @@ def _with_cap_share(
     if not any(score.games is not None and score.games.capped for score in scores):
         return headers, rows
     shares = ["" if x.games is None else f"{x.games.capped / x.n:.1%}" for x in scores]
-    each = len(rows) // len(scores)
-    return (*headers, "at the cap"), [(*row, shares[i // each]) for i, row in enumerate(rows)]
+    cells = (share for share in shares for _ in range(len(rows) // len(scores)))
+    return (*headers, "at the cap"), [(*row, cell) for row, cell in zip(rows, cells, strict=True)]
 
 
 def _match_rows(score: Score) -> list[tuple[str, ...]]:
