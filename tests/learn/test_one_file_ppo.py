@@ -60,8 +60,10 @@ def test_collect__records_what_was_played() -> None:
 @pytest.mark.slow
 def test_train__learns_and_is_repeatable() -> None:
     with torch_threads(1), deterministic():  # other tests change the number of threads
-        first, second = (ppo.train(Budget(2 * ppo.STEPS * ppo.GAMES), seed=1) for _ in range(2))
+        first, second, third = (
+            ppo.train(Budget(updates * ppo.STEPS * ppo.GAMES), seed=1) for updates in (1, 1, 4)
+        )
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
-    agent = ppo.NetworkAgent(network=first)
+    agent = ppo.NetworkAgent(network=third)
     assert play_match(agent, make("random"), 200, 0).score > 0.6
