@@ -17,6 +17,7 @@ from cluster_of_nodes import NO_CLUSTER
 from tokaido_env.__main__ import main
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.executors.ray import ClusterError
+from tokaido_env.core.rules import RULES_VERSION
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,8 @@ def test_cluster__refuses_other_versions_and_workers_that_end_repeatedly(
 ) -> None:
     other_rules, exits = outcome["errors"]
     assert other_rules.startswith("ClusterError: node ")
-    assert "rules 2, actions 1, as in the process that sends the tasks, got " in other_rules
+    expected = f"rules {RULES_VERSION + 1}, actions 1, as in the process that sends the tasks, got "
+    assert expected in other_rules
     assert exits.startswith("AgentFailed: the workers that played game ")
     assert "ended 3 times: the agent ended them" in exits
 
