@@ -1,4 +1,4 @@
-"""The files that agents are made from, whose SHA-256 records, results, ladders and runs hold."""
+"""The files behind agents: records, results, ladders and runs hold their SHA-256."""
 
 from __future__ import annotations
 

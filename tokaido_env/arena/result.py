@@ -68,7 +68,7 @@ class Games(Struct, frozen=True):
         points: mean faith, commerce and culture.
         forfeits: number of games lost by forfeit.
         capped: number of games that reached the cap on rounds (R10.1).
-        equal: number of pairs whose two games are equal, because the agents play alike.
+        equal: number of pairs of two equal games, because the agents play alike.
     """
 
     draws: Count

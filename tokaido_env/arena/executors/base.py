@@ -24,7 +24,7 @@ from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.core.arguments import IllegalMove, repr_short
 
 TaskAgent = Agent | tuple[str, str, Limits | None]
-"""An agent; or its spec, the SHA-256 of its policy and its limits, to make it elsewhere."""
+"""An agent; or its spec, the SHA-256 of its files and its limits, to make it elsewhere."""
 
 TaskResult = tuple[int, Any]
 """The number of a task, in the order in which tasks were taken, and one of its results."""
