@@ -10,7 +10,6 @@ from networks import SMALL, decisions, inputs_of, random_policy
 
 from tokaido_env import Batch
 from tokaido_env.agents.champion import CHAMPION
-from tokaido_env.agents.first_layer import quantize, whole_bias
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.boards.board_pool import BoardPool
@@ -68,10 +67,10 @@ def by_torch(network: ValueNetwork, positions: Any) -> torch.Tensor:
 def rounded(policy: Policy) -> Policy:
     """Return a policy with the weights of the first layer that the integers stand for."""
     tensors = dict(policy.tensors)
-    weight, bias = tensors["first.weight"], tensors["first.bias"]
-    layer = quantize(weight.T, bias)
-    tensors["first.weight"] = (layer.weights * layer.scale / INPUT_UNITS[:, None]).T.copy()
-    tensors["first.bias"] = whole_bias(bias, layer.scale) * layer.scale
+    weights = policy.network()
+    scale = weights.first_scale[0]
+    tensors["first.weight"] = (weights.first[0] * scale / INPUT_UNITS[:, None]).T.copy()
+    tensors["first.bias"] = weights.first_bias[0] * scale
     return Policy(tensors)
 
 
@@ -114,11 +113,10 @@ def test_first_layer__keeps_sums_within_16_bits(positions: Any) -> None:
     states, _, which = positions
     inputs = inputs_of(POOL.records[which], states)
     for policy in (random_policy(), Policy.load(CHAMPION)):
-        weight, bias = policy.tensors["first.weight"], policy.tensors["first.bias"]
-        layer = quantize(weight.T, bias)
-        sums = np.floor(inputs / INPUT_UNITS + 0.5) @ layer.weights.astype(float)
-        assert np.abs(sums + bias / layer.scale).max() < 2**14
-        assert np.abs(layer.weights).max() < 2**15 - 1
+        weights = policy.network()
+        sums = np.floor(inputs / INPUT_UNITS + 0.5) @ weights.first[0].astype(float)
+        assert np.abs(sums + weights.first_bias[0]).max() < 2**14
+        assert np.abs(weights.first).max() < 2**15 - 1
 
 
 def test_wider_network__starts_as_the_policy_and_can_learn(positions: Any) -> None:

@@ -6,7 +6,7 @@ inputs are 0.
 The network has a value only: the logits of a position are the values of its afterstates, times
 `AFTERSTATE_LOGIT`, and its value is that of the best action.
 
-The first layer, most of the work, computes in 16-bit integers (`first_layer`), and only with the
+The first layer, most of the work, computes in 16-bit integers (`weights`), and only with the
 inputs that differ from the position before of the same seat. Sums of integers are exact, so that
 the order of positions changes no result (efficiently updatable neural networks; Nasu 2018).
 """

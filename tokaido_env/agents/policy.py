@@ -32,9 +32,8 @@ from tokaido_env.agent import (
     check_agent_arguments,
 )
 from tokaido_env.agents.ending_actions import EXACT, NETWORK, improve_endings, solve_endings
-from tokaido_env.agents.first_layer import quantize, whole_bias
 from tokaido_env.agents.inference import choose_actions, evaluate_all
-from tokaido_env.agents.weights import Floats, Weights, copy_for_threads
+from tokaido_env.agents.weights import Floats, Weights, weights_of
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.arguments import check_choice, escape_text, repr_short, short_path
 from tokaido_env.core.rules import RULES_VERSION
@@ -93,19 +92,7 @@ class Policy:
 
     def network(self) -> Weights:
         """Return the network for the kernels."""
-        t = self.tensors
-        bias = t["first.bias"]
-        layer = quantize(_transposed(t["first.weight"]), bias)
-        one = Weights(
-            first=layer.weights,
-            first_scale=layer.scale,
-            first_bias=whole_bias(bias, layer.scale),
-            second=_transposed(t["second.weight"]),
-            second_bias=t["second.bias"],
-            out=t["value.weight"][0],
-            out_bias=t["value.bias"],
-        )
-        return copy_for_threads(one)
+        return weights_of(self.tensors)
 
     def evaluate(self, boards: BoardRows, states: States, legal: Legal) -> tuple[Floats, Floats]:
         """Return the logits and values of n positions.
@@ -252,11 +239,6 @@ def _header() -> dict[str, str]:
         "inputs": INPUTS_HASH,
     }
     return {key: str(value) for key, value in known.items()}
-
-
-def _transposed(weight: Floats) -> Floats:
-    """Return a matrix (outputs, inputs) as (inputs, outputs)."""
-    return np.ascontiguousarray(weight.T)
 
 
 def _read_file(path: Path, where: str) -> TensorFile:

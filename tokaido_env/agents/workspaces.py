@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.first_layer import Whole
-from tokaido_env.agents.weights import Floats, Weights
+from tokaido_env.agents.weights import Floats, Weights, Whole
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import kernel

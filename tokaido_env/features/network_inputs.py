@@ -62,7 +62,7 @@ _MIN_SCALE = 0.02  # so that the network can read terms of little weight in the 
 TERM_SCALES = np.maximum(np.abs(load_weights()).max(axis=0), _MIN_SCALE).astype(np.float32)
 TERM_SCALES.flags.writeable = False
 
-_RESULT_UNIT = 1 / 64  # the forward pass rounds results to multiples of this (`first_layer`)
+_RESULT_UNIT = 1 / 64  # the forward pass rounds results to multiples of this (`agents.weights`)
 
 INPUT_UNITS = np.concatenate(
     [
