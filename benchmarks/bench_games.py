@@ -122,14 +122,12 @@ def searching(spec: str) -> Callable[[], Throughput]:
 
     def measure() -> Throughput:
         from tokaido_env.agents.search import SearchAgent
-        from tokaido_env.features.eval_tables import eval_tables_of
 
         agent, batch, games = started()
         states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
         began = time.perf_counter()
         if isinstance(agent, SearchAgent):
-            guides = eval_tables_of(batch.boards)
-            found = agent.search(batch.boards, guides, states, legal, keys).visits
+            found = agent.search(batch.boards, states, legal, keys).visits
             return Throughput(int(found.sum()), time.perf_counter() - began)
         actions = agent.act(batch.boards, states, legal, keys)
         return Throughput(len(actions), time.perf_counter() - began)

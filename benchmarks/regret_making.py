@@ -33,7 +33,6 @@ from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase, copy_rows
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.study.regret_set import NOT_ROLLED, PHASES, RegretSet
 from tokaido_env.trajectory import replay_chunks
 
@@ -295,7 +294,7 @@ class RolloutTask(NamedTuple):
     def run(self) -> Iterator[npt.NDArray[np.int64]]:
         """Yield the sums of the blocks."""
         network = network_of(make_verified(self.policy, self.sha256))
-        positions = PositionBatch(self.boards, eval_tables_of(self.boards), self.states, self.legal)
+        positions = PositionBatch(self.boards, self.states, self.legal)
         yield roll_out(network, positions, self.keys, self.blocks)
 
     def __str__(self) -> str:

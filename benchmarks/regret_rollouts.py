@@ -31,6 +31,7 @@ from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import STATE
 from tokaido_env.core.threads import fetch_add, padded_rows
 from tokaido_env.features.evaluation import best_action
+from tokaido_env.features.terms import WEIGHTS
 from tokaido_env.study.regret_set import BLOCK
 
 _ROLLOUT = 40  # purpose number of the random stream
@@ -117,7 +118,6 @@ def _roll_share(
         which = i if len(positions.boards) > 1 else 0
         position = PositionRow(
             positions.boards[which],
-            positions.eval_tables[which],
             positions.states[i],
             positions.legal[i],
         )
@@ -150,7 +150,7 @@ def _chosen(network: Any, position: PositionRow, s: Row, mask: Mask, workspace: 
     if mask & (mask - np.uint64(1)) == np.uint64(0):
         return lowest_action(mask)
     if network is None:
-        return best_action(position.board, position.tables, s, mask, workspace.scratch[0])
-    now = PositionRow(position.board, position.tables, s, mask)
+        return best_action(position.board, s, mask, WEIGHTS, workspace.scratch[0])
+    now = PositionRow(position.board, s, mask)
     forward(network, now, workspace, workspace.logits)
     return choose_action(workspace.logits, mask, np.uint64(0), 0.0)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from tokaido_env import Batch
 from tokaido_env.agents.weights import SAMPLE_INPUTS
 from tokaido_env.core.state import copy_rows
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.network_inputs import encode_positions
 
 BOARDS = "shikoku", *(f"family:{number}" for number in range(15))
@@ -31,7 +30,7 @@ def sample_inputs() -> npt.NDArray[np.float32]:
             at = np.flatnonzero(batch.legal)
             boards, which = batch.boards_of(at), np.arange(len(at))
             states = copy_rows(batch.states, at)
-            inputs.append(encode_positions(boards, eval_tables_of(boards), which, states))
+            inputs.append(encode_positions(boards, which, states))
         batch.play("random" if move % 10 == 9 else "greedy")
     return np.concatenate(inputs)
 

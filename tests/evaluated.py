@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from tokaido_env import Board, Game, Phase
 from tokaido_env.core.jit import entry
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import (
     SCRATCH,
     count_terms,
@@ -17,26 +16,27 @@ from tokaido_env.features.evaluation import (
     quiescent,
 )
 from tokaido_env.features.lookahead_features import N_REACH, write_reach
+from tokaido_env.features.terms import WEIGHTS
 
 BOARD = Board.load()
 
 
 @entry
-def _count(boards: Any, eval_tables: Any, states: Any, scratch: Any) -> int:
+def _count(boards: Any, states: Any, scratch: Any) -> int:
     quiet = quiescent(boards[0], states[0], scratch[0])
-    count_terms(boards[0], eval_tables[0], quiet, scratch[0]["terms"])
+    count_terms(boards[0], quiet, scratch[0]["terms"])
     return int(game_phase(boards[0], states[0]))
 
 
 @entry
-def _value(boards: Any, eval_tables: Any, states: Any, scratch: Any) -> float:
-    return float(evaluate(boards[0], eval_tables[0], states[0], scratch[0]))
+def _value(boards: Any, states: Any, scratch: Any) -> float:
+    return float(evaluate(boards[0], states[0], WEIGHTS, scratch[0]))
 
 
 @entry
-def _write_reach(boards: Any, eval_tables: Any, states: Any, seat: int, out: Any) -> None:
+def _write_reach(boards: Any, states: Any, seat: int, out: Any) -> None:
     counts = neighbour_counts(boards[0], states[0])
-    write_reach(boards[0], eval_tables[0], states[0], seat, counts, out)
+    write_reach(boards[0], states[0], seat, counts, out)
 
 
 def terms_of(
@@ -44,13 +44,13 @@ def terms_of(
 ) -> tuple[npt.NDArray[np.int16], int]:
     """The terms of both players, (2, N_TERMS), and how near the end is, of a position (1,)."""
     scratch = np.zeros(1, SCRATCH)
-    progressed = _count(boards, eval_tables_of(boards), states, scratch)
+    progressed = _count(boards, states, scratch)
     return scratch[0]["terms"].copy(), int(progressed)
 
 
 def value_of(states: npt.NDArray[np.void], boards: npt.NDArray[np.void] = BOARD.record) -> float:
     """The evaluation of a position (1,) for player_0."""
-    return float(_value(boards, eval_tables_of(boards), states, np.zeros(1, SCRATCH)))
+    return float(_value(boards, states, np.zeros(1, SCRATCH)))
 
 
 def reach_of(
@@ -58,7 +58,7 @@ def reach_of(
 ) -> npt.NDArray[np.float32]:
     """The reach features of a seat, (N_REACH,), in a position (1,)."""
     out = np.zeros(N_REACH, np.float32)
-    _write_reach(boards, eval_tables_of(boards), states, seat, out)
+    _write_reach(boards, states, seat, out)
     return out
 
 

@@ -78,13 +78,12 @@ def kernels() -> dict[str, Kernel]:
 
 def _agent_kernels(games: Any) -> dict[str, Kernel]:
     from tokaido_env.agents import cuda_agents
-    from tokaido_env.features.eval_tables import EVAL_TABLES
 
-    tables, moves = _records(EVAL_TABLES), _array("int64", 1)
+    moves = _array("int64", 1)
     outputs = _array("float32", 2), _array("float32", 1), moves
-    network = games, tables, *_network(moves), _array("int64", 0), _array("float64", 0)
+    network = games, *_network(moves), _array("int64", 0), _array("float64", 0)
     return {
-        "choose_by_heuristic": (cuda_agents.choose_by_heuristic, (games, tables, moves)),
+        "choose_by_heuristic": (cuda_agents.choose_by_heuristic, (games, moves)),
         "choose_by_network": (cuda_agents.choose_by_network, (*network, *outputs)),
     }
 

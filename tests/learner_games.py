@@ -19,9 +19,9 @@ from tokaido_env.core.rng import agent_keys
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.features.afterstate_observation import N_AFTERSTATE
 from tokaido_env.features.afterstates import Afterstates, afterstates_of
-from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of
 from tokaido_env.features.lookahead_features import N_LOOKAHEAD
 from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES
+from tokaido_env.features.terms import N_TERMS
 
 Ints = npt.NDArray[np.int64]
 
@@ -170,8 +170,7 @@ def _exchanged(inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 def _afterstates(boards: Any, states: Any, legal: int) -> Afterstates:
     mask, which = np.array([legal], np.uint64), np.zeros(1, np.int64)
-    tables = eval_tables_of(boards)
-    return afterstates_of(boards, tables, which, states, mask, inputs=None, margin=False)
+    return afterstates_of(boards, which, states, mask, inputs=None, margin=False)
 
 
 def _described(boards: Any, after: Afterstates, i: int, seat: int) -> Any:

@@ -10,8 +10,8 @@ from tokaido_env import Batch, Game
 from tokaido_env.agents.policy import LayerSizes, Policy, tensor_shapes
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import CHANCE_PHASES, STATE
-from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of, load_weights
 from tokaido_env.features.network_inputs import TERM_SCALES, encode_positions
+from tokaido_env.features.terms import LOG_ODDS, N_TERMS
 
 SMALL = LayerSizes(24, 10)
 ROUNDING = 8e-3
@@ -38,7 +38,7 @@ def counting_policy() -> Policy:
     """
     sizes = LayerSizes(8, 8)
     tensors = {name: np.zeros(shape, np.float32) for name, shape in tensor_shapes(sizes).items()}
-    weights = load_weights().mean(axis=0) / TERM_SCALES
+    weights = LOG_ODDS.mean(axis=0) / TERM_SCALES
     positive, negative = tensors["first.weight"][:2]  # the parts of x
     positive[N_FEATURES : N_FEATURES + N_TERMS] = weights
     positive[N_FEATURES + N_TERMS : N_FEATURES + 2 * N_TERMS] = -weights
@@ -53,7 +53,7 @@ def inputs_of(
 ) -> npt.NDArray[np.float32]:
     """Return `encode_positions` on one board (1,) or on the board of each position (n,)."""
     which = np.arange(len(states)) % len(boards)
-    return encode_positions(boards, eval_tables_of(boards), which, states)
+    return encode_positions(boards, which, states)
 
 
 def decisions(

@@ -18,7 +18,6 @@ from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import BOARD, STATE
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
-from tokaido_env.features.eval_tables import EVAL_TABLES
 from tokaido_env.features.evaluation import SCRATCH
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,7 +30,7 @@ needs_numba_cuda = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize(
-    "record", [STATE, BOARD, LUCK, EPISODE_INFO, STEP_OPTIONS, SCRATCH, EVAL_TABLES], ids=len
+    "record", [STATE, BOARD, LUCK, EPISODE_INFO, STEP_OPTIONS, SCRATCH], ids=len
 )
 def test_aligned__keeps_the_values_and_aligns_every_field(record: np.dtype) -> None:
     rng = np.random.default_rng(0)

@@ -11,7 +11,6 @@ Game `i` of seed `s` equals `Game(seed=game_seed(s, i))`, for any number of game
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -32,7 +31,6 @@ from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, copy_rows, initial_states, put_rows
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
 from tokaido_env.features.afterstates import AfterstateInputs, Afterstates, afterstates_of
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.observers import ObservationFormat, Observer, aligned_zeros
 from tokaido_env.timestep import TimeStep, copy_timestep
 
@@ -331,7 +329,7 @@ class Batch(CopiedWhole):
         batch_validation.check_deciding(games, self.legal, self.states)
         args = self.episode_info["board"][games], copy_rows(self.states, games), self.legal[games]
         margin = bool(self.options["margin"][0])
-        return afterstates_of(self.boards, self._eval_tables, *args, inputs, margin)
+        return afterstates_of(self.boards, *args, inputs, margin)
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
         """Return the random keys of agents' next decisions in some games: uint64 (k,)."""
@@ -470,10 +468,6 @@ class Batch(CopiedWhole):
         waiting = games[:0] if self._begun else games[self.episode_info["base_seed"][games] < 0]
         if len(waiting):
             raise RuntimeError(f"game {waiting[0]} has not begun: call reset(seed=…) first")
-
-    @cached_property
-    def _eval_tables(self) -> npt.NDArray[np.void]:
-        return eval_tables_of(self.boards)
 
 
 def advance_checked(

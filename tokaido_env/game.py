@@ -246,14 +246,13 @@ class Game(CopiedWhole):
             ValueError: for unknown `inputs`.
         """
         from tokaido_env.features.afterstates import afterstates_of
-        from tokaido_env.features.eval_tables import eval_tables_of
 
         if not self.legal_mask:
             raise IllegalMove(
                 f"nothing to decide at {self.phase.name}: afterstates exist at decisions only"
             )
         legal = np.array([self.legal_mask], np.uint64)
-        args = self.boards, eval_tables_of(self.boards), np.zeros(1, np.int64), self.states, legal
+        args = self.boards, np.zeros(1, np.int64), self.states, legal
         return afterstates_of(*args, inputs, False)
 
     def outcomes(self) -> list[tuple[str, float]]:

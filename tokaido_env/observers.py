@@ -40,7 +40,6 @@ from tokaido_env.features.afterstate_observation import (
     observe_afterstates,
 )
 from tokaido_env.features.afterstates import AfterstateInputs, Afterstates, afterstates_of
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 
@@ -158,8 +157,7 @@ def afterstates(
         PositionError: for a state that no game can reach.
     """
     boards, board_index, rows = _checked_positions(boards, states, legal)
-    tables = eval_tables_of(boards)
-    return afterstates_of(boards, tables, board_index, rows, legal.copy(), inputs, False)
+    return afterstates_of(boards, board_index, rows, legal.copy(), inputs, False)
 
 
 def _checked_positions(
@@ -215,12 +213,10 @@ class Observer:
         if self._enabled:
             check_fits(boards, dtype)
         self._units = quotient_table(dtype)
-        # What depends on the board only, one row per board: numbers of each observation, or tables.
+        # What depends on the board only, one row per board: numbers of each observation.
         self._static_part: npt.NDArray[Any] | None = None
         if observation == ENTITIES:
             self._static_part = board_entities(boards)
-        elif observation == AFTERSTATES:
-            self._static_part = eval_tables_of(boards)
         elif see_board:
             self._static_part = board_features_of(boards, dtype)
         self._n = n
@@ -274,7 +270,7 @@ class Observer:
         elif self._observation == AFTERSTATES:
             *games, seats = args
             seats = seats.astype(np.int8, copy=False)
-            observe_afterstates(len(rows), *games, seats, self._static_part, rows)
+            observe_afterstates(len(rows), *games, seats, rows)
         elif self._static_part is None:
             batch_kernels.observe(*args, self._units, rows)
         else:
@@ -325,9 +321,8 @@ class GameObserver:
             flat = np.empty(N_FEATURES, np.float32)
             encode_entities_of_game(game.boards, game.states, 0, seat, flat, row)
         elif self._observation == AFTERSTATES:
-            tables, seats = self._static_part_of(game, eval_tables_of), np.array([seat], np.int8)
-            args = _FIRST, game.boards, game.states, _NO_INFO, seats, tables, row[None]
-            observe_afterstates(1, *args)
+            seats = np.array([seat], np.int8)
+            observe_afterstates(1, _FIRST, game.boards, game.states, _NO_INFO, seats, row[None])
         elif self._sees_board:
             encode_game(game.boards, game.states, 0, seat, row[:N_FEATURES])
             row[N_FEATURES:] = self._static_part_of(game, board_features_of)[0]

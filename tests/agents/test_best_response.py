@@ -24,7 +24,6 @@ from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import CHANCE_PHASES
-from tokaido_env.features.eval_tables import eval_tables_of
 
 Keys = npt.NDArray[np.uint64]
 
@@ -35,7 +34,7 @@ POLICY = random_policy(seed=5)
 def search(network: Weights, victim: Agent, sims: int, arrays: Any, keys: Keys) -> SearchResult:
     """Search n positions, boards, states and legal, with a model of the victim."""
     boards, states, legal = arrays
-    positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
+    positions = PositionBatch(boards, states, legal)
     model = make_opponent_model(victim)
     assert model is not None
     config = network_search_config(sims, temperature=1.5, c_puct=0.6)

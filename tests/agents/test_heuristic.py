@@ -16,10 +16,10 @@ from tokaido_env.agents import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.constants import ICONS, WARES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
-from tokaido_env.features.eval_tables import TERMS, load_weights
 from tokaido_env.features.evaluation import MAX_GAME_PHASE
+from tokaido_env.features.terms import LOG_ODDS, TERMS
 
-NAMES = [name for name, _ in TERMS]
+NAMES = [term.name for term in TERMS]
 NAIVE_BOARD = NaiveBoard(SHIKOKU)
 
 
@@ -103,7 +103,7 @@ def artist_terms(naive: NaiveReach, share: int) -> dict[str, int]:
 
 
 def test_evaluate__is_the_weighted_sum_as_an_expected_result() -> None:
-    weights = np.rint(load_weights() * 4096) / 4096
+    weights = np.rint(LOG_ODDS * 4096) / 4096
     for game in positions(4):
         terms, game_phase = terms_of(game.state)
         phase, ahead = game_phase / MAX_GAME_PHASE, terms[0].astype(int) - terms[1]

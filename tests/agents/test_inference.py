@@ -15,8 +15,8 @@ from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.state import STATE, Phase
 from tokaido_env.features.afterstates import CHANCE, DECISION, END, Afterstates, afterstates_of
-from tokaido_env.features.eval_tables import eval_tables_of, load_weights
 from tokaido_env.features.network_inputs import INPUT_UNITS
+from tokaido_env.features.terms import LOG_ODDS
 from tokaido_env.learn.network import ValueNetwork, load_policy
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.observers import masks
@@ -45,10 +45,7 @@ def positions() -> Any:
 def after_each(positions: Any) -> Afterstates:
     """The afterstates of positions, with chance, decisions of both players, and ends."""
     states, legal, which = positions
-    tables = eval_tables_of(POOL.records)
-    found = afterstates_of(
-        POOL.records, tables, which, states, legal, inputs="afterstates", margin=False
-    )
+    found = afterstates_of(POOL.records, which, states, legal, inputs="afterstates", margin=False)
     assert set(found.kind.tolist()) == {CHANCE, DECISION, END}
     return found
 
@@ -97,8 +94,8 @@ def test_new_network__values_afterstates_like_the_heuristic() -> None:
     boards, states, legal = decisions(games=8, most=12)
     board, which = boards[:1], np.zeros(len(states), np.int64)
     logits, _ = ValueNetwork(SMALL).to_policy().evaluate(board, states, legal)
-    tables, weights = eval_tables_of(board), load_weights().mean(axis=0)
-    after = afterstates_of(board, tables, which, states, legal, inputs=None, margin=False)
+    weights = LOG_ODDS.mean(axis=0)
+    after = afterstates_of(board, which, states, legal, inputs=None, margin=False)
     for i, (game, action) in enumerate(zip(after.game, after.action, strict=True)):
         terms, _ = terms_of(after.states[i : i + 1])
         player = states["player"][game]

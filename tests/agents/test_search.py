@@ -18,7 +18,6 @@ from tokaido_env.agents.search import MctsAgent, PolicySearchAgent, SearchAgent,
 from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.agents.search_tree import BOUND_SHARE
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.observers import masks
 
 BOARDS = ("shikoku", "shikoku_ring", "shikoku_dice", "shikoku_remix")
@@ -39,7 +38,7 @@ PLAIN = {"c_puct": 0.6, "endings": "network"}
 
 
 def search(agent: SearchAgent, boards: Any, states: Any, legal: Any, keys: Any) -> SearchResult:
-    return agent.search(boards, eval_tables_of(boards), states, legal, keys)
+    return agent.search(boards, states, legal, keys)
 
 
 def search_game(agent: SearchAgent, game: Game, state: Any = None) -> SearchResult:

@@ -11,19 +11,14 @@ from tokaido_env.arena.variance_reduction import _outcome_luck
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import SCRATCH
 
 BOARD = Board.load()
 
 
 @entry
-def outcome_luck(
-    boards: Any, eval_tables: Any, states: Any, outcome: int, buffers: Any, scratch: Any
-) -> float:
-    return _outcome_luck(
-        boards[0], eval_tables[0], states[0], outcome, buffers[:2], buffers[2], scratch[0]
-    )
+def outcome_luck(boards: Any, states: Any, outcome: int, buffers: Any, scratch: Any) -> float:
+    return _outcome_luck(boards[0], states[0], outcome, buffers[:2], buffers[2], scratch[0])
 
 
 def outcome_id(game: Game, label: str) -> int:
@@ -39,7 +34,7 @@ def outcome_id(game: Game, label: str) -> int:
 def test_outcome_luck__has_expectation_zero_by_the_odds_of_the_rules() -> None:
     odds, values = np.zeros(MAX_OUTCOMES, np.int64), np.zeros(MAX_OUTCOMES, np.float32)
     buffers, scratch = (odds, values, np.zeros((2, 6), np.int64)), np.zeros(1, SCRATCH)
-    eval_tables, seen = eval_tables_of(BOARD.record), set()
+    seen = set()
     for seed in range(4):
         game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
         while not game.is_over:
@@ -51,9 +46,7 @@ def test_outcome_luck__has_expectation_zero_by_the_odds_of_the_rules() -> None:
                 expectation = 0.0
                 for label, chance in game.outcomes():
                     outcome = outcome_id(game, label)
-                    luck = outcome_luck(
-                        BOARD.record, eval_tables, game.state, outcome, buffers, scratch
-                    )
+                    luck = outcome_luck(BOARD.record, game.state, outcome, buffers, scratch)
                     expectation += chance * luck
                 assert expectation == pytest.approx(0, abs=1e-6)
                 seen.add(game.phase)

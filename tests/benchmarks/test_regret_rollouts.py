@@ -14,7 +14,6 @@ from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.serialization import state_to_dict
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.study.regret_set import BLOCK
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -39,7 +38,7 @@ def positions(most: int = 2) -> tuple[PositionBatch, list[str]]:
     boards, states, legal = decisions(BOARDS, games=8, moves=40, most=most)
     known = {Board.load(name).record[0].tobytes(): name for name in BOARDS}
     names = [known[board.tobytes()] for board in boards]
-    return PositionBatch(boards, eval_tables_of(boards), states, legal), names
+    return PositionBatch(boards, states, legal), names
 
 
 def keys_for(n: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

@@ -51,6 +51,8 @@ def reference_record(board: reference.Board) -> npt.NDArray[np.void]:
     row = record[0]
     fill_reach(row, board)
     fill_ring(row, board)
+    fill_draws(row, board)
+    fill_gifts(row, board)
     for character, faces in enumerate(board.faces.values()):
         row["faces"][character] = faces
         for face in faces:
@@ -100,3 +102,31 @@ def fill_ring(row: Any, board: reference.Board) -> None:
             row["station_areas"][index] |= 1 << area
         for town in board.area_towns[name]:
             row["town_areas"][TOWNS.index(town)] |= 1 << area
+
+
+def fill_draws(row: Any, board: reference.Board) -> None:
+    """Fill the wares that a merchant can draw, and the best price of each ware."""
+    faces = board.faces["merchant"]
+    for start, town in enumerate(TOWNS):
+        for steps in range(7):
+            ends = {path[-1] for path in board.paths(town, steps)}
+            numbers = [board.mountains[end] for end in ends & set(board.mountains)]
+            row["most_drawn"][steps, start] = most = max(numbers, default=0)
+            for room in range(6):
+                row["draw_faces"][room, start] += faces.count(steps) * min(room, most)
+    for ware, price in board.tokens:
+        at = list(WARES).index(ware)
+        row["best_price"][at] = max(row["best_price"][at], price)
+
+
+def fill_gifts(row: Any, board: reference.Board) -> None:
+    """Fill the icons that a gift can match, of the area of arrival or of all on the way."""
+    faces = board.faces["artist"]
+    for start, area in enumerate(AREAS):
+        for steps in range(1, 7):
+            paths = board.paths(area, steps)
+            for side, touched in enumerate(([path[-1:] for path in paths], paths)):
+                for icon in {board.icons[each] for path in touched for each in path}:
+                    at = list(ICONS).index(icon)
+                    row["gift_faces"][side, steps, start, at] = 6
+                    row["gift_faces"][side, 0, start, at] += faces.count(steps)

@@ -4,15 +4,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tokaido_env.core import board_features, entities, observation
 from tokaido_env.core.observation import layout_hash
 from tokaido_env.features import (
     afterstate_observation,
-    eval_tables,
     lookahead_features,
     network_inputs,
+    terms,
 )
 from tokaido_env.features.network_inputs import INPUTS_HASH
 
@@ -51,7 +52,7 @@ NEW_NUMBERS = [
     ("ENTITY_LAYOUT_HASH", '("coast", _COASTS', '("coast", _COASTS + 1'),
     ("ENTITY_LAYOUT_HASH", '"stations": _SPACES', '"stations": _SPACES + 1'),
     ("LOOKAHEAD_HASH", '("temple_step", 1, _POINTS_SCALE', '("temple_step", 1, 4'),
-    ("AFTERSTATE_LAYOUT_HASH", '"term_{name}"', '"difference_{name}"'),
+    ("AFTERSTATE_LAYOUT_HASH", '"term_{term.name}"', '"difference_{term.name}"'),
     ("INPUTS_HASH", '("trigger",', '("triggers",'),
     ("INPUTS_HASH", "_ENDING_LIMIT = 300", "_ENDING_LIMIT = 301"),
     ("INPUTS_HASH", "_MIN_SCALE = 0.02", "_MIN_SCALE = 0.03"),
@@ -102,17 +103,14 @@ def test_inputs_hash__changes_with_the_hashes_of_its_parts(
 def test_inputs_hash__changes_with_names_and_weights_of_terms(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    terms = eval_tables.TERMS
-    (_, meaning), *others = terms
-    monkeypatch.setattr(eval_tables, "TERMS", (("piety", meaning), *others))
+    first, *others = all_terms = terms.TERMS
+    monkeypatch.setattr(terms, "TERMS", (first._replace(name="piety"), *others))
     assert hash_after("INPUTS_HASH") != INPUTS_HASH
-    monkeypatch.setattr(eval_tables, "TERMS", terms[::-1])
+    monkeypatch.setattr(terms, "TERMS", all_terms[::-1])
     assert hash_after("INPUTS_HASH") != INPUTS_HASH
-    monkeypatch.setattr(eval_tables, "TERMS", [(name, "other") for name, _ in terms])
+    monkeypatch.setattr(terms, "TERMS", [term._replace(meaning="other") for term in all_terms])
     assert hash_after("INPUTS_HASH") == INPUTS_HASH
-    weights = eval_tables.load_weights()
-    weights[0, 0] += 0.01
-    monkeypatch.setattr(eval_tables, "load_weights", lambda: weights)
+    monkeypatch.setattr(terms, "LOG_ODDS", terms.LOG_ODDS + np.float32(0.01))
     assert hash_after("INPUTS_HASH") != INPUTS_HASH
 
 

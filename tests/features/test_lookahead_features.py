@@ -15,9 +15,9 @@ from tokaido_env import Batch, Board, Game
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
-from tokaido_env.features.eval_tables import N_TERMS, eval_tables_of
 from tokaido_env.features.lookahead_features import N_LOOKAHEAD, N_REACH
 from tokaido_env.features.network_inputs import encode_positions
+from tokaido_env.features.terms import N_TERMS
 
 POINTS = 16
 
@@ -116,7 +116,7 @@ def test_encode_positions__fills_up_to_a_multiple_of_rows_with_zeros() -> None:
     batch = Batch(5, observation=None)
     batch.reset(seed=1)
     boards = batch.boards_of(np.arange(1))
-    args = boards, eval_tables_of(boards), np.zeros(5, np.int64), batch.states
+    args = boards, np.zeros(5, np.int64), batch.states
     padded, unpadded = encode_positions(*args, step=16), encode_positions(*args)
     assert len(padded) == 16
     assert (padded[:5] == unpadded).all()

@@ -7,12 +7,12 @@ from networks import inputs_of, random_play
 
 from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.state import CHANCE_PHASES, Phase
-from tokaido_env.features.eval_tables import N_TERMS, load_weights
 from tokaido_env.features.network_inputs import TERM_SCALES
+from tokaido_env.features.terms import LOG_ODDS, N_TERMS
 
 
 def test_term_scales__are_the_largest_weights() -> None:
-    assert (np.maximum(np.abs(load_weights()).max(axis=0), 0.02) == TERM_SCALES).all()
+    assert (np.maximum(np.abs(LOG_ODDS).max(axis=0), 0.02) == TERM_SCALES).all()
 
 
 def test_inputs__begin_with_the_observation_and_the_terms_of_both_players() -> None:

@@ -16,7 +16,6 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.train import main
 from tokaido_env.core.state import CHANCE_PHASES
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn import alphazero, run as runs
 from tokaido_env.learn.alphazero import learn
 from tokaido_env.learn.network import ValueNetwork, evaluate_positions, load_policy
@@ -54,11 +53,11 @@ def new_network() -> ValueNetwork:
 def test_learn__fits_values_at_decisions_and_chance(samples: Samples) -> None:
     network, settings = new_network(), replace(TINY, learning_rate=0.01)
     loss = learn(network, POOL.records, samples, 150, 1, settings)
-    tables, which = eval_tables_of(POOL.records), samples.boards.astype(np.int64)
+    which = samples.boards.astype(np.int64)
     choices = np.bitwise_count(legal_of(POOL.records, which, samples.states))
     assert loss < 0.8 * (np.log(2) + np.log(np.maximum(choices, 1)).mean())  # even odds
     with torch.no_grad():
-        found = evaluate_positions(network, POOL.records, tables, which, samples.states)
+        found = evaluate_positions(network, POOL.records, which, samples.states)
     values, is_chance = np.tanh(found.numpy()), np.isin(samples.states["phase"], CHANCE_PHASES)
     for some in (is_chance, ~is_chance):
         assert some.sum() > 300

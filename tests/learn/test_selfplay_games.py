@@ -15,7 +15,6 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import agent_keys, game_seed
 from tokaido_env.core.state import CHANCE_PHASES
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn.network import ValueNetwork
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.selfplay_games import SelfPlayGames, sample_rows
@@ -51,7 +50,6 @@ def test_selfplay_games__are_whole_games_with_their_results(samples_of: Play) ->
     for number in range(6):
         seed, decisions, key = game_seed(50, number), 0, np.empty(1, np.uint64)
         game, seen = Game(seed=seed), list[tuple[bytes, int]]()
-        tables = eval_tables_of(game.boards)
         while not game.is_over:
             legal = np.array([game.legal_mask], np.uint64)
             if len(game.legal_actions()) > 1:
@@ -59,7 +57,7 @@ def test_selfplay_games__are_whole_games_with_their_results(samples_of: Play) ->
             seats = np.array([game.player], np.int8)
             agent_keys(np.array([seed]), seats, np.array([decisions]), key)
             decisions += 1
-            action = int(agent.search(game.boards, tables, game.state, legal, key).actions[0])
+            action = int(agent.search(game.boards, game.state, legal, key).actions[0])
             after = Game.from_dict(game.to_dict(), chance="explicit")
             after.play(action)
             chances += after.phase in CHANCE_PHASES

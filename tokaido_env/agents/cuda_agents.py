@@ -29,9 +29,9 @@ from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.stepping import decision_key
 from tokaido_env.cuda import CudaBatch, launch
 from tokaido_env.cuda_kernels import Games
-from tokaido_env.features.eval_tables import EVAL_TABLES, eval_tables_of
 from tokaido_env.features.evaluation import SCRATCH, best_action
 from tokaido_env.features.network_inputs import N_INPUTS
+from tokaido_env.features.terms import WEIGHTS
 
 CHUNK = 16_384
 """Positions that a network evaluates at once; each takes about 30 KB of GPU memory."""
@@ -50,16 +50,11 @@ class CudaHeuristic:
 
     def __init__(self, batch: CudaBatch) -> None:
         self._batch = batch
-        self._eval_tables = cuda.to_device(
-            eval_tables_of(batch.host().boards).astype(aligned(EVAL_TABLES))
-        )
         self._moves = cuda.device_array(len(batch), np.int64)
 
     def decide(self) -> Any:
         """Return an action for each game, int64 (n,) on the GPU; NO_ACTION where none is legal."""
-        launch(
-            choose_by_heuristic, len(self._batch), self._batch.games, self._eval_tables, self._moves
-        )
+        launch(choose_by_heuristic, len(self._batch), self._batch.games, self._moves)
         return self._moves
 
 
@@ -78,8 +73,6 @@ class CudaPolicy:
 
     def __init__(self, batch: CudaBatch, policy: Policy, temperature: float = 0.0) -> None:
         self._batch, self.temperature = batch, float(temperature)
-        boards = batch.host().boards
-        self._eval_tables = cuda.to_device(eval_tables_of(boards).astype(aligned(EVAL_TABLES)))
         weights: Any = policy.network()
         self._weights = Weights(*(cuda.to_device(array[:1].copy()) for array in weights))
         self._workspaces = _workspaces(weights, min(CHUNK, len(batch)))
@@ -92,19 +85,18 @@ class CudaPolicy:
         n, chunk = len(self._batch), len(self._workspaces.units)
         for first in range(0, n, chunk):
             launch(
-                *(choose_by_network, min(chunk, n - first), self._batch.games, self._eval_tables),
+                *(choose_by_network, min(chunk, n - first), self._batch.games),
                 *(self._weights, self._workspaces, first, self.temperature),
                 *(self.logits, self.values, self._moves),
             )
         return self._moves
 
 
-def choose_by_heuristic(games: Games, eval_tables: Any, moves: Any) -> None:
+def choose_by_heuristic(games: Games, moves: Any) -> None:
     """Write the heuristic's action in each game.
 
     Args:
         games: the games of the batch.
-        eval_tables: `EVAL_TABLES` (b,) of the boards, with aligned fields.
         moves: int64 (n,).
     """
     i = cuda.grid(1)
@@ -114,13 +106,12 @@ def choose_by_heuristic(games: Games, eval_tables: Any, moves: Any) -> None:
             scratch = cuda.local.array(1, _HEURISTIC_SCRATCH)
             k = games.episode_info[i]["board"]
             moves[i] = best_action(
-                games.boards[k], eval_tables[k], games.states[i], games.masks[i], scratch[0]
+                games.boards[k], games.states[i], games.masks[i], WEIGHTS, scratch[0]
             )
 
 
 def choose_by_network(
     games: Games,
-    eval_tables: Any,
     network: Any,
     workspaces: Any,
     first: int,
@@ -133,7 +124,6 @@ def choose_by_network(
 
     Args:
         games: the games of the batch.
-        eval_tables: `EVAL_TABLES` (b,) of the boards, with aligned fields.
         network: `Weights` with one copy.
         workspaces: `Workspace` with one more axis, first.
         first: the first game.
@@ -150,7 +140,7 @@ def choose_by_network(
         logits[i, :] = -np.inf
         if games.masks[i] != np.uint64(0):
             k = games.episode_info[i]["board"]
-            position = PositionRow(games.boards[k], eval_tables[k], games.states[i], games.masks[i])
+            position = PositionRow(games.boards[k], games.states[i], games.masks[i])
             workspace = Workspace(
                 *(0, workspaces.scratch[w : w + 1], workspaces.layers[w], workspaces.changed[w]),
                 *(workspaces.changes[w], workspaces.whole[w], workspaces.sums[w]),

@@ -22,7 +22,6 @@ from tokaido_env.features.endings import (
     forces_win,
     may_trigger,
 )
-from tokaido_env.features.eval_tables import eval_tables_of
 
 EXACT, NETWORK = "exact", "network"
 """How an agent plays endings: by exact results where they show a better action, or as its network
@@ -35,7 +34,6 @@ LIMIT = 20_000
 @subroutine
 def exact_action(
     board: Row,
-    tables: Row,
     s: Row,
     mask: Mask,
     chosen: Action,
@@ -52,7 +50,6 @@ def exact_action(
 
     Args:
         board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`, at a decision.
         mask: the legal actions as bits.
         chosen: one of them.
@@ -65,11 +62,11 @@ def exact_action(
     if is_last_round(board, s):
         return _best_result(board, s, mask, chosen, frames, limit)
     seat = int64(s["player"])
-    if may_trigger(board, tables, s, seat):
+    if may_trigger(board, s, seat):
         action = _winning_action(board, s, mask, chosen, frames, limit)
         if action != _NO_ACTION:
             return action
-    if may_trigger(board, tables, s, 1 - seat):
+    if may_trigger(board, s, 1 - seat):
         return _safe_action(board, s, mask, chosen, scores, frames, limit)
     return chosen
 
@@ -159,7 +156,6 @@ def _improve_each(
     last: int,
     actions: Any,
     boards: Any,
-    eval_tables: Any,
     states: Any,
     legal: Any,
     scores: Any,
@@ -169,7 +165,7 @@ def _improve_each(
     for i in range(first, last):
         which = i if len(boards) > 1 else 0
         actions[i] = exact_action(
-            *(boards[which], eval_tables[which], states[i], legal[i], actions[i], scores[i]),
+            *(boards[which], states[i], legal[i], actions[i], scores[i]),
             *(frames, limit),
         )
 
@@ -186,8 +182,7 @@ def improve_endings(
         legal: uint64 (n,), the legal actions as bits.
         scores: (n, N_ACTIONS), higher for the actions to prefer.
     """
-    tables = eval_tables_of(boards)
-    _improve_each(len(actions), actions, boards, tables, states, legal, scores, LIMIT)
+    _improve_each(len(actions), actions, boards, states, legal, scores, LIMIT)
 
 
 @pooled(at_least=256)

@@ -1,6 +1,6 @@
 """Agents that play by the hand-written evaluation, one move ahead (`features.evaluation`).
 
-Agents of another style have changed weights (`eval_tables.STYLES`).
+Agents of another style have changed weights (`terms.STYLES`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tokaido_env.agent import (
     check_agent_arguments,
 )
 from tokaido_env.core.jit import index, pooled
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import SCRATCH, best_action
+from tokaido_env.features.terms import weights_of
 
 
 class HeuristicAgent(Agent):
@@ -33,8 +33,7 @@ class HeuristicAgent(Agent):
         """Return actions, as `Agent.act`; they do not depend on the keys."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions = np.empty(len(states), np.int64)
-        tables = eval_tables_of(boards, self.style)
-        _choose(len(states), actions, boards, tables, states, legal)
+        _choose(len(states), actions, boards, states, legal, weights_of(self.style))
         return actions
 
 
@@ -52,10 +51,10 @@ class HoarderAgent(HeuristicAgent):
 
 @pooled(at_least=128)
 def _choose(
-    first: int, last: int, actions: Any, boards: Any, eval_tables: Any, states: Any, masks: Any
+    first: int, last: int, actions: Any, boards: Any, states: Any, masks: Any, weights: Any
 ) -> None:
     """Write `best_action` of the games from `first` to `last` - 1, int64 (n,)."""
     scratch = np.empty(1, SCRATCH)[0]
     for i in range(first, last):
         which = index(i if len(boards) > 1 else 0)
-        actions[i] = best_action(boards[which], eval_tables[which], states[i], masks[i], scratch)
+        actions[i] = best_action(boards[which], states[i], masks[i], weights, scratch)

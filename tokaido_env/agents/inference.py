@@ -37,7 +37,6 @@ from tokaido_env.core.rng import hash_bits
 from tokaido_env.core.rules import apply
 from tokaido_env.core.state import OVER
 from tokaido_env.core.threads import fetch_add
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import final_result
 from tokaido_env.features.network_inputs import (
     INPUT_UNITS,
@@ -76,7 +75,7 @@ def evaluate_all(
     """
     logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
     values = np.empty(len(states), np.float32)
-    positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
+    positions = PositionBatch(boards, states, legal)
     threads = threads_for(len(states))
     workspaces = cached_workspaces(threads, network)
     taken = np.zeros(1, np.int64)
@@ -107,7 +106,7 @@ def forward(network: Any, position: PositionRow, workspace: Workspace, logits: A
         if int64(after["phase"]) == OVER:
             value = np.float32(1 - 2 * seat) * final_result(position.board, after)
         else:
-            row = PositionRow(position.board, position.tables, after, mask)
+            row = PositionRow(position.board, after, mask)
             value = value_of(network, row, workspace)
             if active_seat(after) != seat:
                 value = -value
@@ -136,7 +135,7 @@ def _update_first_layer(net: Any, position: PositionRow, workspace: Workspace, s
     """Write a position's inputs for a seat, and update the first layer's sums."""
     inputs = workspace.layers[: len(net.first)]
     scratch = workspace.scratch[0]
-    encode_position(position.board, position.tables, position.state, seat, scratch, inputs)
+    encode_position(position.board, position.state, seat, scratch, inputs)
     whole, sums = workspace.whole[index(seat)], workspace.sums[index(seat)]
     count = _list_changes(inputs, whole, workspace.changed, workspace.changes)
     _add_whole_rows(net.first, workspace.changed, workspace.changes, count, sums)
@@ -337,7 +336,6 @@ def _evaluate_share(
             which = i if len(positions.boards) > 1 else 0
             position = PositionRow(
                 positions.boards[which],
-                positions.eval_tables[which],
                 positions.states[i],
                 positions.legal[i],
             )

@@ -33,6 +33,7 @@ from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_choices
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, subroutine
 from tokaido_env.features.evaluation import best_action
+from tokaido_env.features.terms import WEIGHTS
 
 _HEURISTIC = 1 + max(RANDOM, GREEDY)  # a number that no bot has
 
@@ -124,7 +125,7 @@ def write_reply_odds(opponent: Any, position: PositionRow, tree: Tree, at: int) 
         at: index of the node.
     """
     mask = edge_mask(tree, tree.nodes[at])
-    row = PositionRow(position.board, position.tables, tree.states[at], mask)
+    row = PositionRow(position.board, tree.states[at], mask)
     _write_reply(opponent.model.network, opponent, row, tree, tree.nodes[at])
 
 
@@ -145,9 +146,7 @@ def _write_reply(network: Any, opponent: Any, row: PositionRow, tree: Tree, node
     choice = highest_score(row.legal, logits)
     if model.exact_endings:
         frames = opponent.workspace.scratch[0]["frames"]
-        choice = exact_action(
-            *(row.board, row.tables, row.state, row.legal, choice, logits, frames, LIMIT)
-        )
+        choice = exact_action(*(row.board, row.state, row.legal, choice, logits, frames, LIMIT))
     _write_even_odds(tree, node, np.uint64(1) << np.uint64(choice), 0.0)
 
 
@@ -159,7 +158,7 @@ def _bot_choices(opponent: Any, row: PositionRow) -> Mask:
         return greedy_choices(row.board, row.state, row.legal, scratch["states"])
     if opponent.model.bot == RANDOM:
         return row.legal
-    best = best_action(row.board, row.tables, row.state, row.legal, scratch)
+    best = best_action(row.board, row.state, row.legal, WEIGHTS, scratch)
     return np.uint64(1) << np.uint64(best)
 
 

@@ -87,7 +87,6 @@ from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
 from tokaido_env.core.rng import hash_bits
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.core.threads import fetch_add
-from tokaido_env.features.eval_tables import eval_tables_of
 
 _ROLLOUT = 21  # a purpose of random numbers
 
@@ -135,7 +134,7 @@ class SearchAgent(Agent):
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; a search ends once it is decided."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
-        positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
+        positions = PositionBatch(boards, states, legal)
         config = self.config._replace(stops_early=True)
         return search(self.network, config, positions, keys, self.opponent).actions
 
@@ -150,7 +149,7 @@ class SearchAgent(Agent):
             float32 (n, N_ACTIONS), and float32 (n,) for player_0.
         """
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
-        actions, values, visits = self.search(boards, eval_tables_of(boards), states, legal, keys)
+        actions, values, visits = self.search(boards, states, legal, keys)
         # The chosen action may have fewer visits than another (`search_tree.highest_bound`).
         visits[np.arange(len(actions)), actions] = visits.max(axis=1)
         return np.asarray(visits / visits.sum(axis=1, keepdims=True), np.float32), values
@@ -158,7 +157,6 @@ class SearchAgent(Agent):
     def search(
         self,
         boards: BoardRows,
-        eval_tables: npt.NDArray[np.void],
         states: States,
         legal: Legal,
         keys: Keys,
@@ -167,12 +165,11 @@ class SearchAgent(Agent):
 
         Args:
             boards: `BOARD` (1,) for all positions, or (n,).
-            eval_tables: `EVAL_TABLES`, one for each board.
-            states: `STATE` (n,), at decisions.
+                states: `STATE` (n,), at decisions.
             legal: uint64 (n,), the legal actions as bits, not 0.
             keys: uint64 (n,), the seeds of the searches.
         """
-        positions = PositionBatch(boards, eval_tables, states, legal)
+        positions = PositionBatch(boards, states, legal)
         return search(self.network, self.config, positions, keys, self.opponent)
 
 
@@ -348,7 +345,6 @@ def _search_until_done(
         which = i if len(positions.boards) > 1 else 0
         position = PositionRow(
             positions.boards[which],
-            positions.eval_tables[which],
             positions.states[i],
             positions.legal[i],
         )
@@ -402,7 +398,7 @@ def _search(
     action = most_visited(tree) if network is None else highest_bound(tree)
     if network is not None and config.exact_endings:
         action = exact_action(
-            *(position.board, position.tables, position.state, position.legal),
+            *(position.board, position.state, position.legal),
             *(action, visits, workspace.scratch[0]["frames"], LIMIT),
         )
     return action, root_value(tree)

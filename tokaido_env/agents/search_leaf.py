@@ -21,6 +21,7 @@ from tokaido_env.core.state import NO_PLAYER, OVER
 from tokaido_env.features.endings import UNSOLVED, best_ending
 from tokaido_env.features.evaluation import evaluate, final_result
 from tokaido_env.features.network_inputs import active_seat
+from tokaido_env.features.terms import WEIGHTS
 
 _ROLLOUT_ACTION = 22  # a purpose of random numbers
 
@@ -53,7 +54,7 @@ def evaluate_leaf(
     """
     s = tree.states[at]
     if network is None:
-        return evaluate(position.board, position.tables, s, workspace.scratch[0])
+        return evaluate(position.board, s, WEIGHTS, workspace.scratch[0])
     node = tree.nodes[at]
     if int(node["over"]):
         return final_result(position.board, s)
@@ -65,10 +66,10 @@ def evaluate_leaf(
     if int(node["player"]) == NO_PLAYER:
         if not np.isnan(tree.values[edge]):
             return np.float32(tree.values[edge])
-        leaf = PositionRow(position.board, position.tables, s, np.uint64(0))
+        leaf = PositionRow(position.board, s, np.uint64(0))
         return np.float32(1 - 2 * active_seat(s)) * value_of(network, leaf, workspace)
     mask = edge_mask(tree, node)
-    leaf = PositionRow(position.board, position.tables, s, mask)
+    leaf = PositionRow(position.board, s, mask)
     value = forward(network, leaf, workspace, workspace.logits)
     if not opponent_decides(opponent, tree, node):
         write_priors(tree, node, workspace.logits, np.float32(config.temperature))

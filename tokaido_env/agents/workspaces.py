@@ -30,22 +30,18 @@ class PositionBatch(NamedTuple):
 
     Attributes:
         boards: `BOARD` (1,) for all positions, or (n,).
-        eval_tables: `EVAL_TABLES`, one for each board.
         states: `STATE` (n,).
         legal: uint64 (n,), the legal actions as bits, not 0.
     """
 
     boards: Any
-    eval_tables: Any
     states: Any
     legal: Any
 
     def part(self, part: slice | npt.NDArray[np.int64]) -> PositionBatch:
         """Return the positions at a slice, or at indices, int64 (k,)."""
         each = part if len(self.boards) > 1 else slice(None)
-        return PositionBatch(
-            self.boards[each], self.eval_tables[each], self.states[part], self.legal[part]
-        )
+        return PositionBatch(self.boards[each], self.states[part], self.legal[part])
 
 
 class PositionRow(NamedTuple):
@@ -53,13 +49,11 @@ class PositionRow(NamedTuple):
 
     Attributes:
         board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
         state: a row of `STATE`.
         legal: the legal actions as bits; 0 at chance.
     """
 
     board: Row
-    tables: Row
     state: Row
     legal: np.uint64
 

@@ -32,7 +32,6 @@ from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, pooled, subroutine
 from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, legal, outcome_weights
 from tokaido_env.core.state import EFFECT, ROLL, SETUP
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.evaluation import (
     SCRATCH,
     action_value,
@@ -40,6 +39,7 @@ from tokaido_env.features.evaluation import (
     expected_result,
     log_odds,
 )
+from tokaido_env.features.terms import WEIGHTS
 from tokaido_env.trajectory import Trajectory
 
 _UNITS = (36, 6, 1)  # factor of each die in the id of a roll
@@ -63,9 +63,7 @@ def store_luck(
     each = np.zeros(len(played.states))  # by event, 0 for decisions and set-up
     boards, outcomes = played.board.record, played.outcomes
     outcomes[played.states["phase"] == SETUP] = NO_ACTION
-    _store_luck(
-        len(played), played.offsets, boards, eval_tables_of(boards), played.states, outcomes, each
-    )
+    _store_luck(len(played), played.offsets, boards, played.states, outcomes, each)
     luck = np.bincount(played.games, each, len(played))  # of player_0
     games["luck"][some] = np.where(games["seat_of_a"][some] == 0, luck, -luck)
 
@@ -76,7 +74,6 @@ def _store_luck(
     last: int,
     offsets: Any,
     boards: Any,
-    eval_tables: Any,
     states: Any,
     outcomes: Any,
     luck: Any,
@@ -89,27 +86,25 @@ def _store_luck(
         outcome = int64(outcomes[row])
         if outcome >= 0:
             s = states[row]
-            found = _outcome_luck(
-                boards[0], eval_tables[0], s, outcome, buffers, face_odds, scratch
-            )
+            found = _outcome_luck(boards[0], s, outcome, buffers, face_odds, scratch)
             luck[row] = found / 2.0
 
 
 @subroutine
 def _outcome_luck(
-    board: Row, tables: Row, s: Row, outcome: int, buffers: Any, face_odds: Any, scratch: Row
+    board: Row, s: Row, outcome: int, buffers: Any, face_odds: Any, scratch: Row
 ) -> float:
     """Return the value of an outcome for player_0 minus the expected value."""
     odds, values = buffers
     outcomes = outcome_weights(board, s, odds)
     if int(s["phase"]) == ROLL:
-        _value_rolls(board, tables, s, odds, values, face_odds, scratch)
+        _value_rolls(board, s, odds, values, face_odds, scratch)
     else:
         for other in range(outcomes):
             if odds[other] > 0:
                 scratch["states"][2] = s
                 apply_outcome(board, scratch["states"][2], other)
-                values[other] = _best_value(board, tables, scratch["states"][2], scratch)
+                values[other] = _best_value(board, scratch["states"][2], scratch)
     weights = 0
     mean = 0.0
     for other in range(outcomes):
@@ -120,9 +115,7 @@ def _outcome_luck(
 
 
 @subroutine
-def _value_rolls(
-    board: Row, tables: Row, s: Row, odds: Any, values: Any, face_odds: Any, scratch: Row
-) -> None:
+def _value_rolls(board: Row, s: Row, odds: Any, values: Any, face_odds: Any, scratch: Row) -> None:
     """Store the value of each roll for player_0, after the best decision.
 
     The effect of a die does not depend on the other two dice, and these have separate terms in the
@@ -143,14 +136,14 @@ def _value_rolls(
                 while mask != np.uint64(0):
                     action = lowest_action(mask)
                     mask &= mask - np.uint64(1)
-                    _value_action(board, tables, die, action, values, face_odds, scratch)
+                    _value_action(board, die, action, values, face_odds, scratch)
     for outcome in range(MAX_OUTCOMES):
         values[outcome] *= np.float32(1 - 2 * int64(s["lead"]))
 
 
 @subroutine
 def _value_action(
-    board: Row, tables: Row, die: int, action: int, values: Any, face_odds: Any, scratch: Row
+    board: Row, die: int, action: int, values: Any, face_odds: Any, scratch: Row
 ) -> None:
     """Update the values of all rolls with this face of a die by an action and its effects."""
     offset = (int64(scratch["states"][2]["dice"][die]) - 1) * _UNITS[die]
@@ -158,19 +151,18 @@ def _value_action(
     after = scratch["states"][0]
     effects = apply(board, after, action)
     if int(after["phase"]) != EFFECT:
-        _value_leaf(board, tables, after, die, offset, values, face_odds, scratch)
+        _value_leaf(board, after, die, offset, values, face_odds, scratch)
         return
     while effects != np.uint64(0):
         scratch["states"][1] = after
         apply(board, scratch["states"][1], lowest_action(effects))
         effects &= effects - np.uint64(1)
-        _value_leaf(board, tables, scratch["states"][1], die, offset, values, face_odds, scratch)
+        _value_leaf(board, scratch["states"][1], die, offset, values, face_odds, scratch)
 
 
 @subroutine
 def _value_leaf(
     board: Row,
-    tables: Row,
     leaf: Row,
     die: int,
     offset: int,
@@ -188,7 +180,7 @@ def _value_leaf(
         for face in range(6):
             if int(faces[other, face + 1]) > 0:
                 leaf["dice"][other] = face + 1
-                face_odds[k, face] = log_odds(board, tables, leaf, scratch)
+                face_odds[k, face] = log_odds(board, leaf, WEIGHTS, scratch)
         leaf["dice"][other] = face_shown
         shown_odds = face_odds[k, face_shown - 1]
     sign = np.float32(1 - 2 * int64(leaf["lead"]))
@@ -201,14 +193,14 @@ def _value_leaf(
 
 
 @subroutine
-def _best_value(board: Row, tables: Row, s: Row, scratch: Row) -> np.float32:
+def _best_value(board: Row, s: Row, scratch: Row) -> np.float32:
     """Return the value for player_0, after the best decision if a decision is due."""
     mask = legal(board, s)
     if mask == np.uint64(0):
-        return evaluate(board, tables, s, scratch)
+        return evaluate(board, s, WEIGHTS, scratch)
     sign = np.float32(1 - 2 * int64(s["player"]))
     best = np.float32(-2.0)
     while mask != np.uint64(0):
-        best = max(best, action_value(board, tables, s, lowest_action(mask), scratch))
+        best = max(best, action_value(board, s, lowest_action(mask), WEIGHTS, scratch))
         mask &= mask - np.uint64(1)
     return sign * best

@@ -42,11 +42,16 @@ from tokaido_env.boards.reader import (
 from tokaido_env.boards.writer import board_data, board_text, values_of
 from tokaido_env.core.arguments import escape_text, repr_short, short_path, unknown_name
 from tokaido_env.core.constants import (
+    ANY_DIE,
     AREAS,
+    ARTIST,
+    CAPACITY,
     COAST,
     COASTAL_TOWNS,
     ICONS,
     MAX_DIE,
+    MERCHANT,
+    SIXTHS,
     STATIONS,
     TOWNS,
     WARES,
@@ -375,9 +380,10 @@ def _compile(board: Board) -> npt.NDArray[np.void]:
     row["town_reach"] = town_reach(board.routes)
     row["town_areas"] = town_areas(board.routes)
     _fill_ring(row, board)
-    _fill_artist_reach(row, board)
-    _fill_dice_and_tokens(row, board)
     row["mountain_number"] = board.mountain_numbers
+    _fill_dice_and_tokens(row, board)
+    _fill_artist_reach(row, board)
+    _fill_draws(row)
     row["area_icon"] = [ICONS.index(icon) for icon in board.area_icons]
     row["commerce"] = board.commerce
     row["culture"] = board.culture
@@ -405,11 +411,24 @@ def _fill_ring(row: np.void, board: Board) -> None:
 
 def _fill_artist_reach(row: np.void, board: Board) -> None:
     touched = areas_on_the_way(board.neighbours)
-    row["area_reach"] = (touched != 0) @ (1 << np.arange(len(AREAS)))
-    areas = [0] * len(ICONS)  # of each icon
-    for area, icon in enumerate(board.area_icons):
-        areas[ICONS.index(icon)] |= 1 << area
-    row["icons_touched"] = (touched[..., None] & areas != 0) @ (1 << np.arange(len(ICONS)))
+    reached = touched != 0
+    row["area_reach"] = reached @ (1 << np.arange(len(AREAS)))
+    has_icon = np.equal.outer(board.area_icons, ICONS)  # (areas, icons)
+    areas = (1 << np.arange(len(AREAS))) @ has_icon  # of each icon
+    passed = touched[..., None] & areas != 0
+    row["icons_touched"] = passed @ (1 << np.arange(len(ICONS)))
+    matched = np.stack([reached @ has_icon, passed.any(axis=2)])
+    row["gift_faces"] = SIXTHS * matched
+    row["gift_faces"][:, ANY_DIE] = np.tensordot(row["face_count"][ARTIST], matched, (0, 1))
+
+
+def _fill_draws(row: np.void) -> None:
+    """Fill the wares that a merchant can draw after a move, from the other tables."""
+    mountains = row["town_reach"][..., None] >> len(COASTAL_TOWNS) + np.arange(4) & 1
+    most = (mountains * row["mountain_number"]).max(axis=-1)  # (dice, towns)
+    row["most_drawn"] = most
+    drawn = np.minimum(most, np.arange(CAPACITY + 1)[:, None, None])
+    row["draw_faces"] = np.tensordot(row["face_count"][MERCHANT], drawn, (0, 1))
 
 
 def _fill_dice_and_tokens(row: np.void, board: Board) -> None:
@@ -420,3 +439,4 @@ def _fill_dice_and_tokens(row: np.void, board: Board) -> None:
     row["kind_ware"][:kinds] = [WARES.index(ware) for ware, _ in board.kinds]
     row["kind_price"][:kinds] = [price for _, price in board.kinds]
     row["kind_count"][:kinds] = [board.boutiques.count(kind) for kind in board.kinds]
+    np.maximum.at(row["best_price"], row["kind_ware"][:kinds], row["kind_price"][:kinds])

@@ -18,7 +18,7 @@ from tokaido_env.core.arguments import as_integer, repr_short
 PREFIX = "family:"
 MAX_NUMBER = 2**31 - 1
 MAX_BOARDS = 100_000
-"""Largest size of a pool; the records of so many boards take 100 MB."""
+"""Largest size of a pool; the records of so many boards take 170 MB."""
 
 FAR = "far"
 SPLITS = {

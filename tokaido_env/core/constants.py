@@ -44,5 +44,7 @@ TRIGGER_LEVELS = {
     "gold": LAST_SLAB,
     "gifted": PAINTINGS,
 }
+ANY_DIE = 0  # in tables by die, the row of all faces together
+SIXTHS = 6  # faces of a die
 CAPACITY = 5  # wares; one more with robust (R7.3)
 GOLD_PRICE = 10  # R4.5

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.constants import (
+    CAPACITY,
     CHARACTERS,
     MAX_DIE,
     PAINTING_COUNTS,
@@ -115,9 +116,13 @@ BOARD = np.dtype(
         ("garden", "<i2", 7),  # by peg, 1 to 6
         ("start", "i1", (2, 3)),  # [seat, character]: ring index, town, area
         ("max_rounds", "<i2"),  # R10.1
+        ("gift_faces", "i1", (2, MAX_DIE + 1, 8, 4)),  # [inspired, die, area, icon]: 6 if in reach
+        ("most_drawn", "i1", (MAX_DIE + 1, 12)),  # [die, town]: largest mountain number in reach
+        ("draw_faces", "i1", (CAPACITY + 1, 12)),  # [room, town]: wares by all faces together
+        ("best_price", "i1", 4),  # of a ware, at any boutique
     ]
 )
-"""A compiled board: lookup tables that `boards.geometry` computes."""
+"""A compiled board: lookup tables that `boards.board` computes; agents read the last four."""
 
 
 def initial_states(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:

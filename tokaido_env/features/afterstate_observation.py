@@ -30,6 +30,7 @@ from tokaido_env.core.constants import (
     LAST_SLAB,
     LAST_TEMPLE,
     PAINTINGS,
+    SIXTHS,
     WARE_COUNTS,
     Action,
     Mask,
@@ -40,7 +41,6 @@ from tokaido_env.core.jit import index, int64, kernel, pooled
 from tokaido_env.core.observation import FEATURES, Feature, layout_hash
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import EFFECT, MAX_COINS, MAX_PENDING, OVER, SETUP
-from tokaido_env.features.eval_tables import N_TERMS, SIXTHS, TERMS
 from tokaido_env.features.evaluation import SCRATCH, count_terms, evaluate, neighbour_counts
 from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
@@ -54,6 +54,7 @@ from tokaido_env.features.network_inputs import (
     TERM_SCALES,
     encode_position,
 )
+from tokaido_env.features.terms import N_TERMS, TERMS, WEIGHTS
 
 N_OBSERVED = N_INPUTS
 """Numbers of `observation`: the inputs of the networks."""
@@ -131,16 +132,16 @@ def _term_limits(name: str) -> tuple[int, int]:
 
 
 def _term_entries(prefix: str) -> Iterator[Entry]:
-    for (name, meaning), unit in zip(TERMS, TERM_SCALES, strict=True):
-        low, high = (np.float32(limit) * unit for limit in _term_limits(name))
-        yield f"{prefix}{name}", 1, float(unit), float(low), float(high), meaning
+    for term, unit in zip(TERMS, TERM_SCALES, strict=True):
+        low, high = (np.float32(limit) * unit for limit in _term_limits(term.name))
+        yield f"{prefix}{term.name}", 1, float(unit), float(low), float(high), term.meaning
 
 
 def _difference_entries() -> Iterator[Entry]:
-    for (name, meaning), unit in zip(TERMS, TERM_SCALES, strict=True):
-        low, high = _term_limits(name)
+    for term, unit in zip(TERMS, TERM_SCALES, strict=True):
+        low, high = _term_limits(term.name)
         most = float(np.float32(high - low) * unit)
-        yield f"term_{name}", 1, float(unit), -most, most, f"mine less theirs: {meaning}"
+        yield f"term_{term.name}", 1, float(unit), -most, most, f"mine less theirs: {term.meaning}"
 
 
 def _ending_entries(prefix: str) -> Iterator[Entry]:
@@ -223,7 +224,6 @@ def observe_afterstates(
     states: Any,
     infos: Any,
     seats: Any,
-    eval_tables: Any,
     rows: Any,
 ) -> None:
     """Write the afterstate observations of `seats`, NO_PLAYER read as 0.
@@ -236,7 +236,6 @@ def observe_afterstates(
         states: as for `core.batch_kernels`.
         infos: as for `core.batch_kernels`.
         seats: int8 (k,).
-        eval_tables: `EVAL_TABLES` (b,), one for each board.
         rows: float32 (k, AFTERSTATE_ROW), overwritten.
     """
     scratch = np.empty(1, SCRATCH)[0]
@@ -247,15 +246,13 @@ def observe_afterstates(
         mask = legal(boards[k], s) if int64(s["player"]) == seat else np.uint64(0)
         row = rows[j]
         actions = row[N_OBSERVED:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
-        encode_position(boards[k], eval_tables[k], s, seat, scratch, row[:N_INPUTS])
-        _write_afterstates(boards[k], eval_tables[k], s, mask, scratch, actions)
+        encode_position(boards[k], s, seat, scratch, row[:N_INPUTS])
+        _write_afterstates(boards[k], s, mask, scratch, actions)
         expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
 
 
 @kernel
-def _write_afterstates(
-    board: Row, tables: Row, s: Row, mask: Mask, scratch: Row, actions: Any
-) -> None:
+def _write_afterstates(board: Row, s: Row, mask: Mask, scratch: Row, actions: Any) -> None:
     """Write the features of the afterstates of a mask's actions, 0 for the others."""
     actions[:] = 0.0
     if int(s["phase"]) in (SETUP, OVER):
@@ -263,22 +260,20 @@ def _write_afterstates(
     while mask != np.uint64(0):
         action = index(lowest_action(mask))
         mask &= mask - np.uint64(1)
-        _write_afterstate(board, tables, s, int64(action), scratch, actions[action])
+        _write_afterstate(board, s, int64(action), scratch, actions[action])
 
 
 @kernel
-def _write_afterstate(
-    board: Row, tables: Row, s: Row, action: Action, scratch: Row, out: Any
-) -> None:
+def _write_afterstate(board: Row, s: Row, action: Action, scratch: Row, out: Any) -> None:
     """Write the features after an action and the effect that the heuristic values most."""
     seat = int64(s["player"])
     sign = np.float32(1 - 2 * seat)
     scratch["states"][0] = s
     after = scratch["states"][0]
     effects = apply(board, after, action)
-    write_reach(board, tables, after, seat, neighbour_counts(board, after), out[N_TERMS:])
+    write_reach(board, after, seat, neighbour_counts(board, after), out[N_TERMS:])
     if int(after["phase"]) != EFFECT:
-        _count_differences(board, tables, after, seat, scratch["terms"], out)
+        _count_differences(board, after, seat, scratch["terms"], out)
         return
     best = np.float32(-2.0)
     while effects != np.uint64(0):
@@ -286,17 +281,15 @@ def _write_afterstate(
         final = scratch["states"][1]
         apply(board, final, lowest_action(effects))
         effects &= effects - np.uint64(1)
-        value = sign * evaluate(board, tables, final, scratch)
+        value = sign * evaluate(board, final, WEIGHTS, scratch)
         if value > best:
             best = value
-            _count_differences(board, tables, final, seat, scratch["terms"], out)
+            _count_differences(board, final, seat, scratch["terms"], out)
 
 
 @kernel
-def _count_differences(
-    board: Row, tables: Row, after: Row, seat: Seat, terms: Any, out: Any
-) -> None:
+def _count_differences(board: Row, after: Row, seat: Seat, terms: Any, out: Any) -> None:
     """Write my terms less theirs; no effect may be pending."""
-    count_terms(board, tables, after, terms)
+    count_terms(board, after, terms)
     for k in range(N_TERMS):
         out[k] = np.float32(int64(terms[seat, k]) - int64(terms[1 - seat, k])) * TERM_SCALES[k]

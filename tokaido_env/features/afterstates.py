@@ -60,7 +60,6 @@ class Afterstates(NamedTuple):
 
 def afterstates_of(
     boards: npt.NDArray[np.void],
-    eval_tables: npt.NDArray[np.void],
     which: npt.NDArray[np.integer[Any]],
     states: npt.NDArray[np.void],
     legal: npt.NDArray[np.uint64],
@@ -71,7 +70,6 @@ def afterstates_of(
 
     Args:
         boards: `BOARD` (b,).
-        eval_tables: `EVAL_TABLES` (b,), from `eval_tables_of`.
         which: integers (n,), the index of each position's board.
         states: `STATE` (n,).
         legal: uint64 (n,), the legal actions as bits.
@@ -91,7 +89,7 @@ def afterstates_of(
     rows = np.empty((k, _WIDTHS[inputs]), np.float32)
     after = Afterstates(*numbers, np.empty(k, STATE), legal_after, *seats_and_kinds, result, rows)
     begins, which = ends - counts, which.astype(np.int64, copy=False)
-    _write_each(len(states), after, begins, boards, eval_tables, which, states, legal, margin)
+    _write_each(len(states), after, begins, boards, which, states, legal, margin)
     return after if inputs is not None else after._replace(inputs=None)
 
 
@@ -102,7 +100,6 @@ def _write_each(
     out: Afterstates,
     begins: Any,
     boards: Any,
-    eval_tables: Any,
     which: Any,
     states: Any,
     masks: Any,
@@ -120,14 +117,13 @@ def _write_each(
             out.game[row] = i
             out.action[row] = action
             out.states[row] = states[i]
-            _write_afterstate(boards[k], eval_tables[k], row, action, margin, scratch, out)
+            _write_afterstate(boards[k], row, action, margin, scratch, out)
             row += index(1)
 
 
 @kernel
 def _write_afterstate(
     board: Row,
-    tables: Row,
     row: int,
     action: int,
     margin: bool,
@@ -152,6 +148,6 @@ def _write_afterstate(
     out.viewer[row] = viewer
     width = out.inputs.shape[1]
     if width == N_INPUTS:
-        encode_position(board, tables, s, viewer, scratch, out.inputs[row])
+        encode_position(board, s, viewer, scratch, out.inputs[row])
     elif width == N_FEATURES:
         encode(board, s, viewer, FLOAT_QUOTIENTS, out.inputs[row])

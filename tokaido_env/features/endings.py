@@ -196,14 +196,13 @@ def _add_result(frame: Row, value: np.float32) -> None:
 
 
 @kernel
-def may_trigger(board: Row, tables: Row, s: Row, seat: Seat) -> bool:
+def may_trigger(board: Row, s: Row, seat: Seat) -> bool:
     """Return whether a seat might pull a trigger within a pick; often true, never wrongly false.
 
     It is false in the last round, where a trigger changes nothing.
 
     Args:
         board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
         seat: the seat.
     """
@@ -211,7 +210,7 @@ def may_trigger(board: Row, tables: Row, s: Row, seat: Seat) -> bool:
         return False
     coins = int64(s["coins"][seat]) + _LARGEST_EXTRA
     for ware in range(4):
-        coins += int64(s["wares"][seat, ware]) * (int64(tables["best_price"][ware]) + 1)
+        coins += int64(s["wares"][seat, ware]) * (int64(board["best_price"][ware]) + 1)
     return (
         int64(s["temple"][seat]) >= LAST_TEMPLE - 2
         or int64(s["garden"][seat]) >= LAST_GARDEN - 2
@@ -221,12 +220,11 @@ def may_trigger(board: Row, tables: Row, s: Row, seat: Seat) -> bool:
 
 
 @kernel
-def trigger_now(board: Row, tables: Row, s: Row, seat: Seat, frames: Any, limit: int) -> np.float32:
+def trigger_now(board: Row, s: Row, seat: Seat, frames: Any, limit: int) -> np.float32:
     """Return the best result for a seat if it picked now and pulled a trigger within the pick.
 
     Args:
         board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`, not at the set-up.
         seat: the seat. Where the other seat decides, this one picks in its place, from the dice
             that are left.
@@ -236,7 +234,7 @@ def trigger_now(board: Row, tables: Row, s: Row, seat: Seat, frames: Any, limit:
     Returns:
         -1 to 1; -`NO_LINE` without such a line, or if the limit was reached.
     """
-    if not may_trigger(board, tables, s, seat):
+    if not may_trigger(board, s, seat):
         return -NO_LINE
     frames[0]["state"] = s
     own = frames[0]["state"]

@@ -1,9 +1,9 @@
 """The hand-written evaluation of positions.
 
-The evaluation is linear in a few named terms (`eval_tables.TERMS`), counted in whole numbers for
+The evaluation is linear in a few named terms (`terms.TERMS`), counted in whole numbers for
 both players. Each term has a weight for the opening and one for the ending; the game phase, by the
 nearest end trigger, mixes the two (a tapered evaluation, as in chess programs). The sum is the
-log-odds of winning. `heuristic.toml` holds the weights.
+log-odds of winning. `terms` holds the weights.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from tokaido_env.core.bitmask import byte_to_word, highest_action, lowest_action
 from tokaido_env.core.constants import (
+    ANY_DIE,
     ARTIST,
     CAPACITY,
     GARDEN,
@@ -26,6 +27,7 @@ from tokaido_env.core.constants import (
     PAINTINGS,
     PILGRIM,
     SEASHORE,
+    SIXTHS,
     TEMPLE,
     Action,
     Mask,
@@ -47,7 +49,7 @@ from tokaido_env.core.rules import (
 )
 from tokaido_env.core.state import DRAW, EFFECT, OVER, REVEAL, ROLL, STATE
 from tokaido_env.features.endings import FRAME, FRAMES
-from tokaido_env.features.eval_tables import ANY_DIE, N_TERMS, SIXTHS, WEIGHT_UNIT
+from tokaido_env.features.terms import N_TERMS, WEIGHT_UNIT
 
 MAX_GAME_PHASE = 180
 """The game phase of the ending; 0 is the opening. 9 temple pegs, 6 garden pegs, 60 coins and 10
@@ -76,29 +78,29 @@ SCRATCH = np.dtype(
 
 
 @subroutine
-def evaluate(board: Row, tables: Row, s: Row, scratch: Row) -> np.float32:
+def evaluate(board: Row, s: Row, weights: Any, scratch: Row) -> np.float32:
     """Return the expected result of player_0, in [-1, 1], in any phase.
 
     Args:
         board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
+        weights: int16 (2, N_TERMS), such as `terms.WEIGHTS`.
         scratch: a row of `SCRATCH`; its last state and its terms are overwritten.
     """
     quiet = quiescent(board, s, scratch)
     if int(quiet["phase"]) == OVER:
         return final_result(board, quiet)
-    return expected_result(log_odds(board, tables, quiet, scratch))
+    return expected_result(log_odds(board, quiet, weights, scratch))
 
 
 @kernel
-def log_odds(board: Row, tables: Row, s: Row, scratch: Row) -> int:
+def log_odds(board: Row, s: Row, weights: Any, scratch: Row) -> int:
     """Return the log-odds of winning for player_0, in units of `WEIGHT_UNIT / MAX_GAME_PHASE`.
 
     No effect may be pending.
     """
-    count_terms(board, tables, s, scratch["terms"])
-    return _weighted_sum(tables, scratch["terms"], game_phase(board, s))
+    count_terms(board, s, scratch["terms"])
+    return _weighted_sum(weights, scratch["terms"], game_phase(board, s))
 
 
 @kernel
@@ -132,7 +134,7 @@ def final_result(board: Row, s: Row) -> np.float32:
 
 
 @kernel
-def best_action(board: Row, tables: Row, s: Row, mask: Mask, scratch: Row) -> Action:
+def best_action(board: Row, s: Row, mask: Mask, weights: Any, scratch: Row) -> Action:
     """Return the action with the best `action_value` for the player to decide.
 
     Ties go to the lowest id.
@@ -144,7 +146,7 @@ def best_action(board: Row, tables: Row, s: Row, mask: Mask, scratch: Row) -> Ac
     while mask != np.uint64(0):
         action = lowest_action(mask)
         mask &= mask - np.uint64(1)
-        value = action_value(board, tables, s, action, scratch)
+        value = action_value(board, s, action, weights, scratch)
         if value > best:
             best = value
             choice = action
@@ -152,20 +154,20 @@ def best_action(board: Row, tables: Row, s: Row, mask: Mask, scratch: Row) -> Ac
 
 
 @subroutine
-def action_value(board: Row, tables: Row, s: Row, action: Action, scratch: Row) -> np.float32:
+def action_value(board: Row, s: Row, action: Action, weights: Any, scratch: Row) -> np.float32:
     """Return the evaluation, for the player to decide, after an action and its best effect."""
     sign = np.float32(1 - 2 * int64(s["player"]))
     scratch["states"][0] = s
     after = scratch["states"][0]
     mask = apply(board, after, action)
     if int(after["phase"]) != EFFECT:
-        return sign * evaluate(board, tables, after, scratch)
+        return sign * evaluate(board, after, weights, scratch)
     best = np.float32(-2.0)
     while mask != np.uint64(0):
         scratch["states"][1] = after
         apply(board, scratch["states"][1], lowest_action(mask))
         mask &= mask - np.uint64(1)
-        best = max(best, sign * evaluate(board, tables, scratch["states"][1], scratch))
+        best = max(best, sign * evaluate(board, scratch["states"][1], weights, scratch))
     return best
 
 
@@ -183,12 +185,11 @@ def game_phase(board: Row, s: Row) -> int:
 
 
 @kernel
-def count_terms(board: Row, tables: Row, s: Row, out: Any) -> None:
+def count_terms(board: Row, s: Row, out: Any) -> None:
     """Write the terms of both players; no effect may be pending.
 
     Args:
         board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
         out: int16 (2, N_TERMS), in the order of `TERMS`.
     """
@@ -200,16 +201,15 @@ def count_terms(board: Row, tables: Row, s: Row, out: Any) -> None:
         share = _dice_share(s, seat, terms)
         _count_progress(board, s, seat, terms)
         _count_pilgrim(board, s, seat, share, terms)
-        _count_merchant(board, tables, s, seat, share, closed, terms)
-        _count_artist(board, tables, s, seat, share, neighbours, terms)
+        _count_merchant(board, s, seat, share, closed, terms)
+        _count_artist(board, s, seat, share, neighbours, terms)
         _count_tokens(s, seat, terms)
     _count_pending(s, out)
 
 
 @kernel
-def _weighted_sum(tables: Row, terms: Any, phase: int) -> int:
+def _weighted_sum(weights: Any, terms: Any, phase: int) -> int:
     """Return the weighted sum of the terms, in integers, so that vector units may reorder it."""
-    weights = tables["weights"]
     opening = 0
     ending = 0
     for k in range(N_TERMS):
@@ -276,12 +276,10 @@ def _count_pilgrim(board: Row, s: Row, seat: Seat, share: int, terms: Any) -> No
 
 
 @kernel
-def _count_merchant(
-    board: Row, tables: Row, s: Row, seat: Seat, share: int, closed: int, terms: Any
-) -> None:
+def _count_merchant(board: Row, s: Row, seat: Seat, share: int, closed: int, terms: Any) -> None:
     town = index(s["merchant"][seat])
     wares = s["wares"][seat]
-    prices = tables["best_price"]
+    prices = board["best_price"]
     value = int64(wares[0]) * int64(prices[0]) + int64(wares[1]) * int64(prices[1])
     value += int64(wares[2]) * int64(prices[2]) + int64(wares[3]) * int64(prices[3])
     held = int64(wares_held(s, seat))
@@ -293,9 +291,9 @@ def _count_merchant(
         closed |= 1 << int64(s["merchant"][1 - seat])
         towns = int64(board["town_reach"][die, town]) & _COASTS & ~closed
         terms[_SALE_NOW] = share * _best_sale(board, s, seat, towns)
-        terms[_DRAW_NOW] = share * min(int64(tables["most_drawn"][die, town]), room)
+        terms[_DRAW_NOW] = share * min(int64(board["most_drawn"][die, town]), room)
     else:
-        terms[_DRAW_NEXT] = tables["draw_faces"][index(room), town]
+        terms[_DRAW_NEXT] = board["draw_faces"][index(room), town]
 
 
 @kernel
@@ -312,7 +310,7 @@ def _best_sale(board: Row, s: Row, seat: Seat, towns: int) -> int:
 
 @kernel
 def _count_artist(
-    board: Row, tables: Row, s: Row, seat: Seat, share: int, neighbours: np.uint64, terms: Any
+    board: Row, s: Row, seat: Seat, share: int, neighbours: np.uint64, terms: Any
 ) -> None:
     area = index(s["artist"][seat])
     size = int64(s["easel_size"][seat])
@@ -325,7 +323,7 @@ def _count_artist(
     points = 0
     if size > 0:
         points = int64(board["culture"][gifted + index(1)]) - int64(board["culture"][gifted])
-    faces = tables["gift_faces"][inspired]
+    faces = board["gift_faces"][inspired]
     if size > 1:
         terms[_SECOND_NEXT] = points * int64(faces[ANY_DIE, area, index(easel >> 2 & 3)])
     if int(s["dice_left"]) & _ARTIST_DIE:

@@ -33,6 +33,7 @@ from tokaido_env.core.constants import (
     MERCHANT,
     PAINTINGS,
     PILGRIM,
+    SIXTHS,
     STATIONS,
     WARES,
     Row,
@@ -41,7 +42,6 @@ from tokaido_env.core.constants import (
 from tokaido_env.core.jit import index, int64, kernel
 from tokaido_env.core.observation import Entry, layout_hash, layout_of, scales_of, width
 from tokaido_env.core.rules import coast_at
-from tokaido_env.features.eval_tables import SIXTHS
 from tokaido_env.features.evaluation import most_neighbours, neighbour_counts
 
 _AHEAD = 8  # stations ahead of a pilgrim: a die of 6, hasty, and one that is taken
@@ -121,35 +121,31 @@ _SALE, _DRAW, _ICON, _CROWD = (
 
 
 @kernel
-def write_lookahead(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> None:
+def write_lookahead(board: Row, s: Row, seat: Seat, out: Any) -> None:
     """Write `LOOKAHEAD` of a seat, in any phase but the set-up.
 
     Args:
         board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
         seat: the seat.
         out: float32 (N_LOOKAHEAD,).
     """
-    write_reach(board, tables, s, seat, neighbour_counts(board, s), out)
+    write_reach(board, s, seat, neighbour_counts(board, s), out)
     for k in range(N_REACH, N_LOOKAHEAD):
         out[k] = 0.0
     _write_stations_ahead(board, s, seat, out)
-    _add_reach_by_die(board, tables, s, seat, out)
+    _add_reach_by_die(board, s, seat, out)
     _write_track_steps(board, s, seat, out)
     for k in range(N_REACH, N_LOOKAHEAD):
         out[k] *= _INVERSE_SCALES[k]
 
 
 @kernel
-def write_reach(
-    board: Row, tables: Row, s: Row, seat: Seat, neighbours: np.uint64, out: Any
-) -> None:
+def write_reach(board: Row, s: Row, seat: Seat, neighbours: np.uint64, out: Any) -> None:
     """Write the reach features of a seat.
 
     Args:
         board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
         seat: the seat.
         neighbours: from `neighbour_counts`.
@@ -164,29 +160,25 @@ def write_reach(
             _add_pilgrim_reach(board, s, seat, die, np.float32(faces), out)
         faces = int64(board["face_count"][MERCHANT, die])
         if faces > 0:
-            _add_merchant_reach(
-                board, tables, s, seat, closed, die, np.float32(faces), out[_TRADE:]
-            )
+            _add_merchant_reach(board, s, seat, closed, die, np.float32(faces), out[_TRADE:])
         faces = int64(board["face_count"][ARTIST, die])
         if faces > 0:
-            _add_artist_reach(
-                board, tables, s, seat, neighbours, die, np.float32(faces), out[_TRADE:]
-            )
+            _add_artist_reach(board, s, seat, neighbours, die, np.float32(faces), out[_TRADE:])
     for k in range(N_REACH):
         out[k] *= _INVERSE_SCALES[k]
 
 
 @kernel
-def _add_reach_by_die(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> None:
+def _add_reach_by_die(board: Row, s: Row, seat: Seat, out: Any) -> None:
     """Add the reach of merchant and artist with each die, and of all with the dice on the table."""
     closed, neighbours = _closed_towns(board, s, seat), neighbour_counts(board, s)
     one = np.float32(1)
     for die in range(1, MAX_DIE + 1):
         by_die = out[_BY_DIE + (die - 1) * _ONE_DIE :]
         if int64(board["face_count"][MERCHANT, die]) > 0:
-            _add_merchant_reach(board, tables, s, seat, closed, die, one, by_die)
+            _add_merchant_reach(board, s, seat, closed, die, one, by_die)
         if int64(board["face_count"][ARTIST, die]) > 0:
-            _add_artist_reach(board, tables, s, seat, neighbours, die, one, by_die)
+            _add_artist_reach(board, s, seat, neighbours, die, one, by_die)
     left = int64(s["dice_left"])
     now = out[_NOW:]
     if left >> PILGRIM & 1:
@@ -234,7 +226,6 @@ def _coins_at(board: Row, s: Row, station: int) -> int:
 @kernel
 def _add_merchant_reach(
     board: Row,
-    tables: Row,
     s: Row,
     seat: Seat,
     closed: int,
@@ -256,13 +247,12 @@ def _add_merchant_reach(
     for ware in range(_WARES):
         out[ware] += weight * np.float32(prices >> 4 * ware & 15)
     out[_SALE] += weight * np.float32(sale)
-    out[_DRAW] += weight * np.float32(int64(tables["most_drawn"][index(die), town]))
+    out[_DRAW] += weight * np.float32(int64(board["most_drawn"][index(die), town]))
 
 
 @kernel
 def _add_artist_reach(
     board: Row,
-    tables: Row,
     s: Row,
     seat: Seat,
     neighbours: np.uint64,
@@ -276,7 +266,7 @@ def _add_artist_reach(
         int(s["wave_owner"][ARTIST]) == seat and int(s["wave_side"][ARTIST]) == INSPIRED
     )
     for icon in range(_ICONS):
-        reached = int64(tables["gift_faces"][inspired, index(die), area, index(icon)])
+        reached = int64(board["gift_faces"][inspired, index(die), area, index(icon)])
         out[_ICON + icon] += weight * np.float32(reached != 0)
     most = most_neighbours(neighbours, int64(board["area_reach"][index(die), area]))
     out[_CROWD] += weight * np.float32(most)

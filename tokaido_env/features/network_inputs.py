@@ -31,7 +31,6 @@ from tokaido_env.core.observation import (
 from tokaido_env.core.rules import apply, is_chance, picker
 from tokaido_env.core.state import OVER, SETUP
 from tokaido_env.features.endings import trigger_now
-from tokaido_env.features.eval_tables import N_TERMS, TERMS, load_weights
 from tokaido_env.features.evaluation import SCRATCH, count_terms, quiescent
 from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
@@ -40,6 +39,7 @@ from tokaido_env.features.lookahead_features import (
     N_LOOKAHEAD,
     write_lookahead,
 )
+from tokaido_env.features.terms import LOG_ODDS, N_TERMS, TERMS
 
 _LOOKAHEAD_AT = N_FEATURES + 2 * N_TERMS
 _ENDINGS_AT = _LOOKAHEAD_AT + 2 * N_LOOKAHEAD
@@ -59,7 +59,7 @@ theirs, and the endings in my view, mine and theirs."""
 _MIN_SCALE = 0.02  # so that the network can read terms of little weight in the evaluation too
 
 # A point of each term in log-odds: the network reads terms scaled by their weight.
-TERM_SCALES = np.maximum(np.abs(load_weights()).max(axis=0), _MIN_SCALE).astype(np.float32)
+TERM_SCALES = np.maximum(np.abs(LOG_ODDS).max(axis=0), _MIN_SCALE).astype(np.float32)
 TERM_SCALES.flags.writeable = False
 
 _RESULT_UNIT = 1 / 64  # the forward pass rounds results to multiples of this (`agents.weights`)
@@ -81,8 +81,8 @@ features lies in [-1, 1]."""
 INPUTS_HASH = short_hash(
     (
         LAYOUT_HASH,
-        [name for name, _ in TERMS],
-        load_weights().tolist(),
+        [term.name for term in TERMS],
+        LOG_ODDS.tolist(),
         TERM_SCALES.tolist(),
         LOOKAHEAD_HASH,
         [name for name, _ in ENDINGS],
@@ -95,7 +95,7 @@ INPUTS_HASH = short_hash(
 
 
 @kernel
-def encode_position(board: Row, tables: Row, s: Row, seat: Seat, scratch: Row, inputs: Any) -> None:
+def encode_position(board: Row, s: Row, seat: Seat, scratch: Row, inputs: Any) -> None:
     """Write a seat's inputs of a position.
 
     At the set-up and after the end, which have no look-ahead, the inputs after the observation are
@@ -103,7 +103,6 @@ def encode_position(board: Row, tables: Row, s: Row, seat: Seat, scratch: Row, i
 
     Args:
         board: a row of `BOARD`.
-        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
         seat: the seat that views the position.
         scratch: a row of `SCRATCH`, overwritten.
@@ -114,15 +113,15 @@ def encode_position(board: Row, tables: Row, s: Row, seat: Seat, scratch: Row, i
         inputs[N_FEATURES:] = 0.0
         return
     terms = scratch["terms"]
-    count_terms(board, tables, quiescent(board, s, scratch), terms)
+    count_terms(board, quiescent(board, s, scratch), terms)
     for k in range(N_TERMS):
         inputs[N_FEATURES + k] = np.float32(terms[seat, k]) * TERM_SCALES[k]
         inputs[N_FEATURES + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_SCALES[k]
-    write_lookahead(board, tables, s, seat, inputs[_LOOKAHEAD_AT : _LOOKAHEAD_AT + N_LOOKAHEAD])
-    write_lookahead(board, tables, s, 1 - seat, inputs[_LOOKAHEAD_AT + N_LOOKAHEAD : _ENDINGS_AT])
+    write_lookahead(board, s, seat, inputs[_LOOKAHEAD_AT : _LOOKAHEAD_AT + N_LOOKAHEAD])
+    write_lookahead(board, s, 1 - seat, inputs[_LOOKAHEAD_AT + N_LOOKAHEAD : _ENDINGS_AT])
     for side in range(2):
         own = seat ^ side
-        result = trigger_now(board, tables, s, own, scratch["frames"], _ENDING_LIMIT)
+        result = trigger_now(board, s, own, scratch["frames"], _ENDING_LIMIT)
         exists = np.float32(result >= -1.0)
         sign = np.float32(1 - 2 * side)
         inputs[_ENDINGS_AT + 2 * side] = sign * exists * result
@@ -138,7 +137,6 @@ def active_seat(s: Row) -> Seat:
 
 def encode_positions(
     boards: npt.NDArray[np.void],
-    eval_tables: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
     states: npt.NDArray[np.void],
     step: int = 1,
@@ -147,7 +145,6 @@ def encode_positions(
 
     Args:
         boards: `BOARD` (b,).
-        eval_tables: `EVAL_TABLES` (b,), from `eval_tables_of`.
         which: int64 (n,), the index of each position's board.
         states: `STATE` (n,), at decisions, or at chance but not the set-up.
         step: the number of rows is a multiple of this; rows of zeros fill up.
@@ -155,19 +152,17 @@ def encode_positions(
     n = len(states)
     inputs = np.empty((-(-n // step) * step, N_INPUTS), np.float32)
     inputs[n:] = 0.0
-    _encode_each(n, inputs, boards, eval_tables, which, states)
+    _encode_each(n, inputs, boards, which, states)
     return inputs
 
 
 @pooled(at_least=64)
-def _encode_each(
-    first: int, last: int, inputs: Any, boards: Any, eval_tables: Any, which: Any, states: Any
-) -> None:
+def _encode_each(first: int, last: int, inputs: Any, boards: Any, which: Any, states: Any) -> None:
     scratch = np.empty(1, SCRATCH)[0]
     for i in range(first, last):
         board = index(which[i])
         seat = active_seat(states[i])
-        encode_position(boards[board], eval_tables[board], states[i], seat, scratch, inputs[i])
+        encode_position(boards[board], states[i], seat, scratch, inputs[i])
 
 
 def apply_actions(

@@ -32,7 +32,6 @@ from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.decoding import Count
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.files import file_sha256
 from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, load_checked
 from tokaido_env.learn.network import (
@@ -233,13 +232,13 @@ def learn(
 
 def _loss(network: ValueNetwork, boards: npt.NDArray[np.void], samples: Samples) -> torch.Tensor:
     """Return the cross-entropy of the win probabilities plus that of the actions at decisions."""
-    which, tables, states = samples.boards.astype(np.int64), eval_tables_of(boards), samples.states
-    values = evaluate_positions(network, boards, tables, which, states)
+    which, states = samples.boards.astype(np.int64), samples.states
+    values = evaluate_positions(network, boards, which, states)
     wins = network.to_device((samples.targets + 1) / np.float32(2))
     loss = functional.binary_cross_entropy_with_logits(2 * values, wins)
     legal = legal_of(boards, which, states)
     k = np.flatnonzero(legal)
-    own = action_values(network, boards, tables, which[k], copy_rows(states, k), legal[k])
+    own = action_values(network, boards, which[k], copy_rows(states, k), legal[k])
     log_odds = torch.log_softmax(masked_logits(own, legal[k]), dim=1)
     shares = network.to_device(samples.visits[k] / np.float32(255))
     entropies = -torch.where(shares > 0, shares * log_odds, 0.0).sum(dim=1)

@@ -21,8 +21,8 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import OVER
 from tokaido_env.features.afterstates import afterstates_of
-from tokaido_env.features.eval_tables import N_TERMS, load_weights
 from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES, encode_positions
+from tokaido_env.features.terms import LOG_ODDS, N_TERMS
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.observers import masks
 
@@ -80,7 +80,7 @@ def start_as_heuristic(network: ValueNetwork) -> None:
     keep their random weights, and have outgoing weights of 0 at the end.
     """
     first, second, last = network.first, network.second, network.value
-    log_odds = torch.from_numpy(load_weights().mean(axis=0) / TERM_SCALES)
+    log_odds = torch.from_numpy(LOG_ODDS.mean(axis=0) / TERM_SCALES)
     first.weight[:2], first.bias[:2], second.weight[:2], second.bias[:2] = 0.0, 0.0, 0.0, 0.0
     first.weight[0, N_FEATURES : N_FEATURES + N_TERMS] = log_odds
     first.weight[0, N_FEATURES + N_TERMS : N_FEATURES + 2 * N_TERMS] = -log_odds
@@ -94,7 +94,6 @@ def start_as_heuristic(network: ValueNetwork) -> None:
 def evaluate_positions(
     network: ValueNetwork,
     boards: npt.NDArray[np.void],
-    tables: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
     states: States,
 ) -> torch.Tensor:
@@ -103,11 +102,10 @@ def evaluate_positions(
     Args:
         network: the network.
         boards: as for `encode_positions`.
-        tables: the `eval_tables` of `encode_positions`.
         which: as for `encode_positions`.
         states: `STATE` (n,), at decisions or at chance.
     """
-    inputs = network.to_device(encode_positions(boards, tables, which, states, ROW_MULTIPLE))
+    inputs = network.to_device(encode_positions(boards, which, states, ROW_MULTIPLE))
     values: torch.Tensor = network(inputs)
     return values[: len(states)]
 
@@ -115,7 +113,6 @@ def evaluate_positions(
 def action_values(
     network: ValueNetwork,
     boards: npt.NDArray[np.void],
-    tables: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
     states: States,
     legal: Legal,
@@ -127,13 +124,12 @@ def action_values(
     Args:
         network: the network.
         boards: as for `encode_positions`.
-        tables: the `eval_tables` of `encode_positions`.
         which: as for `encode_positions`.
         states: `STATE` (n,), at decisions.
         legal: uint64 (n,), the legal actions as bits.
     """
-    after = afterstates_of(boards, tables, which, states, legal, inputs=None, margin=False)
-    log_odds = evaluate_positions(network, boards, tables, which[after.game], after.states)
+    after = afterstates_of(boards, which, states, legal, inputs=None, margin=False)
+    log_odds = evaluate_positions(network, boards, which[after.game], after.states)
     movers = states["player"][after.game]
     signs = np.where(after.viewer == movers, np.float32(1), np.float32(-1))
     is_over = network.to_device(after.states["phase"] == OVER)

@@ -22,7 +22,6 @@ from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import STATE
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.learn.network import ValueNetwork, action_values, masked_logits
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
@@ -101,14 +100,14 @@ class _Extractor(nn.Module):
     def __init__(self, network: ValueNetwork, pool: BoardPool) -> None:
         super().__init__()
         self.network = network
-        self._boards, self._tables = pool.records, eval_tables_of(pool.records)
+        self._boards = pool.records
 
     def forward(self, observation: Observation) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
         states = _rows(observation["state"], STATE)
         legal = _rows(observation["legal"], np.dtype(np.uint64))
         which = observation["board"][:, 0].numpy().astype(np.int64)
-        values = action_values(self.network, self._boards, self._tables, which, states, legal)
+        values = action_values(self.network, self._boards, which, states, legal)
         if not torch.isfinite(values).all():
             raise FloatingPointError("a value of the network is not finite")
         odds = torch.softmax(masked_logits(values, legal), dim=1)

@@ -26,7 +26,6 @@ from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.network_inputs import apply_actions
 from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples
 from tokaido_env.observers import masks
@@ -169,7 +168,7 @@ class SelfPlayGames(NamedTuple):
 def _positions(batch: Batch, games: npt.NDArray[np.int64]) -> PositionBatch:
     """Return the positions of some games of a batch."""
     boards, states = batch.boards_of(games), copy_rows(batch.states, games)
-    return PositionBatch(boards, eval_tables_of(boards), states, batch.legal[games])
+    return PositionBatch(boards, states, batch.legal[games])
 
 
 def sample_rows(

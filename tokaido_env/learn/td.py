@@ -27,7 +27,6 @@ from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import apply
 from tokaido_env.core.state import OVER, copy_rows
 from tokaido_env.decoding import Count
-from tokaido_env.features.eval_tables import eval_tables_of
 from tokaido_env.features.network_inputs import active_seat
 from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, moments_of, restore_learner
 from tokaido_env.learn.network import evaluate_positions, take_step
@@ -143,9 +142,9 @@ class TdTrainer(Trainer):
         rows: npt.NDArray[np.int64],
     ) -> torch.Tensor:
         """Return the loss of a minibatch: the cross-entropy of the win probabilities."""
-        network, tables = self.network, eval_tables_of(pool.records)
+        network = self.network
         which, states = rollout.which[rollout.game[rows]], copy_rows(rollout.states, rows)
-        values = evaluate_positions(network, pool.records, tables, which, states)
+        values = evaluate_positions(network, pool.records, which, states)
         wins = network.to_device((1 + targets[rows]) / np.float32(2))
         return binary_cross_entropy_with_logits(2 * values, wins)
 
