@@ -101,6 +101,14 @@ def kernels(path: Path) -> Iterator[Function]:
             yield function
 
 
+def rows_of_new_arrays(path: Path) -> Iterator[str]:
+    """The expressions such as `np.empty(1, STATE)[0]` of a file."""
+    for node in ast.walk(parsed(path)):
+        text = ast.unparse(node) if isinstance(node, ast.Subscript) else ""
+        if text.startswith(("np.empty(", "np.zeros(")):
+            yield text
+
+
 @pytest.fixture(scope="module")
 def graph() -> dict[str, set[str]]:
     """The modules that each module imports."""
@@ -239,6 +247,12 @@ def test_kernels__read_fields_by_key() -> None:
 
 
 # Sizes
+
+
+def test_kernels__keep_the_arrays_of_their_rows() -> None:
+    """Numba frees an array after its last use, also while a kernel reads one of its rows."""
+    found = {name: list(rows_of_new_arrays(path)) for name, path in SOURCES.items()}
+    assert {name: rows for name, rows in found.items() if rows} == {}
 
 
 def test_functions_kernels_and_files__are_short() -> None:

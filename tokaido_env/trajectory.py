@@ -278,19 +278,19 @@ def _replay_games(
 def _replay_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, columns: Any) -> int:
     states, events, legal = columns
     weights = np.empty(MAX_OUTCOMES, np.int64)
-    luck = np.empty(1, LUCK)[0]
-    init_luck(luck, key_of_seed(seed))
+    luck = np.empty(1, LUCK)
+    init_luck(luck[0], key_of_seed(seed))
     now = np.empty(1, STATE)
     now[0] = start
-    s = now[0]
-    mask = legal_of(board, s)
+    mask = legal_of(board, now[0])
     row = 0
     used = 0
     while True:
+        s = now[0]
         stage = _stage(s, mask)
         event = int64(NO_ACTION)
         if sampled and is_chance(s):
-            event = int64(sample(board, s, luck))
+            event = int64(sample(board, s, luck[0]))
         elif used < len(moves):
             event = _if_possible(board, s, mask, stage, int64(moves[used]), weights)
             used += 1

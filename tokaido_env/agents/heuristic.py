@@ -54,7 +54,7 @@ def _choose(
     first: int, last: int, actions: Any, boards: Any, states: Any, masks: Any, weights: Any
 ) -> None:
     """Write `best_action` of the games from `first` to `last` - 1, int64 (n,)."""
-    scratch = np.empty(1, SCRATCH)[0]
+    scratch = np.empty(1, SCRATCH)
     for i in range(first, last):
         which = index(i if len(boards) > 1 else 0)
-        actions[i] = best_action(boards[which], states[i], masks[i], weights, scratch)
+        actions[i] = best_action(boards[which], states[i], masks[i], weights, scratch[0])

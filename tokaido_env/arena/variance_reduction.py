@@ -79,14 +79,14 @@ def _store_luck(
     luck: Any,
 ) -> None:
     """Store the luck of each event of games, float64 (rows,)."""
-    scratch = np.empty(1, SCRATCH)[0]
+    scratch = np.empty(1, SCRATCH)
     buffers = np.empty(MAX_OUTCOMES, np.int64), np.empty(MAX_OUTCOMES, np.float32)
     face_odds = np.empty((2, 6), np.int64)
     for row in range(offsets[first], offsets[last]):
         outcome = int64(outcomes[row])
         if outcome >= 0:
             s = states[row]
-            found = _outcome_luck(boards[0], s, outcome, buffers, face_odds, scratch)
+            found = _outcome_luck(boards[0], s, outcome, buffers, face_odds, scratch[0])
             luck[row] = found / 2.0
 
 

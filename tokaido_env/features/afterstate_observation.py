@@ -238,7 +238,7 @@ def observe_afterstates(
         seats: int8 (k,).
         rows: float32 (k, AFTERSTATE_ROW), overwritten.
     """
-    scratch = np.empty(1, SCRATCH)[0]
+    scratch = np.empty(1, SCRATCH)
     for j in range(first, last):
         i = index(games[j])
         s, k = states[i], index(infos[i]["board"])
@@ -246,8 +246,8 @@ def observe_afterstates(
         mask = legal(boards[k], s) if int64(s["player"]) == seat else np.uint64(0)
         row = rows[j]
         actions = row[N_OBSERVED:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
-        encode_position(boards[k], s, seat, scratch, row[:N_INPUTS])
-        _write_afterstates(boards[k], s, mask, scratch, actions)
+        encode_position(boards[k], s, seat, scratch[0], row[:N_INPUTS])
+        _write_afterstates(boards[k], s, mask, scratch[0], actions)
         expand_mask(mask, row[_MASK_AT:_MASK_END].view(np.uint64))
 
 

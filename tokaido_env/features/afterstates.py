@@ -106,7 +106,7 @@ def _write_each(
     margin: bool,
 ) -> None:
     """Write the afterstates of some positions, from the row `begins` of each."""
-    scratch = np.empty(1, SCRATCH)[0]
+    scratch = np.empty(1, SCRATCH)
     for i in range(first, last):
         k = index(which[i])
         row = index(begins[i])
@@ -117,7 +117,7 @@ def _write_each(
             out.game[row] = i
             out.action[row] = action
             out.states[row] = states[i]
-            _write_afterstate(boards[k], row, action, margin, scratch, out)
+            _write_afterstate(boards[k], row, action, margin, scratch[0], out)
             row += index(1)
 
 

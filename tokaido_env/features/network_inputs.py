@@ -158,11 +158,11 @@ def encode_positions(
 
 @pooled(at_least=64)
 def _encode_each(first: int, last: int, inputs: Any, boards: Any, which: Any, states: Any) -> None:
-    scratch = np.empty(1, SCRATCH)[0]
+    scratch = np.empty(1, SCRATCH)
     for i in range(first, last):
         board = index(which[i])
         seat = active_seat(states[i])
-        encode_position(boards[board], states[i], seat, scratch, inputs[i])
+        encode_position(boards[board], states[i], seat, scratch[0], inputs[i])
 
 
 def apply_actions(
