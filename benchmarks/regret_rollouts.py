@@ -19,9 +19,7 @@ from tokaido_env.agents.workspaces import (
     PositionBatch,
     PositionRow,
     Workspace,
-    cached_workspaces,
-    forget_positions,
-    workspace_at,
+    new_workspace,
 )
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Mask, Row
@@ -29,7 +27,7 @@ from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
 from tokaido_env.core.rng import LUCK, hash_bits, init_luck, resolve_chance
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import STATE
-from tokaido_env.core.threads import fetch_add, padded_rows
+from tokaido_env.core.threads import fetch_add
 from tokaido_env.features.evaluation import best_action
 from tokaido_env.features.terms import WEIGHTS
 from tokaido_env.study.regret_set import BLOCK
@@ -62,19 +60,9 @@ def roll_out(
         keys: uint64 (n,), of the luck of each position.
         blocks: to roll out.
     """
-    threads = threads_for(len(blocks.actions))
     sums, taken = np.zeros(len(blocks.actions), np.int64), np.zeros(1, np.int64)
-    workspaces = cached_workspaces(threads, network)
-    games = Games(padded_rows(threads, 1, STATE), padded_rows(threads, 1, LUCK))
-    _roll_each(threads, sums, blocks, network, positions, keys, workspaces, games, taken)
+    _roll_each(threads_for(len(sums)), sums, blocks, network, positions, keys, taken)
     return sums
-
-
-class Games(NamedTuple):
-    """The running game of each thread: arrays (threads, 1)."""
-
-    states: npt.NDArray[np.void]
-    lucks: npt.NDArray[np.void]
 
 
 @pooled(at_least=2)
@@ -86,13 +74,13 @@ def _roll_each(
     network: Any,
     positions: PositionBatch,
     keys: Any,
-    workspaces: Workspace,
-    games: Games,
     taken: Any,
 ) -> None:
     """Roll out blocks, each thread in its own workspace."""
     for w in range(first, last):
-        _roll_share(sums, blocks, network, positions, keys, workspaces, games, w, taken)
+        workspace = new_workspace(network, w)
+        state, luck = np.empty(1, STATE), np.empty(1, LUCK)
+        _roll_share(sums, blocks, network, positions, keys, workspace, state, luck, taken)
 
 
 @subroutine
@@ -102,16 +90,12 @@ def _roll_share(
     network: Any,
     positions: PositionBatch,
     keys: Any,
-    workspaces: Workspace,
-    games: Games,
-    thread: int,
+    workspace: Workspace,
+    state: Any,
+    luck: Any,
     taken: Any,
 ) -> None:
     """Roll out one block after another until the threads have taken all."""
-    workspace = workspace_at(workspaces, thread)
-    state, luck = games.states[thread], games.lucks[thread]
-    if network is not None:
-        forget_positions(workspace)
     j = fetch_add(taken, 1)
     while j < len(sums):
         i = blocks.positions[j]

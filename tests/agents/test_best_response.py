@@ -1,6 +1,7 @@
 """The exploiter: its opponent's replies are the opponent's own, and it plays a best response."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import make, search as search_module
 from tokaido_env.agents.baselines import GreedyAgent
-from tokaido_env.agents.opponent_model import make_opponent_model
+from tokaido_env.agents.opponent_model import make_opponent_model, new_opponent
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import check_spec_in_file, cost_of, policy_path_of
-from tokaido_env.agents.search import SearchResult
+from tokaido_env.agents.search import Job, SearchResult, _search
 from tokaido_env.agents.search_config import network_search_config
-from tokaido_env.agents.search_tree import Tree
+from tokaido_env.agents.search_tree import Tree, new_tree
 from tokaido_env.agents.weights import Weights
-from tokaido_env.agents.workspaces import PositionBatch
+from tokaido_env.agents.workspaces import PositionBatch, PositionRow, new_workspace
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.jit import entry
 from tokaido_env.core.state import CHANCE_PHASES
 
 Keys = npt.NDArray[np.uint64]
@@ -41,13 +43,33 @@ def search(network: Weights, victim: Agent, sims: int, arrays: Any, keys: Keys) 
     return search_module.search(network, config, positions, keys, model)
 
 
-def searches(victim: Agent, sims: int, most: int, boards: Any = ("shikoku",)) -> Any:
-    """Search positions one by one; yield the board of each."""
-    arrays = decisions(boards, most=most)
+@entry
+def _searched_tree(
+    network: Any,
+    model: Any,
+    config: Any,
+    nodes: int,
+    boards: Any,
+    states: Any,
+    legal: Any,
+    key: Any,
+) -> Any:
+    opponent, workspace = new_opponent(model, 0), new_workspace(network, 0)
+    tree, visits = new_tree(nodes, True), np.zeros(N_ACTIONS, np.int32)
+    position = PositionRow(boards[0], states[0], legal[0])
+    _search(network, opponent, Job(config, position, np.uint64(key), tree, workspace), visits)
+    return tree
+
+
+def searches(
+    victim: Agent, sims: int, most: int, boards: Any = ("shikoku",), nodes_per_sim: int = 6
+) -> Iterator[tuple[Any, Tree]]:
+    """Search positions one by one; yield the board and the tree of each."""
+    arrays, model = decisions(boards, most=most), make_opponent_model(victim)
+    config, nodes = network_search_config(sims, 1.5, 0.6), nodes_per_sim * sims + 2
     for i in range(len(arrays[1])):
-        one = tuple(array[i : i + 1] for array in arrays)
-        search(NETWORK, victim, sims, one, np.array([i], np.uint64))
-        yield one[0]
+        one = [array[i : i + 1] for array in arrays]
+        yield one[0], _searched_tree(NETWORK, model, config, nodes, *one, i)
 
 
 def frequencies(agent: Agent, boards: Any, state: Any, legal: Any, n: int) -> Any:
@@ -59,16 +81,16 @@ def frequencies(agent: Agent, boards: Any, state: Any, legal: Any, n: int) -> An
 
 def opponent_nodes(tree: Tree) -> list[tuple[Any, Any, Any, Any]]:
     """Return the state (1,), mask, odds and visits by action of each node of the opponent."""
-    nodes, edges = tree.nodes[0][: int(tree.size["nodes"][0, 0])], tree.edges[0]
+    nodes, edges = tree.nodes[: int(tree.size["nodes"][0])], tree.edges
     found = []
     for at, node in enumerate(nodes):
         if node["player"] == 1 - nodes[0]["player"] and node["visits"] > 0:
             own = slice(node["first"], node["first"] + node["edges"])
             moves = edges["move"][own]
             odds, visits = np.zeros(N_ACTIONS), np.zeros(N_ACTIONS)
-            odds[moves], visits[moves] = tree.priors[0][own], edges["visits"][own]
+            odds[moves], visits[moves] = tree.priors[own], edges["visits"][own]
             mask = np.uint64(sum(1 << int(move) for move in moves))
-            found.append((tree.states[0][at : at + 1].copy(), mask, odds, visits))
+            found.append((tree.states[at : at + 1].copy(), mask, odds, visits))
     return found
 
 
@@ -82,12 +104,10 @@ def opponent_nodes(tree: Tree) -> list[tuple[Any, Any, Any, Any]]:
         PolicyAgent.from_policy(POLICY, "policy"),
     ],
 )
-def test_opponent_model__follows_the_victims_only_action(
-    victim: Agent, searched_trees: list[Tree]
-) -> None:
+def test_opponent_model__follows_the_victims_only_action(victim: Agent) -> None:
     checked = 0
-    for board in searches(victim, 60, most=3, boards=("shikoku", "shikoku_ring")):
-        for state, mask, odds, visits in opponent_nodes(searched_trees.pop()):
+    for board, tree in searches(victim, 60, most=3, boards=("shikoku", "shikoku_ring")):
+        for state, mask, odds, visits in opponent_nodes(tree):
             answer = victim.act(board, state, np.array([mask]), np.array([checked], np.uint64))
             assert np.flatnonzero(odds).tolist() == answer.tolist()
             assert odds[answer] == 1
@@ -97,13 +117,11 @@ def test_opponent_model__follows_the_victims_only_action(
 
 
 @pytest.mark.parametrize("spec", ["greedy", "greedy:epsilon=0.3", "random", "policy"])
-def test_opponent_model__takes_random_actions_as_often_as_the_victim(
-    spec: str, searched_trees: list[Tree]
-) -> None:
+def test_opponent_model__takes_random_actions_as_often_as_the_victim(spec: str) -> None:
     victim = make(spec) if spec != "policy" else PolicyAgent.from_policy(POLICY, "victim", 0.7)
     checked = 0
-    for board in searches(victim, 100, most=5):
-        nodes = sorted(opponent_nodes(searched_trees.pop()), key=lambda node: -node[3].sum())
+    for board, tree in searches(victim, 100, most=5):
+        nodes = sorted(opponent_nodes(tree), key=lambda node: -node[3].sum())
         for state, mask, odds, visits in nodes[:8]:
             assert odds.sum() == pytest.approx(1)
             often = frequencies(victim, board, state, mask, 2000)
@@ -187,16 +205,12 @@ def test_exploiter__searches_many_positions_in_parts(monkeypatch: pytest.MonkeyP
         assert (one == other).all()
 
 
-def test_exploiter__ends_simulations_where_memory_ends(
-    searched_trees: list[Tree], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search_module, "_NODES_PER_RESPONSE_SIM", 2)
-    arrays, victim = decisions(most=10), make("heuristic")
-    for i in range(len(arrays[1])):
-        one, sims = [array[i : i + 1] for array in arrays], 2 + i % 3
-        found = search(NETWORK, victim, sims, one, np.array([i], np.uint64))
-        assert found.visits.sum() == sims
-        assert searched_trees.pop().size["nodes"][0, 0] <= 2 * sims + 2
+def test_exploiter__ends_simulations_where_memory_ends() -> None:
+    for sims in (2, 3, 4):
+        for _, tree in searches(make("heuristic"), sims, most=10, nodes_per_sim=2):
+            first, edges = tree.nodes[0]["first"], tree.nodes[0]["edges"]
+            assert edges == 1 or tree.edges["visits"][first : first + edges].sum() == sims
+            assert tree.size["nodes"][0] <= 2 * sims + 2
 
 
 # Spec strings

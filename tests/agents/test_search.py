@@ -16,7 +16,7 @@ from tokaido_env.agents import make
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.search import MctsAgent, PolicySearchAgent, SearchAgent, SearchResult
 from tokaido_env.agents.search_config import network_search_config
-from tokaido_env.agents.search_tree import BOUND_SHARE
+from tokaido_env.agents.selection import BOUND_SHARE
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.observers import masks
 

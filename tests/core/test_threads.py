@@ -1,6 +1,5 @@
 """Tests of the tools for threads, and of the pool of threads."""
 
-import itertools
 import os
 from importlib.util import find_spec
 from typing import Any
@@ -28,16 +27,6 @@ def test_fetch_add__gives_each_index_to_one_thread() -> None:
     out = np.zeros(100_000, np.int64)
     fill(out, np.zeros(1, np.int64), 4)
     assert (out == 1).all()
-
-
-@pytest.mark.parametrize("dtype", ["<f4", "<i8", [("a", "<i8"), ("b", "u1", 300)], ("<f4", 32)])
-@pytest.mark.parametrize("length", [0, 1, 77])
-def test_padded_rows__lie_in_different_cache_lines(dtype: Any, length: int) -> None:
-    rows = threads.padded_rows(3, length, np.dtype(dtype))
-    begins = [rows[i].__array_interface__["data"][0] for i in range(3)]
-    used = length * np.dtype(dtype).itemsize
-    for one, following in itertools.pairwise(begins):
-        assert following - (one + used) >= 128  # a pair of lines: some processors fetch two
 
 
 # The pool of threads

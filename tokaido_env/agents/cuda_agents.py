@@ -23,7 +23,7 @@ from numpy.lib.recfunctions import repack_fields
 from tokaido_env.agents.inference import choose_action, forward
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.weights import Weights
-from tokaido_env.agents.workspaces import MAX_CHANGES, PositionRow, Workspace, workspace_sizes
+from tokaido_env.agents.workspaces import MAX_CHANGES, PositionRow, Workspace
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.stepping import decision_key
@@ -153,12 +153,12 @@ def choose_by_network(
 
 def _workspaces(weights: Weights, n: int) -> Workspace:
     """Return workspaces for n positions on the GPU."""
-    layers, units = workspace_sizes(weights)
+    _, units, second = weights.second.shape
     new = cuda.device_array
     return Workspace(
         copy=new(n, np.int64),
         scratch=new(n, _SCRATCH),
-        layers=new((n, layers), np.float32),
+        layers=new((n, N_INPUTS + second), np.float32),
         changed=new((n, MAX_CHANGES), np.int64),
         changes=new((n, MAX_CHANGES), np.int16),
         whole=cuda.to_device(np.zeros((n, 2, N_INPUTS), np.int16)),

@@ -25,9 +25,7 @@ from tokaido_env.agents.workspaces import (
     PositionBatch,
     PositionRow,
     Workspace,
-    cached_workspaces,
-    forget_positions,
-    workspace_at,
+    new_workspace,
 )
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
@@ -76,10 +74,8 @@ def evaluate_all(
     logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
     values = np.empty(len(states), np.float32)
     positions = PositionBatch(boards, states, legal)
-    threads = threads_for(len(states))
-    workspaces = cached_workspaces(threads, network)
     taken = np.zeros(1, np.int64)
-    _evaluate_each(threads, values, logits, network, positions, workspaces, taken)
+    _evaluate_each(threads_for(len(states)), values, logits, network, positions, taken)
     return logits, values
 
 
@@ -90,8 +86,7 @@ def forward(network: Any, position: PositionRow, workspace: Workspace, logits: A
     Args:
         network: `Weights`.
         position: a position at a decision.
-        workspace: of one thread, by `cached_workspaces`, after `forget_positions` if another
-            network used it before; overwritten.
+        workspace: from `new_workspace` for this network; overwritten.
         logits: float32 (N_ACTIONS,); those of illegal actions stay as they are.
     """
     seat = int64(position.state["player"])
@@ -308,12 +303,11 @@ def _evaluate_each(
     logits: Any,
     network: Any,
     positions: PositionBatch,
-    workspaces: Workspace,
     taken: Any,
 ) -> None:
     """Evaluate n positions, each thread in its own workspace."""
     for w in range(first, last):
-        _evaluate_share(values, logits, network, positions, workspaces, w, taken)
+        _evaluate_share(values, logits, network, positions, new_workspace(network, w), taken)
 
 
 @subroutine
@@ -322,22 +316,15 @@ def _evaluate_share(
     logits: Any,
     network: Any,
     positions: PositionBatch,
-    workspaces: Workspace,
-    thread: int,
+    workspace: Workspace,
     taken: Any,
 ) -> None:
     """Evaluate chunks of positions until the threads have taken all."""
-    workspace = workspace_at(workspaces, thread)
-    forget_positions(workspace)
     step = min(_CHUNK, 1 + len(values) // _CHUNK)
     first = fetch_add(taken, step)
     while first < len(values):
         for i in range(first, min(first + step, len(values))):
             which = i if len(positions.boards) > 1 else 0
-            position = PositionRow(
-                positions.boards[which],
-                positions.states[i],
-                positions.legal[i],
-            )
+            position = PositionRow(positions.boards[which], positions.states[i], positions.legal[i])
             values[i] = forward(network, position, workspace, logits[i])
         first = fetch_add(taken, step)

@@ -24,14 +24,12 @@ from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import (
     PositionRow,
     Workspace,
-    cached_workspaces,
-    forget_positions,
-    workspace_at,
+    new_workspace,
 )
 from tokaido_env.core.bitmask import count_bits, highest_score
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_choices
 from tokaido_env.core.constants import Mask, Row
-from tokaido_env.core.jit import int64, kernel, subroutine
+from tokaido_env.core.jit import allocator, int64, kernel, subroutine
 from tokaido_env.features.evaluation import best_action
 from tokaido_env.features.terms import WEIGHTS
 
@@ -52,17 +50,13 @@ class OpponentModel(NamedTuple):
     exact_endings: bool = False
     """Whether it takes better actions by exact results (`endings`); only with a network."""
 
-    def on_threads(self, threads: int) -> Opponent:
-        """Return the model with a workspace for each of so many threads."""
-        return Opponent(self, cached_workspaces(threads, self.network, of_opponent=True))
-
 
 class Opponent(NamedTuple):
     """An opponent model and its memory, as the kernels read it.
 
     Attributes:
         model: the model.
-        workspace: of one thread, or of several, with one more axis.
+        workspace: of one thread, for its network.
     """
 
     model: OpponentModel
@@ -84,20 +78,12 @@ def make_opponent_model(agent: Agent) -> OpponentModel | None:
     return None
 
 
-@kernel
-def opponent_at(opponents: Any, thread: int) -> Any:
-    """Return the opponent with the workspace of one thread, ready for another position.
-
-    Args:
-        opponents: `Opponent` of several threads; None: the result is None.
-        thread: number of the thread.
-    """
-    if opponents is None:
+@allocator
+def new_opponent(model: Any, thread: int) -> Any:
+    """Return the `Opponent` of a model with memory for one thread, None without a model."""
+    if model is None:
         return None
-    workspace = workspace_at(opponents.workspace, thread)
-    if opponents.model.network is not None:
-        forget_positions(workspace)
-    return Opponent(opponents.model, workspace)
+    return Opponent(model, new_workspace(model.network, thread))
 
 
 @kernel
@@ -116,14 +102,18 @@ def opponent_decides(opponent: Any, tree: Tree, node: Row) -> bool:
 
 @subroutine
 def write_reply_odds(opponent: Any, position: PositionRow, tree: Tree, at: int) -> None:
-    """Write the odds of the opponent's actions at a node as the priors of its edges.
+    """Write the odds of the opponent's actions as the priors of a node's edges, if it decides.
 
     Args:
-        opponent: an `Opponent`.
+        opponent: an `Opponent`, or None.
         position: the root of the search, for its board.
         tree: of the search; its priors are written.
         at: index of the node.
     """
+    if opponent is None:
+        return
+    if not opponent_decides(opponent, tree, tree.nodes[at]):
+        return
     mask = edge_mask(tree, tree.nodes[at])
     row = PositionRow(position.board, tree.states[at], mask)
     _write_reply(opponent.model.network, opponent, row, tree, tree.nodes[at])

@@ -37,9 +37,10 @@ from tokaido_env.agent import (
     check_agent_arguments,
 )
 from tokaido_env.agents.ending_actions import EXACT, LIMIT, exact_action
+from tokaido_env.agents.inference import AFTERSTATE_LOGIT, forward, value_of
 from tokaido_env.agents.opponent_model import (
     OpponentModel,
-    opponent_at,
+    new_opponent,
     opponent_decides,
     write_reply_odds,
 )
@@ -51,44 +52,50 @@ from tokaido_env.agents.search_config import (
     config_to_spec,
     network_search_config,
 )
-from tokaido_env.agents.search_leaf import evaluate_leaf, rollout
 from tokaido_env.agents.search_tree import (
     Tree,
     back_up,
-    cached_trees,
+    edge_mask,
     expand,
-    highest_bound,
-    is_decided,
-    most_visited,
+    new_tree,
     reset_tree,
     root_value,
     sample_chance,
     write_visits,
 )
 from tokaido_env.agents.selection import (
+    highest_bound,
+    is_decided,
+    most_visited,
     select_by_probability,
     select_puct,
     select_ucb1,
+    write_priors,
 )
 from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import (
     PositionBatch,
     PositionRow,
     Workspace,
-    cached_workspaces,
-    forget_positions,
-    workspace_at,
+    new_workspace,
 )
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bitmask import lowest_action
+from tokaido_env.core.bots import random_action
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
-from tokaido_env.core.rng import hash_bits
-from tokaido_env.core.state import NO_PLAYER
+from tokaido_env.core.rng import hash_bits, init_luck, resolve_chance
+from tokaido_env.core.rules import apply, is_last_round, legal
+from tokaido_env.core.state import NO_PLAYER, OVER
 from tokaido_env.core.threads import fetch_add
+from tokaido_env.features.endings import UNSOLVED, best_ending
+from tokaido_env.features.evaluation import evaluate, final_result
+from tokaido_env.features.network_inputs import active_seat
+from tokaido_env.features.terms import WEIGHTS
 
-_ROLLOUT = 21  # a purpose of random numbers
+_LEAF_LIMIT = 1_000  # positions of an exact result; a leaf with more is evaluated by the network
+_ROLLOUT, _ROLLOUT_ACTION = 21, 22  # purposes of random numbers
 
 # A network's simulation adds a decision and often the chance before it. It continues through forced
 # decisions, or the modelled opponent's, while two nodes remain for each simulation to come.
@@ -150,22 +157,16 @@ class SearchAgent(Agent):
         """
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         actions, values, visits = self.search(boards, states, legal, keys)
-        # The chosen action may have fewer visits than another (`search_tree.highest_bound`).
+        # The chosen action may have fewer visits than another (`highest_bound`).
         visits[np.arange(len(actions)), actions] = visits.max(axis=1)
         return np.asarray(visits / visits.sum(axis=1, keepdims=True), np.float32), values
 
-    def search(
-        self,
-        boards: BoardRows,
-        states: States,
-        legal: Legal,
-        keys: Keys,
-    ) -> SearchResult:
+    def search(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> SearchResult:
         """Search n positions.
 
         Args:
             boards: `BOARD` (1,) for all positions, or (n,).
-                states: `STATE` (n,), at decisions.
+            states: `STATE` (n,), at decisions.
             legal: uint64 (n,), the legal actions as bits, not 0.
             keys: uint64 (n,), the seeds of the searches.
         """
@@ -272,17 +273,11 @@ def search(
     nodes = _nodes_per_sim(network, opponent) * sims + 2
     per_call = _SIMS_PER_CALL if network is None else _NETWORK_SIMS_PER_CALL
     threads = threads_for(n)
-    trees = cached_trees(threads, nodes, priors=network is not None)
-    workspaces = cached_workspaces(threads, network)
-    opponents = None if opponent is None else opponent.on_threads(threads)
     step = max(1, threads, per_call // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
-        taken = np.zeros(1, np.int64)
-        _search_each(
-            *(threads, keys[part], positions.part(part), found.part(part), network, config),
-            *(trees, workspaces, opponents, taken),
-        )
+        work = positions.part(part), keys[part], found.part(part), np.zeros(1, np.int64)
+        _search_each(threads, network, opponent, config, nodes, *work)
     return found
 
 
@@ -292,135 +287,112 @@ def _nodes_per_sim(network: Weights | None, opponent: OpponentModel | None) -> i
     return _NODES_PER_SIM if network is None else _NODES_PER_NETWORK_SIM
 
 
+class Job(NamedTuple):
+    """The search of one position by one thread, as the kernels read it.
+
+    Attributes:
+        config: the settings of the search.
+        position: the root.
+        search_key: the seed of the search.
+        tree: the tree.
+        workspace: the memory for evaluations, of the network if there is one.
+    """
+
+    config: SearchConfig
+    position: PositionRow
+    search_key: np.uint64
+    tree: Tree
+    workspace: Workspace
+
+
 @pooled(at_least=2)
 def _search_each(
     first: int,
     last: int,
-    keys: Any,
-    positions: PositionBatch,
-    found: SearchResult,
     network: Any,
+    model: Any,
     config: SearchConfig,
-    trees: Tree,
-    workspaces: Workspace,
-    opponents: Any,
+    nodes: int,
+    positions: PositionBatch,
+    keys: Any,
+    found: SearchResult,
     taken: Any,
 ) -> None:
-    """Search the positions that no other thread has taken, with the trees `first` to `last` - 1."""
+    """Search positions, each thread with its own tree of so many nodes."""
     for w in range(first, last):
-        tree = Tree(
-            trees.size[w, 0],
-            trees.luck[w, 0],
-            trees.nodes[w],
-            trees.edges[w],
-            trees.priors[w],
-            trees.values[w],
-            trees.states[w],
-            trees.path[w],
-        )
-        _search_until_done(
-            *(keys, positions, found, network, config, tree, workspaces, opponents, w, taken),
-        )
+        opponent, workspace = new_opponent(model, w), new_workspace(network, w)
+        memory = new_tree(nodes, network is not None), workspace
+        _search_until_done(network, opponent, config, positions, keys, found, memory, taken)
 
 
 @subroutine
 def _search_until_done(
-    keys: Any,
-    positions: PositionBatch,
-    found: SearchResult,
     network: Any,
+    opponent: Any,
     config: SearchConfig,
-    tree: Tree,
-    workspaces: Workspace,
-    opponents: Any,
-    thread: int,
+    positions: PositionBatch,
+    keys: Any,
+    found: SearchResult,
+    memory: tuple[Tree, Workspace],
     taken: Any,
 ) -> None:
     """Search one position after another until the threads have taken all."""
-    workspace = workspace_at(workspaces, thread)
-    if network is not None:
-        forget_positions(workspace)
     i = fetch_add(taken, 1)
     while i < len(keys):
         which = i if len(positions.boards) > 1 else 0
-        position = PositionRow(
-            positions.boards[which],
-            positions.states[i],
-            positions.legal[i],
-        )
-        opponent = opponent_at(opponents, thread)
-        found.actions[i], found.values[i] = _search(
-            network, opponent, config, position, keys[i], tree, workspace, found.visits[i]
-        )
+        position = PositionRow(positions.boards[which], positions.states[i], positions.legal[i])
+        job = Job(config, position, keys[i], memory[0], memory[1])
+        found.actions[i], found.values[i] = _search(network, opponent, job, found.visits[i])
         i = fetch_add(taken, 1)
 
 
 @subroutine
-def _search(
-    network: Any,
-    opponent: Any,
-    config: SearchConfig,
-    position: PositionRow,
-    key: np.uint64,
-    tree: Tree,
-    workspace: Workspace,
-    visits: Any,
-) -> tuple[int, np.float32]:
+def _search(network: Any, opponent: Any, job: Job, visits: Any) -> tuple[int, np.float32]:
     """Return the chosen action of the root, and the root's value for player_0.
 
     A single legal action is not searched.
     """
+    config, position, tree = job.config, job.position, job.tree
+    by_network = network is not None
     reset_tree(tree, position.state, position.legal)
     root = tree.nodes[0]
-    root["visits"] = int64(network is not None)  # PUCT counts the root's evaluation as a visit
-    root["value"] = evaluate_leaf(network, opponent, config, position, tree, 0, 0, workspace)
+    root["visits"] = int64(by_network)  # PUCT counts the root's evaluation as a visit
+    root["value"] = _evaluate_leaf(network, opponent, job, 0, 0)
     if int64(root["edges"]) == 1:
         visits[lowest_action(position.legal)] = config.sims
         return lowest_action(position.legal), root["value"]
     for sim in range(config.sims):
         free = len(tree.nodes) - 2 * (config.sims - 1 - sim)
-        leaf, depth = _select_leaf(network, opponent, config, position, key, tree, free)
+        leaf, depth = _select_leaf(network, opponent, job, free)
         node = tree.nodes[leaf]
         if int64(node["visits"]) == 0:
             if config.plays_out:
-                bits = hash_bits(key, _ROLLOUT, 0, sim)
-                node["value"] = rollout(position, tree, leaf, bits, workspace)
+                node["value"] = _rollout(job, leaf, hash_bits(job.search_key, _ROLLOUT, 0, sim))
             else:
-                edge = tree.path[depth - 1]
-                node["value"] = evaluate_leaf(
-                    network, opponent, config, position, tree, leaf, edge, workspace
-                )
+                node["value"] = _evaluate_leaf(network, opponent, job, leaf, tree.path[depth - 1])
         node["visits"] += 1
-        back_up(tree, depth, node["value"], network is not None)
-        if config.stops_early and is_decided(tree, config.sims - 1 - sim, network is not None):
+        back_up(tree, depth, node["value"], by_network)
+        if config.stops_early and is_decided(tree, config.sims - 1 - sim, by_network):
             break
     write_visits(tree, visits)
-    action = most_visited(tree) if network is None else highest_bound(tree)
+    action = highest_bound(tree) if by_network else most_visited(tree)
     if network is not None and config.exact_endings:
+        frames = job.workspace.scratch[0]["frames"]
         action = exact_action(
-            *(position.board, position.state, position.legal),
-            *(action, visits, workspace.scratch[0]["frames"], LIMIT),
+            *(position.board, position.state, position.legal, action, visits, frames, LIMIT)
         )
     return action, root_value(tree)
 
 
 @kernel
-def _select_leaf(
-    network: Any,
-    opponent: Any,
-    config: SearchConfig,
-    position: PositionRow,
-    key: np.uint64,
-    tree: Tree,
-    free: int,
-) -> tuple[int, int]:
+def _select_leaf(network: Any, opponent: Any, job: Job, free: int) -> tuple[int, int]:
     """Descend from the root to a leaf; return the leaf and the number of edges of the path.
 
     Args:
         free: the number of nodes up to which a simulation continues through forced decisions and
             the opponent's.
     """
-    board = position.board
+    board, tree = job.position.board, job.tree
     at = 0
     depth = 0
     while True:
@@ -428,26 +400,17 @@ def _select_leaf(
         visits = int64(node["visits"])
         new = at > 0 and visits == 0
         if new:
-            _write_reply_odds(opponent, position, tree, at)
+            write_reply_odds(opponent, job.position, tree, at)
         if int(node["over"]) or (new and _is_leaf(network, opponent, tree, node, free)):
             return at, depth
         node["visits"] = visits + 1
         if int(node["player"]) == NO_PLAYER:
-            at = sample_chance(board, key, tree, at, visits, network is not None)
+            at = sample_chance(board, job.search_key, tree, at, visits, network is not None)
             continue
-        edge = _select_edge(network, opponent, config, tree, node, visits)
+        edge = _select_edge(network, opponent, job, node, visits)
         tree.path[depth] = edge
         depth += 1
         at = expand(board, tree, at, tree.edges[edge])
-
-
-@kernel
-def _write_reply_odds(opponent: Any, position: PositionRow, tree: Tree, at: int) -> None:
-    """Write the odds of a new node's edges, if the modelled opponent decides there."""
-    if opponent is None:
-        return
-    if opponent_decides(opponent, tree, tree.nodes[at]):
-        write_reply_odds(opponent, position, tree, at)
 
 
 @kernel
@@ -456,17 +419,79 @@ def _is_leaf(network: Any, opponent: Any, tree: Tree, node: Row, free: int) -> b
     if network is None or int(node["player"]) == NO_PLAYER:
         return True
     passed = int64(node["edges"]) == 1 or opponent_decides(opponent, tree, node)
-    room = int64(tree.size["nodes"]) + 2 <= free
+    room = int64(tree.size[0]["nodes"]) + 2 <= free
     return not (passed and room)
 
 
 @kernel
-def _select_edge(
-    network: Any, opponent: Any, config: SearchConfig, tree: Tree, node: Row, visits: int
-) -> int:
+def _select_edge(network: Any, opponent: Any, job: Job, node: Row, visits: int) -> int:
     """Return the edge that a simulation takes from a decision node."""
     if network is None:
-        return select_ucb1(tree, node, visits)
-    if opponent_decides(opponent, tree, node):
-        return select_by_probability(tree, node, visits)
-    return select_puct(tree, node, visits, np.float32(config.c_puct))
+        return select_ucb1(job.tree, node, visits)
+    if opponent_decides(opponent, job.tree, node):
+        return select_by_probability(job.tree, node, visits)
+    return select_puct(job.tree, node, visits, np.float32(job.config.c_puct))
+
+
+@subroutine
+def _evaluate_leaf(network: Any, opponent: Any, job: Job, at: int, edge: int) -> np.float32:
+    """Return the value of a node for player_0; with a network, write its edges' priors and values.
+
+    Args:
+        network: `Weights`; None: the heuristic's evaluation.
+        opponent: an `Opponent`, or None.
+        job: the search.
+        at: index of the node.
+        edge: index of the edge that leads to it; not read at the root.
+    """
+    board, tree, workspace = job.position.board, job.tree, job.workspace
+    s, node = tree.states[at], tree.nodes[at]
+    if network is None:
+        return evaluate(board, s, WEIGHTS, workspace.scratch[0])
+    if int(node["over"]):
+        return final_result(board, s)
+    mask = edge_mask(tree, node) if int(node["player"]) != NO_PLAYER else np.uint64(0)
+    if job.config.exact_endings and opponent is None and at > 0 and is_last_round(board, s):
+        frames = workspace.scratch[0]["frames"]
+        frames[0]["state"] = s
+        value = best_ending(board, frames, mask, _LEAF_LIMIT)
+        if value != UNSOLVED:
+            node["over"] = 1  # its value is final
+            return value
+    leaf = PositionRow(board, s, mask)
+    if int(node["player"]) == NO_PLAYER:
+        if not np.isnan(tree.values[edge]):
+            return np.float32(tree.values[edge])
+        return np.float32(1 - 2 * active_seat(s)) * value_of(network, leaf, workspace)
+    value = forward(network, leaf, workspace, workspace.logits)
+    if not opponent_decides(opponent, tree, node):
+        write_priors(tree, node, workspace.logits, np.float32(job.config.temperature))
+        _write_values(tree, node, workspace.logits)
+    return np.float32(1 - 2 * int64(node["player"])) * value
+
+
+@kernel
+def _write_values(tree: Tree, node: Row, logits: Any) -> None:
+    """Write the values behind a node's edges for player_0, from the logits of `forward`."""
+    unit = np.float32(1 - 2 * int64(node["player"])) / AFTERSTATE_LOGIT
+    first = int64(node["first"])
+    for k in range(first, first + int64(node["edges"])):
+        tree.values[k] = unit * logits[int64(tree.edges[k]["move"])]
+
+
+@subroutine
+def _rollout(job: Job, at: int, bits: np.uint64) -> np.float32:
+    """Return the result for player_0 of random play from a node to the end of the game."""
+    board, luck, states = job.position.board, job.tree.luck[0], job.workspace.scratch[0]["states"]
+    states[0] = job.tree.states[at]
+    s = states[0]
+    init_luck(luck, bits)
+    mask = np.uint64(0)
+    if int(s["phase"]) != OVER:
+        mask = resolve_chance(board, s, luck, legal(board, s))
+    number = 0
+    while mask != np.uint64(0):
+        action = random_action(mask, hash_bits(bits, _ROLLOUT_ACTION, 0, number))
+        mask = resolve_chance(board, s, luck, apply(board, s, action))
+        number += 1
+    return final_result(board, s)

@@ -34,7 +34,7 @@ class SearchConfig(NamedTuple):
     exact_endings: bool = False
     """Whether leaves after an end trigger have exact results, and actions too (`endings`)."""
     stops_early: bool = False
-    """Whether a search ends once it is decided (`search_tree.is_decided`)."""
+    """Whether a search ends once it is decided (`selection.is_decided`)."""
 
 
 def network_search_config(

@@ -15,16 +15,14 @@ for all nodes of that round, so that the search compares actions by equal dice.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokaido_env.agents.workspaces import cached_by_thread
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
-from tokaido_env.core.constants import ARTIST, MERCHANT, PILGRIM, Action, Mask, Row
-from tokaido_env.core.jit import int64, kernel, subroutine
+from tokaido_env.core.constants import ARTIST, MERCHANT, PILGRIM, Mask, Row
+from tokaido_env.core.jit import allocator, int64, kernel, subroutine
 from tokaido_env.core.rng import (
     LUCK,
     hash_bits,
@@ -36,7 +34,6 @@ from tokaido_env.core.rng import (
 )
 from tokaido_env.core.rules import apply, apply_outcome, is_chance, picker
 from tokaido_env.core.state import MAX_PENDING, NO_PLAYER, OVER, ROLL, STATE
-from tokaido_env.core.threads import padded_rows
 
 NODE = np.dtype(
     [
@@ -65,11 +62,11 @@ SIZE = np.dtype([("nodes", "<i8"), ("edges", "<i8")])
 
 
 class Tree(NamedTuple):
-    """The tree of one thread, root first; trees of several threads have one more axis, first.
+    """The tree of one thread, root first.
 
     Attributes:
-        size: a row of `SIZE`.
-        luck: a row of `LUCK`, for samples of chance.
+        size: `SIZE` (1,).
+        luck: `LUCK` (1,), for samples of chance.
         nodes: `NODE` (nodes,).
         edges: `EDGE` (…); the edges of a node are neighbours.
         priors: float32, the prior of each edge; (0,) in a search without a network.
@@ -95,61 +92,39 @@ _SEARCH, _STRATA = 20, 23  # purposes of random numbers
 _FACES = 6
 _FACE_ORDERS = 720
 
-_MAX_CACHED_NODES = 1 << 17  # 150 MB, of which a search touches a quarter
-
 # Progressive widening: number of samples = C * visits**ALPHA. Neither constant was tuned; with a
 # network and 64 simulations, a sample at every visit scored 53.3 % (51.4 to 55.2) against it.
 WIDENING_C, WIDENING_ALPHA = 0.7, 0.45
-BOUND_ERRORS, BOUND_SHARE = np.float32(5.0), np.float32(0.15)
-"""Constants of `highest_bound`. With a network of 2026-11-24 and 64 simulations the bound
-scored 52.1 % against the most visited action
-(50.2 – 54.0, 2,000 games)."""
-
-_PRIOR_SQUARES = np.float32(0.02)  # so that two equal values do not count as certain
 _VISITS_OF_SAMPLE = np.ceil((np.arange(1024) / WIDENING_C) ** (1 / WIDENING_ALPHA)).astype(np.int64)
 
 
-def make_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
-    """Return a tree of so many nodes for each thread.
+@allocator
+def new_tree(nodes: int, with_priors: bool) -> Tree:
+    """Return a tree with room for so many nodes.
 
     Args:
-        threads: the number of threads.
-        nodes: the number of nodes of each tree.
-        priors: whether edges have priors and values.
+        nodes: the number of nodes.
+        with_priors: whether edges have priors and values.
     """
     edges = _EDGES_PER_NODE * nodes
+    priors = edges if with_priors else 0
     return Tree(
-        size=padded_rows(threads, 1, SIZE),
-        luck=padded_rows(threads, 1, LUCK),
-        nodes=np.empty((threads, nodes), NODE),
-        edges=np.empty((threads, edges), EDGE),
-        priors=np.empty((threads, edges if priors else 0), np.float32),
-        values=np.empty((threads, edges if priors else 0), np.float32),
-        states=np.empty((threads, nodes), STATE),
-        path=np.empty((threads, nodes), np.int64),
+        np.empty(1, SIZE),
+        np.empty(1, LUCK),
+        np.empty(nodes, NODE),
+        np.empty(edges, EDGE),
+        np.empty(priors, np.float32),
+        np.empty(priors, np.float32),
+        np.empty(nodes, STATE),
+        np.empty(nodes, np.int64),
     )
-
-
-def cached_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
-    """Return `make_trees`, with the same memory for equal calls of one Python thread.
-
-    The system hands out fresh memory page by page, which can take longer than a short search.
-    """
-    if threads * nodes > _MAX_CACHED_NODES:
-        return make_trees(threads, nodes, priors=priors)
-    return _cached_trees(threads, nodes, priors)
-
-
-@partial(cached_by_thread, 4)
-def _cached_trees(threads: int, nodes: int, priors: bool) -> Tree:
-    return make_trees(threads, nodes, priors=priors)
 
 
 @kernel
 def reset_tree(tree: Tree, position: Row, mask: Mask) -> None:
     """Empty a tree and make a position its root."""
-    tree.size["nodes"] = 0
-    tree.size["edges"] = 0
+    tree.size[0]["nodes"] = 0
+    tree.size[0]["edges"] = 0
     tree.states[0] = position
     add_node(tree, mask)
 
@@ -165,7 +140,7 @@ def expand(board: Row, tree: Tree, at: int, edge: Row) -> int:
         edge: one of its edges, a row of `EDGE`.
     """
     if int64(edge["node"]) == NO_NODE:
-        new = int64(tree.size["nodes"])
+        new = int64(tree.size[0]["nodes"])
         tree.states[new] = tree.states[at]
         mask = apply(board, tree.states[new], int64(edge["move"]))
         edge["node"] = new
@@ -192,10 +167,10 @@ def sample_chance(
     widens = samples < len(_VISITS_OF_SAMPLE) and visits >= _VISITS_OF_SAMPLE[samples]
     if not (widens or with_network) or not _ensure_capacity(tree, node):
         return int64(tree.edges[int64(node["first"]) + visits % samples]["node"])
-    new = int64(tree.size["nodes"])
+    new = int64(tree.size[0]["nodes"])
     tree.states[new] = tree.states[at]
     # With a network the first visit ends at the node, and draws nothing.
-    luck, number = tree.luck, visits - 1 if with_network else samples
+    luck, number = tree.luck[0], visits - 1 if with_network else samples
     init_luck(luck, hash_bits(key, _SEARCH, int64(tree.states[at]["round"]), number))
     if with_network:
         mask = _resolve_chance_stratified(board, tree.states[new], luck, key, number)
@@ -293,15 +268,15 @@ def _ensure_capacity(tree: Tree, node: Row) -> bool:
     samples = int64(node["edges"])
     if samples < int64(node["capacity"]):
         return True
-    first = int64(tree.size["edges"])
-    free = len(tree.edges) - N_ACTIONS * (len(tree.nodes) - int64(tree.size["nodes"]))
+    first = int64(tree.size[0]["edges"])
+    free = len(tree.edges) - N_ACTIONS * (len(tree.nodes) - int64(tree.size[0]["nodes"]))
     if first + 2 * samples > free:
         return False
     for k in range(samples):
         tree.edges[first + k] = tree.edges[int64(node["first"]) + k]
     node["first"] = first
     node["capacity"] = 2 * samples
-    tree.size["edges"] = first + 2 * samples
+    tree.size[0]["edges"] = first + 2 * samples
     return True
 
 
@@ -311,8 +286,8 @@ def add_node(tree: Tree, mask: Mask) -> None:
 
     The node's state must already be in `tree.states`.
     """
-    new = int64(tree.size["nodes"])
-    last = int64(tree.size["edges"])
+    new = int64(tree.size[0]["nodes"])
+    last = int64(tree.size[0]["edges"])
     node = tree.nodes[new]
     node["player"] = tree.states[new]["player"]
     node["over"] = int(tree.states[new]["phase"]) == OVER
@@ -333,8 +308,8 @@ def add_node(tree: Tree, mask: Mask) -> None:
     if int(node["player"]) == NO_PLAYER:
         node["capacity"] = _FIRST_CAPACITY
         last += _FIRST_CAPACITY
-    tree.size["nodes"] = new + 1
-    tree.size["edges"] = last
+    tree.size[0]["nodes"] = new + 1
+    tree.size[0]["edges"] = last
 
 
 @kernel
@@ -363,66 +338,6 @@ def back_up(tree: Tree, depth: int, value: np.float32, squares: bool) -> None:
         edge["total"] += value
         if squares:
             edge["squares"] += value * value
-
-
-@kernel
-def most_visited(tree: Tree) -> Action:
-    """Return the most visited action of the root; ties go to the lowest id."""
-    root = tree.nodes[0]
-    first = int64(root["first"])
-    choice = first
-    for k in range(first + 1, first + int64(root["edges"])):
-        if int64(tree.edges[k]["visits"]) > int64(tree.edges[choice]["visits"]):
-            choice = k
-    return int64(tree.edges[choice]["move"])
-
-
-@kernel
-def highest_bound(tree: Tree) -> Action:
-    """Return the action of the root with the highest lower confidence bound (Wu 2019, KataGo).
-
-    The bound is the mean value less `BOUND_ERRORS` standard errors; only actions with
-    `BOUND_SHARE` of the most visits count. Ties go to the lowest id.
-    """
-    root = tree.nodes[0]
-    sign = np.float32(1 - 2 * int64(root["player"]))
-    first = int64(root["first"])
-    most = 0
-    for k in range(first, first + int64(root["edges"])):
-        most = max(most, int64(tree.edges[k]["visits"]))
-    best = np.float32(-np.inf)
-    choice = first
-    for k in range(first, first + int64(root["edges"])):
-        edge = tree.edges[k]
-        visits = np.float32(edge["visits"])
-        if visits > 0 and visits >= BOUND_SHARE * np.float32(most):
-            mean = edge["total"] / visits
-            squares = max(edge["squares"] - visits * mean * mean, np.float32(0.0))
-            variance = (squares + _PRIOR_SQUARES) / (visits + np.float32(1.0))
-            bound = sign * mean - BOUND_ERRORS * np.sqrt(variance / visits)
-            if bound > best:
-                best = bound
-                choice = k
-    return int64(tree.edges[choice]["move"])
-
-
-@kernel
-def is_decided(tree: Tree, left: int, by_bound: bool) -> bool:
-    """Return whether the root's most visited action stays so, whatever the simulations left visit.
-
-    Args:
-        tree: the tree.
-        left: the number of simulations left.
-        by_bound: whether the action must also have the highest lower confidence bound.
-    """
-    first = int64(tree.nodes[0]["first"])
-    most = int64(0)
-    second = int64(0)
-    for k in range(first, first + int64(tree.nodes[0]["edges"])):
-        visits = int64(tree.edges[k]["visits"])
-        second = max(second, min(most, visits))
-        most = max(most, visits)
-    return most - second > left and not (by_bound and highest_bound(tree) != most_visited(tree))
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Threads of parallel kernels: limits, padded memory, an atomic counter and prefetching."""
+"""Threads of parallel kernels: limits, an atomic counter and prefetching."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from numba.extending import intrinsic
 
 from tokaido_env.core.jit import INTERPRETED
 
-# Bytes between the memory of two threads: processors fetch cache lines of 64 bytes in pairs.
-_PADDING = 256
-
 
 @contextmanager
 def single_thread() -> Iterator[None]:
@@ -33,16 +30,6 @@ def single_thread() -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(threads)
-
-
-def padded_rows(rows: int, length: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return zeros (rows, `length` + padding) of a dtype, one row for each thread to write to.
-
-    The padding keeps rows in different cache lines. Processors exchange a cache line that two
-    threads write to, which takes longer than a simulation of a search.
-    """
-    padding = -(-_PADDING // np.dtype(dtype).itemsize)
-    return np.zeros((rows, length + padding), dtype)
 
 
 def _fetch_add(counter: npt.NDArray[np.int64], step: int) -> int:
