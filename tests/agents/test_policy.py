@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -164,59 +165,41 @@ def test_load__refuses_a_flipped_bit(policy_file: Path) -> None:
     assert Policy.load(policy_file).sizes == SMALL
 
 
-WRONG_HEADERS = {
-    "rules": ({"rules": "1"}, "made for rules '1', this version has '2'"),
-    "board features": ({"board": "0123456789abcdef"}, "header: expected no key 'board'"),
-    "format": ({"format": "chess-policy"}, "not a policy of this project"),
-    "training": ({"training": "{"}, "training: expected JSON"),
-}
+WRONG_HEADERS = [
+    ({"rules": "1"}, "rules"),
+    ({"board": "0123456789abcdef"}, "board"),
+    ({"format": "chess-policy"}, "format|not a policy"),
+    ({"training": "{"}, "training"),
+    ({"training": "[]"}, "training"),
+]
 
 
-@pytest.mark.parametrize("case", WRONG_HEADERS)
-def test_load__refuses_a_wrong_header(policy_file: Path, case: str) -> None:
-    change, message = WRONG_HEADERS[case]
+@pytest.mark.parametrize(("change", "key"), WRONG_HEADERS)
+def test_load__refuses_a_wrong_header(policy_file: Path, change: Header, key: str) -> None:
     rewrite(policy_file, header=lambda header: header | change)
-    assert message in refusal(policy_file)
+    assert re.search(key, refusal(policy_file))
 
 
-WRONG_TENSORS: dict[str, tuple[Callable[[Tensors], dict[str, Any]], str]] = {
-    "no value": (
-        lambda t: {name: t[name] for name in t if not name.startswith("value")},
-        "tensors missing or unknown: value.bias, value.weight",
-    ),
-    "fewer inputs": (
-        lambda t: t | {"first.weight": t["first.weight"][:, :700]},
-        "first.weight: expected finite float32 numbers of shape (24, 731)",
-    ),
-    "board features": (
-        lambda t: t | {"board.weight": np.zeros((24, 3), np.float32)},
-        "tensors missing or unknown: board.weight",
-    ),
-    "not a number": (
-        lambda t: t | {"second.bias": t["second.bias"] * np.nan},
-        "shape (10,), got float32 of shape (10,), 10 not finite",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_TENSORS)
-def test_load__refuses_wrong_tensors(policy_file: Path, case: str) -> None:
-    change, message = WRONG_TENSORS[case]
-    rewrite(policy_file, tensors=change)
-    assert message in refusal(policy_file)
-
-
-def test_load__refuses_layers_without_units(policy_file: Path) -> None:
+def no_units(tensors: Tensors) -> Tensors:
     shapes = tensor_shapes(LayerSizes(0, 0))
-    none = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-    rewrite(policy_file, tensors=lambda t: none)
-    assert "expected layers of one unit or more, got (0, 0)" in refusal(policy_file)
+    return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
 
 
-@pytest.mark.parametrize("name", sorted(tensor_shapes(SMALL)))
-def test_load__refuses_weights_that_could_overflow(policy_file: Path, name: str) -> None:
-    rewrite(policy_file, tensors=lambda t: t | {name: np.full_like(t[name], 3e38)})
-    assert "weights so large that a forward pass could overflow" in refusal(policy_file)
+WRONG_TENSORS: list[tuple[Callable[[Tensors], dict[str, Any]], str]] = [
+    (lambda t: {name: t[name] for name in t if name != "value.bias"}, "value.bias"),
+    (lambda t: t | {"first.weight": t["first.weight"][:, :700]}, "first.weight"),
+    (lambda t: t | {"board.weight": np.zeros((24, 3), np.float32)}, "board.weight"),
+    (lambda t: t | {"second.bias": t["second.bias"] * np.nan}, "second.bias"),
+    (no_units, "layers"),
+]
+
+
+@pytest.mark.parametrize(("change", "name"), WRONG_TENSORS)
+def test_load__refuses_wrong_tensors(
+    policy_file: Path, change: Callable[[Tensors], dict[str, Any]], name: str
+) -> None:
+    rewrite(policy_file, tensors=change)
+    assert name in refusal(policy_file)
 
 
 def test_load__refuses_other_and_huge_files_but_not_the_widest_network(

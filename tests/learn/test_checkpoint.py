@@ -224,7 +224,6 @@ def test_restore__refuses_invalid_counters(
     ("key", "change", "message"),
     [
         ("network.value.bias", lambda t: t * np.nan, "network: value.bias: expected finite float"),
-        ("network.second.weight", lambda t: t + 3e38, "network: weights so large"),
         ("adam.0.exp_avg", lambda t: t[:1], r"adam.0.exp_avg: expected finite float32"),
         ("adam.0.exp_avg_sq", lambda t: t - 1, r"adam.0.exp_avg_sq: expected numbers from 0"),
         ("adam.1.step", lambda t: None, r"adam.1: expected Adam's moments of one parameter"),

@@ -35,7 +35,6 @@ from tokaido_env.features.evaluation import SCRATCH, count_terms, quiescent
 from tokaido_env.features.lookahead_features import (
     LOOKAHEAD,
     LOOKAHEAD_HASH,
-    MAX_LOOKAHEAD,
     N_LOOKAHEAD,
     write_lookahead,
 )
@@ -73,10 +72,6 @@ INPUT_UNITS = np.concatenate(
     ]
 ).astype(np.float32)
 """The unit of each input, (N_INPUTS,): most inputs are whole multiples of it."""
-
-MAX_INPUT = max(1.0, float(MAX_LOOKAHEAD), 2.0**16 * float(TERM_SCALES.max()))
-"""The upper bound of all inputs: terms are 16-bit integers, and all but terms and look-ahead
-features lies in [-1, 1]."""
 
 INPUTS_HASH = short_hash(
     (
