@@ -121,13 +121,15 @@ def searching(spec: str) -> Callable[[], Throughput]:
         return agent, batch, np.flatnonzero(several)
 
     def measure() -> Throughput:
-        from tokaido_env.agents.search import SearchAgent
+        from tokaido_env.agents.search import SearchAgent, search
+        from tokaido_env.agents.workspaces import PositionBatch
 
         agent, batch, games = started()
         states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
         began = time.perf_counter()
         if isinstance(agent, SearchAgent):
-            found = agent.search(batch.boards, states, legal, keys).visits
+            positions = PositionBatch(batch.boards, states, legal)
+            found = search(agent.network, agent.config, positions, keys).visits
             return Throughput(int(found.sum()), time.perf_counter() - began)
         actions = agent.act(batch.boards, states, legal, keys)
         return Throughput(len(actions), time.perf_counter() - began)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Keys
 from tokaido_env.agents.inference import choose_action, forward
-from tokaido_env.agents.weights import Weights
+from tokaido_env.agents.weights import Weights, thread_copy
 from tokaido_env.agents.workspaces import (
     PositionBatch,
     PositionRow,
@@ -78,9 +78,10 @@ def _roll_each(
 ) -> None:
     """Roll out blocks, each thread in its own workspace."""
     for w in range(first, last):
-        workspace = new_workspace(network, w)
+        net = thread_copy(network, w)
+        workspace = new_workspace(net)
         state, luck = np.empty(1, STATE), np.empty(1, LUCK)
-        _roll_share(sums, blocks, network, positions, keys, workspace, state, luck, taken)
+        _roll_share(sums, blocks, net, positions, keys, workspace, state, luck, taken)
 
 
 @subroutine

@@ -81,14 +81,14 @@ def _agent_kernels(games: Any) -> dict[str, Kernel]:
 
     moves = _array("int64", 1)
     outputs = _array("float32", 2), _array("float32", 1), moves
-    network = games, *_network(moves), _array("int64", 0), _array("float64", 0)
+    network = games, *_network(), _array("int64", 0), _array("float64", 0)
     return {
         "choose_by_heuristic": (cuda_agents.choose_by_heuristic, (games, moves)),
         "choose_by_network": (cuda_agents.choose_by_network, (*network, *outputs)),
     }
 
 
-def _network(moves: Any) -> tuple[Any, Any]:
+def _network() -> tuple[Any, Any]:
     """Return the types of a network's weights and of its workspace."""
     from numba import types
 
@@ -96,11 +96,11 @@ def _network(moves: Any) -> tuple[Any, Any]:
     from tokaido_env.agents.workspaces import Workspace
     from tokaido_env.features.evaluation import SCRATCH
 
-    two, three, units = _array("float32", 2), _array("float32", 3), _array("int64", 2)
-    whole_two, whole_three = _array("int16", 2), _array("int16", 3)
+    one, two, units = _array("float32", 1), _array("float32", 2), _array("int64", 2)
+    whole_one, whole_two, whole_three = (_array("int16", axes) for axes in (1, 2, 3))
     memory = _records(SCRATCH), two, units, whole_two, whole_three, whole_three
-    workspace = types.NamedTuple((moves, *memory, units, two, two), Workspace)
-    weights = types.NamedTuple((whole_three, two, whole_two, three, two, two, two), Weights)
+    workspace = types.NamedTuple((*memory, units, two, two), Workspace)
+    weights = types.NamedTuple((whole_two, one, whole_one, two, one, one, one), Weights)
     return weights, workspace
 
 

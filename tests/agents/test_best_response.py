@@ -21,7 +21,7 @@ from tokaido_env.agents.registry import check_spec_in_file, cost_of, policy_path
 from tokaido_env.agents.search import Job, SearchResult, _search
 from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.agents.search_tree import Tree, new_tree
-from tokaido_env.agents.weights import Weights
+from tokaido_env.agents.weights import Weights, thread_copy
 from tokaido_env.agents.workspaces import PositionBatch, PositionRow, new_workspace
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.jit import entry
@@ -54,10 +54,11 @@ def _searched_tree(
     legal: Any,
     key: Any,
 ) -> Any:
-    opponent, workspace = new_opponent(model, 0), new_workspace(network, 0)
+    own, opponent = thread_copy(network, 0), new_opponent(model, 0)
+    workspace = new_workspace(own)
     tree, visits = new_tree(nodes, True), np.zeros(N_ACTIONS, np.int32)
     position = PositionRow(boards[0], states[0], legal[0])
-    _search(network, opponent, Job(config, position, np.uint64(key), tree, workspace), visits)
+    _search(own, opponent, Job(config, position, np.uint64(key), tree, workspace), visits)
     return tree
 
 

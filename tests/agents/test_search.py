@@ -14,9 +14,16 @@ from solved import best, decides_twice, last_positions, solve
 from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.agents.policy import Policy
-from tokaido_env.agents.search import MctsAgent, PolicySearchAgent, SearchAgent, SearchResult
+from tokaido_env.agents.search import (
+    MctsAgent,
+    PolicySearchAgent,
+    SearchAgent,
+    SearchResult,
+    search,
+)
 from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.agents.selection import BOUND_SHARE
+from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.observers import masks
 
@@ -37,14 +44,14 @@ AGENTS = [mcts, by_network]
 PLAIN = {"c_puct": 0.6, "endings": "network"}
 
 
-def search(agent: SearchAgent, boards: Any, states: Any, legal: Any, keys: Any) -> SearchResult:
-    return agent.search(boards, states, legal, keys)
+def search_by(agent: SearchAgent, boards: Any, states: Any, legal: Any, keys: Any) -> SearchResult:
+    return search(agent.network, agent.config, PositionBatch(boards, states, legal), keys)
 
 
 def search_game(agent: SearchAgent, game: Game, state: Any = None) -> SearchResult:
     """Search the position of one game, or another state with the same legal actions."""
     legal, key = np.array([game.legal_mask], np.uint64), np.array([7], np.uint64)
-    return search(agent, game.boards, game.state if state is None else state, legal, key)
+    return search_by(agent, game.boards, game.state if state is None else state, legal, key)
 
 
 def keys_of(states: npt.NDArray[np.void], seed: int = 1) -> npt.NDArray[np.uint64]:
@@ -114,7 +121,7 @@ def test_search__visits_legal_actions_as_often_as_there_are_simulations(make_age
     before = states.copy()
     settings = PLAIN if make_agent is by_network else {}
     agent = make_agent(50, **settings)
-    actions, values, visits = search(agent, boards, states, legal, keys_of(states))
+    actions, values, visits = search_by(agent, boards, states, legal, keys_of(states))
     assert (visits.sum(axis=1) == 50).all()
     assert (visits[~masks(legal).astype(bool)] == 0).all()
     chosen, most = visits[np.arange(len(states)), actions], visits.max(axis=1)
@@ -131,7 +138,7 @@ def test_search__gives_a_single_legal_action_all_visits(make_agent: Any) -> None
     boards, states, legal = boards[single], states[single], legal[single]
     assert len(states) > 5
     agent = make_agent(9)
-    actions, values, visits = search(agent, boards, states, legal, keys_of(states))
+    actions, values, visits = search_by(agent, boards, states, legal, keys_of(states))
     assert (np.uint64(1) << actions.astype(np.uint64) == legal).all()
     assert (visits[np.arange(len(states)), actions] == 9).all()
     assert (visits.sum(axis=1) == 9).all()
@@ -150,7 +157,7 @@ def test_search__takes_its_luck_from_the_key_and_not_from_the_game(make_agent: A
     keys = np.arange(40, dtype=np.uint64)
     legal = np.full(40, game.legal_mask, np.uint64)
     results = [
-        search(agent, each.boards, np.repeat(each.state, 40), legal, keys)
+        search_by(agent, each.boards, np.repeat(each.state, 40), legal, keys)
         for each in (first, second)
     ]
     assert all((a == b).all() for a, b in zip(*results, strict=True))
@@ -166,10 +173,10 @@ def test_act__stops_early_and_takes_the_action_of_the_whole_search(make_agent: A
     """With a network the action of the highest bound may change in the simulations left."""
     agent, positions = make_agent(50), decisions(most=60)
     keys = keys_of(positions[1])
-    same = agent.act(*positions, keys) == search(agent, *positions, keys).actions
+    same = agent.act(*positions, keys) == search_by(agent, *positions, keys).actions
     assert same.mean() >= (1.0 if make_agent is mcts else 0.9)
     agent.config = agent.config._replace(stops_early=True)
-    visits = search(agent, *positions, keys).visits.sum(axis=1)
+    visits = search_by(agent, *positions, keys).visits.sum(axis=1)
     assert visits.min() < 40 < visits.max()
 
 

@@ -9,7 +9,8 @@ import pytest
 from networks import SMALL
 
 from tokaido_env import Game
-from tokaido_env.agents.search import PolicySearchAgent
+from tokaido_env.agents.search import PolicySearchAgent, search
+from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
@@ -57,7 +58,8 @@ def test_selfplay_games__are_whole_games_with_their_results(samples_of: Play) ->
             seats = np.array([game.player], np.int8)
             agent_keys(np.array([seed]), seats, np.array([decisions]), key)
             decisions += 1
-            action = int(agent.search(game.boards, game.state, legal, key).actions[0])
+            positions = PositionBatch(game.boards, game.state, legal)
+            action = int(search(agent.network, agent.config, positions, key).actions[0])
             after = Game.from_dict(game.to_dict(), chance="explicit")
             after.play(action)
             chances += after.phase in CHANCE_PHASES

@@ -74,7 +74,7 @@ class CudaPolicy:
     def __init__(self, batch: CudaBatch, policy: Policy, temperature: float = 0.0) -> None:
         self._batch, self.temperature = batch, float(temperature)
         weights: Any = policy.network()
-        self._weights = Weights(*(cuda.to_device(array[:1].copy()) for array in weights))
+        self._weights = Weights(*(cuda.to_device(array[0].copy()) for array in weights))
         self._workspaces = _workspaces(weights, min(CHUNK, len(batch)))
         self.logits = cuda.device_array((len(batch), N_ACTIONS), np.float32)
         self.values = cuda.device_array(len(batch), np.float32)
@@ -124,7 +124,7 @@ def choose_by_network(
 
     Args:
         games: the games of the batch.
-        network: `Weights` with one copy.
+        network: `Weights` without the axis of copies.
         workspaces: `Workspace` with one more axis, first.
         first: the first game.
         temperature: as for `PolicyAgent`.
@@ -142,7 +142,7 @@ def choose_by_network(
             k = games.episode_info[i]["board"]
             position = PositionRow(games.boards[k], games.states[i], games.masks[i])
             workspace = Workspace(
-                *(0, workspaces.scratch[w : w + 1], workspaces.layers[w], workspaces.changed[w]),
+                *(workspaces.scratch[w : w + 1], workspaces.layers[w], workspaces.changed[w]),
                 *(workspaces.changes[w], workspaces.whole[w], workspaces.sums[w]),
                 *(workspaces.units[w], workspaces.values[w], workspaces.logits[w]),
             )
@@ -156,7 +156,6 @@ def _workspaces(weights: Weights, n: int) -> Workspace:
     _, units, second = weights.second.shape
     new = cuda.device_array
     return Workspace(
-        copy=new(n, np.int64),
         scratch=new(n, _SCRATCH),
         layers=new((n, N_INPUTS + second), np.float32),
         changed=new((n, MAX_CHANGES), np.int64),

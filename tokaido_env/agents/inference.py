@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agent import BoardRows, Legal, States
-from tokaido_env.agents.weights import Floats, Weights
+from tokaido_env.agents.weights import Floats, Weights, thread_copy
 from tokaido_env.agents.workspaces import (
     MAX_CHANGES,
     PositionBatch,
@@ -84,7 +84,7 @@ def forward(network: Any, position: PositionRow, workspace: Workspace, logits: A
     """Write the logits of the legal actions; return the value for the player to decide.
 
     Args:
-        network: `Weights`.
+        network: `Weights`, the copy of one thread.
         position: a position at a decision.
         workspace: from `new_workspace` for this network; overwritten.
         logits: float32 (N_ACTIONS,); those of illegal actions stay as they are.
@@ -115,14 +115,13 @@ def value_of(network: Any, position: PositionRow, workspace: Workspace) -> np.fl
     """Return the value of a position for `active_seat`.
 
     Args:
-        network: `Weights`.
+        network: `Weights`, the copy of one thread.
         position: a position at a decision, or at chance but not the set-up.
         workspace: as for `forward`.
     """
-    net = _thread_copy(network, workspace.copy)
     seat = active_seat(position.state)
-    _update_first_layer(net, position, workspace, seat)
-    return _compute_value(net, workspace, workspace.sums[index(seat)])
+    _update_first_layer(network, position, workspace, seat)
+    return _compute_value(network, workspace, workspace.sums[index(seat)])
 
 
 @kernel
@@ -237,21 +236,6 @@ def _apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, o
         k += 1
 
 
-@kernel
-def _thread_copy(network: Any, copy: int) -> Any:
-    """Return a copy of a network: its arrays without their first axis."""
-    which = index(copy)
-    return Weights(
-        network.first[which],
-        network.first_scale[which],
-        network.first_bias[which],
-        network.second[which],
-        network.second_bias[which],
-        network.out[which],
-        network.out_bias[which],
-    )
-
-
 @entry
 def choose_actions(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
     """Write the actions of n positions, as `choose_action`.
@@ -307,7 +291,8 @@ def _evaluate_each(
 ) -> None:
     """Evaluate n positions, each thread in its own workspace."""
     for w in range(first, last):
-        _evaluate_share(values, logits, network, positions, new_workspace(network, w), taken)
+        net = thread_copy(network, w)
+        _evaluate_share(values, logits, net, positions, new_workspace(net), taken)
 
 
 @subroutine

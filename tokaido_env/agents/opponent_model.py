@@ -20,7 +20,7 @@ from tokaido_env.agents.inference import forward
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.search_tree import Tree, edge_mask
 from tokaido_env.agents.selection import write_priors
-from tokaido_env.agents.weights import Weights
+from tokaido_env.agents.weights import Weights, thread_copy
 from tokaido_env.agents.workspaces import (
     PositionRow,
     Workspace,
@@ -83,7 +83,9 @@ def new_opponent(model: Any, thread: int) -> Any:
     """Return the `Opponent` of a model with memory for one thread, None without a model."""
     if model is None:
         return None
-    return Opponent(model, new_workspace(model.network, thread))
+    network = thread_copy(model.network, thread)
+    own = OpponentModel(network, model.temperature, model.bot, model.epsilon, model.exact_endings)
+    return Opponent(own, new_workspace(network))
 
 
 @kernel

@@ -72,7 +72,7 @@ from tokaido_env.agents.selection import (
     select_ucb1,
     write_priors,
 )
-from tokaido_env.agents.weights import Weights
+from tokaido_env.agents.weights import Weights, thread_copy
 from tokaido_env.agents.workspaces import (
     PositionBatch,
     PositionRow,
@@ -156,22 +156,12 @@ class SearchAgent(Agent):
             float32 (n, N_ACTIONS), and float32 (n,) for player_0.
         """
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
-        actions, values, visits = self.search(boards, states, legal, keys)
+        positions = PositionBatch(boards, states, legal)
+        found = search(self.network, self.config, positions, keys, self.opponent)
+        actions, values, visits = found
         # The chosen action may have fewer visits than another (`highest_bound`).
         visits[np.arange(len(actions)), actions] = visits.max(axis=1)
         return np.asarray(visits / visits.sum(axis=1, keepdims=True), np.float32), values
-
-    def search(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> SearchResult:
-        """Search n positions.
-
-        Args:
-            boards: `BOARD` (1,) for all positions, or (n,).
-            states: `STATE` (n,), at decisions.
-            legal: uint64 (n,), the legal actions as bits, not 0.
-            keys: uint64 (n,), the seeds of the searches.
-        """
-        positions = PositionBatch(boards, states, legal)
-        return search(self.network, self.config, positions, keys, self.opponent)
 
 
 class MctsAgent(SearchAgent):
@@ -320,9 +310,9 @@ def _search_each(
 ) -> None:
     """Search positions, each thread with its own tree of so many nodes."""
     for w in range(first, last):
-        opponent, workspace = new_opponent(model, w), new_workspace(network, w)
-        memory = new_tree(nodes, network is not None), workspace
-        _search_until_done(network, opponent, config, positions, keys, found, memory, taken)
+        net, opponent = thread_copy(network, w), new_opponent(model, w)
+        memory = new_tree(nodes, network is not None), new_workspace(net)
+        _search_until_done(net, opponent, config, positions, keys, found, memory, taken)
 
 
 @subroutine

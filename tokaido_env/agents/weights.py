@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.core.jit import allocator, index
 from tokaido_env.features.network_inputs import INPUT_UNITS
 
 Floats = npt.NDArray[np.float32]
@@ -90,6 +91,29 @@ def _scale(first: Floats, bias: Floats) -> Floats:
     sums = _sample_inputs().astype(np.float64) @ first.astype(np.float64) + bias
     largest = np.maximum(np.abs(sums).max(axis=0), np.abs(bias))
     return np.asarray(largest * (MARGIN / _LARGEST) + 1e-30, np.float32)
+
+
+# No kernel: the entries that call it count the references of what it returns.
+@allocator
+def thread_copy(network: Any, thread: int) -> Any:
+    """Return the copy of a network that a thread reads, without the axis of copies; None of None.
+
+    Args:
+        network: `Weights`, or None.
+        thread: the number of the thread.
+    """
+    if network is None:
+        return None
+    copy = index(thread % len(network.first))
+    return Weights(
+        network.first[copy],
+        network.first_scale[copy],
+        network.first_bias[copy],
+        network.second[copy],
+        network.second_bias[copy],
+        network.out[copy],
+        network.out_bias[copy],
+    )
 
 
 @functools.cache

@@ -56,7 +56,6 @@ class Workspace(NamedTuple):
     """Memory of one thread for forward passes; overwritten.
 
     Attributes:
-        copy: the copy of the network that the thread reads, an integer.
         scratch: `SCRATCH` (1,): compiled functions cannot return a row.
         layers: float32, one after the other: the inputs, the second layer.
         changed: int64, the inputs that differ from those of the seat's last position.
@@ -68,7 +67,6 @@ class Workspace(NamedTuple):
         logits: float32 (N_ACTIONS or more,), for a position that nothing else stores.
     """
 
-    copy: Any
     scratch: Any
     layers: Floats
     changed: npt.NDArray[np.int64]
@@ -81,18 +79,16 @@ class Workspace(NamedTuple):
 
 
 @allocator
-def new_workspace(network: Any, thread: int) -> Workspace:
-    """Return a workspace for forward passes of one network, None for the scratch alone.
+def new_workspace(network: Any) -> Workspace:
+    """Return a workspace for forward passes of a network.
 
     Args:
-        network: `Weights`, or None.
-        thread: the number of the thread.
+        network: `Weights`, the copy of one thread; None for the scratch alone.
     """
-    copies, units, second = 1, 0, 0
+    units, second = 0, 0
     if network is not None:
-        copies, units, second = network.second.shape
+        units, second = network.second.shape
     return Workspace(
-        thread % copies,
         np.empty(1, SCRATCH),
         np.empty(N_INPUTS + second, np.float32),
         np.empty(MAX_CHANGES, np.int64),
