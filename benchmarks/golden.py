@@ -57,6 +57,12 @@ class DerivedFiles(NamedTuple):
 DERIVED = (
     DerivedFiles("records", ("tests/golden/*.json*",), "python tests/golden_records.py", QUICK),
     DerivedFiles(
+        "sample-inputs",
+        ("tokaido_env/agents/sample_inputs.npz",),
+        "python benchmarks/sample_inputs.py",
+        "a second; needed before networks are trained, changes the moves of all others",
+    ),
+    DerivedFiles(
         "champion",
         ("tokaido_env/agents/champion.safetensors",),
         "",
