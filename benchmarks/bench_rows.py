@@ -103,7 +103,6 @@ ROWS = (
     *_on_threads("pool", "… on a pool of 1,000 boards", random_play(None, board=_POOL)),
     *_on_threads("float32", "… and float32 observations", random_play("float32"), 7e6, 13e6),
     *_on_threads("block", "… and board features", random_play("float32", see_board=True)),
-    Row("entities.1", "… and entities", _SPEED, random_play("entities")),
     *_on_threads("afterstates", "… and afterstates", random_play("afterstates")),
     *_on_threads("after", "`Batch.afterstates`", afterstates, two=300e3, unit="afterstates/s"),
     *_on_threads("uint8", "… and uint8 observations", random_play("uint8")),

@@ -22,7 +22,6 @@ from tokaido_env.__main__ import COMMANDS, load
 from tokaido_env.cli import actions
 from tokaido_env.cli.features import index_formula
 from tokaido_env.core.board_features import BOARD_FEATURES
-from tokaido_env.core.entities import ENTITY_FEATURES, ENTITY_SHAPES
 from tokaido_env.core.observation import FEATURES, Feature, width
 from tokaido_env.learn.settings import METHODS
 
@@ -65,14 +64,11 @@ def _codes(labels: Iterable[str]) -> str:
 
 
 def observation_tables() -> str:
-    """Return the layouts of the observation, the board features and entities."""
+    """Return the layouts of the observation and the board features."""
     layouts = {
         f"Observation: {width(FEATURES)} numbers": FEATURES,
         f"Board features: {width(BOARD_FEATURES)} numbers": BOARD_FEATURES,
     }
-    for name, features in ENTITY_FEATURES.items():
-        shape = " × ".join(map(str, ENTITY_SHAPES[name]))
-        layouts[f"Entities, `{name}`: {shape}"] = features
     explained: set[str] = set()
     parts = {title: _layout(rows_of(layout, explained)) for title, layout in layouts.items()}
     return "\n".join(f"## {title}\n\n{part}" for title, part in parts.items())

@@ -13,7 +13,6 @@ from tokaido_env import Game, Phase
 from tokaido_env.agents import Agent, make
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import board_features_of
-from tokaido_env.core.entities import board_entities, encode_entities_of_game, entity_arrays
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
 from tokaido_env.core.rng import agent_keys
 from tokaido_env.core.rules import legal_mask
@@ -122,10 +121,6 @@ def expected_observation(
     flat = np.empty(N_FEATURES, np.float32)
     if observation == "afterstates":
         return as_lists(expected_afterstates(boards, states, seat))
-    if observation == "entities":
-        (row,) = board_entities(boards)
-        encode_entities_of_game(boards, states, 0, seat, flat, row)
-        return as_lists(entity_arrays(row))
     encode_game(boards, states, 0, seat, flat)
     if observation == "uint8":
         flat = np.rint(flat * SCALES)

@@ -168,7 +168,7 @@ def bad_input() -> None:
     with raises(ValueError, "bot: expected"):
         gpu.play("champion")
     with raises(ValueError, "observation: expected"):
-        CudaBatch(3, observation="entities")  # type: ignore[arg-type]
+        CudaBatch(3, observation="afterstates")  # type: ignore[arg-type]
     after = gpu.snapshot()
     assert all(after[name].tobytes() == value.tobytes() for name, value in before.items())
     lenient, cpu = CudaBatch(3, check=False), Batch(3, check=False)

@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("render",),
     (
         *("agent", "batch_validation", "position", "trajectory", "record", "game", "timestep"),
-        *("observers", "batch", "single_agent", "spaces"),
+        *("observers", "batch", "opponents", "spaces"),
     ),
     ("text_rules",),
     ("text", "aec", "gym", "sb3", "openspiel", "rllib", "torchrl"),

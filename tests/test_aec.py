@@ -2,7 +2,6 @@
 
 import copy
 import importlib
-import pickle
 import random
 import warnings
 from collections.abc import Callable
@@ -19,9 +18,8 @@ from pettingzoo.utils.wrappers import (
 from positions import position
 
 import tokaido_env
-from tokaido_env import Game, IllegalMove, env, raw_env
+from tokaido_env import IllegalMove, env, raw_env
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.rng import episode_seed
 
 AGENTS = ["player_0", "player_1"]
 READ_AFTER_RESET = (
@@ -81,27 +79,13 @@ def some_action(e: Any, rng: random.Random) -> Any:
     return rng.choice([int, np.int64])(rng.choice(legal))
 
 
-def finish(e: Any, rng: random.Random) -> list[int]:
-    """Play random legal actions until the game is over; return them."""
-    actions = []
-    while e.game.legal_mask:
-        actions.append(rng.choice(e.game.legal_actions()))
-        e.step(actions[-1])
-    return actions
-
-
 # Masks, and PettingZoo's registry; its own tests run in `tests/conformance`
 
 
-@pytest.mark.parametrize("make", [env, raw_env])
-@pytest.mark.parametrize(
-    ("observation", "see_board"), [("dict", True), ("entities", False), ("afterstates", False)]
-)
+@pytest.mark.parametrize(("observation", "see_board"), [("dict", True), ("afterstates", False)])
 @pytest.mark.parametrize("mask", ["both", "observation", None, "infos"])
-def test_mask__is_where_it_is_requested(
-    make: Callable[..., Any], observation: Any, see_board: bool, mask: Any
-) -> None:
-    e = make("family:train/5", observation=observation, see_board=see_board, mask=mask)
+def test_mask__is_where_it_is_requested(observation: Any, see_board: bool, mask: Any) -> None:
+    e = env("family:train/5", observation=observation, see_board=see_board, mask=mask)
     e.reset(seed=1)
     for _ in range(40):
         agent, other = e.agent_selection, AGENTS[1 - AGENTS.index(e.agent_selection)]
@@ -120,13 +104,12 @@ def test_mask__is_where_it_is_requested(
         e.step(e.game.legal_actions()[-1])
 
 
-@pytest.mark.parametrize("make", [env, raw_env])
-def test_box__has_its_mask_in_infos_only(make: Callable[..., Any]) -> None:
-    e = make(observation="box")
+def test_box__has_its_mask_in_infos_only() -> None:
+    e = env(observation="box")
     e.reset(seed=1)
     assert {"action_mask" in e.infos[agent] for agent in AGENTS} == {True}
     with pytest.raises(ValueError, match=r"mask: expected one of 'both', 'infos', got"):
-        make(observation="box", mask="observation")
+        env(observation="box", mask="observation")
 
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="PettingZoo has no registry")
@@ -188,16 +171,6 @@ def test_agent_iter__without_a_step_is_refused_like_the_wrappers() -> None:
         assert next(agents) == "player_0"
 
 
-def test_agent_iter__stops_after_max_iter() -> None:
-    for e in (env(), stack()):
-        e.reset(seed=0)
-        seen = []
-        for agent in e.agent_iter(max_iter=3):
-            seen.append(agent)
-            e.step(e.unwrapped.game.legal_actions()[0])
-        assert len(seen) == 3
-
-
 # Infos
 
 
@@ -256,16 +229,15 @@ def arrays_in(outputs: Any) -> list[Any]:
     return [array for one in inner for array in arrays_in(one)]
 
 
-@pytest.mark.parametrize("make", [env, raw_env])
-@pytest.mark.parametrize("observation", ["dict", "box", "entities", "afterstates"])
-def test_outputs__belong_to_the_caller(make: Callable[..., Any], observation: Any) -> None:
+@pytest.mark.parametrize("observation", ["dict", "box", "afterstates"])
+def test_outputs__belong_to_the_caller(observation: Any) -> None:
     """A caller that overwrites every array it receives changes no later one."""
 
     def outputs(e: Any) -> Any:
         seen = [e.observe(agent) for agent in AGENTS]
         return [*seen, e.state(), *(e.infos[agent]["action_mask"] for agent in AGENTS)]
 
-    spoilt, kept = (make(observation=observation, mask="both") for _ in range(2))
+    spoilt, kept = (env(observation=observation, mask="both") for _ in range(2))
     for e in (spoilt, kept):
         e.reset(seed=5)
     for _ in range(20):
@@ -283,20 +255,6 @@ def test_outputs__belong_to_the_caller(make: Callable[..., Any], observation: An
 # Seeds, episodes, positions
 
 
-def test_reset__continues_with_the_episodes_of_the_last_seed() -> None:
-    e, other, rng = env(), env(), random.Random(5)
-    for each in (e, other):
-        each.reset()  # with a seed from the operating system
-    assert e.infos["player_0"]["seed"] != other.infos["player_0"]["seed"]
-    for episode in range(4):
-        e.reset(seed=None if episode else 11)
-        alone = Game(seed=int(episode_seed(11, episode)))
-        assert e.infos["player_0"]["seed"] == alone.seed
-        for action in finish(e, rng):
-            alone.play(action)
-        assert alone == e.game
-
-
 def test_reset__from_a_final_position_is_done() -> None:
     over = position(phase="OVER", left=[], theirs={"temple": 9}, end="triggers")
     e = env()
@@ -306,26 +264,6 @@ def test_reset__from_a_final_position_is_done() -> None:
     e.step(None)
     e.step(None)
     assert e.agents == []
-
-
-# Copies
-
-
-def test_deepcopy__begins_the_same_next_episode() -> None:
-    e = env()
-    e.reset(seed=12)
-    other = copy.deepcopy(e)
-    for each in (e, other):
-        each.reset()
-    assert facts(other) == facts(e)
-
-
-def test_deepcopy__before_reset_needs_a_reset() -> None:
-    for copied in (copy.deepcopy(env()), pickle.loads(pickle.dumps(env()))):
-        with pytest.raises(AssertionError, match="reset"):
-            copied.observe("player_0")
-        copied.reset(seed=1)
-        assert copied.agent_selection == "player_0"
 
 
 # Options

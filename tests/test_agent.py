@@ -15,7 +15,7 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
-from tokaido_env.single_agent import SingleAgentBatch
+from tokaido_env.gym import TokaidoDuoVectorEnv
 
 
 class Lowest:
@@ -113,11 +113,11 @@ class Highest:
         return np.array([actions_of(int(mask))[-1] for mask in legal], np.int64)
 
 
-def check_equal_games(first: SingleAgentBatch, second: SingleAgentBatch) -> None:
+def check_equal_games(first: TokaidoDuoVectorEnv, second: TokaidoDuoVectorEnv) -> None:
     for games in (first, second):
         games.reset(seed=5)
     for _ in range(20):
-        actions = first.masks().argmax(axis=1)
+        actions = first.action_masks().argmax(axis=1)
         first.step(actions)
         second.step(actions)
         assert first.batch.states.tobytes() == second.batch.states.tobytes()
@@ -131,7 +131,7 @@ def test_as_agent__accepts_objects_with_choose_wherever_it_is_called(
     board = short if board == "file" else board
     player = Last()
     first, second = (
-        SingleAgentBatch(6, [one, "greedy"], board=board) for one in (player, Highest())
+        TokaidoDuoVectorEnv(6, [one, "greedy"], board=board) for one in (player, Highest())
     )
     assert first.opponents[0] is player
     check_equal_games(first, second)
@@ -173,7 +173,7 @@ def test_as_agent__ignores_attributes_without_a_documented_meaning(kind: type) -
     for name, value in {**PLAYED, "bot ": "random", "may_fail": False}.items():
         player = kind()
         setattr(player, name.strip(), value)
-        check_equal_games(SingleAgentBatch(4, player), SingleAgentBatch(4, Highest()))
+        check_equal_games(TokaidoDuoVectorEnv(4, player), TokaidoDuoVectorEnv(4, Highest()))
     expected = play_match(as_agent(Highest()), make("random"), 4, 0)
     assert (play_match(player, make("random"), 4, 0).games == expected.games).all()
 
@@ -183,7 +183,7 @@ def test_as_agent__names_an_attribute_that_it_cannot_use(name: str, value: Any) 
     for player in (Last(), Highest(), Loose()):
         setattr(player, name, value)
         with pytest.raises(AgentError, match=rf"^{name}: expected .*{type(player).__name__}"):
-            SingleAgentBatch(2, player)
+            TokaidoDuoVectorEnv(2, player)
         with pytest.raises(AgentError, match=rf"^{name}: "):
             play_match(player, make("random"), 2, 0)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Arguments of `Batch` and `SingleAgentBatch`: taken, or refused without any change."""
+"""Arguments of `Batch`: taken, or refused without any change."""
 
 import os
 import random
@@ -32,7 +32,6 @@ from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.state import MAX_COINS, STATE, Phase
 from tokaido_env.core.state_validation import limits
 from tokaido_env.position import from_dict, to_dict
-from tokaido_env.single_agent import SingleAgentBatch
 
 TESTS = Path(__file__).resolve().parent
 BOARD = Board.load()
@@ -291,23 +290,6 @@ def test_restore__refuses_inconsistent_arrays() -> None:
             batch.restore(snapshot)
     with unchanged(batch, ValueError, "snapshot: expected a mapping of arrays, got int"):
         batch.restore(5)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("seats", np.full(N, -1, np.int8), "snapshot: seats: expected 0 to 1, got -1"),
-        ("seats", np.zeros(N), "snapshot: seats: expected .*, got float64"),
-        ("player", np.full(N, 5, np.int8), "snapshot: player: expected -1 to 1, got 5"),
-        ("lengths", np.zeros(2, np.int64), "snapshot: lengths: expected 4, got 2"),
-        ("done", None, "snapshot: done: expected an array, got NoneType"),
-    ],
-)
-def test_single_agent_restore__refuses_wrong_arrays(name: str, value: Any, message: str) -> None:
-    games = SingleAgentBatch(N, "random")
-    games.reset(seed=0)
-    with unchanged(games, ValueError, message):
-        games.restore(dict(games.snapshot()) | {name: value})
 
 
 # Coins

@@ -169,7 +169,6 @@ FORMS: list[dict[str, Any]] = [
     {},
     {"observation": "uint8"},
     {"see_board": True},
-    {"observation": "entities"},
     {"observation": "afterstates"},
 ]
 

@@ -1,4 +1,4 @@
-"""Tests of `tokaido_env.observers`: vectors, board features, entities and afterstates."""
+"""Tests of `tokaido_env.observers`: vectors, board features and afterstates."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ from learner_games import as_lists, expected_observation
 
 from tokaido_env import Batch
 from tokaido_env.core.board_features import N_BOARD_FEATURES
-from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.features.afterstate_observation import AFTERSTATE_SHAPES
 from tokaido_env.observers import observe
@@ -19,7 +18,6 @@ POOL = "family:train/5"
 FORMS: list[dict[str, Any]] = [
     {"observation": "float32", "see_board": True},
     {"observation": "uint8", "see_board": True},
-    {"observation": "entities"},
     {"observation": "afterstates"},
 ]
 WITH_FORMS = pytest.mark.parametrize("form", FORMS, ids=lambda form: form["observation"])
@@ -45,9 +43,7 @@ def check_batch(batch: Batch, seen: Any, seats: npt.NDArray[Any]) -> None:
 
 
 def batch_form(seen: Any) -> str:
-    if isinstance(seen, dict):
-        return "afterstates" if "actions" in seen else "entities"
-    return str(seen.dtype)
+    return "afterstates" if isinstance(seen, dict) else str(seen.dtype)
 
 
 # Batch
@@ -96,10 +92,8 @@ def test_observe__is_the_same_for_any_number_of_games_and_threads() -> None:
 @WITH_FORMS
 def test_observation_space__has_tight_bounds(form: dict[str, Any]) -> None:
     space: Any = observation_space(**form)
-    shapes = {"entities": ENTITY_SHAPES, "afterstates": AFTERSTATE_SHAPES}
-    if form["observation"] in shapes:
-        found = {name: each.shape for name, each in space.spaces.items()}
-        assert found == shapes[form["observation"]]
+    if form["observation"] == "afterstates":
+        assert {name: each.shape for name, each in space.spaces.items()} == AFTERSTATE_SHAPES
         return
     assert space.shape == (N_FEATURES + N_BOARD_FEATURES,)
     assert (space.dtype, space.low.max()) == (np.dtype(form["observation"]), 0)
@@ -109,10 +103,6 @@ def test_observation_space__has_tight_bounds(form: dict[str, Any]) -> None:
 def test_see_board__needs_a_vector_observation() -> None:
     with pytest.raises(ValueError, match=r"^see_board: needs an observation, got observation=None"):
         Batch(2, observation=None, see_board=True)
-    with pytest.raises(
-        ValueError, match=r"^see_board: expected False .*='entities', got True: entities"
-    ):
-        Batch(2, observation="entities", see_board=True)
     with pytest.raises(ValueError, match=r"^see_board: expected False .*: the look-ahead inputs"):
         Batch(2, observation="afterstates", see_board=True)
     quiet = Batch(2, observation=None)

@@ -35,15 +35,6 @@ def walk(env: Any, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Any, Any, 
         yield (actions, *env.step(actions))
 
 
-def comparable(info: dict[str, Any]) -> dict[str, Any]:
-    """Return an info without its elapsed time."""
-    if "episode" not in info:
-        return info
-    statistics = {key: value for key, value in info["episode"].items() if key != "t"}
-    last = info["terminal_observation"].tolist()
-    return info | {"episode": statistics, "terminal_observation": last}
-
-
 # Transitions
 
 
@@ -64,22 +55,21 @@ def test_vec_env__equals_the_gymnasium_vector_env(short: Path, seat: Any, observ
     assert (env.reset().tolist(), env.observation_space.dtype) == (seen.tolist(), seen.dtype)
     ends = 0
     for actions, observations, rewards, dones, infos in walk(env, 200):
-        seen, paid, terminations, truncations, info = envs.step(actions)
+        seen, paid, terminations, _, info = envs.step(actions)
         assert (observations.dtype, rewards.dtype) == (seen.dtype, np.float32)
         assert observations.tolist() == seen.tolist()
         assert rewards.tolist() == paid.tolist()
-        assert dones.tolist() == (terminations | truncations).tolist()
+        assert dones.tolist() == terminations.tolist()
         assert np.array_equal(env.action_masks(), info["action_mask"])
         for i in np.flatnonzero(dones):
             final = {key: info["final_info"][key][i] for key in ("seed", "seat", "board")}
-            assert infos[i].items() >= final.items()
+            assert infos[i].items() >= (final | {"TimeLimit.truncated": False}).items()
             assert infos[i]["terminal_observation"].tolist() == info["final_obs"][i].tolist()
-            assert infos[i]["TimeLimit.truncated"] == truncations[i]
             ends += 1
     assert ends > 50
 
 
-def test_step__refuses_illegal_actions() -> None:
+def test_step__refuses_illegal_actions_but_does_not_blame_the_learner_for_an_opponent() -> None:
     env = TokaidoVecEnv(3, [make("greedy")], 7)
     seen = env.reset()
     actions = random_legal_actions(env.action_masks(), np.random.default_rng(0))
@@ -88,8 +78,6 @@ def test_step__refuses_illegal_actions() -> None:
         env.step(actions)
     assert np.array_equal(env.observe(), seen)
 
-
-def test_step__does_not_blame_the_learner_for_an_opponent() -> None:
     class Wrong(CountingAgent):
         def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Ints:
             return super().act(boards, states, legal, keys) * 0 - 1
@@ -100,7 +88,7 @@ def test_step__does_not_blame_the_learner_for_an_opponent() -> None:
         list(walk(env, 40))
 
 
-# Opponents
+# SB3 conventions
 
 
 def test_set_opponents__passes_games_and_time_on(short: Path) -> None:
@@ -119,7 +107,12 @@ def test_set_opponents__passes_games_and_time_on(short: Path) -> None:
     assert env.get_attr("opponent") == [first, second, third, first]
 
 
-# SB3 conventions
+def without_time(info: dict[str, Any]) -> dict[str, Any]:
+    if "episode" not in info:
+        return info
+    statistics = {key: value for key, value in info["episode"].items() if key != "t"}
+    last = info["terminal_observation"].tolist()
+    return info | {"episode": statistics, "terminal_observation": last}
 
 
 def test_infos__have_the_statistics_of_vec_monitor(short: Path) -> None:
@@ -132,25 +125,20 @@ def test_infos__have_the_statistics_of_vec_monitor(short: Path) -> None:
     ends = 0
     for actions, *_, infos in walk(env, 300):
         *_, theirs = monitored.step(actions)
-        assert [comparable(info) for info in infos] == [comparable(info) for info in theirs]
-        for info in infos:
-            if info:
-                assert info["episode"].keys() == {"r", "l", "t"}
-                assert info["episode"]["t"] >= 0.0
-                ends += 1
-    assert ends == monitored.episode_count > 50
+        assert [*map(without_time, infos)] == [*map(without_time, theirs)]
+        ends += sum(map(bool, infos))
+    assert ends > 10
 
 
-def test_action_masks__are_found_by_sb3_contrib() -> None:
-    env = TokaidoVecEnv(5, [make("random")], 0)
+def test_masks__are_found_by_sb3_contrib() -> None:
+    env = TokaidoVecEnv(5, "random", 0)
     env.reset()
     assert is_masking_supported(env)
     masks = get_action_masks(env)
     assert (masks.shape, masks.dtype) == ((5, N_ACTIONS), np.bool_)
     assert np.array_equal(masks, env.action_masks())
-    some = env.env_method("action_masks", indices=[3, 1])
-    assert np.array_equal(some, masks[[3, 1]])
-    assert np.array_equal(env.env_method("action_masks", indices=2), masks[[2]])
+    for indices in ([3, 1], [2]):
+        assert np.array_equal(env.env_method("action_masks", indices=indices), masks[indices])
     assert np.array_equal(get_action_masks(VecNormalize(env)), masks)
 
 
@@ -160,17 +148,10 @@ def test_attributes__are_read_and_set_per_game() -> None:
     assert [agent.spec for agent in env.get_attr("opponent", [1, 2])] == ["greedy", "random"]
     assert env.get_attr("seat", 2) == [1]
     assert env.get_attr("render_mode") == [None] * 3
-    assert env.get_attr("num_envs", [0, 1]) == [3, 3]
     assert [env.has_attr(name) for name in ("opponent", "seat", "action_masks", "weather")] == [
         *[True, True, True, False]
     ]
-    with pytest.raises(
-        AttributeError, match=r"^attr_name: expected an attribute of TokaidoVecEnv, got '\\x00'$"
-    ):
-        env.get_attr("\x00")
-    with pytest.raises(TypeError, match=r"^attr_name: expected a name"):
-        env.get_attr(np.arange(2))  # type: ignore[arg-type]
-    with pytest.raises(AttributeError, match="expected 'action_masks', got 'fly'"):
+    with pytest.raises(ValueError, match="method_name"):
         env.env_method("fly")
     with pytest.raises(AttributeError, match="attr_name: seats cannot be set"):
         env.set_attr("seat", 0, [0])
@@ -180,17 +161,12 @@ def test_attributes__are_read_and_set_per_game() -> None:
     assert env.env_is_wrapped(gymnasium.Wrapper) == [False] * 3
 
 
-def test_render__shows_the_games_as_the_gymnasium_vector_env_does() -> None:
+def test_render__shows_the_games(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("resvg_py")
     env = TokaidoVecEnv(2, "random", 7, seat=0, render_mode="rgb_array")
-    envs = TokaidoDuoVectorEnv(2, "random", seat=0, render_mode="rgb_array")
     env.reset()
-    envs.reset(seed=7)
-    images = env.get_images()
-    assert env.metadata["render_fps"] == envs.metadata["render_fps"]
-    for image, frame in zip(images, envs.render(), strict=True):
-        assert np.array_equal(image, frame)
-    assert env.render().shape == (images[0].shape[0] * 2, *images[0].shape[1:])
+    height, width, _ = env.get_images()[0].shape
+    assert env.render().shape == (2 * height, width, 3)
     with pytest.raises(ValueError, match=r"render_mode: expected .*'rgb_array'"):
         TokaidoVecEnv(1, "random", 0, render_mode="human")
 
@@ -211,9 +187,8 @@ def test_seed__applies_from_the_next_reset_and_later_resets_continue() -> None:
         assert env.seed() == seeds
         if episode == 1:
             env = deepcopy(env)
-    for seed in (-1, True):
-        with pytest.raises(SeedError):
-            env.seed(seed)
+    with pytest.raises(SeedError):
+        env.seed(-1)
     assert env.seed() == seeds
 
 
@@ -236,13 +211,28 @@ def learn(env: Any) -> tuple[MaskablePPO, list[Any]]:
         env._seeds = [game_seed(5, i) for i in range(env.num_envs)]
     first = weights(model)
     model.learn(768)
-    assert model.num_timesteps == 768
     learned = weights(model)
     assert all(np.isfinite(layer).all() for layer in learned)
     assert not any(map(np.array_equal, first, learned))
     return model, learned
 
 
+def weights(model: MaskablePPO) -> list[Any]:
+    return [tensor.numpy().copy() for tensor in model.policy.state_dict().values()]
+
+
+def test_maskable_ppo__learns_the_same_on_both_vec_envs(short: Path) -> None:
+    """With wins and losses, also at the cap: equal games give equal weights."""
+    boards = [short, "shikoku"]
+    env = TokaidoVecEnv(4, "greedy", 0, boards, seat="random")
+    make_env = partial(TokaidoDuoEnv, "greedy", "random")
+    singles = DummyVecEnv([partial(make_env, board=boards[i % 2]) for i in range(4)])
+    (model, learned), (_, learned_from_singles) = learn(env), learn(singles)
+    assert {episode["r"] for episode in model.ep_info_buffer or ()} >= {-1.0, 1.0}
+    assert all(map(np.array_equal, learned, learned_from_singles))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", [PPO, A2C, DQN])
 def test_algorithms_without_masks__end_in_an_error_with_the_remedy(algorithm: Any) -> None:
     env = TokaidoVecEnv(4, "random", 0)
@@ -250,9 +240,7 @@ def test_algorithms_without_masks__end_in_an_error_with_the_remedy(algorithm: An
     model = algorithm("MlpPolicy", env, device="cpu", seed=0, **options)
     with pytest.raises(IllegalMove, match=r"use MaskablePPO.*pass action_masks=.* to predict"):
         model.learn(400)
-    with pytest.raises(
-        IllegalMove, match="MaskableEvalCallback and evaluate_policy of sb3_contrib"
-    ):
+    with pytest.raises(IllegalMove, match="evaluate_policy of sb3_contrib"):
         evaluate_policy(model, env, 4)
     mask = env.action_masks()[1]
     assert mask[env.action_space.sample(mask.astype("int8"))]
@@ -276,18 +264,3 @@ def test_evaluation__counts_whole_games_without_warnings(short: Path) -> None:
     assert sorted(zip(rewards, lengths, strict=True)) == sorted(counted)
     assert any(rewards)
     model.learn(64, callback=MaskableEvalCallback(env, n_eval_episodes=2, eval_freq=16, verbose=0))
-
-
-def weights(model: MaskablePPO) -> list[Any]:
-    return [tensor.numpy().copy() for tensor in model.policy.state_dict().values()]
-
-
-def test_maskable_ppo__learns_the_same_on_both_vec_envs(short: Path) -> None:
-    """With wins and losses, also at the cap: equal games give equal weights."""
-    boards = [short, "shikoku"]
-    env = TokaidoVecEnv(4, "greedy", 0, boards, seat="random")
-    make_env = partial(TokaidoDuoEnv, "greedy", "random")
-    singles = DummyVecEnv([partial(make_env, board=boards[i % 2]) for i in range(4)])
-    (model, learned), (_, learned_from_singles) = learn(env), learn(singles)
-    assert {episode["r"] for episode in model.ep_info_buffer or ()} >= {-1.0, 1.0}
-    assert all(map(np.array_equal, learned, learned_from_singles))

@@ -16,7 +16,6 @@ from test_recipes import ROOT, SMALL, TRACKED
 
 from tokaido_env import Batch, game_seed
 from tokaido_env.core.rng import episode_seed
-from tokaido_env.single_agent import SingleAgentBatch
 
 N, SEEDS = 256, range(5)
 
@@ -52,12 +51,6 @@ def batch_in_parts(seed: int) -> Reset:
     return games.reset
 
 
-def single_agent_batch(seed: int) -> Reset:
-    games = SingleAgentBatch(N, "random")
-    games.reset(seed)
-    return games.reset
-
-
 def gymnasium_vector(seed: int) -> Reset:
     envs = gymnasium.make_vec("tokaido_env:TokaidoDuo-v0", num_envs=N, opponent="random")
     envs.reset(seed=seed)
@@ -78,7 +71,7 @@ def torchrl(seed: int) -> Reset:
     return env.reset  # type: ignore[no-any-return]
 
 
-APIS = (batch, batch_in_parts, single_agent_batch, gymnasium_vector, sb3, torchrl)
+APIS = (batch, batch_in_parts, gymnasium_vector, sb3, torchrl)
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -10,22 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from fuzz import check_message
 from mutants import HostileInt, One, StrSubclass, deep_list
 from positions import random_walk
 
 from tokaido_env import Game
-from tokaido_env.aec import env, raw_env
+from tokaido_env.aec import env
 from tokaido_env.batch import Batch
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
-from tokaido_env.single_agent import SingleAgentBatch
 
 N = 3
 WALK = random_walk(0, 40)
 START = WALK.to_dict()
 SOME, SEATS = np.array([2, 0]), np.array([0, 1])
 ERRORS = (ValueError, IndexError, TypeError, RuntimeError)
-REMEDIES = ("expected", "legal are", "unknown", "no such", "needs", "is not a valid", "has no att")
 VALUES: dict[str, Any] = {
     **{"True": True, "-1": -1, "2": 2, "2**63": 2**63, "10**400": 10**400, "0.5": 0.5},
     **{"nan": float("nan"), "''": "", "long": "x" * 9999, "surrogate": "\ud800", "../x": "../x"},
@@ -42,27 +39,23 @@ VALUES: dict[str, Any] = {
     **{"3x1 states": WALK.state.repeat(N)[:, None], "round": START | {"round": 10**30}},
     **{"board alone": {"state": {"board": "shikoku"}}, "state": {"state": START | {"lead": 7}}},
 }
-# What messages name in place of the argument: another one, or what is in it.
-ALIASES = ("moves", "seats", "bots", "agent", "game ", "illegal action")
-ALIASES += ("the position", "phase", "round", "lead")
 INTEGERS = ("2", "2**63", "10**400", "IntEnum", "0-d")
 ONE_SEED, SEEDS = (*INTEGERS, "HostileInt"), (*INTEGERS, "fives", "range", "99s", "twice")
 PAIR = ("[True, 0]", "[0, 2]")
 TAKEN: dict[tuple[str, ...], tuple[str, ...]] = {
-    SEEDS: ("Batch.reset seed", "SingleAgentBatch.reset seed", "vector.reset seed"),
+    SEEDS: ("Batch.reset seed", "vector.reset seed"),
     (*INTEGERS, "objects", "[0, 2]", "[2**40, 0]"): ("Batch.begin seed", "Batch.initialize seed"),
     ONE_SEED: (
         *("Game seed", "Game.from_dict seed", "Game.copy seed"),
         *(f"{name}.reset seed" for name in ("env", "raw_env", "Gymnasium")),
     ),
-    (*ONE_SEED, "-1"): ("vector max_episode_steps",),
-    ("2", "HostileInt", "IntEnum", "0-d"): ("Batch n", "SingleAgentBatch n", "Game.label move"),
+    ("2", "HostileInt", "IntEnum", "0-d"): ("Batch n", "Game.label move"),
     ("{}", "{x}", "round"): tuple(
         f"{name}.reset options" for name in ("env", "raw_env", "Gymnasium", "vector")
     ),
     ("range", *PAIR): (
         *(f"Batch.{name} games" for name in ("begin", "initialize", "advance_to_decision")),
-        *("Batch.decide games", "SingleAgentBatch.set_opponents games"),
+        "Batch.decide games",
     ),
     ("range", "twice", *PAIR): tuple(
         f"Batch.{name} games" for name in ("masks", "keys", "rewards", "snapshot", "boards_of")
@@ -74,14 +67,11 @@ TAKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("two states",): ("Batch.initialize positions",),
     ("StrSubclass",): (
         *("Batch.play bot", "Batch.finish bot", "Batch.decide agent", "Gymnasium opponent"),
-        *("SingleAgentBatch opponents", "SingleAgentBatch.set_opponents opponents"),
         "vector opponent",
     ),
     ("-1", "2", "2**63", "IntEnum", "0-d", "uint64"): ("Gymnasium.step action",),
     ("fives", "range", "99s", "twice", "[0, -1, 2]"): ("vector.step actions",),
-    ("True", "StrSubclass", "IntEnum"): tuple(
-        f"{name} seat" for name in ("SingleAgentBatch", "Gymnasium", "vector")
-    ),
+    ("True", "StrSubclass", "IntEnum"): tuple(f"{name} seat" for name in ("Gymnasium", "vector")),
     ("True", "HostileInt", "IntEnum"): tuple(
         f"{name} see_board" for name in ("env", "raw_env", "Gymnasium")
     ),
@@ -139,15 +129,6 @@ PETTINGZOO: dict[str, dict[str, Any]] = {
 }
 TARGETS = {
     "Batch": Target(lambda: _after_reset(Batch(N, ["shikoku"] * 2)), _contents, BATCH),
-    "SingleAgentBatch": Target(
-        lambda: _after_reset(SingleAgentBatch(N, "random")),
-        _contents,
-        {
-            "reset": {"seed": 5, "positions": START},
-            "step": {"actions": MOVES},
-            "set_opponents": {"opponents": "random", "games": SOME, "when": "now"},
-        },
-    ),
     "Game": Target(
         lambda: Game(seed=0),
         _state_of_game,
@@ -164,37 +145,30 @@ TARGETS = {
             lambda made: (_state_of_game(made.game), _next_seed(made)),
             PETTINGZOO,
         )
-        for name, make in (("env", env), ("raw_env", raw_env))
+        for name, make in (("env", env),)
     },
     "Gymnasium": Target(
         lambda: _after_reset(TokaidoDuoEnv("random")),
-        lambda made: (_contents(made.games), str(made.np_random.bit_generator.state)),
+        lambda made: (_contents(made.games.batch), str(made.np_random.bit_generator.state)),
         {"step": {"action": 0}, "reset": RESET},
     ),
     "vector": Target(
         lambda: _after_reset(TokaidoDuoVectorEnv(N, "random")),
-        lambda made: _contents(made.games),
+        lambda made: _contents(made.batch),
         {"step": {"actions": np.zeros(N)}, "reset": RESET},
     ),
 }
 
 
-def is_refused(call: Callable[[], object], argument: str) -> bool:
-    """Call; return whether it was refused, by a short message with the argument and a remedy."""
+def is_refused(call: Callable[[], object]) -> bool:
+    """Call; return whether it was refused by an ordinary error."""
     try:
         call()
     except (RecursionError, NotImplementedError, UnicodeError):
         raise
-    except ERRORS as error:
-        check_refusal(str(error), argument)
+    except ERRORS:
         return True
     return False
-
-
-def check_refusal(message: str, argument: str) -> None:
-    check_message(message)
-    assert any(remedy in message for remedy in REMEDIES), message
-    assert any(word in message for word in (argument, *ALIASES)), message
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -207,7 +181,7 @@ def test_call__refuses_wrong_arguments_without_a_change(name: str) -> None:
             for label, wrong in VALUES.items():
                 before = target.state(made)
                 given = right | {argument: wrong}
-                if is_refused(partial(getattr(made, method), **given), argument):
+                if is_refused(partial(getattr(made, method), **given)):
                     assert target.state(made) == before, (method, argument, label)
                 else:
                     taken.append(label)
@@ -221,10 +195,6 @@ MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         Batch,
         {"n": N, "board": "shikoku", "chance": "sampled", "reward": "win", "observation": None},
     ),
-    "SingleAgentBatch": (
-        SingleAgentBatch,
-        {"n": N, "opponents": "random", "seat": 0, "illegal": "raise"},
-    ),
     "Game": (Game, {"board": "shikoku", "seed": 3, "chance": "sampled"}),
     "Game.from_dict": (Game.from_dict, {"position": START, "seed": 3, "chance": "explicit"}),
     **{
@@ -233,7 +203,7 @@ MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             {"board": "shikoku", "reward": "win", "observation": "dict", "see_board": False}
             | {"mask": "both", "render_mode": None},
         )
-        for name, make in (("env", env), ("raw_env", raw_env))
+        for name, make in (("env", env),)
     },
     "env, illegal": (env, {"illegal": "raise"}),
     "Gymnasium": (
@@ -244,7 +214,7 @@ MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "vector": (
         partial(TokaidoDuoVectorEnv, N),
         {"opponent": "random", "seat": 0, "board": "shikoku", "reward": "win"}
-        | {"autoreset_mode": "NextStep", "max_episode_steps": 9, "render_mode": None},
+        | {"autoreset_mode": "NextStep", "render_mode": None},
     ),
 }
 
@@ -257,6 +227,6 @@ def test_make__refuses_wrong_options(name: str) -> None:
         taken = [
             label
             for label, wrong in VALUES.items()
-            if not is_refused(partial(make, **options | {option: wrong}), option)
+            if not is_refused(partial(make, **options | {option: wrong}))
         ]
         assert {*taken} == TAKEN_AT.get(f"{name} {option}", set()), f"{name} {option}"

@@ -6,18 +6,19 @@
 | actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | `{"observation": float32 (N_FEATURES,) in [0, 1], "action_mask": int8 (49,)}` |
 | board features | with `see_board=True`, appended to the observation |
-| entities | with `observation="entities"`, a dict of arrays instead of the vector |
 | afterstates | with `observation="afterstates"`, the inputs of the networks, and `actions` |
 | rewards | at the end: +1 to the winner, -1 to the other player, 0 to both for a shared victory |
 | step | one decision; a player may decide several times in a row |
 | render modes | `tokaido_env.render.modes`: text, pixels, a window |
 
-`env()` behaves like `raw_env()` in PettingZoo's usual wrappers, but needs only one class.
+`env()` checks order, bounds and legality as PettingZoo's usual wrappers do; `raw_env()` is
+`env(illegal="raise")`.
 """
 
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -35,17 +36,16 @@ from tokaido_env.core.rng import entropy_seed, episode_seed
 from tokaido_env.core.rules import rewards_of
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.game import Game
-from tokaido_env.observers import AFTERSTATES, ENTITIES, GameObserver, check_observation
+from tokaido_env.observers import AFTERSTATES, GameObserver, check_observation
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.spaces import action_space, mask_space, observation_space, options_of
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
-    from tokaido_env.render.scene import Scene
 
 AGENTS = ("player_0", "player_1")
-ObservationFormat = Literal["dict", "box", "entities", "afterstates"]
-FORMATS: tuple[ObservationFormat, ...] = ("dict", "box", "entities", "afterstates")
+ObservationFormat = Literal["dict", "box", "afterstates"]
+FORMATS: tuple[ObservationFormat, ...] = ("dict", "box", "afterstates")
 _VECTORS: dict[str, Any] = {"dict": "float32", "box": "float32"}  # the format of `Batch`
 MaskLocation = Literal["both", "observation", "infos"]
 MASK_LOCATIONS: tuple[MaskLocation, ...] = ("both", "observation", "infos")
@@ -58,20 +58,34 @@ _BEFORE_RESET = frozenset(
 )
 
 
-class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
-    """The AEC environment without checks of order, bounds and legality: `raw_env`.
+class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
+    """The AEC environment with the checks of PettingZoo's usual wrappers: `env`.
+
+    It behaves like `OrderEnforcing(AssertOutOfBounds(TerminateIllegal(raw_env(), -1)))`. The checks
+    are part of this class because each wrapper takes longer than a step of the game.
 
     Args:
-        board: as for `env`.
-        reward: as for `env`.
-        observation: as for `env`.
-        see_board: as for `env`.
-        mask: as for `env`.
-        render_mode: as for `env`.
+        board: as for `Game`. With a pool, the seed of each episode draws a board; `infos`
+            contain its index in `boards`.
+        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
+        observation: "dict" for the vector and the mask; "box" for the vector alone, with the mask
+            in `infos`; "afterstates" for the inputs of the networks, the features of each legal
+            action's afterstate as "actions", and the mask
+            (`afterstate_observation.AFTERSTATE_SHAPES`).
+        see_board: append the board features to the vector and to `state()` (`board_features`).
+        mask: where to put the action mask: "observation" (the default), "infos" (the default for
+            a box observation, which never contains it) or "both".
+        illegal: "terminate" ends the game on an illegal action, with reward -1 for the offender
+            and 0 for the other; "raise" raises `IllegalMove` and changes nothing.
+        render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
 
     Attributes:
         game: the `Game` being played; read its record and position, but do not play it.
         boards: the `BoardPool`; `infos` have the index of the game's board in it as `board`.
+
+    Raises:
+        BoardError: for an unknown board.
+        ValueError: for another argument that is not allowed.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it as an instance attribute
@@ -89,10 +103,12 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         observation: ObservationFormat = "dict",
         see_board: bool = False,
         mask: MaskLocation | None = None,
+        illegal: Literal["terminate", "raise"] = "terminate",
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
         check_choice("reward", reward, ("win", "margin"))
+        check_choice("illegal", illegal, ("terminate", "raise"))
         check_observation(observation, see_board, FORMATS)
         if mask is None:
             mask = "infos" if observation == "box" else "observation"
@@ -105,11 +121,12 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
             agent: _observation_space(observation, see_board, mask) for agent in AGENTS
         }
         self.action_spaces = {agent: action_space() for agent in AGENTS}
-        entities = observation == ENTITIES
-        self.state_space = observation_space("float32", see_board or entities)
+        self.state_space = observation_space("float32", see_board)
         self._observer = GameObserver(_VECTORS.get(observation, observation), see_board)
-        self._state_observer = GameObserver("float32", see_board or entities)
+        self._state_observer = GameObserver("float32", see_board)
         self._margin = reward == "margin"
+        self._raises = illegal == "raise"
+        self._moved = False  # whether step or reset was called since `agent_iter` last yielded
         self._as_dict, self._is_whole = observation != "box", observation == AFTERSTATES
         self._mask_in_observation, self._mask_in_infos = mask != "infos", mask != "observation"
         self._seed: int | None = None
@@ -145,6 +162,7 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         else:
             game = Game.from_dict(position, board=self.boards, seed=game_seed, chance="sampled")
         self._seed, self._episode, self.game = base_seed, episode, game
+        self._moved = True
         self._board = self.boards.index_of_name(game.board.name)
         self.agents = list(AGENTS)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
@@ -154,19 +172,46 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         self._skip_agent_selection = None
         self._update_infos(None)
         if self.render_mode == "human":
-            self._render()
+            self.render()
 
-    def step(self, action: int | None) -> None:
-        """Play an action of `agent_selection`; pass None for an agent that is done.
+    def step(self, action: Any) -> None:
+        """Play an action of `agent_selection` after checks of order, bounds and legality.
+
+        Args:
+            action: id of an action; None for an agent that is done.
 
         Raises:
-            IllegalMove: naming the legal actions; the environment is unchanged.
+            AssertionError: for an action outside the action space.
+            IllegalMove: with `illegal="raise"`, naming the legal actions; nothing changes then.
         """
+        game, self._moved = self.game, True
+        if not self.agents:
+            EnvLogger.warn_step_after_terminated_truncated()
+            return
         agent = self.agent_selection
-        if self.terminations[agent] or self.truncations[agent]:
+        done = self.terminations[agent] or self.truncations[agent]
+        if done and action is None:
+            self._was_dead_step(None)
+            return
+        # The first condition covers the usual case, ten times faster than the second.
+        in_range = type(action) is int and 0 <= action < N_ACTIONS
+        if not in_range and not self.action_spaces[agent].contains(action):
+            raise AssertionError("action is not in action space")  # also with python -O
+        if done:
             self._was_dead_step(action)
             return
-        self._play(agent, action)
+        player = game.player
+        try:
+            game.play(action)
+        except IllegalMove as error:
+            if self._raises:
+                raise IllegalMove(f"{error}; {_REMEDY}") from None
+            self._terminate_illegal(agent)
+            return
+        self._cumulative_rewards[agent] = 0.0
+        self._update_infos(player)
+        if self.render_mode == "human":
+            self.render()
 
     def observe(self, agent: str) -> Any:
         """Return the observation of an agent, also while the other decides.
@@ -191,7 +236,7 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         """Return the whole position as one vector: player_0's observation, since nothing is hidden.
 
         Returns:
-            float32 (N_FEATURES,), N_BOARD_FEATURES longer with `see_board` or entities.
+            float32 (N_FEATURES,), N_BOARD_FEATURES longer with `see_board`.
         """
         vector: npt.NDArray[np.float32] = self._state_observer.observe(self.game, 0)
         return vector
@@ -201,13 +246,13 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
 
         `tokaido_env.render.modes` has the types and shapes.
         """
-        return self._render()
+        return self._renderer.render(self.game.scene, self.metadata["render_fps"])
 
     def close(self) -> None:
         """Close the window, if one is open."""
         self._renderer.close()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> RawTokaidoEnv:
+    def __deepcopy__(self, memo: dict[int, Any]) -> TokaidoEnv:
         """Copy the environment with its random number state; spaces and boards are shared."""
         other = shallow_copy(self)
         other._renderer = copy.copy(self._renderer)
@@ -219,20 +264,25 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
                 setattr(other, name, getattr(self, name).copy())
         return other
 
+    def agent_iter(self, max_iter: int = 2**63) -> AECIterable[str, Any, int | None]:
+        """Yield `agent_selection` before each step, until all agents are done."""
+        if "game" not in self.__dict__:
+            EnvLogger.error_agent_iter_before_reset()
+        return _CheckedIterable(self, max_iter)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "game":
+            raise AssertionError("env.reset() needs to be called before the game is read")
+        if name in _BEFORE_RESET:
+            raise AttributeError(f"{name} cannot be accessed before reset")
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
     def _next_episode(self, seed: int | None) -> tuple[int, int]:
         if seed is not None:
             return check_seed(seed), 0
         if self._seed is None:
             return entropy_seed(), 0
         return self._seed, self._episode + 1
-
-    def _play(self, agent: str, action: Any) -> None:
-        player = self.game.player
-        self.game.play(action)
-        self._cumulative_rewards[agent] = 0.0
-        self._update_infos(player)
-        if self.render_mode == "human":
-            self._render()
 
     def _update_infos(self, player: int | None) -> None:
         """Set infos and the next agent after a decision of `player` (None after a reset)."""
@@ -257,12 +307,6 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
     def _mask_of(self, seat: int) -> npt.NDArray[np.int8]:
         return self.game.mask() if seat == self.game.player else np.zeros(N_ACTIONS, np.int8)
 
-    def _render(self) -> str | Pixels | None:
-        return self._renderer.render(self._scene, self.metadata["render_fps"])
-
-    def _scene(self) -> Scene:
-        return self.game.scene()
-
     def _finish(self) -> None:
         """Set the final rewards; the game is terminated, also at the cap on rounds (R10.1)."""
         game = self.game
@@ -270,126 +314,6 @@ class RawTokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         self.rewards = dict(zip(AGENTS, rewards, strict=True))
         self._accumulate_rewards()
         self.terminations = dict.fromkeys(AGENTS, True)
-
-
-class TokaidoEnv(RawTokaidoEnv):
-    """The AEC environment with the checks of PettingZoo's usual wrappers: `env`.
-
-    It behaves like `OrderEnforcing(AssertOutOfBounds(TerminateIllegal(raw_env(), -1)))`. The checks
-    are part of this class because each wrapper takes longer than a step of the game.
-
-    Args:
-        board: as for `Game`. With a pool, the seed of each episode draws a board; `infos`
-            contain its index in `boards`.
-        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "dict" for the vector and the mask; "box" for the vector alone, with the mask
-            in `infos`; "entities" for a dict of arrays (`entities.ENTITY_SHAPES`) and the mask;
-            "afterstates" for the inputs of the networks, the features of each legal action's
-            afterstate as "actions", and the mask (`afterstate_observation.AFTERSTATE_SHAPES`).
-        see_board: append the board features to the vector and to `state()` (`board_features`).
-        mask: where to put the action mask: "observation" (the default), "infos" (the default for
-            a box observation, which never contains it) or "both".
-        illegal: "terminate" ends the game on an illegal action, with reward -1 for the offender
-            and 0 for the other; "raise" raises `IllegalMove` and changes nothing.
-        render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
-
-    Raises:
-        BoardError: for an unknown board.
-        ValueError: for another argument that is not allowed.
-    """
-
-    def __init__(
-        self,
-        board: Boards = "shikoku",
-        *,
-        reward: Literal["win", "margin"] = "win",
-        observation: ObservationFormat = "dict",
-        see_board: bool = False,
-        mask: MaskLocation | None = None,
-        illegal: Literal["terminate", "raise"] = "terminate",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(
-            board,
-            reward=reward,
-            observation=observation,
-            see_board=see_board,
-            mask=mask,
-            render_mode=render_mode,
-        )
-        check_choice("illegal", illegal, ("terminate", "raise"))
-        self._raises = illegal == "raise"
-        self._has_reset = False
-        self._moved = False  # whether step or reset was called since `agent_iter` last yielded
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _BEFORE_RESET:
-            raise AttributeError(f"{name} cannot be accessed before reset")
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start an episode; see `RawTokaidoEnv.reset`."""
-        super().reset(seed, options)
-        self._has_reset = self._moved = True
-
-    def step(self, action: int | None) -> None:
-        """Play an action of `agent_selection` after checks of order, bounds and legality.
-
-        Args:
-            action: id of an action; None for an agent that is done.
-
-        Raises:
-            AssertionError: for an action outside the action space.
-            IllegalMove: with `illegal="raise"`, naming the legal actions; nothing changes then.
-        """
-        if not self._has_reset:
-            EnvLogger.error_step_before_reset()
-        self._moved = True
-        if not self.agents:
-            EnvLogger.warn_step_after_terminated_truncated()
-            return
-        agent = self.agent_selection
-        done = self.terminations[agent] or self.truncations[agent]
-        if done and action is None:
-            self._was_dead_step(None)
-            return
-        # The first condition covers the usual case, ten times faster than the second.
-        in_range = type(action) is int and 0 <= action < N_ACTIONS
-        if not in_range and not _contains(self.action_spaces[agent], action):
-            raise AssertionError("action is not in action space")  # also with python -O
-        if done:
-            self._was_dead_step(action)
-            return
-        try:
-            self._play(agent, action)
-        except IllegalMove as error:
-            if self._raises:
-                raise IllegalMove(f"{error}; {_REMEDY}") from None
-            self._terminate_illegal(agent)
-
-    def observe(self, agent: str) -> Any:
-        """Return the observation of an agent; see `RawTokaidoEnv.observe`."""
-        if not self._has_reset:
-            EnvLogger.error_observe_before_reset()
-        return super().observe(agent)
-
-    def state(self) -> npt.NDArray[np.float32]:
-        """Return the whole position as one vector; see `RawTokaidoEnv.state`."""
-        if not self._has_reset:
-            EnvLogger.error_state_before_reset()
-        return super().state()
-
-    def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, or show it; see `RawTokaidoEnv.render`."""
-        if not self._has_reset:
-            EnvLogger.error_render_before_reset()
-        return super().render()
-
-    def agent_iter(self, max_iter: int = 2**63) -> AECIterable[str, Any, int | None]:
-        """Yield `agent_selection` before each step, until all agents are done."""
-        if not self._has_reset:
-            EnvLogger.error_agent_iter_before_reset()
-        return _CheckedIterable(self, max_iter)
 
     def _terminate_illegal(self, agent: str) -> None:
         """End the game with reward -1 for the offender, as PettingZoo's wrapper does."""
@@ -416,19 +340,9 @@ class _CheckedIterator(AECIterator[str, Any, "int | None"]):
         return agent
 
 
-def _contains(space: spaces.Space[Any], action: object) -> bool:
-    try:
-        return space.contains(action)
-    except Exception:  # comparing a custom object may raise any error
-        return False
-
-
-def _seat_of(agent: object) -> int:
-    try:
-        return _SEATS[agent]
-    except Exception:  # an unknown or unhashable object
-        check_choice("agent", agent, AGENTS)
-        raise
+def _seat_of(agent: str) -> int:
+    check_choice("agent", agent, AGENTS)
+    return _SEATS[agent]
 
 
 def _copied(info: dict[str, Any]) -> dict[str, Any]:
@@ -447,4 +361,5 @@ def _observation_space(observation: str, see_board: bool, mask: str) -> spaces.S
 
 
 env = TokaidoEnv
-raw_env = RawTokaidoEnv
+raw_env = partial(TokaidoEnv, illegal="raise")
+"""The environment for PettingZoo's own wrappers: an illegal action raises `IllegalMove`."""

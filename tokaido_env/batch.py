@@ -56,8 +56,8 @@ class Batch(CopiedWhole):
         autoreset: start a finished game's next episode within the step that ended it.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32" in [0, 1], "uint8" for unscaled values (`observation.SCALES`),
-            "entities" for a dict of arrays (`entities.ENTITY_SHAPES`), "afterstates" for a dict of
-            the networks' inputs (`afterstate_observation.AFTERSTATE_SHAPES`), or None for none.
+            "afterstates" for a dict of the networks' inputs
+            (`afterstate_observation.AFTERSTATE_SHAPES`), or None for none.
         see_board: append the board features to each observation (`board_features`), which then
             has N_FEATURES + N_BOARD_FEATURES values.
         check: raise `IllegalMove` before an illegal move is played. With False, a game ignores an

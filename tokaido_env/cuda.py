@@ -84,7 +84,7 @@ class CudaBatch(NotCopied):
         chance: as for `Batch`.
         autoreset: as for `Batch`.
         reward: as for `Batch`.
-        observation: "float32", "uint8" or None; entities are available on CPUs only.
+        observation: "float32", "uint8" or None; afterstates are for CPUs only.
         see_board: as for `Batch`.
         check: raise an error for an illegal move before any game is played. It waits for the GPU
             in each step. Without it, illegal moves are ignored, as by `Batch`.

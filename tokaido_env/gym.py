@@ -6,14 +6,16 @@
 | actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | float32 (N_FEATURES,) in [0, 1], or uint8 with `observation="uint8"` |
 | board features | with `see_board=True`, appended to the observation |
-| entities | with `observation="entities"`, a dict of arrays instead of the vector |
 | afterstates | with `observation="afterstates"`, the inputs of the networks, and `actions` |
 | mask | `info["action_mask"]`, int8 (49,), 1 = legal; `action_masks()` for maskable learners |
 | reward | at the end: +1 for a win, -1 for a loss, 0 for a shared victory |
 | step | one decision of the learner, then the opponent's until the learner decides again |
 | render modes | `tokaido_env.render.modes`: text, pixels, a window |
 
-An illegal action ends the game as a loss. The games are those of `tokaido_env.single_agent`.
+The vector environment is the implementation; the single one has one of its games. The learner has
+one seat of each game. Between its decisions the opponents play, in batches or inside the kernel.
+Rewards and next observations are therefore the learner's own, also when a player decides twice in a
+row or has to discard during the opponent's turn.
 """
 
 from __future__ import annotations
@@ -28,34 +30,366 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import as_array, check_choice, check_seed, describe_array
+from tokaido_env.batch import Batch, advance_checked
+from tokaido_env.batch_validation import Games, Positions, Seeds
+from tokaido_env.boards.board_pool import BoardPool, Boards
+from tokaido_env.core.arguments import check_choice, check_seed, describe_array
 from tokaido_env.core.copying import CopiedWhole
+from tokaido_env.core.rng import seats_of_seeds
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat, observation_at
+from tokaido_env.opponents import GameOpponents, Opponents
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch
-from tokaido_env.spaces import action_space, checked_limit, observation_space, options_of
+from tokaido_env.spaces import action_space, observation_space, options_of
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
+    from tokaido_env.render.scene import Scene
 
+Seating = Literal[0, 1, "alternate", "random"]
+SEATS: tuple[Seating, ...] = (0, 1, "alternate", "random")
+When = Literal["next game", "now"]
+LOSS = -1.0
 _AUTORESET_MODES = (*AutoresetMode, *(mode.value for mode in AutoresetMode))
-_VECTOR_RENDER_MODES = ("ansi", "rgb_array", "ansi_list", "rgb_array_list")
+
+
+class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
+    """Many games of one learner in one process, for `gymnasium.make_vec`.
+
+    Environment `i` of seed `s` equals `TokaidoDuoEnv` with seed `game_seed(s, i)`, but with seats
+    "alternate" its first seat is `i % 2`. `metadata["autoreset_mode"]` has the autoreset mode.
+
+    An error of an opponent ends all games: the next call has to be `reset`.
+
+    Args:
+        num_envs: number of games.
+        opponent: a spec string such as "greedy" or "policy:runs/a/best", an agent, an object with
+            `act` or `choose`, or a list of these: environment `i` plays against opponent
+            `i % len(opponent)`.
+        autoreset_mode: "SameStep" starts the next episode in the step that ends a game, with the
+            final observation and info in `infos["final_obs"]` and `infos["final_info"]`;
+            "NextStep" starts it in the following step, which ignores the game's action, so the
+            mask of an ended game is empty; "Disabled" waits for
+            `reset(options={"reset_mask": …})`.
+        seat: the learner's seat: 0, 1, "random" (drawn from the seed of each episode) or
+            "alternate" (game + episode, modulo 2).
+        board: as for `Batch`.
+        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
+        observation: "float32", "uint8" or "afterstates", as for `Batch`.
+        see_board: append the board features to the observation, as for `Batch`.
+        illegal: "terminate" ends a game on an illegal action, with reward -1; "raise" raises
+            `IllegalMove` and plays nothing.
+        render_mode: None, "ansi" or "rgb_array".
+
+    Attributes:
+        batch: the `Batch` of the games.
+        seats: int8 (num_envs,), the learner's seats.
+        lengths: int64 (num_envs,), the learner's decisions in each current episode.
+        player: int8 (num_envs,), the learner's seat if it decided in the last step, -1 after a
+            reset.
+        done: bool (num_envs,), whether a game has ended or not begun.
+
+    Raises:
+        AgentError: for an unknown spec string, or an object that is no agent.
+        BoardError: for an unknown board.
+        ValueError: for another argument that is not allowed.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012  as Gymnasium declares it
+        "render_modes": ["ansi", "rgb_array"],
+        "render_fps": RENDER_FPS,
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        opponent: Opponents = "greedy",
+        seat: Seating = "random",
+        board: Boards = "shikoku",
+        reward: Literal["win", "margin"] = "win",
+        observation: ObservationFormat = "float32",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
+        render_mode: str | None = None,
+        see_board: bool = False,
+        illegal: Literal["terminate", "raise"] = "terminate",
+    ) -> None:
+        check_choice("seat", seat, SEATS)
+        check_choice("illegal", illegal, ("terminate", "raise"))
+        check_choice("autoreset_mode", autoreset_mode, _AUTORESET_MODES)
+        form: Any = {"observation": observation, "see_board": see_board}
+        self.batch = Batch(num_envs, board, autoreset=False, reward=reward, **form)
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = self.metadata | {"autoreset_mode": self.autoreset_mode}
+        self.render_mode = render_mode
+        self._renderer = Renderer(render_mode, ("ansi", "rgb_array"))
+        self._seating, self._raises_illegal = seat, illegal == "raise"
+        self.num_envs = num_envs
+        self.single_observation_space = observation_space(**form)
+        self.single_action_space = action_space()
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.seats = np.zeros(num_envs, np.int8)
+        self.lengths = np.zeros(num_envs, np.int64)
+        self.player = np.full(num_envs, NO_PLAYER, np.int8)
+        self.done = np.ones(num_envs, np.bool_)
+        self._needs_reset = np.ones(num_envs, np.bool_)
+        self._opponents = GameOpponents(self.batch, self.seats, opponent)
+
+    @property
+    def boards(self) -> BoardPool:
+        """The boards in use; `info["board"]` has the index of a game's board."""
+        return self.batch.pool
+
+    @property
+    def opponents(self) -> list[Any]:
+        """The opponent in each current game: an object as passed, or the agent of a spec string."""
+        agents = self._opponents.agents
+        return [one if one.source else getattr(one, "wrapped", one) for one in agents]
+
+    def set_opponents(
+        self, opponents: Opponents, games: Games | None = None, when: When = "next game"
+    ) -> None:
+        """Set the opponents of some games.
+
+        Args:
+            opponents: one for all games, or a sequence to repeat over the games.
+            games: indices (k,) (default: all).
+            when: "next game": a running game keeps its opponent to its end. "now": from the
+                learner's next decision on, so that a result may depend on two opponents.
+
+        Raises:
+            AgentError: for an unknown spec string, or an object that is no agent.
+            ValueError: for an unknown `when`, or no opponents.
+        """
+        check_choice("when", when, ("next game", "now"))
+        games = self.batch.all_games if games is None else self.batch.all_games[games]
+        self._opponents.assign(opponents, games)
+        self._opponents.take(games if when == "now" else games[self.done[games]])
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | npt.NDArray[Any] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start episodes, each up to the learner's first decision.
+
+        Args:
+            seed: environment `i` gets `game_seed(seed, i)`, or `seed[i]` of a sequence; None
+                continues with its next episode.
+            options: `{"reset_mask": bool (num_envs,)}` resets only these environments;
+                `{"state": position}` starts all from one position.
+
+        Returns:
+            Observations and infos; see `TokaidoDuoEnv.reset`.
+
+        Raises:
+            SeedError: for a seed that is not a non-negative integer; no game changes then.
+            PositionError: for a position that no game can reach; no game changes then.
+        """
+        given = options_of(options)
+        flags = self._reset_mask(given)
+        games = np.flatnonzero(flags)
+        seeds = self._seeds_of(games, seed)
+        self.begin(games, seeds, given.get("state"))
+        super().reset(seed=None if np.ndim(seeds) else seeds)
+        return self.observe(), _flagged(self._info(), flags)
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
+        """Play an action in every game, then the opponents until the learner decides again.
+
+        Args:
+            actions: integers (num_envs,); with `illegal="terminate"`, an illegal one ends its game
+                with reward -1.
+
+        Returns:
+            Observations, rewards float64 (num_envs,), terminated and truncated bool (num_envs,),
+            and infos. No game is truncated.
+
+        Raises:
+            IllegalMove: for an illegal action of an opponent, or with `illegal="raise"` of the
+                learner, naming the game.
+            RuntimeError: if a game has ended and was not reset (with autoreset disabled).
+        """
+        rewards, terminated = self.play(actions)
+        infos: dict[str, Any] = {}
+        ended = np.flatnonzero(terminated)
+        if len(ended) and self.autoreset_mode == AutoresetMode.SAME_STEP:
+            infos = self._final(ended, terminated)
+            self.begin(ended)
+        infos = _flagged(self._info(), np.ones(self.num_envs, np.bool_)) | infos
+        return self.observe(), rewards, terminated, np.zeros_like(terminated), infos
+
+    def observe(self) -> Any:
+        """Return the learner's current observations; see `Batch.observe`."""
+        return self.batch.observe(self.batch.all_games, self.seats)
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return the learner's legal actions, bool (num_envs, N_ACTIONS); all False at the end."""
+        masks = self.batch.masks(self.batch.all_games)
+        masks[self.done] = False
+        return masks
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Return the frames of all games, text or uint8 (height, width, 3) each."""
+        return tuple(map(self._frame, range(self.num_envs))) if self.render_mode else self._frame(0)
+
+    def scene(self, game: int) -> Scene:
+        """Return the position of a game for `render`, with the opponent's spec as its name."""
+        from tokaido_env.render.scene import scene_of
+
+        opponent = self._opponents.agents[game].spec
+        names = (opponent, "learner") if self.seats[game] else ("learner", opponent)
+        board = self.boards[int(self.batch.episode_info["board"][game])]
+        return scene_of(board, self.batch.states[game : game + 1], names=names)
+
+    # Parts of a step, for `TokaidoDuoEnv` and `TokaidoVecEnv`
+
+    def play(self, actions: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Play a step without the next episodes of mode "SameStep".
+
+        Args:
+            actions: as for `step`.
+
+        Returns:
+            Rewards and whether games have ended, float64 and bool (num_envs,).
+        """
+        batch, resets = self.batch, self._games_to_begin()
+        moves, wrong = batch.check_moves(batch.all_games, actions)
+        wrong[resets] = False
+        lost = np.flatnonzero(wrong)
+        if len(lost) and self._raises_illegal:
+            raise batch.illegal_moves_error(lost, moves[lost])
+        played = batch.all_games
+        if len(lost) or len(resets):
+            played = np.flatnonzero(~(wrong | self.done))
+        advance_checked(batch, played, moves[played])
+        self.lengths += 1
+        self.player[:] = self.seats
+        if len(resets):
+            self.begin(resets)
+        self._play_opponents(played)
+        ended = batch.over | wrong
+        rewards = np.zeros(self.num_envs)
+        if ended.any():
+            games = np.flatnonzero(ended)
+            rewards[games] = batch.episode_info["reward"][games, self.seats[games]]
+            rewards[lost] = LOSS
+            self._end(games)
+        return rewards, ended
+
+    def begin(self, games: Games, seed: Seeds = None, positions: Positions | None = None) -> None:
+        """Start an episode of some games and play to the learner's first decision.
+
+        Args:
+            games: indices (k,).
+            seed: as for `Batch.begin`.
+            positions: as for `Batch.begin`.
+        """
+        self.batch.initialize(games, seed, positions)
+        info = self.batch.episode_info
+        if self._seating == "alternate":
+            self.seats[games] = (games + info["episode"][games]) % 2
+        elif self._seating == "random":
+            drawn = np.empty(len(games), np.int8)
+            seats_of_seeds(info["seed"][games], drawn)
+            self.seats[games] = drawn
+        else:
+            self.seats[games] = self._seating
+        self.lengths[games] = 0
+        self.done[games] = self._needs_reset[games] = False
+        self.player[games] = NO_PLAYER
+        self._opponents.take(games)
+        self.batch.advance_to_decision(games)
+        self._play_opponents(games)
+        if positions is not None:  # the opponent may end the game before the learner decides
+            self._end(games[self.batch.over[games]])
+
+    # Internals
+
+    def _games_to_begin(self) -> Games:
+        """Return the games that the step begins, or raise `RuntimeError` if one needs a reset."""
+        if self._needs_reset.any():
+            game = int(self._needs_reset.argmax())
+            raise RuntimeError(f"game {game} has ended or not begun: call reset first")
+        return np.flatnonzero(self.done)
+
+    def _end(self, games: Games) -> None:
+        self.done[games] = True
+        self._needs_reset[games] = self.autoreset_mode != AutoresetMode.NEXT_STEP
+
+    def _play_opponents(self, games: Games) -> None:
+        """Let Python opponents play; an error of one ends all games."""
+        try:
+            self._opponents.decide(games)
+        except BaseException:
+            self.done[:] = self._needs_reset[:] = True
+            raise
+
+    def _frame(self, game: int) -> Any:
+        return self._renderer.render(partial(self.scene, game), self.metadata["render_fps"])
+
+    def _info(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the info of every game, one array per key.
+
+        `player` decided in the step (-1 after a reset), and `next_player` decides next (-1 at the
+        end). Both are the learner, so value estimates keep their sign.
+        """
+        info = self.batch.episode_info
+        return {
+            "action_mask": self.action_masks().view(np.int8),
+            "seed": info["seed"].copy(),
+            "board": info["board"].astype(np.int64),
+            "seat": self.seats.astype(np.int64),
+            "player": self.player.astype(np.int64),
+            "next_player": np.where(self.done, NO_PLAYER, self.seats).astype(np.int64),
+        }
+
+    def _final(self, ended: Games, flags: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Return the final observations and infos of games, in the form of `SyncVectorEnv`."""
+        last = np.full(self.num_envs, None, object)
+        seen = self.batch.observe(ended, self.seats[ended])
+        for j, game in enumerate(ended.tolist()):
+            last[game] = observation_at(seen, j)
+        info = self._info()
+        for values in info.values():
+            values[~flags] = 0
+        return _flagged({"final_obs": last, "final_info": _flagged(info, flags)}, flags)
+
+    def _seeds_of(self, games: Games, seed: Any) -> Any:
+        """Return a seed for all games, or one for each of some; the batch checks the latter."""
+        if np.ndim(seed) == 0:
+            return None if seed is None else check_seed(seed)
+        each = np.asarray(seed, object)
+        if len(each) != self.num_envs:
+            raise ValueError(f"seed: expected {self.num_envs} of them, got {len(each)}")
+        return each[games]
+
+    def _reset_mask(self, options: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
+        """Return which environments to reset (default: all), bool (num_envs,)."""
+        mask = np.asarray(options.get("reset_mask", np.ones(self.num_envs, np.bool_)))
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
+            raise ValueError(
+                f"reset_mask: expected bool of shape ({self.num_envs},), got {describe_array(mask)}"
+            )
+        return mask
 
 
 class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
     """A game of the learner against an opponent.
 
     Args:
-        opponent: a spec string such as "greedy" or "policy:runs/a/best", an agent, or an object
-            with `choose(game, rng)`.
-        seat: the learner's seat: 0, 1, "random" (drawn from each episode's seed) or "alternate".
-        board: as for `Game`.
-        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "float32", "uint8", "entities" or "afterstates", as for `Batch`.
-        see_board: append the board features to the observation, as for `Batch`.
+        opponent: as for `TokaidoDuoVectorEnv`.
+        seat: as for `TokaidoDuoVectorEnv`.
         render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
+        options: `board`, `reward`, `observation`, `see_board` and `illegal`, as for
+            `TokaidoDuoVectorEnv`.
+
+    Attributes:
+        games: the `TokaidoDuoVectorEnv` of one game.
 
     Raises:
         AgentError: for an unknown spec string, or an object that is no agent.
@@ -72,27 +406,16 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         self,
         opponent: Opponents = "greedy",
         seat: Seating = "random",
-        board: Boards = "shikoku",
-        reward: Literal["win", "margin"] = "win",
-        observation: ObservationFormat = "float32",
         render_mode: str | None = None,
-        see_board: bool = False,
+        **options: Any,
     ) -> None:
         self._renderer = Renderer(render_mode)
-        self.observation_space = observation_space(observation, see_board)
-        self.action_space = action_space()
         self.render_mode = render_mode
-        self.games = SingleAgentBatch(
-            1,
-            opponent,
-            seat=seat,
-            board=board,
-            reward=reward,
-            observation=observation,
-            see_board=see_board,
-            autoreset=AutoresetMode.DISABLED,
-            illegal="terminate",
+        self.games = TokaidoDuoVectorEnv(
+            1, opponent, seat, autoreset_mode=AutoresetMode.DISABLED, **options
         )
+        self.observation_space = self.games.single_observation_space
+        self.action_space = self.games.single_action_space
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -114,39 +437,34 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
             PositionError: for a position that no game can reach.
         """
         seed = None if seed is None else check_seed(seed)
-        self.games.reset(np.array([seed]), options_of(options).get("state"))
+        one: Any = [seed]
+        self.games.begin(self.games.batch.all_games, one, options_of(options).get("state"))
         super().reset(seed=seed)
-        if self.render_mode == "human":
-            self.render()
-        return observation_at(self.games.observe(), 0), self._info()
+        return self._seen()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play an action of the learner, then the opponent until the learner decides again.
 
         Args:
-            action: id of an action; an illegal one ends the game with reward -1.
+            action: id of an action; with `illegal="terminate"`, an illegal one ends the game with
+                reward -1.
 
         Returns:
-            Observation, reward, terminated, truncated (by `max_episode_steps`), and infos.
+            Observation, reward, terminated, truncated (always False) and infos.
 
         Raises:
             ValueError: for an action that is no integer.
-            IllegalMove: for an illegal action of the opponent.
+            IllegalMove: for an illegal action of the opponent, or with `illegal="raise"` of the
+                learner.
             RuntimeError: after the end of the game: reset first.
         """
-        games = self.games
-        move = as_array("action", action)
-        if move.size != 1:
-            raise ValueError(f"action: expected an integer, got {describe_array(move)}")
-        games.step(move.reshape(1))
-        if self.render_mode == "human":
-            self.render()
-        ends = bool(games.terminated[0]), bool(games.truncated[0])
-        return observation_at(games.observe(), 0), float(games.reward[0]), *ends, self._info()
+        rewards, ended = self.games.play(np.asarray(action).reshape(1))
+        seen, info = self._seen()
+        return seen, rewards.item(), ended.item(), False, info
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions, bool (N_ACTIONS,); all False after the end."""
-        masks: npt.NDArray[np.bool_] = self.games.masks()[0]
+        masks: npt.NDArray[np.bool_] = self.games.action_masks()[0]
         return masks
 
     def render(self) -> str | Pixels | None:
@@ -160,219 +478,20 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         """Close the window, if one is open."""
         self._renderer.close()
 
-    def _info(self) -> dict[str, Any]:
-        return {
-            key: values[0] if values.ndim > 1 else values.tolist()[0]
-            for key, values in _info_of(self.games).items()
+    def _seen(self) -> tuple[Any, dict[str, Any]]:
+        """Return the observation and the info; show the position in render mode "human"."""
+        if self.render_mode == "human":
+            self.render()
+        games, info = self.games, self.games.batch.episode_info
+        seat = games.seats.item()
+        return observation_at(games.observe(), 0), {
+            "action_mask": games.action_masks()[0].view(np.int8),
+            "seed": info["seed"].item(),
+            "board": info["board"].item(),
+            "seat": seat,
+            "player": games.player.item(),
+            "next_player": NO_PLAYER if games.done[0] else seat,
         }
-
-
-class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
-    """Many games of one learner in one process, for `gymnasium.make_vec`.
-
-    Environment `i` of seed `s` equals `TokaidoDuoEnv` with seed `game_seed(s, i)`, but with seats
-    "alternate" its first seat is `i % 2`. `metadata["autoreset_mode"]` has the autoreset mode.
-
-    Args:
-        num_envs: number of games.
-        opponent: as for `TokaidoDuoEnv`, or a list: environment `i` plays against opponent
-            `i % len(opponent)`.
-        autoreset_mode: "SameStep" starts the next episode in the step that ends a game, with the
-            final observation and info in `infos["final_obs"]` and `infos["final_info"]`;
-            "NextStep" starts it in the following step, which ignores the game's action, so the
-            mask of an ended game is empty; "Disabled" waits for
-            `reset(options={"reset_mask": …})`.
-        seat: as for `TokaidoDuoEnv`.
-        board: as for `TokaidoDuoEnv`.
-        reward: as for `TokaidoDuoEnv`.
-        observation: as for `TokaidoDuoEnv`.
-        see_board: as for `TokaidoDuoEnv`.
-        render_mode: None, "ansi" or "rgb_array", also with "_list", as in `gymnasium.make`.
-        max_episode_steps: truncate episodes after this many steps; None or -1 for no limit.
-        disable_env_checker: ignored, for calls that `gymnasium.make` takes.
-
-    Raises:
-        AgentError: for an unknown spec string, or an object that is no agent.
-        BoardError: for an unknown board.
-        ValueError: for another argument that is not allowed.
-    """
-
-    metadata: dict[str, Any] = {  # noqa: RUF012  as Gymnasium declares it
-        "render_modes": [*_VECTOR_RENDER_MODES],
-        "render_fps": RENDER_FPS,
-        "autoreset_mode": AutoresetMode.SAME_STEP,
-    }
-
-    def __init__(
-        self,
-        num_envs: int = 1,
-        opponent: Opponents = "greedy",
-        seat: Seating = "random",
-        board: Boards = "shikoku",
-        reward: Literal["win", "margin"] = "win",
-        observation: ObservationFormat = "float32",
-        autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
-        render_mode: str | None = None,
-        see_board: bool = False,
-        max_episode_steps: int | None = None,
-        disable_env_checker: bool | None = None,
-    ) -> None:
-        self._renderer = Renderer(render_mode, _VECTOR_RENDER_MODES)
-        self.render_mode = render_mode
-        check_choice("autoreset_mode", autoreset_mode, _AUTORESET_MODES)
-        self.autoreset_mode = mode = AutoresetMode(autoreset_mode)
-        self.metadata = self.metadata | {"autoreset_mode": mode}
-        self.num_envs = num_envs
-        self.games = SingleAgentBatch(
-            num_envs,
-            opponent,
-            seat=seat,
-            board=board,
-            reward=reward,
-            observation=observation,
-            see_board=see_board,
-            autoreset=mode,
-            illegal="terminate",
-            max_decisions=checked_limit(max_episode_steps),
-        )
-        self._frames: list[list[Any]] = [[] for _ in range(num_envs)]
-        self.single_observation_space = observation_space(observation, see_board)
-        self.single_action_space = action_space()
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-
-    def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | npt.NDArray[Any] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> tuple[Any, dict[str, Any]]:
-        """Start episodes.
-
-        Args:
-            seed: environment `i` gets `game_seed(seed, i)`, or `seed[i]` of a sequence; None
-                continues with its next episode.
-            options: `{"reset_mask": bool (num_envs,)}` resets only these environments;
-                `{"state": position}` starts all from one position.
-
-        Returns:
-            Observations and infos; see `TokaidoDuoEnv.reset`.
-        """
-        reset_options = options_of(options)
-        flags = self._reset_mask(reset_options)
-        games = np.flatnonzero(flags)
-        seeds: Any = seed
-        is_one = seeds is not None and as_array("seed", seeds).ndim == 0
-        chosen = seeds if seeds is None or is_one else self._seeds_of(games, seeds)
-        self.games.reset(chosen, reset_options.get("state"), games)
-        super().reset(seed=check_seed(seeds) if is_one else None)
-        self._collect(games)
-        return self.games.observe(), _flagged(_info_of(self.games), flags)
-
-    def step(
-        self, actions: Any
-    ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
-        """Play an action in every game, then the opponents until the learner decides again.
-
-        Args:
-            actions: integers (num_envs,); an illegal one ends its game with reward -1.
-
-        Returns:
-            Observations, rewards float64 (num_envs,), terminated and truncated bool (num_envs,),
-            and infos.
-
-        Raises:
-            RuntimeError: if a game has ended and was not reset (with autoreset disabled).
-        """
-        games = self.games
-        ended = games.step(actions)
-        info = _info_of(games)
-        infos = _flagged(info, np.ones(self.num_envs, np.bool_))
-        if len(ended.games) and self.autoreset_mode == AutoresetMode.SAME_STEP:
-            infos |= _final(ended, info)
-        self._collect(games.batch.all_games)
-        results = games.reward.astype(np.float64), games.terminated.copy(), games.truncated.copy()
-        return games.observe(), *results, infos
-
-    def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Return the legal actions of every game: bool (num_envs, N_ACTIONS)."""
-        return self.games.masks()
-
-    def render(self) -> tuple[Any, ...] | None:
-        """Return the frames of all games, text or uint8 (height, width, 3) each.
-
-        With a render mode "…_list", a list per game: the frames since the last call, or since its
-        episode began.
-        """
-        if self.render_mode and self.render_mode.endswith("_list"):
-            frames, self._frames = self._frames, [[] for _ in self._frames]
-            return tuple(frames)
-        return tuple(map(self._frame, range(self.num_envs))) if self.render_mode else self._frame(0)
-
-    def _frame(self, game: int) -> Any:
-        return self._renderer.render(partial(self.games.scene, game), self.metadata["render_fps"])
-
-    def _collect(self, games: npt.NDArray[np.int64]) -> None:
-        """Collect a frame of each of the given games, if the render mode collects frames."""
-        if not self.render_mode or not self.render_mode.endswith("_list"):
-            return
-        for game in games.tolist():
-            if self.games.player[game] == NO_PLAYER:  # a new episode
-                self._frames[game] = []
-            self._frames[game].append(self._frame(game))
-
-    def _seeds_of(self, games: npt.NDArray[np.int64], seeds: Any) -> npt.NDArray[Any]:
-        """Return the seeds of some games, which the batch then checks."""
-        each = np.asarray(seeds, object)
-        if len(each) != self.num_envs:
-            raise ValueError(
-                f"seed: expected {self.num_envs}, one per environment, got {len(each)}"
-            )
-        return each[games]
-
-    def _reset_mask(self, options: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
-        """Return which environments to reset (default: all), bool (num_envs,)."""
-        if "reset_mask" not in options:
-            return np.ones(self.num_envs, np.bool_)
-        mask = as_array("reset_mask", options["reset_mask"])
-        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
-            raise ValueError(
-                f"reset_mask: expected bool of shape ({self.num_envs},), got {describe_array(mask)}"
-            )
-        return mask
-
-
-def _info_of(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
-    """Return the info of every game, one array per key.
-
-    `player` decided in the step (-1 after a reset), and `next_player` decides next (-1 at the end).
-    Both are the learner, so value estimates keep their sign.
-    """
-    return {
-        "action_mask": games.masks().view(np.int8),
-        "seed": games.batch.episode_info["seed"].copy(),
-        "board": games.batch.episode_info["board"].astype(np.int64),
-        "seat": games.seats.astype(np.int64),
-        "player": games.player.astype(np.int64),
-        "next_player": np.where(games.over, NO_PLAYER, games.seats).astype(np.int64),
-    }
-
-
-def _final(ended: EndedGames, info: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Return the final observations and infos of ended games, in the form of `SyncVectorEnv`."""
-    final_info: dict[str, Any] = {"action_mask": ended.mask, "seed": ended.seed}
-    final_info |= {"board": ended.board, "seat": ended.seat, "player": ended.seat}
-    final_info["next_player"] = np.where(ended.mask.any(axis=1), ended.seat, NO_PLAYER)
-    flags = np.zeros(len(info["seed"]), np.bool_)
-    flags[ended.games] = True
-    last = np.full(len(flags), None, object)
-    for j, game in enumerate(ended.games.tolist()):
-        last[game] = observation_at(ended.observation, j)
-    final = {}
-    for key, values in info.items():
-        final[key] = np.zeros_like(values)
-        final[key][ended.games] = final_info[key]
-    return _flagged({"final_obs": last, "final_info": _flagged(final, flags)}, flags)
 
 
 def _flagged(infos: dict[str, Any], flags: npt.NDArray[np.bool_]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Observations: a vector, a vector with board features, entities, or afterstates.
+"""Observations: a vector, a vector with board features, or afterstates.
 
 All environments take their observations from here. `Observer` writes those of many games and
 `GameObserver` those of one.
@@ -18,12 +18,6 @@ from tokaido_env.batch_validation import checked_seats
 from tokaido_env.core import batch_kernels
 from tokaido_env.core.arguments import as_array, check_choice
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_features_of
-from tokaido_env.core.entities import (
-    N_ENTITY_NUMBERS,
-    board_entities,
-    encode_entities_of_game,
-    entity_arrays,
-)
 from tokaido_env.core.observation import (
     N_FEATURES,
     OBSERVATION_DTYPES,
@@ -43,9 +37,9 @@ from tokaido_env.features.afterstates import AfterstateInputs, Afterstates, afte
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 
-ObservationFormat = Literal["float32", "uint8", "entities", "afterstates"]
-ENTITIES, AFTERSTATES = "entities", "afterstates"
-OBSERVATION_FORMATS = (*OBSERVATION_DTYPES, ENTITIES, AFTERSTATES)
+ObservationFormat = Literal["float32", "uint8", "afterstates"]
+AFTERSTATES = "afterstates"
+OBSERVATION_FORMATS = (*OBSERVATION_DTYPES, AFTERSTATES)
 
 Observation = npt.NDArray[Any] | dict[str, npt.NDArray[Any]]
 """An array with one vector per game, or a dict of arrays."""
@@ -54,16 +48,9 @@ ObserveArgs = tuple[Any, Any, Any, Any, Any]
 """Arguments of the observation kernels: games, boards, states, episode info and seats."""
 
 
-_ROWS_OF_ARRAYS: dict[object, tuple[int, Callable[[npt.NDArray[Any]], Observation]]] = {
-    ENTITIES: (N_ENTITY_NUMBERS, entity_arrays),
-    AFTERSTATES: (AFTERSTATE_ROW, afterstate_arrays),
-}
-"""The formats of several arrays: the numbers in a game's row, and views of rows as arrays."""
-
-
 def _as_arrays(rows: npt.NDArray[Any], observation: object) -> Observation:
     """Return rows as an observation: the rows, or views of them as a dict of arrays."""
-    return _ROWS_OF_ARRAYS[observation][1](rows) if observation in _ROWS_OF_ARRAYS else rows
+    return afterstate_arrays(rows) if observation == AFTERSTATES else rows
 
 
 def check_observation(
@@ -76,11 +63,6 @@ def check_observation(
     """
     check_choice("observation", observation, allowed)
     check_choice("see_board", see_board, (True, False))
-    if see_board and observation == ENTITIES:
-        raise ValueError(
-            "see_board: expected False with observation='entities', got True: entities always "
-            "include the board"
-        )
     if see_board and observation == AFTERSTATES:
         raise ValueError(
             "see_board: expected False with observation='afterstates', got True: the look-ahead "
@@ -92,8 +74,8 @@ def check_observation(
 
 def observation_size(observation: object, see_board: object) -> int:
     """Return the number of values in the row of one game's observation."""
-    if observation in _ROWS_OF_ARRAYS:
-        return _ROWS_OF_ARRAYS[observation][0]
+    if observation == AFTERSTATES:
+        return AFTERSTATE_ROW
     return N_FEATURES + (N_BOARD_FEATURES if see_board else 0)
 
 
@@ -118,8 +100,8 @@ def observe(
         see_board: as for `Batch`.
 
     Returns:
-        float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`; with "entities"
-        and "afterstates" a dict of arrays.
+        float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`; with
+        "afterstates" a dict of arrays.
 
     Raises:
         TypeError: for an argument of a wrong type or dtype.
@@ -215,9 +197,7 @@ class Observer:
         self._units = quotient_table(dtype)
         # What depends on the board only, one row per board: numbers of each observation.
         self._static_part: npt.NDArray[Any] | None = None
-        if observation == ENTITIES:
-            self._static_part = board_entities(boards)
-        elif see_board:
+        if see_board:
             self._static_part = board_features_of(boards, dtype)
         self._n = n
         self._pool = BufferPool((n, self._size), dtype)
@@ -265,9 +245,7 @@ class Observer:
     def _write(
         self, args: ObserveArgs, rows: npt.NDArray[Any], cached_board: npt.NDArray[np.int32]
     ) -> None:
-        if self._observation == ENTITIES:
-            batch_kernels.observe_entities(*args, self._static_part, cached_board, rows)
-        elif self._observation == AFTERSTATES:
+        if self._observation == AFTERSTATES:
             *games, seats = args
             seats = seats.astype(np.int8, copy=False)
             observe_afterstates(len(rows), *games, seats, rows)
@@ -293,7 +271,7 @@ class GameObserver:
     """Writes the observations of one game at a time, on any board.
 
     Args:
-        observation: "float32", "entities" or "afterstates".
+        observation: "float32" or "afterstates".
         see_board: append the board features to the vector.
     """
 
@@ -316,11 +294,7 @@ class GameObserver:
 
     def write(self, game: Game, seat: int, row: npt.NDArray[np.float32]) -> None:
         """Write the observation of a seat to a row, float32 (size,), as `new_row` returns it."""
-        if self._observation == ENTITIES:
-            row[:] = self._static_part_of(game, board_entities)[0]
-            flat = np.empty(N_FEATURES, np.float32)
-            encode_entities_of_game(game.boards, game.states, 0, seat, flat, row)
-        elif self._observation == AFTERSTATES:
+        if self._observation == AFTERSTATES:
             seats = np.array([seat], np.int8)
             observe_afterstates(1, _FIRST, game.boards, game.states, _NO_INFO, seats, row[None])
         elif self._sees_board:

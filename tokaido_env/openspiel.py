@@ -15,7 +15,7 @@
 | observation | float32 (N_FEATURES,) in [0, 1], the table of `tokaido_env.core.observation` |
 | board features | with `see_board`, appended (`tokaido_env.core.board_features`) |
 
-OpenSpiel's tensors are one array each, with legal actions apart, so there are no entities or
+OpenSpiel's tensors are one array each, with legal actions apart, so there are no
 afterstates: `state.game.afterstates()` returns the positions after each action.
 
 Parameters: `board`, the name of a built-in board, the path of a board file or `family:NUMBER`, but

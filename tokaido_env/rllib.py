@@ -84,7 +84,7 @@ class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode; return observations and infos by agent. See `RawTokaidoEnv.reset`."""
+        """Start an episode; return observations and infos by agent. See `TokaidoEnv.reset`."""
         if self._runner is not None and seed is not None:
             own = None if seed == self._runner_seed else game_seed(seed, self._runner)
             seed, self._runner_seed = own, seed

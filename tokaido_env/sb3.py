@@ -1,13 +1,9 @@
-"""`TokaidoVecEnv`: a Stable-Baselines3 VecEnv of many games in one process.
-
-The games are those of `tokaido_env.single_agent`.
-"""
+"""`TokaidoVecEnv`: the games of `TokaidoDuoVectorEnv` as a Stable-Baselines3 VecEnv."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,15 +17,14 @@ try:
 except ModuleNotFoundError as error:
     raise extra_error("TokaidoVecEnv needs", error.name, "train") from error
 
-from tokaido_env.batch_validation import checked_games
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import IllegalMove, as_integer, repr_short
+from tokaido_env.core.arguments import IllegalMove, check_choice
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.rng import game_seeds
+from tokaido_env.gym import Seating, TokaidoDuoVectorEnv, When
 from tokaido_env.observers import ObservationFormat, observation_at
-from tokaido_env.render.modes import RENDER_FPS, Renderer
-from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch, When
-from tokaido_env.spaces import action_space, observation_space
+from tokaido_env.opponents import Opponents
+from tokaido_env.render.modes import RENDER_FPS
 
 REMEDY = (
     "PPO, A2C, DQN and EvalCallback do not mask: use MaskablePPO, MaskableEvalCallback and "
@@ -53,10 +48,13 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         board: as for `Batch`.
         reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
         seat: the learner's seat: 0, 1, "alternate" (game + episode, modulo 2) or "random".
-        observation: "float32", "uint8", "entities" or "afterstates", as for `Batch`; the last two
-            are dicts of arrays, for `MultiInputPolicy`.
+        observation: "float32", "uint8" or "afterstates", as for `Batch`; the last is a dict of
+            arrays, for `MultiInputPolicy`.
         see_board: as for `Batch`.
         render_mode: None, or "rgb_array" for `render` and `VecVideoRecorder`.
+
+    Attributes:
+        games: the `TokaidoDuoVectorEnv`.
 
     Raises:
         AgentError: for an unknown spec string, or an object that is no agent.
@@ -66,7 +64,7 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
     """
 
     metadata: dict[str, Any]
-    _new_seeds: npt.NDArray[np.int64] | None
+    _new_seed: int | None
 
     def __init__(
         self,
@@ -80,18 +78,13 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         see_board: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        self._renderer = Renderer(render_mode, ("rgb_array",))
-        self.games = SingleAgentBatch(
-            n,
-            opponents,
-            seat=seat,
-            board=board,
-            reward=reward,
-            observation=observation,
-            see_board=see_board,
+        check_choice("render_mode", render_mode, (None, "rgb_array"))
+        form: Any = {"observation": observation, "see_board": see_board}
+        self.games = TokaidoDuoVectorEnv(
+            n, opponents, seat, board, reward, render_mode=render_mode, illegal="raise", **form
         )
         self.render_mode = render_mode
-        super().__init__(n, observation_space(observation, see_board), action_space())
+        super().__init__(n, self.games.single_observation_space, self.games.single_action_space)
         self.metadata["render_fps"] = RENDER_FPS
         self.seed(seed)
         self._actions = np.zeros(n, np.int64)
@@ -99,14 +92,15 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
 
     def reset(self) -> Any:
         """Start each game's next episode, the first of a new seed; return observations (n, …)."""
-        self.games.reset(self._new_seeds)
-        self._new_seeds = None
+        self.games.reset(seed=self._new_seed)
+        self._new_seed = None
         return self.observe()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Set the seed of the next reset; return the seeds of the first episodes of all games."""
         if seed is not None:
-            self._base_seeds = self._new_seeds = game_seeds(seed, self.games.batch.all_games)
+            self._base_seeds = game_seeds(seed, self.games.batch.all_games)
+            self._new_seed = seed
         seeds: list[int | None] = self._base_seeds.tolist()
         return seeds
 
@@ -116,13 +110,13 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the learner's legal actions: bool (n, N_ACTIONS)."""
-        return self.games.masks()
+        return self.games.action_masks()
 
     def set_opponents(
         self, opponents: Opponents, indices: Any = None, when: When = "next game"
     ) -> None:
-        """Set the opponents of some games; see `SingleAgentBatch.set_opponents`."""
-        self.games.set_opponents(opponents, self._games(indices), when)
+        """Set the opponents of some games; see `TokaidoDuoVectorEnv.set_opponents`."""
+        self.games.set_opponents(opponents, self._indices(indices), when)
 
     def step_async(self, actions: npt.NDArray[np.int64]) -> None:
         """Store the learner's actions, integers (n,), for `step_wait`."""
@@ -135,38 +129,43 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
             Observations, rewards float32 (n,), dones bool (n,) and infos.
 
         Raises:
-            IllegalMove: naming the games and, for an action of the learner, the algorithms that
-                apply masks; nothing is played then.
+            IllegalMove: for an action of the learner, naming the games and the algorithms that
+                apply masks; nothing is played then. Also for an action of an opponent.
         """
         games = self.games
         try:
-            ended = games.step(self._actions)
+            rewards, ended = games.play(self._actions)
         except IllegalMove as error:
-            _, illegal = games.batch.check_moves(games.batch.all_games, self._actions)
-            if not illegal.any():
+            if games.done.any():
                 raise  # of an opponent
             raise IllegalMove(f"{error}; {REMEDY}") from None
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for j, game in enumerate(ended.games.tolist()):
-            infos[game] = self._final(ended, j, game)
-        return self.observe(), games.reward.copy(), games.terminated.copy(), infos
+        if ended.any():
+            self._finish(np.flatnonzero(ended), rewards, infos)
+        return self.observe(), rewards.astype(np.float32), ended, infos
+
+    def _finish(
+        self, ended: npt.NDArray[np.int64], rewards: npt.NDArray[Any], infos: list[dict[str, Any]]
+    ) -> None:
+        """Write the infos of ended games, and begin their next episodes."""
+        games, facts = self.games, self.games.batch.episode_info
+        last = games.batch.observe(ended, games.seats[ended])
+        elapsed = round(time.time() - self._start_time, 6)
+        for j, game in enumerate(ended.tolist()):
+            length = int(games.lengths[game])
+            infos[game] = {
+                "terminal_observation": observation_at(last, j),
+                "TimeLimit.truncated": False,
+                "episode": {"r": float(rewards[game]), "l": length, "t": elapsed},
+                "seed": int(facts["seed"][game]),
+                "board": int(facts["board"][game]),
+                "seat": int(games.seats[game]),
+            }
+        games.begin(ended)
 
     def get_images(self) -> Sequence[Any]:
         """Return a picture of each game, uint8 (height, width, 3)."""
-        scenes = (partial(self.games.scene, game) for game in range(self.num_envs))
-        return [self._renderer.render(scene, RENDER_FPS) for scene in scenes]
-
-    def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
-        elapsed = round(time.time() - self._start_time, 6)
-        result = float(self.games.reward[game])
-        return {
-            "terminal_observation": observation_at(ended.observation, j),
-            "TimeLimit.truncated": False,
-            "episode": {"r": result, "l": int(ended.length[j]), "t": elapsed},
-            "seed": int(ended.seed[j]),
-            "board": int(ended.board[j]),
-            "seat": int(ended.seat[j]),
-        }
+        return self.games.render() or ()
 
     # The rest of the VecEnv interface. There are no single environments: only "opponent" and "seat"
     # exist per game.
@@ -180,18 +179,13 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         Raises:
             AttributeError: for an unknown one.
         """
-        _check_name("attr_name", attr_name)
-        games = self._games(indices).tolist()
         if attr_name == "opponent":
-            return [self.games.opponents[game] for game in games]
-        if attr_name == "seat":
-            return [int(self.games.seats[game]) for game in games]
-        try:
-            return [getattr(self, attr_name) for _ in games]
-        except AttributeError:
-            raise AttributeError(
-                f"attr_name: expected an attribute of TokaidoVecEnv, got {repr_short(attr_name)}"
-            ) from None
+            values = self.games.opponents
+        elif attr_name == "seat":
+            values = self.games.seats.tolist()
+        else:
+            values = [getattr(self, attr_name)] * self.num_envs
+        return [values[game] for game in self._indices(indices).tolist()]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set "opponent" of some games, or an attribute of this environment.
@@ -199,7 +193,6 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         Raises:
             AttributeError: for "seat", which `TokaidoVecEnv` takes as an argument.
         """
-        _check_name("attr_name", attr_name)
         if attr_name == "opponent":
             self.set_opponents(value, indices)
         elif attr_name == "seat":
@@ -213,26 +206,16 @@ class TokaidoVecEnv(CopiedWhole, VecEnv):
         """Call `action_masks`, the only supported method, for some games.
 
         Raises:
-            AttributeError: for another method.
+            ValueError: for another method.
         """
-        if not isinstance(method_name, str) or method_name != "action_masks":
-            raise AttributeError(
-                f"method_name: expected 'action_masks', got {repr_short(method_name)}"
-            )
-        masks = self.action_masks()
-        return list(masks if indices is None else masks[self._games(indices)])
+        check_choice("method_name", method_name, ("action_masks",))
+        return list(self.action_masks()[self._indices(indices)])
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
         """Return for each index whether the class is `Monitor`: infos have its statistics."""
-        return [wrapper_class is Monitor for _ in self._games(indices)]
+        return [wrapper_class is Monitor for _ in self._indices(indices)]
 
-    def _games(self, indices: Any) -> npt.NDArray[np.int64]:
-        if indices is None:
-            return self.games.batch.all_games
-        one = as_integer(indices)
-        return checked_games(indices if one is None else [one], self.num_envs)
-
-
-def _check_name(argument: str, name: object) -> None:
-    if not isinstance(name, str):
-        raise TypeError(f"{argument}: expected a name, got {repr_short(name)}")
+    def _indices(self, indices: Any) -> npt.NDArray[np.int64]:
+        """Return the indices of games that an index, a sequence of indices or None (all) names."""
+        every = self.games.batch.all_games
+        return every if indices is None else np.atleast_1d(every[indices])

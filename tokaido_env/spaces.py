@@ -1,4 +1,4 @@
-"""Gymnasium spaces of observations and actions, and arguments of `make_vec` and `reset`."""
+"""Gymnasium spaces of observations and actions, and the options of `reset`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import numpy as np
 from gymnasium import spaces
 
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import as_integer, repr_short
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.board_features import BOARD_SCALES
-from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import SCALES
 from tokaido_env.features.afterstate_observation import (
     AFTERSTATE_FEATURES,
     AFTERSTATE_INPUTS,
     bounds_of,
 )
-from tokaido_env.observers import AFTERSTATES, ENTITIES, ObservationFormat, check_observation
+from tokaido_env.observers import AFTERSTATES, ObservationFormat, check_observation
 
 
 def action_space() -> spaces.Discrete:
@@ -38,34 +37,19 @@ def options_of(options: object) -> Mapping[str, Any]:
     return options
 
 
-def checked_limit(max_episode_steps: int | None) -> int | None:
-    """Return a positive limit of steps, None for None and -1; else raise `ValueError`."""
-    limit = as_integer(max_episode_steps)
-    if max_episode_steps is not None and (limit is None or limit < -1 or limit == 0):
-        raise ValueError(
-            "max_episode_steps: expected a positive integer, or None or -1 for no limit, "
-            f"got {repr_short(max_episode_steps)}"
-        )
-    return None if limit == -1 else limit
-
-
 def observation_space(
     observation: ObservationFormat = "float32", see_board: bool = False
 ) -> spaces.Space[Any]:
     """Return the observation space.
 
     Args:
-        observation: "float32" or "uint8" for a vector, "entities" or "afterstates" for a dict of
-            arrays.
+        observation: "float32" or "uint8" for a vector, "afterstates" for a dict of arrays.
         see_board: append the board features to the vector.
 
     Raises:
-        ValueError: for an unknown format, or `see_board` with a dict of arrays.
+        ValueError: for an unknown format, or `see_board` with afterstates.
     """
     check_observation(observation, see_board)
-    if observation == ENTITIES:
-        shapes = ENTITY_SHAPES.items()
-        return spaces.Dict({name: spaces.Box(0.0, 1.0, shape) for name, shape in shapes})
     if observation == AFTERSTATES:
         return _afterstate_space()
     scales = np.concatenate([SCALES, BOARD_SCALES]) if see_board else SCALES

@@ -16,8 +16,8 @@ class TimeStep(NamedTuple):
 
     Attributes:
         observation: float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`,
-            from the mover's view (player_0's at chance and at the end). With "entities" a dict of
-            float32 arrays (n, *ENTITY_SHAPES[name]), with "afterstates" a dict of arrays
+            from the mover's view (player_0's at chance and at the end). With "afterstates" a dict
+            of arrays
             (n, *AFTERSTATE_SHAPES[name]); None if the batch has no observation.
         mask: int8 (n, N_ACTIONS), 1 = legal; zeros at chance and at the end.
         legal: uint64 (n,), the legal actions as bits.

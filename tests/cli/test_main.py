@@ -28,7 +28,6 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.command import Command, NoOptions, command, parse, program
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
-from tokaido_env.core.entities import ENTITY_FEATURES
 from tokaido_env.features.afterstate_observation import AFTERSTATE_FEATURES, AFTERSTATE_INPUTS
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.record import save
@@ -50,7 +49,7 @@ def test_export__prints_the_number_of_rows(tmp_path: Path, capsys: Output) -> No
 def test_features__prints_the_layouts(capsys: Output) -> None:
     assert main(["features"]) == 0
     tables = capsys.readouterr().out.split("\n\n")
-    layouts = [FEATURES, BOARD_FEATURES, *ENTITY_FEATURES.values()]
+    layouts = [FEATURES, BOARD_FEATURES]
     for table, layout in zip(tables, layouts, strict=False):
         _, _, *rows, last = table.splitlines()
         printed = []
@@ -60,7 +59,7 @@ def test_features__prints_the_layouts(capsys: Output) -> None:
             printed.append((name, int(start), int(end) - int(start) + 1, int(scale), meaning))
         assert printed == [tuple(feature) for feature in layout]
         assert last.startswith(f"{sum(feature.size for feature in layout)} numbers")
-    masks, inputs, features, actions = tables[len(layouts) :]
+    inputs, features = tables[len(layouts) :]
     for table, columns in ((inputs, AFTERSTATE_INPUTS), (features, AFTERSTATE_FEATURES)):
         _, _, *rows, last = table.splitlines()
         fields = [row.split(maxsplit=6) for row in rows]
@@ -71,13 +70,6 @@ def test_features__prints_the_layouts(capsys: Output) -> None:
         expected = [[each.unit, each.low, each.high] for each in columns]
         np.testing.assert_allclose(bounds, expected, rtol=1e-4)
         assert last.startswith(f"{columns[-1].slice.stop} numbers")
-    assert masks.splitlines()[0] == "token_mask: 61, 0 or 1"
-    _, _, *rows, last = actions.splitlines()
-    assert [tuple(row.split()) for row in rows if row.startswith("merchant:M")] == [
-        (f"merchant:M{i}", str(48 + i), "towns", str(7 + i)) for i in (1, 2, 3, 4)
-    ]
-    assert [row.split()[0] for row in rows] == list(LABELS)
-    assert last == "61 tokens: 1 globals, 40 stations, 12 towns, 8 areas"
 
 
 def test_agents_and_boards__list_all(capsys: Output) -> None:

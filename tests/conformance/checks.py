@@ -220,17 +220,11 @@ CHECKS = (
     Check(
         "pettingzoo", "api_test, boxes, warnings as errors", lambda: _api_test(observation="box")
     ),
-    Check("pettingzoo", "api_test, entities", lambda: _api_test(observation="entities")),
     Check("pettingzoo", "api_test, afterstates", lambda: _api_test(observation="afterstates")),
     Check("pettingzoo", "seed_test", _seed_test),
     Check("pettingzoo", "render_test", _render_test, DRAWING),
     Check("pettingzoo", "performance_benchmark", _performance_benchmark),
     Check("gymnasium", "check_env, warnings as errors", _gymnasium_check_env),
-    Check(
-        "gymnasium",
-        "check_env, entities, warnings as errors",
-        lambda: _gymnasium_check_env(observation="entities"),
-    ),
     Check(
         "gymnasium",
         "check_env, afterstates, warnings as errors",
@@ -253,12 +247,6 @@ CHECKS = (
     Check("supersuit", "four wrappers of the box form", _supersuit_wrappers),
     Check("ray", "RLlib's PettingZooEnv", _rllib_pettingzoo_env, RLLIB),
     Check("ray", "RLlib's check of environments", _check_multiagent_environments, RLLIB),
-    Check(
-        "ray",
-        "RLlib's check of environments, entities",
-        lambda: _check_multiagent_environments(observation="entities"),
-        RLLIB,
-    ),
     Check(
         "ray",
         "RLlib's check of environments, afterstates",

@@ -13,10 +13,9 @@ import gymnasium
 import pytest
 
 import tokaido_env
-from tokaido_env import Batch, Game, env, raw_env
+from tokaido_env import Batch, Game, env
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.record import replay
-from tokaido_env.single_agent import SingleAgentBatch
 from tokaido_env.web.game_session import Session
 from tokaido_env.web.live_game import HUMAN, LiveGame
 
@@ -40,11 +39,11 @@ def begun(made: Any, *arguments: Any, **options: Any) -> Any:
     return made
 
 
-def of_games(make: Callable[[], Any], batch: Callable[[Any], Any] = lambda e: e.games) -> Case:
-    """Return the case of an environment with games that have masks and a snapshot."""
+def of_games(make: Callable[[], Any], batch: Callable[[Any], Batch] = lambda e: e.batch) -> Case:
+    """Return the case of an environment with a batch of games."""
 
     def play(e: Any, rng: random.Random) -> None:
-        masks = batch(e).masks(*([batch(e).all_games] if isinstance(batch(e), Batch) else []))
+        masks = batch(e).masks(batch(e).all_games)
         moves = [rng.choice(mask.nonzero()[0].tolist()) for mask in masks]
         e.step(moves if len(moves) > 1 else moves[0])
 
@@ -82,20 +81,22 @@ def torchrl_case() -> Case:
         masks = e.games.masks(e.games.all_games)
         e.games.step([rng.choice(mask.nonzero()[0].tolist()) for mask in masks])
 
-    case = of_games(lambda: begun(made_by("torchrl", "TokaidoDuoEnv", 3)))
+    case = of_games(lambda: begun(made_by("torchrl", "TokaidoDuoEnv", 3)), lambda e: e.games)
     return case._replace(play=play)
 
 
 CASES: dict[str, Case] = {
     "Game": of_game(lambda: Game(seed=1), with_move(lambda game, label: game.play(label))),
     "TokaidoEnv": of_game(lambda: begun(env(mask="both"), 1), action_of),
-    "RawTokaidoEnv": of_game(lambda: begun(raw_env(observation="entities"), 1), action_of),
     "Batch": of_games(lambda: begun(Batch(3), 1), lambda e: e),
     "Batch without copies": of_games(lambda: begun(Batch(3, copy=False), 1), lambda e: e),
-    "SingleAgentBatch": of_games(lambda: begun(SingleAgentBatch(3, "greedy"), 1), lambda e: e),
-    "gym": of_games(lambda: begun(gymnasium.make("TokaidoDuo-v0").unwrapped, seed=1)),
+    "gym": of_games(
+        lambda: begun(gymnasium.make("TokaidoDuo-v0").unwrapped, seed=1), lambda e: e.games.batch
+    ),
     "gym vector": of_games(lambda: begun(gymnasium.make_vec("TokaidoDuo-v0", 3), seed=1)),
-    "sb3": of_games(lambda: begun(made_by("sb3", "TokaidoVecEnv", 3, "random", 1))),
+    "sb3": of_games(
+        lambda: begun(made_by("sb3", "TokaidoVecEnv", 3, "random", 1)), lambda e: e.games.batch
+    ),
     "torchrl": torchrl_case(),
     "rllib": Case(
         lambda: begun(made_by("rllib", "TokaidoMultiAgentEnv"), seed=1),

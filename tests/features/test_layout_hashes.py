@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokaido_env.core import board_features, entities, observation
+from tokaido_env.core import board_features, observation
 from tokaido_env.core.observation import layout_hash
 from tokaido_env.features import (
     afterstate_observation,
@@ -20,7 +20,6 @@ from tokaido_env.features.network_inputs import INPUTS_HASH
 HASHES = {
     "LAYOUT_HASH": (observation, "354a5c59f0613007"),
     "BOARD_LAYOUT_HASH": (board_features, "81d80f632769bf42"),
-    "ENTITY_LAYOUT_HASH": (entities, "1748c7c4d37ea8db"),
     "LOOKAHEAD_HASH": (lookahead_features, "6ba99954b8aa1156"),
     "AFTERSTATE_LAYOUT_HASH": (afterstate_observation, "bab80206496f7db7"),
     "INPUTS_HASH": (network_inputs, "065a0b1c0cf8fcdf"),
@@ -28,7 +27,6 @@ HASHES = {
 LAYOUTS: dict[str, tuple[Any, ...]] = {
     "observation": observation.FEATURES,
     "board": board_features.BOARD_FEATURES,
-    **entities.ENTITY_FEATURES,
     "look-ahead": lookahead_features.LOOKAHEAD,
     "inputs": afterstate_observation.AFTERSTATE_INPUTS,
     "actions": afterstate_observation.AFTERSTATE_FEATURES,

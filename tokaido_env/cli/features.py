@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from tokaido_env.cli import command as cli
-from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
-from tokaido_env.core.entities import (
-    ACTION_ENTITY,
-    ENTITY_FEATURES,
-    ENTITY_SHAPES,
-    N_TOKENS,
-    TOKENS,
-)
 from tokaido_env.core.observation import FEATURES, INDEX_FORMULAS, Feature, width
 from tokaido_env.features.afterstate_observation import (
     AFTERSTATE_FEATURES,
@@ -22,29 +14,18 @@ from tokaido_env.features.afterstate_observation import (
 
 @cli.command("features")
 def main(options: cli.NoOptions) -> int:
-    """Print the layouts of the observation, the board features, entities and afterstates.
-
-    The last table has the entity of each action.
-    """
+    """Print the layouts of the observation, the board features and afterstates."""
     print("\n\n".join(tables()))
     return 0
 
 
 def tables() -> list[str]:
-    """Return the tables as text: observation, board features, entities, afterstates, actions."""
-    shapes = {name: " x ".join(map(str, shape)) for name, shape in ENTITY_SHAPES.items()}
-    entities = [
-        table_of(f"{kind}: {shapes[kind]}, a kind of entity", features)
-        for kind, features in ENTITY_FEATURES.items()
-    ]
+    """Return the tables as text: observation, board features, afterstates."""
     return [
         table_of("observation", FEATURES),
         table_of("board features, with see_board=True", BOARD_FEATURES),
-        *entities,
-        "\n".join(f"{name}: {shapes[name]}, 0 or 1" for name in list(shapes)[len(TOKENS) :]),
         columns_table("observation, with observation='afterstates'", AFTERSTATE_INPUTS),
         columns_table("actions, with observation='afterstates'; a row", AFTERSTATE_FEATURES),
-        actions_table(),
     ]
 
 
@@ -77,24 +58,4 @@ def columns_table(title: str, columns: tuple[Column, ...]) -> str:
 def index_formula(feature: Feature) -> str:
     """Return the index of a number within a feature of two axes, "" for one of a single axis."""
     name = feature.name.removeprefix("my_").removeprefix("their_")
-    # The `boutique_ware` of a town as an entity has one axis.
-    return INDEX_FORMULAS.get(name, "") if feature.size > 4 else ""
-
-
-def actions_table() -> str:
-    """Return `ACTION_ENTITY` as text."""
-    rows = ["ACTION_ENTITY", f"{'action':<20} token"]
-    for label, token in zip(LABELS, ACTION_ENTITY.tolist(), strict=True):
-        kind, place = _entity(token)
-        rows.append(f"{label:<20} {token:>5}  {kind} {place}")
-    rows.append(f"{N_TOKENS} tokens: " + ", ".join(f"{n} {kind}" for kind, n in TOKENS.items()))
-    return "\n".join(rows)
-
-
-def _entity(token: int) -> tuple[str, int]:
-    """Return the kind of a token and its index among that kind."""
-    for kind, number in TOKENS.items():
-        if token < number:
-            return kind, token
-        token -= number
-    raise ValueError(f"token: expected one of {N_TOKENS}, got {token} more")
+    return INDEX_FORMULAS.get(name, "")

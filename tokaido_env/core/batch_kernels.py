@@ -29,7 +29,6 @@ from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.bitmask import MASK_BYTES, expand_mask
 from tokaido_env.core.bots import NO_BOT, RANDOM, random_action
 from tokaido_env.core.constants import Row
-from tokaido_env.core.entities import encode_entities
 from tokaido_env.core.jit import allocator, index, int64, kernel, parallel
 from tokaido_env.core.observation import N_FEATURES, encode
 from tokaido_env.core.rng import sample
@@ -196,34 +195,6 @@ def observe_with_board(
 
 
 @parallel
-def observe_entities(
-    games: Any,
-    boards: Any,
-    states: Any,
-    infos: Any,
-    seats: Any,
-    static_part: Any,
-    cached_board: Any,
-    out: Any,
-) -> None:
-    """Write the entity observations of `seats`, NO_PLAYER read as 0.
-
-    Args:
-        static_part: float32 (b, N_ENTITY_NUMBERS), `board_entities` of the boards.
-        cached_board: as for `observe_with_board`.
-        out: float32 (k, N_ENTITY_NUMBERS).
-    """
-    for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
-        flat = _vector()
-        for j in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(games))):
-            i, k = games[j], infos[games[j]]["board"]
-            if cached_board[j] != k:
-                cached_board[j] = k
-                out[j] = static_part[k]
-            encode_entities(boards[k], states[i], max(int64(seats[j]), 0), flat, out[j])
-
-
-@parallel
 def rewards(games: Any, boards: Any, states: Any, infos: Any, margin: bool, out: Any) -> None:
     """Write the rewards of both seats in the present states to `out`, float32 (k, 2).
 
@@ -267,12 +238,6 @@ def outcomes(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, out: 
 def _scratch() -> Any:
     """Return scratch states for bots; Numba cannot make them directly in a parallel loop."""
     return np.empty(2, STATE)
-
-
-@allocator
-def _vector() -> Any:
-    """Return an empty observation vector; see `_scratch`."""
-    return np.empty(N_FEATURES, np.float32)
 
 
 @kernel

@@ -95,7 +95,7 @@ class PpoTrainer(Trainer):
 
     def checkpoint(self) -> Checkpoint:
         """Return the state that `restore` takes."""
-        games = self.env.games.snapshot() | {
+        games = self.env.games.batch.snapshot() | {
             "episode_starts": self.model._last_episode_starts,
             "same_opponent": self.pool.same_opponent,
         }
@@ -118,7 +118,7 @@ class PpoTrainer(Trainer):
         self.model.num_timesteps = checkpoint.done
         self.model._n_updates = decode_counter(counters, "updates", Count)
         self.model._last_episode_starts = np.resize(flags["episode_starts"], self.env.num_envs)
-        self.env.games.restore(as_rows(games, self.env.games.snapshot()))
+        self.env.games.batch.restore(as_rows(games, self.env.games.batch.snapshot()))
         self.pool.restore(decode_counter(counters, "pool", PoolState))
         self.pool.same_opponent[:] = flags["same_opponent"]
         self.rng.bit_generator.state = counters["rng"]

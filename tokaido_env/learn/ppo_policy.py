@@ -24,8 +24,8 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import STATE
 from tokaido_env.learn.network import ValueNetwork, action_values, masked_logits
 from tokaido_env.learn.settings import PpoSettings
+from tokaido_env.opponents import Opponents
 from tokaido_env.sb3 import TokaidoVecEnv
-from tokaido_env.single_agent import Opponents
 
 Observation = dict[str, torch.Tensor]
 
