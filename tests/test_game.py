@@ -1,6 +1,7 @@
 """`Game`: playing by id and label, refusals, seeds and copies."""
 
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -145,3 +146,15 @@ def test_record__of_half_a_character_is_refused() -> None:
     """It could not be written to a file."""
     with pytest.raises(ValueError, match=r"^players, board: expected valid Unicode, got"):
         Game(seed=1).record(("\ud800", "b"))
+
+
+def test_game__starts_in_eight_frames() -> None:
+    """Built-in boards are looked up once; each of the calls is a step that a reader follows."""
+    Game()
+    calls: list[str] = []
+    sys.setprofile(lambda frame, event, _: calls.append(event) if event == "call" else None)
+    try:
+        Game()
+    finally:
+        sys.setprofile(None)
+    assert len(calls) <= 8

@@ -22,7 +22,7 @@ N = 3
 WALK = random_walk(0, 40)
 START = WALK.to_dict()
 SOME, SEATS = np.array([2, 0]), np.array([0, 1])
-ERRORS = (ValueError, IndexError, TypeError, RuntimeError)
+ERRORS = (ValueError, LookupError, TypeError, RuntimeError)
 VALUES: dict[str, Any] = {
     **{"True": True, "-1": -1, "2": 2, "2**63": 2**63, "10**400": 10**400, "0.5": 0.5},
     **{"nan": float("nan"), "''": "", "long": "x" * 9999, "surrogate": "\ud800", "../x": "../x"},

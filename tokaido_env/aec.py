@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from pettingzoo import AECEnv
-from pettingzoo.utils.env import AECIterable, AECIterator
 from pettingzoo.utils.env_logger import EnvLogger
 
 from tokaido_env.boards.board_pool import BoardPool, Boards
@@ -49,7 +49,7 @@ FORMATS: tuple[ObservationFormat, ...] = ("dict", "box", "afterstates")
 _VECTORS: dict[str, Any] = {"dict": "float32", "box": "float32"}  # the format of `Batch`
 MaskLocation = Literal["both", "observation", "infos"]
 MASK_LOCATIONS: tuple[MaskLocation, ...] = ("both", "observation", "infos")
-_SEATS: dict[object, int] = {agent: seat for seat, agent in enumerate(AGENTS)}
+_SEATS: dict[str, int] = {agent: seat for seat, agent in enumerate(AGENTS)}
 ILLEGAL_REWARD = -1.0
 _REMEDY = "choose by action_mask, for example env.action_space(agent).sample(action_mask)"
 
@@ -126,7 +126,6 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         self._state_observer = GameObserver("float32", see_board)
         self._margin = reward == "margin"
         self._raises = illegal == "raise"
-        self._moved = False  # whether step or reset was called since `agent_iter` last yielded
         self._as_dict, self._is_whole = observation != "box", observation == AFTERSTATES
         self._mask_in_observation, self._mask_in_infos = mask != "infos", mask != "observation"
         self._seed: int | None = None
@@ -134,11 +133,11 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the observation space of an agent; repeated calls return the same object."""
-        return self.observation_spaces[AGENTS[_seat_of(agent)]]
+        return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the action space of an agent; repeated calls return the same object."""
-        return self.action_spaces[AGENTS[_seat_of(agent)]]
+        return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start an episode.
@@ -162,7 +161,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         else:
             game = Game.from_dict(position, board=self.boards, seed=game_seed, chance="sampled")
         self._seed, self._episode, self.game = base_seed, episode, game
-        self._moved = True
+        self._moved = True  # since `agent_iter` last returned an agent
         self._board = self.boards.index_of_name(game.board.name)
         self.agents = list(AGENTS)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
@@ -221,15 +220,15 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
             without the mask for `mask="infos"`, the array alone for `observation="box"`. The mask
             is 0 while the agent cannot act. All arrays are new: the caller may change them.
         """
-        seat = _seat_of(agent)
-        game = self.game
-        observation = self._observer.observe(game, seat)
+        seat = _SEATS[agent]
+        observation = self._observer.observe(self.game, seat)
         if not self._as_dict:
             return observation
         seen = observation if self._is_whole else {"observation": observation}
         if self._mask_in_observation:
-            return seen | {"action_mask": self._mask_of(seat)}
-        seen.pop("action_mask", None)
+            seen["action_mask"] = self._mask_of(seat)
+        elif self._is_whole:
+            del seen["action_mask"]
         return seen
 
     def state(self) -> npt.NDArray[np.float32]:
@@ -264,11 +263,18 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
                 setattr(other, name, getattr(self, name).copy())
         return other
 
-    def agent_iter(self, max_iter: int = 2**63) -> AECIterable[str, Any, int | None]:
-        """Yield `agent_selection` before each step, until all agents are done."""
+    def agent_iter(self, max_iter: int = 2**63) -> Any:
+        """Iterate over `agent_selection` before each step, until all agents are done."""
         if "game" not in self.__dict__:
             EnvLogger.error_agent_iter_before_reset()
-        return _CheckedIterable(self, max_iter)
+        return self._selected_agents(max_iter)
+
+    def _selected_agents(self, max_iter: int) -> Iterator[str]:
+        while self.agents and max_iter > 0:
+            max_iter, self._moved = max_iter - 1, False
+            yield self.agent_selection
+            if not self._moved:
+                raise AssertionError("need to call step() or reset() in a loop over `agent_iter`")
 
     def __getattr__(self, name: str) -> Any:
         if name == "game":
@@ -324,25 +330,6 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         self.rewards = dict.fromkeys(self.agents, 0.0) | {agent: ILLEGAL_REWARD}
         self._accumulate_rewards()
         self._deads_step_first()
-
-
-class _CheckedIterable(AECIterable[str, Any, "int | None"]):
-    def __iter__(self) -> _CheckedIterator:
-        return _CheckedIterator(self.env, self.max_iter)
-
-
-class _CheckedIterator(AECIterator[str, Any, "int | None"]):
-    def __next__(self) -> str:
-        agent = super().__next__()
-        if not self.env._moved:
-            raise AssertionError("need to call step() or reset() in a loop over `agent_iter`")
-        self.env._moved = False
-        return agent
-
-
-def _seat_of(agent: str) -> int:
-    check_choice("agent", agent, AGENTS)
-    return _SEATS[agent]
 
 
 def _copied(info: dict[str, Any]) -> dict[str, Any]:

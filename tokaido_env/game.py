@@ -25,9 +25,9 @@ from tokaido_env.core.state import (
     ENDS,
     NO_PLAYER,
     OVER,
+    STATE,
     Phase,
     copy_rows,
-    initial_states,
 )
 from tokaido_env.core.stepping import HISTORY_FULL, advance_game, weights_of
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tokaido_env.render.svg import Picture
     from tokaido_env.trajectory import Trajectory
 
+_CHANCES = get_args(Chance)
 _INITIAL_CAPACITY = 512  # events; half of the games have fewer
 
 
@@ -82,7 +83,7 @@ class Game(CopiedWhole):
     ) -> None:
         seed = entropy_seed() if seed is None else check_seed(seed)
         loaded = BoardPool.load(board).board_of_seed(seed)
-        self._begin(loaded, initial_states(loaded.record), seed, chance)
+        self._begin(loaded, loaded.start, seed, chance)
         self._started_from_position = False
 
     @classmethod
@@ -120,23 +121,24 @@ class Game(CopiedWhole):
     def from_states(
         cls, board: Board, states: npt.NDArray[np.void], seed: int, chance: Chance
     ) -> Game:
-        """Start a game from a possible position, `STATE` (1,), which it uses without a copy."""
+        """Start a game from a possible position, `STATE` (1,)."""
         game = cls.__new__(cls)
-        game._begin(board, states, seed, chance)
+        game._begin(board, states.tobytes(), seed, chance)
         game._started_from_position = True
         return game
 
     player: int | None
     legal_mask: int
 
-    def _begin(self, board: Board, states: npt.NDArray[np.void], seed: int, chance: Chance) -> None:
-        check_choice("chance", chance, get_args(Chance))
+    def _begin(self, board: Board, start: bytes, seed: int, chance: Chance) -> None:
+        if chance not in _CHANCES:
+            check_choice("chance", chance, _CHANCES)
         self.board = board
         self.seed: int | None = seed if chance == "sampled" else None
         self.chance: Chance = chance
         self.boards = board.record
-        self._start = copy_rows(states)
-        self.states = states
+        self._start = start
+        self.states = np.frombuffer(bytearray(start), STATE)
         self._luck = np.zeros(1, LUCK)
         seed_luck(self._luck, 0, seed)
         self._sampled = chance == "sampled"
@@ -388,7 +390,7 @@ class Game(CopiedWhole):
         """The position from which the game was started; None for an ordinary game."""
         if not self._started_from_position:
             return None
-        return positions.to_dict(self.board, self._start[0])
+        return positions.to_dict(self.board, np.frombuffer(bytearray(self._start), STATE)[0])
 
     def trajectory(self, since: Game | None = None) -> Trajectory:
         """Return all events with the position before each.
@@ -398,7 +400,9 @@ class Game(CopiedWhole):
         """
         from tokaido_env.trajectory import replay_ids
 
-        first, starts = (0, self._start) if since is None else (since._history[0], since.states)
+        first, starts = 0, np.frombuffer(bytearray(self._start), STATE)
+        if since is not None:
+            first, starts = since._history[0], since.states
         events = self._history[1 + first : 1 + self._history[0]]
         return replay_ids(self.board, events.astype(np.uint8), starts)
 

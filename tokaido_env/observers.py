@@ -48,11 +48,6 @@ ObserveArgs = tuple[Any, Any, Any, Any, Any]
 """Arguments of the observation kernels: games, boards, states, episode info and seats."""
 
 
-def _as_arrays(rows: npt.NDArray[Any], observation: object) -> Observation:
-    """Return rows as an observation: the rows, or views of them as a dict of arrays."""
-    return afterstate_arrays(rows) if observation == AFTERSTATES else rows
-
-
 def check_observation(
     observation: object, see_board: object, allowed: Sequence[object] = OBSERVATION_FORMATS
 ) -> None:
@@ -256,7 +251,7 @@ class Observer:
             batch_kernels.observe_with_board(*args, self._units, static, cached_board, rows)
 
     def _as_observation(self, rows: npt.NDArray[Any]) -> Observation:
-        return _as_arrays(rows, self._observation)
+        return afterstate_arrays(rows) if self._observation == AFTERSTATES else rows
 
 
 def _no_boards(n: int) -> npt.NDArray[np.int32]:
@@ -286,7 +281,7 @@ class GameObserver:
         """Return the observation of a seat, float32 (size,), or a dict of arrays; all are new."""
         row = np.empty(self._size, np.float32)
         self.write(game, seat, row)
-        return _as_arrays(row, self._observation)
+        return afterstate_arrays(row) if self._observation == AFTERSTATES else row
 
     def new_row(self) -> npt.NDArray[np.float32]:
         """Return zeros for one observation, float32 (size,)."""

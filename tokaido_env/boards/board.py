@@ -56,7 +56,7 @@ from tokaido_env.core.constants import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.state import BOARD
+from tokaido_env.core.state import BOARD, initial_states
 from tokaido_env.files import FILE, file_kind, write_text
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
@@ -280,6 +280,11 @@ class Board:
     def record(self) -> npt.NDArray[np.void]:
         """The board's lookup tables for the kernels, `BOARD` (1,)."""
         return _compile(self)
+
+    @functools.cached_property
+    def start(self) -> bytes:
+        """The state before the set-up, the bytes of `STATE` (1,)."""
+        return initial_states(self.record).tobytes()
 
 
 _ROUTES = "routes."

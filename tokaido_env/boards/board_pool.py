@@ -60,8 +60,8 @@ class BoardPool:
         """
         if isinstance(boards, BoardPool):
             return boards
-        if is_family(boards):
-            return _family_pool(boards)
+        if isinstance(boards, str) and not boards.endswith(".toml"):
+            return _pool_of_name(boards)
         if isinstance(boards, str | Path | Board) or not isinstance(boards, Sequence):
             board = Board.load(boards)
             return cls(board.name, [board], drawn=False)
@@ -151,8 +151,9 @@ class BoardPool:
 
     def board_of_seed(self, seed: int) -> Board:
         """Return the board of a seed's game, or raise as `check_drawn`."""
-        if len(self) == 1:
-            return self[0]
+        first = self._boards[0]
+        if len(self._boards) == 1:
+            return first if isinstance(first, Board) else _generated(first)
         return self[int(self.indices_of_seeds(np.array([seed], np.int64))[0])]
 
     def index_of_name(self, name: str) -> int:
@@ -220,9 +221,12 @@ def board_by_name(name: str, boards: Boards | None = None) -> Board:
     return pool[0] if len(pool) == 1 else pool[pool.index_of_name(name)]
 
 
-@functools.lru_cache(maxsize=8)
-def _family_pool(spec: str) -> BoardPool:
-    """Return the pool of a spec; the cache keeps its boards."""
+@functools.lru_cache(maxsize=16)
+def _pool_of_name(spec: str) -> BoardPool:
+    """Return the pool of a built-in board or of the family; the cache keeps its boards."""
+    if not is_family(spec):
+        board = Board.load(spec)
+        return BoardPool(board.name, [board], drawn=False)
     numbers = family_numbers(spec)
     single = spec.removeprefix(PREFIX).isdigit()
     name = f"{PREFIX}{numbers[0]}" if single else spec

@@ -49,7 +49,7 @@ def check_seed(seed: object) -> int:
     Raises:
         SeedError: for anything else than a non-negative integer.
     """
-    number = as_integer(seed)
+    number = seed if type(seed) is int else as_integer(seed)
     if number is None or number < 0:
         raise SeedError(f"seed: expected an integer from 0, got {repr_short(seed)}")
     if number <= MAX_SEED:

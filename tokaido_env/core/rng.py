@@ -16,6 +16,7 @@ generators").
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ _SEED_MASK = np.uint64(MAX_SEED)
 
 def entropy_seed() -> int:
     """Return a seed from the operating system's entropy."""
-    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) & MAX_SEED
+    return int.from_bytes(os.urandom(8), "little") & MAX_SEED
 
 
 def game_seed(seed: int, game: int) -> int:
