@@ -21,6 +21,7 @@ from networks import ROUNDING, decisions, random_policy
 from prompt_reader import reads_and_answers
 
 from tokaido_env import Game
+from tokaido_env.__main__ import main
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT
 from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.agents.registry import make
@@ -95,7 +96,7 @@ def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(
 
 def test_recipes__are_all_run() -> None:
     assert {path.stem for path in RECIPES.glob("*.py")} == {
-        *(*SHORT, "onnx_policy", "kaggle_harness", "textarena_env")
+        *(*SHORT, "onnx_policy", "kaggle_harness", "minari_dataset", "textarena_env")
     }
 
 
@@ -178,6 +179,44 @@ def test_onnx_policy__plays_as_the_exported_network(value_file: str, tmp_path: P
     )
     keys = np.zeros(len(legal), np.uint64)
     assert (recipe.PolicyAgent(exported).act(*positions, keys) == expected).all()
+
+
+# Datasets
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of a missing author and link
+def test_minari_dataset__has_the_episodes_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("minari")
+    pytest.importorskip("h5py")
+    gymnasium = pytest.importorskip("gymnasium")
+    from tokaido_env.record import load
+
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    file = tmp_path / "games.jsonl"
+    assert main(["evaluate", "random", "greedy", "--games", "4", "--records", str(file)]) == 0
+    records = load(file)
+    dataset = recipe_of("minari_dataset").write(file, "tokaido/random-v0")
+    assert dataset.total_episodes == 2 * len(records) == 8
+    assert dataset.recover_environment().spec.kwargs == {"board": "shikoku"}
+    played = 0
+    for episode in dataset:
+        seat, record = episode.infos["seat"][0], records[episode.infos["game"][0] - 1]
+        if record.players[seat] != "random":
+            continue
+        env = gymnasium.make("TokaidoDuo-v0", opponent="greedy", seat=int(seat))
+        seen, info = env.reset(seed=record.seed)
+        for t, action in enumerate(episode.actions.tolist()):
+            assert np.array_equal(episode.observations[t], seen)
+            assert np.array_equal(episode.infos["action_mask"][t], info["action_mask"])
+            seen, *step, info = env.step(action)
+            assert step == [episode.rewards[t], episode.terminations[t], episode.truncations[t]]
+        assert np.array_equal(episode.observations[-1], seen)
+        assert not episode.infos["action_mask"][-1].any()
+        played += 1
+    assert played == len(records)
 
 
 # A harness of language models

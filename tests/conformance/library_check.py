@@ -13,7 +13,6 @@ from importlib.util import find_spec
 TESTED = {
     "agilerl": "2.58.0",
     "gymnasium": "1.4.0",
-    "minari": "0.5.4",
     "open_spiel": "2.0.2",
     "pettingzoo": "1.27.0",
     "ray": "2.60.0",

@@ -6,13 +6,10 @@ this package, and returns the speed.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from library_check import Check
@@ -136,15 +133,6 @@ def skrl_wraps() -> str:
     return speed(STEPS, since)
 
 
-def minari_exports() -> str:
-    """Write games as a Minari dataset in a temporary folder, and load it."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        mock.patch.dict(os.environ, {"MINARI_DATASETS_PATH": folder}),
-    ):
-        return _export_and_load(folder)
-
-
 def textarena_plays() -> str:
     """Play TextArena's loop with a fake model that adds prose to its answers."""
     import textarena
@@ -170,28 +158,6 @@ def textarena_plays() -> str:
     return speed(steps, since)
 
 
-def _export_and_load(folder: str) -> str:
-    import minari
-
-    from tokaido_env import Game, record
-    from tokaido_env.agents import make
-    from tokaido_env.cli import minari_dataset
-
-    games, agent = [], make("random")
-    for seed in range(20):
-        game = Game(seed=seed)
-        while not game.is_over:
-            game.play(agent.choose(game, seed))
-        games.append(game.record(("random", "random")))
-    record.save(games, f"{folder}/games.jsonl")
-    since = time.process_time()
-    rows, _ = minari_dataset.export(f"{folder}/games.jsonl", "tokaido/certify-v0")
-    dataset = minari.load_dataset("tokaido/certify-v0")
-    _require(dataset.total_steps == rows, "as many steps as exported")
-    _require(dataset.total_episodes == 40, "an episode per seat")
-    return speed(rows, since)
-
-
 def _require(holds: bool, expected: str) -> None:
     if not holds:
         raise AssertionError(f"expected {expected}")
@@ -203,6 +169,5 @@ ROLLOUTS = (
     Check("agilerl", "its DQN plays and learns with masks", agilerl_learns, needs=("peft",)),
     Check("skrl", "its wrapper plays", skrl_wraps),
     Check("shimmy", "plays the OpenSpiel game", shimmy_plays, needs=("open_spiel",)),
-    Check("minari", "export and load", minari_exports, ("h5py",)),
     Check("textarena", "its loop by a stand-in", textarena_plays),
 )

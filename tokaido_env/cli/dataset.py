@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,18 +50,6 @@ GAME_COLUMNS: Mapping[str, Kind] = {
     "forfeit_reason": TEXT,
 }
 """The columns of the table of games in order, with their kinds."""
-
-
-class GameRows(NamedTuple):
-    """The T decisions of one game.
-
-    Attributes:
-        rows: arrays of T rows by column; `player` and `chance` are lists.
-        final_observations: (2, N_FEATURES), the final observation of each seat.
-    """
-
-    rows: dict[str, Any]
-    final_observations: npt.NDArray[Any]
 
 
 def export(
@@ -133,37 +121,27 @@ def columns(dtype: Dtype) -> dict[str, Kind]:
     }
 
 
-def read(path: Path, board: Boards | None = None, dtype: Dtype = "float32") -> Iterator[GameRows]:
-    """Yield the decisions of each distinct game of a record file, verified; see `export`."""
-    for number, record, played in read_verified(path, board, distinct=True):
-        yield _decisions(number, record, played, dtype)
-
-
 def _parts(path: Path, board: Boards | None, dtype: Dtype, rows: Rows) -> Iterator[Part]:
-    """Yield the rows of each game."""
-    if rows == "decisions":
-        yield from (played.rows for played in read(path, board, dtype))
-        return
+    """Yield the rows of each distinct game, verified."""
     for number, record, played in read_verified(path, board, distinct=True):
-        yield {name: [value] for name, value in game_row(number, record, played).items()}
+        if rows == "decisions":
+            yield _decisions(number, record, played, dtype)
+        else:
+            yield {name: [value] for name, value in game_row(number, record, played).items()}
 
 
 # One game
 
 
-def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) -> GameRows:
+def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) -> Part:
     board = played.board
     decisions = np.flatnonzero(played.decided)
-    # Both seats get a final observation, of the position after the last event.
     last = len(played.states) - 1
     following = np.append(decisions, last)[1:]
     seats = played.movers[decisions]
-    seen_by = np.append(seats, [0, 1]).astype(np.int8)
-    seen = copy_rows(played.states, np.append(decisions, [last, last]))
-    observations: Any = observe(board.record, seen, seen_by, dtype)
     labels, length = played.labels(), len(decisions)
     between = zip(decisions.tolist(), following.tolist(), strict=True)
-    rows = {
+    return {
         "game": np.full(length, number),
         "seed": np.full(length, -1 if record.seed is None else record.seed),
         "step": np.arange(length, dtype=np.int32),
@@ -171,14 +149,13 @@ def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) ->
         "player": [record.players[seat] for seat in seats.tolist()],
         "board": np.full(length, board.name),
         "board_hash": np.full(length, board.hash),
-        "observation": observations[:-2],
+        "observation": observe(board.record, copy_rows(played.states, decisions), seats, dtype),
         "mask": batch_kernels.mask_rows(decisions, played.legal),
         "action": played.events[decisions].astype(np.int64),
         "chance": [list(labels[i + 1 : j]) for i, j in between],
         "next_player": np.append(seats, np.int8(-1 if record.end else played.movers[last]))[1:],
         **_results(record, seats),
     }
-    return GameRows(rows, observations[-2:])
 
 
 def _results(record: Record, seats: npt.NDArray[np.int8]) -> Arrays:

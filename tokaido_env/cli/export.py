@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Annotated, Literal
 
-from tokaido_env.cli import command as cli, dataset, minari_dataset
+from tokaido_env.cli import command as cli, dataset
 from tokaido_env.cli.cli_options import note_equal_games
-from tokaido_env.cli.minari_dataset import PREFIX
 from tokaido_env.files import expand_home
 from tokaido_env.record import read_unverified
 
@@ -17,7 +16,7 @@ class Export(cli.Recorded):
     """Options of `tokaido export`."""
 
     out: Annotated[str, cli.text_option(expand_home, "OUT")] = field(kw_only=False)
-    """dataset to write: .parquet, or minari:NAME-v0"""
+    """dataset to write, .parquet"""
     rows: Literal["decisions", "games"] = "decisions"
     """content of a row; docs/reference/file-formats.md lists the columns"""
     uint8: bool = False
@@ -33,13 +32,7 @@ def main(options: Export) -> int:
         tokaido export games.jsonl games.parquet --rows games
     """
     dtype: dataset.Dtype = "uint8" if options.uint8 else "float32"
-    if options.out.startswith(PREFIX) and options.rows == "decisions":
-        name = options.out.removeprefix(PREFIX)
-        rows, games = minari_dataset.export(options.file, name, options.board, dtype)
-    else:
-        rows, games = dataset.export(
-            options.file, options.out, options.board, dtype, rows=options.rows
-        )
+    rows, games = dataset.export(options.file, options.out, options.board, dtype, rows=options.rows)
     decisions = f"{rows} decisions of " if options.rows == "decisions" else ""
     print(f"{options.out}: {decisions}{games} games")
     note_equal_games(sum(1 for _ in read_unverified(options.file)) - games)
