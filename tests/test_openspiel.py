@@ -266,13 +266,6 @@ def test_load_game__refuses_wrong_parameters(
         load(**params)
 
 
-@pytest.mark.parametrize("params", [5, {"boards": "shikoku"}, {"\ud800": "win"}], ids=ascii)
-def test_game__refuses_parameters_of_another_type(params: Any) -> None:
-    with pytest.raises(ValueError, match=r"^(params|board): .*expected .*, got .*$") as error:
-        openspiel.TokaidoDuoGame(params)
-    assert str(error.value).isprintable()
-
-
 # Copies
 
 COPIES: dict[str, Callable[[Any], Any]] = {
@@ -339,9 +332,8 @@ def test_observer__of_the_history_has_no_tensor() -> None:
 
 def test_observer__refuses_parameters_and_unknown_players() -> None:
     game = load()
-    for params, message in (({"detail": 1}, "no parameters"), (5, "^params: expected a dict of")):
-        with pytest.raises(ValueError, match=message):
-            openspiel.TokaidoDuoObserver(params)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^params: "):
+        openspiel.TokaidoDuoObserver({"detail": 1})
     for player in (2, -1):
-        with pytest.raises(ValueError, match="expected 0 or 1"):
+        with pytest.raises(ValueError, match=r"^player: "):
             make_observation(game).set_from(game.new_initial_state(), player)

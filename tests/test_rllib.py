@@ -124,19 +124,13 @@ def test_step__loses_on_an_illegal_action() -> None:
     assert not any(truncated.values())
 
 
-@pytest.mark.parametrize(
-    "actions",
-    [{}, {"player_0": 1, "player_1": 1}, {"nobody": 1}, {"mover": "pass"}, None, ["player_0"]],
-    ids=str,
-)
+@pytest.mark.parametrize("actions", [{}, {"player_0": 1, "player_1": 1}, {"nobody": 1}], ids=str)
 def test_step__refuses_actions_of_the_other_agent(actions: Any) -> None:
     e = TokaidoMultiAgentEnv()
     ((agent, _),) = e.reset(seed=1)[0].items()
     before = e.aec.game.states.tobytes()
-    with pytest.raises(
-        ValueError, match=f"^action_dict: expected an integer for {agent} only, got"
-    ):
-        e.step({agent: "pass"} if actions == {"mover": "pass"} else actions)
+    with pytest.raises(ValueError, match=f"^action_dict: expected an action of {agent} only"):
+        e.step(actions)
     assert e.aec.game.states.tobytes() == before
 
 

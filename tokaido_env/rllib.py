@@ -19,7 +19,6 @@ The environment wraps `tokaido_env.aec`. Importing this module registers `tokaid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tokaido_env.core.optional_deps import extra_error
@@ -41,7 +40,6 @@ except ModuleNotFoundError as error:
     ) from error
 
 from tokaido_env import aec
-from tokaido_env.core.arguments import as_integer, repr_short
 from tokaido_env.core.copying import CopiedWhole
 from tokaido_env.core.rng import game_seed
 
@@ -100,9 +98,13 @@ class TokaidoMultiAgentEnv(CopiedWhole, MultiAgentEnv):
             next, at the end of both. The key "__all__" is about the game.
 
         Raises:
-            ValueError: for an action of another agent, or one that is no integer.
+            ValueError: for an action of another agent.
+            AssertionError: for an action outside the action space.
         """
-        self.aec.step(_action_of(action_dict, self.aec.agent_selection))
+        agent = self.aec.agent_selection
+        if list(action_dict) != [agent]:
+            raise ValueError(f"action_dict: expected an action of {agent} only, got {action_dict}")
+        self.aec.step(action_dict[agent])
         terminated, truncated = (
             any(d.values()) for d in (self.aec.terminations, self.aec.truncations)
         )
@@ -210,16 +212,6 @@ def both_seats(agent: str, episode: Any, **options: Any) -> str:
 
 def _without_mask(batch: dict[str, Any]) -> dict[str, Any]:
     return batch | {Columns.OBS: batch[Columns.OBS]["observation"]}
-
-
-def _action_of(actions: object, agent: str) -> int:
-    if isinstance(actions, Mapping) and list(actions) == [agent]:
-        action = as_integer(actions[agent])
-        if action is not None:
-            return action
-    raise ValueError(
-        f"action_dict: expected an integer for {agent} only, got {repr_short(actions)}"
-    )
 
 
 register_env(NAME, TokaidoMultiAgentEnv)
