@@ -22,7 +22,7 @@ N = 3
 WALK = random_walk(0, 40)
 START = WALK.to_dict()
 SOME, SEATS = np.array([2, 0]), np.array([0, 1])
-ERRORS = (ValueError, LookupError, TypeError, RuntimeError)
+ERRORS = (ValueError, LookupError, TypeError, RuntimeError, AttributeError)
 VALUES: dict[str, Any] = {
     **{"True": True, "-1": -1, "2": 2, "2**63": 2**63, "10**400": 10**400, "0.5": 0.5},
     **{"nan": float("nan"), "''": "", "long": "x" * 9999, "surrogate": "\ud800", "../x": "../x"},
@@ -50,7 +50,7 @@ TAKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         *(f"{name}.reset seed" for name in ("env", "raw_env", "Gymnasium")),
     ),
     ("2", "HostileInt", "IntEnum", "0-d"): ("Batch n", "Game.label move"),
-    ("{}", "{x}", "round"): tuple(
+    ("{}", "{x}", "round", "''", "[]", "set"): tuple(
         f"{name}.reset options" for name in ("env", "raw_env", "Gymnasium", "vector")
     ),
     ("range", *PAIR): (

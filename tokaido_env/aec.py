@@ -38,7 +38,7 @@ from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.game import Game
 from tokaido_env.observers import AFTERSTATES, GameObserver, check_observation
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.spaces import action_space, mask_space, observation_space, options_of
+from tokaido_env.spaces import action_space, mask_space, observation_space
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
@@ -155,7 +155,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         """
         base_seed, episode = self._next_episode(seed)
         game_seed = int(episode_seed(base_seed, episode))
-        position = options_of(options).get("state")
+        position = (options or {}).get("state")
         if position is None:
             game = Game(self.boards, seed=game_seed)
         else:

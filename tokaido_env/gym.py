@@ -40,7 +40,7 @@ from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat, observation_at
 from tokaido_env.opponents import GameOpponents, Opponents
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.spaces import action_space, observation_space, options_of
+from tokaido_env.spaces import action_space, observation_space
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
@@ -188,7 +188,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             SeedError: for a seed that is not a non-negative integer; no game changes then.
             PositionError: for a position that no game can reach; no game changes then.
         """
-        given = options_of(options)
+        given = options or {}
         flags = self._reset_mask(given)
         games = np.flatnonzero(flags)
         seeds = self._seeds_of(games, seed)
@@ -438,7 +438,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         """
         seed = None if seed is None else check_seed(seed)
         one: Any = [seed]
-        self.games.begin(self.games.batch.all_games, one, options_of(options).get("state"))
+        self.games.begin(self.games.batch.all_games, one, (options or {}).get("state"))
         super().reset(seed=seed)
         return self._seen()
 

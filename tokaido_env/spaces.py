@@ -1,15 +1,13 @@
-"""Gymnasium spaces of observations and actions, and the options of `reset`."""
+"""Gymnasium spaces of observations and actions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.board_features import BOARD_SCALES
 from tokaido_env.core.observation import SCALES
 from tokaido_env.features.afterstate_observation import (
@@ -23,18 +21,6 @@ from tokaido_env.observers import AFTERSTATES, ObservationFormat, check_observat
 def action_space() -> spaces.Discrete:
     """Return the action space, Discrete(49)."""
     return spaces.Discrete(N_ACTIONS)
-
-
-def options_of(options: object) -> Mapping[str, Any]:
-    """Return the options of `reset` as a mapping, or raise `ValueError`."""
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise ValueError(
-            "options: expected None or a dict such as {'state': position}, "
-            f"got {repr_short(options)}"
-        )
-    return options
 
 
 def observation_space(
