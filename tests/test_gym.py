@@ -1,12 +1,10 @@
-"""Tests of `tokaido_env.gym`: `Game` and `SyncVectorEnv` as references, opponents, wrappers."""
+"""Tests of `tokaido_env.gym`: `Game` and `SyncVectorEnv` as references, opponents."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -14,16 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers import vector as wrappers
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from learner_games import CountingAgent, Ints, LearnerGame, random_legal_actions
-from packaging.version import Version
 from positions import game_at, other_board_data, position, write_board
 
 from tokaido_env import IllegalMove
 from tokaido_env.agents import Agent, make
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.observation import FEATURES, N_FEATURES
+from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.rng import episode_seed, game_seed
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
@@ -390,94 +386,7 @@ def test_opponent__that_fails_ends_all_games_until_a_reset(
     assert_same([*walk(envs, 5)][-1], [*walk(fresh, 5)][-1])
 
 
-# Gymnasium's wrappers
-
-SAME = {"func": lambda value: value}
-WRAPPERS: dict[str, dict[str, Any]] = {
-    "FilterObservation": {"filter_keys": ["actions"]},
-    "FlattenObservation": {},
-    "ReshapeObservation": {"shape": (N_FEATURES, 1)},
-    "RescaleObservation": {"min_obs": np.float32(-1), "max_obs": np.float32(1)},
-    "DtypeObservation": {"dtype": np.int32},
-    "NormalizeObservation": {},
-    "TransformReward": SAME,
-    "ClipReward": {"min_reward": -0.5, "max_reward": 0.5},
-    "NormalizeReward": {},
-    "RecordEpisodeStatistics": {},
-    "VectorizeTransformObservation": SAME
-    | {"wrapper": gymnasium.wrappers.TransformObservation, "observation_space": None},
-    "VectorizeTransformAction": SAME
-    | {"wrapper": gymnasium.wrappers.TransformAction, "action_space": None},
-    "VectorizeTransformReward": SAME | {"wrapper": gymnasium.wrappers.TransformReward},
-    "DictInfoToList": {},
-    "TransformObservation": SAME,
-    "TransformAction": SAME,
-    "HumanRendering": {},
-}
-OTHERS = {
-    *("GrayscaleObservation", "ResizeObservation"),  # of images
-    *("ClipAction", "RescaleAction"),  # actions that are no ids
-    *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch", "RecordVideo"),  # packages
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", AutoresetMode)
-def test_vector_env__works_in_all_wrappers_of_gymnasium(
-    mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some wrappers refuse an autoreset mode: those that also refuse `SyncVectorEnv`."""
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # windows that nobody sees
-    pixels = np.zeros((40, 60, 3), np.uint8)
-    monkeypatch.setattr("tokaido_env.render.modes._pixels", lambda picture: pixels)
-    resized = SimpleNamespace(resize=lambda picture, size: np.zeros((*size[::-1], 3), np.uint8))
-    monkeypatch.setitem(sys.modules, "cv2", resized)
-    names = set(wrappers.__all__)
-    assert names <= WRAPPERS.keys() | OTHERS  # a new wrapper needs a row
-    for name in names & WRAPPERS.keys():
-        options = {
-            "observation": "afterstates" if name == "FilterObservation" else "float32",
-            "render_mode": "rgb_array" if name == "HumanRendering" else None,
-        }
-        sync, native = both(3, mode, opponent="random", **options)
-        native.metadata = native.metadata | {"render_fps": 1000}  # a window would wait
-        wrapped = wrap(name, native)
-        assert (wrapped is None) == (wrap(name, sync) is None)
-        if wrapped is not None:
-            check_wrapped(wrapped, mode)
-
-
-def wrap(name: str, envs: Any) -> Any:
-    try:
-        return getattr(wrappers, name)(envs, **WRAPPERS[name])
-    except (ValueError, AssertionError):
-        return None
-
-
-def check_wrapped(envs: Any, mode: AutoresetMode) -> None:
-    """Play 15 steps in a wrapper, one game with illegal actions."""
-    observations, _ = envs.reset(seed=0)
-    old = Version(gymnasium.__version__) < Version("1.4")  # its normalised space has bounds
-    for step in range(15):
-        in_space = envs.observation_space.contains(observations)
-        assert in_space or (old and isinstance(envs, wrappers.NormalizeObservation)), envs
-        actions = envs.unwrapped.action_masks().argmax(axis=1)
-        actions[0] = DISCARD if step % 5 == 4 else actions[0]
-        observations, _, terminations, truncations, infos = envs.step(actions)
-        assert isinstance(infos, list | dict)
-        if mode == AutoresetMode.DISABLED and (ended := terminations | truncations).any():
-            envs.reset(options={"reset_mask": ended.copy()})
-    envs.close()
-
-
 # Seeds, specs, frames
-
-
-@pytest.mark.slow
-def test_id__is_known_in_a_worker_that_has_imported_nothing() -> None:
-    envs = AsyncVectorEnv([partial(gymnasium.make, ID, opponent="random")], context="spawn")
-    assert envs.reset(seed=3)[1]["seed"].tolist() == [3]
-    envs.close()
 
 
 def test_vector_reset__takes_any_sequence_of_seeds() -> None:

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from learner_games import CountingAgent, Ints, LearnerGame, random_legal_actions
 from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
-from sb3_contrib.common.maskable.evaluation import evaluate_policy as maskable_evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -244,23 +242,3 @@ def test_algorithms_without_masks__end_in_an_error_with_the_remedy(algorithm: An
         evaluate_policy(model, env, 4)
     mask = env.action_masks()[1]
     assert mask[env.action_space.sample(mask.astype("int8"))]
-
-
-def test_evaluation__counts_whole_games_without_warnings(short: Path) -> None:
-    """The statistics are those of games played by the same policy."""
-    boards = ["shikoku", short]
-    env, other = (TokaidoVecEnv(2, "random", 0, boards, reward="margin") for _ in range(2))
-    model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=16, device="cpu", seed=0)
-    rewards, lengths = maskable_evaluate_policy(model, env, 4, return_episode_rewards=True)
-    seen, played = other.reset(), []
-    length = np.zeros(2, int)
-    while [one[0] for one in played].count(0) < 2:
-        actions, _ = model.predict(seen, action_masks=other.action_masks(), deterministic=True)
-        seen, paid, dones, _ = other.step(actions)
-        length += 1
-        played += [(i, float(paid[i]), int(length[i])) for i in np.flatnonzero(dones)]
-        length[dones] = 0
-    counted = [one[1:] for game in (0, 1) for one in [p for p in played if p[0] == game][:2]]
-    assert sorted(zip(rewards, lengths, strict=True)) == sorted(counted)
-    assert any(rewards)
-    model.learn(64, callback=MaskableEvalCallback(env, n_eval_episodes=2, eval_freq=16, verbose=0))
