@@ -1,11 +1,7 @@
 """Custom agents as a user writes them: `python:custom_agents:CLASS`."""
 
-import contextlib
-import ctypes
 import os
-import stat
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,54 +100,13 @@ class DiesAtOnce(Dice):
 
 
 class Eats(Dice):
-    """Allocates memory without end in seat 1 from round 2 on."""
+    """Allocates memory without end in seat 1."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
         blocks = []
-        while game.player == 1 and game.rounds >= 2:
+        while game.player == 1:
             blocks.append(bytearray(1 << 24))
         return super().choose(game, rng)
-
-
-class Talks(Dice):
-    """Writes an answer of its own to the pipes of its process."""
-
-    def choose(self, game: Game, rng: np.random.Generator) -> str:
-        for fd in range(3, 64):
-            with contextlib.suppress(OSError):
-                if stat.S_ISFIFO(os.fstat(fd).st_mode):
-                    os.write(fd, b'{"answer": ["pass"]}\n')
-        time.sleep(60)
-        return super().choose(game, rng)
-
-
-class Holds(Dice):
-    """Forks, writes both process ids to a file, and holds the GIL for an hour."""
-
-    def __init__(self, path: str) -> None:
-        self.path = Path(path)
-
-    def choose(self, game: Game, rng: np.random.Generator) -> str:
-        numbers = os.getpid(), os.fork() or os.getpid()
-        if os.getpid() == numbers[0]:
-            self.path.write_text("{} {}".format(*numbers))
-        return str(ctypes.PyDLL(None).sleep(3600))
-
-
-class FailsAtOnce(HighestAtOnce):
-    """Raises an error for games from round 4 on."""
-
-    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        if (states["round"] >= 4).any():
-            raise RuntimeError("too late")
-        return super().act(boards, states, legal, keys)
-
-
-class Unmade(Dice):
-    """Allocates more memory in its constructor than there is."""
-
-    def __init__(self) -> None:
-        self.blocks = [bytearray(1 << 24) for _ in range(1 << 20)]
 
 
 class Neither:

@@ -142,7 +142,7 @@ def _records(folder: Path) -> list[bytes]:
     for _ in range(9):
         game.play(game.legal_actions()[0])
     seat = int(game.player == 1)
-    lost = Forfeit(seat, "crash", "RuntimeError: no idea")
+    lost = Forfeit(seat, "illegal", "RuntimeError: no idea")
     records.append(replace(game.record(), forfeit=lost, end="forfeit", winner=1 - seat))
     return [record.to_json().encode() for record in records]
 

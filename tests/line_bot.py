@@ -39,14 +39,10 @@ def fail(how: str, answer: str) -> None:
     if how == "twice, later":
         say(answer)
         time.sleep(0.2)
-    blocks = [bytearray()]
-    while how == "eats":
-        blocks.append(bytearray(1 << 24))
     says = {
         "twice, later": answer,
         "garbage": "hello\n",
         "bytes": "\udcff\udcfe\n",
-        "nests": "[" * 50_000 + "\n",
         "illegal": '{"action": "discard:fan"}\n',
         "id": '{"action": 24}\n',
         "blank": "\n" + answer,

@@ -57,7 +57,7 @@ def test_load__refuses_a_lone_surrogate_in_toml(name: str, tmp_path: Path) -> No
 
 def test_limit_values__are_from_the_types() -> None:
     assert limit_values([Forfeit])[:4] == [-1, 0, 1, 2]
-    assert {"crash", "memory"} <= {*limit_values([Forfeit])}
+    assert {"illegal", "time"} <= {*limit_values([Forfeit])}
 
 
 @pytest.mark.slow

@@ -34,9 +34,9 @@ VERSION = 1
 
 FORFEIT = "forfeit"
 RESIGNED = "resigned"
-REASONS = ("crash", "illegal", "exit", "time", "memory", RESIGNED)
-"""Reasons of a forfeit: an error, an illegal action, the end of the player's process, a decision
-over the time limit, the memory limit, or resignation."""
+REASONS = ("illegal", "exit", "time", RESIGNED)
+"""Reasons of a forfeit: an illegal action, the end of the player's process, a decision over the
+time limit, or resignation."""
 
 MAX_DETAIL_CHARS = 300  # characters
 

@@ -11,7 +11,6 @@ from tokaido_env.agents import make
 from tokaido_env.agents.registry import sha256_of
 from tokaido_env.arena.executors.base import make_verified
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 
 BOT = """
 class Low:
@@ -57,8 +56,6 @@ def test_sha256_of__is_that_of_the_module_and_of_files_among_its_parameters(
     monkeypatch.chdir(tmp_path / "my_bots")  # a module of the current folder comes first
     (tmp_path / "my_bots" / "bot.py").write_text(f"{BOT}# shy\n")
     assert sha256_of("python:bot:Low") == digest(tmp_path / "my_bots" / "bot.py")
-    sandboxed = SandboxedAgent(f"python:{file}:Low", Limits())
-    assert sandboxed.sha256 == digest(file)
 
 
 def test_sha256_of__is_that_of_the_files_that_a_command_names(

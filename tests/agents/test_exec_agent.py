@@ -23,18 +23,13 @@ from tokaido_env.agents import exec_agent, make
 from tokaido_env.agents.line_process import ProcessFailure
 from tokaido_env.agents.registry import parse_named_agent
 from tokaido_env.arena.executors import open_executor
-from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.match import Match
-from tokaido_env.arena.sandbox import Limits, SandboxedAgent, make_sandboxed
-from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
+from tokaido_env.arena.tournament import MatchState, play_remaining
 from tokaido_env.boards.board import Board
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pipes to poll")
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-SHORT = Limits(seconds=2.0, memory=256)
-LATE = Limits(seconds=60.0, memory=256)
 
 
 def bot(how: str, *more: object) -> str:
@@ -60,20 +55,13 @@ def choose(program: Any, seat: int) -> int:
     return int(program.choose(game_of(seat), np.random.default_rng(5)))
 
 
-def sandboxed_match(
-    spec: str, board: Path, limits: Limits = SHORT, executor: str = "serial"
-) -> tuple[Match, dict[int, tuple[str, str]]]:
-    """Play four games against `random`; return the match and reason and detail of its forfeits."""
-    own, match_state = (
-        make_sandboxed(spec, limits),
-        MatchState(spec, "random", 4, 1, Board.load(board)),
-    )
+def play(spec: str, board: Path, executor: str = "serial") -> MatchState:
+    """Play four games of an agent against `random`."""
+    match_state = MatchState(spec, "random", 4, 1, Board.load(board))
     with open_executor(executor) as chosen:
-        play_remaining(match_state, own, make("random"), executor=chosen)
-    own.close()  # type: ignore[attr-defined]
+        play_remaining(match_state, make(spec), make("random"), executor=chosen)
     assert match_state.finished.all()
-    forfeits = {n: (one.reason, one.detail) for n, one in match_state.forfeits.items()}
-    return match_state.to_match(), forfeits
+    return match_state
 
 
 # Failures
@@ -94,7 +82,6 @@ SUCH = 'expected a line such as {"action": "pass"}, got '
         ("long", "illegal", "an answer of more than 65,536 bytes"),
         ("garbage", "illegal", f"{SUCH}'hello'"),
         ("bytes", "illegal", f"{SUCH}'��'"),
-        ("nests", "illegal", f"{SUCH}'[[["),
         ("illegal", "illegal", "illegal action 'discard:fan': legal are "),
         ("id", "illegal", "illegal action 24: legal are "),
         ("twice", "illegal", ONE_LINE),
@@ -145,31 +132,59 @@ def test_choose__reports_a_second_answer_that_comes_later() -> None:
 
 
 def test_start__needs_an_answer_of_this_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    for spec, reason, message in (
-        (bot("mute"), "time", "no answer in 0.5 s: a program has to flush its output after each"),
-        (bot("newer"), "illegal", "expected protocol 1, got 2"),
-        ("exec:cat", "illegal", 'expected a line such as {"protocol": 1}, got \'{"type": "hello"'),
-        ("exec:true", "exit", "its process ended with status 0"),
+    for spec, message in (
+        (bot("mute"), "no answer in 0.5 s"),
+        (bot("newer"), "expected protocol 1, got 2"),
+        ("exec:cat", 'expected a line such as {"protocol": 1}, got \'{"type": "hello"'),
+        ("exec:true", "its process ended with status 0"),
     ):
-        monkeypatch.setattr(exec_agent, "START_SECONDS", 0.5 if reason == "time" else 60.0)
-        with pytest.raises(ProcessFailure) as failure:
+        monkeypatch.setattr(exec_agent, "START_SECONDS", 0.5 if "mute" in spec else 60.0)
+        with pytest.raises(AgentError) as error:
             choose(player(spec), 0)
-        assert failure.value.reason == reason
-        assert message in str(failure.value)
-    with pytest.raises(AgentError, match=r"newer.* cannot be made: expected protocol 1"):
-        make_sandboxed(bot("newer"), SHORT)
+        assert not isinstance(error.value, ProcessFailure)  # so that it forfeits no game
+        assert message in str(error.value)
+
+
+@pytest.mark.parametrize("executor", ["serial", "processes:1"])
+def test_match__forfeits_only_the_games_in_which_a_program_fails(
+    short: Path, executor: str
+) -> None:
+    match_state = play(bot("illegal"), short, executor)
+    assert sorted(match_state.forfeits) == [1, 3]
+    assert {forfeit.reason for forfeit in match_state.forfeits.values()} == {"illegal"}
+    assert match_state.games["result"][[1, 3]].tolist() == [0.0, 0.0]
+
+
+RUNNER = ROOT / "agents" / "python_program.py"
 
 
 @LINUX
-def test_sandbox__forfeits_only_the_games_in_which_a_program_fails(short: Path) -> None:
-    """It needs more memory than there is, in one seat."""
-    match, forfeits = sandboxed_match(bot("eats"), short, LATE)
-    assert sorted(forfeits) == [1, 3]
-    for reason, detail in forfeits.values():
-        assert reason == "exit"
-        assert detail.startswith("its process ended with status 1; stderr: ")
-        assert "MemoryError" in detail
-    assert match.games["result"].reshape(-1)[[1, 3]].tolist() == [0.0, 0.0]
+@pytest.mark.parametrize(
+    ("agent", "found"),
+    [
+        ("Fails,how=raises,from_round=2", "RuntimeError: cannot"),
+        ("Dies", "its process ended with status 3"),
+        ("Eats 2048", "MemoryError"),
+    ],
+)
+def test_python_program__forfeits_the_games_in_which_a_python_agent_fails(
+    short: Path, monkeypatch: pytest.MonkeyPatch, agent: str, found: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, ROOT / "tests"))))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    spec = f"exec:{shlex.join([sys.executable, str(RUNNER)])} custom_agents:{agent}"
+    forfeits = play(spec, short).forfeits
+    assert {1, 3} <= set(forfeits)
+    for forfeit in forfeits.values():
+        assert forfeit.reason == "exit"
+        assert found in forfeit.detail
+
+
+def test_python_program__plays_the_agent(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, ROOT / "tests"))))
+    spec = f"exec:{shlex.join([sys.executable, str(RUNNER)])} custom_agents:Highest"
+    expected = play("python:custom_agents:Highest", short)
+    assert (play(spec, short).actions == expected.actions).all()
 
 
 @LINUX
@@ -181,33 +196,20 @@ def test_failure__ends_all_processes_of_a_program(tmp_path: Path) -> None:
     wait_for_end(path.read_text().split())
 
 
-def test_start__without_more_processes_is_an_error_of_the_run(
+def test_start__that_the_system_refuses_stops_the_match(
     short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit of the system is no fault of an agent: it forfeits nothing."""
-    match_state = MatchState("A", "random", 4, 1, Board.load(short))
-    agents = SandboxedAgent(bot("plays"), SHORT), make("random")
+    """It is no fault of the agent, which forfeits nothing."""
 
     def refuse(*arguments: Any, **options: Any) -> None:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    with pytest.raises(AgentFailed, match=r"no more processes, memory or open files \(ulimit -a\)"):
-        play_remaining(match_state, *agents, executor=SerialExecutor())
-    assert not match_state.forfeits
+    with pytest.raises(AgentFailed, match="cannot start its process: "):
+        play(bot("plays"), short)
 
 
 # Games
-
-
-def test_sandbox__plays_as_in_this_process(short: Path) -> None:
-    match, forfeits = sandboxed_match(bot("plays"), short, LATE)
-    expected = play_match(
-        make(bot("plays")), make("random"), 4, 1, short, executor=SerialExecutor()
-    )
-    assert not forfeits
-    assert (match.games == expected.games).all()
-    assert (match.actions == expected.actions).all()
 
 
 def test_choose__sends_the_board_once_and_whole_positions(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_verify__refuses_forfeits_since_failures_cannot_be_verified(
         data = json.loads(lines[6])
         game = Game(seed=data["seed"], board=data["board"])
         assert game.player is not None
-        begun, forfeit = game.record(tuple(data["players"])), Forfeit(game.player, "crash")
+        begun, forfeit = game.record(tuple(data["players"])), Forfeit(game.player, "illegal")
         lost = replace(begun, forfeit=forfeit, end="forfeit", winner=1 - game.player)
         lines[6] = lost.to_json()
 

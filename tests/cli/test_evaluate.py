@@ -135,7 +135,6 @@ def test_evaluate__saves_the_games_before_a_stop(
         "greedy",
         "random",
         f"python:custom_agents:{agent}",
-        "--on-failure=stop",
         *QUICK,
         *files,
     ]

@@ -112,7 +112,7 @@ def forfeited() -> Record:
     """Return a game forfeited at its first decision."""
     unfinished = Game(seed=1).record(["a", "b"])
     seat = Game(seed=1).player
-    why = Forfeit(seat, "crash", "it </script> failed")
+    why = Forfeit(seat, "illegal", "it </script> failed")
     return replace(unfinished, forfeit=why, end="forfeit", winner=1 - seat)
 
 
@@ -164,12 +164,12 @@ def test_replay__escapes_the_reason_of_a_forfeit(tmp_path: Path, capsys: Output)
     assert main(["replay", str(games)]) == 0
     printed = capsys.readouterr().out
     seat = Game(seed=1).player
-    assert f"ended in round 1, player_{seat} forfeits (crash: it </script> failed)" in printed
+    assert f"ended in round 1, player_{seat} forfeits (illegal: it </script> failed)" in printed
     page = tmp_path / "games.html"
     assert main(["replay", str(games), "--html", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
     assert "it </script> failed" not in text
-    assert text.count(f"{'ab'[seat]} forfeits (crash: it ") >= 2  # in the list, and at the end
+    assert text.count(f"{'ab'[seat]} forfeits (illegal: it ") >= 2  # in the list, and at the end
 
 
 def test_replay__takes_a_board_file(tmp_path: Path, capsys: Output) -> None:

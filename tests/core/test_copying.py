@@ -14,7 +14,6 @@ import pytest
 
 import tokaido_env
 from tokaido_env import Batch, Game, env
-from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.record import replay
 from tokaido_env.web.game_session import Session
 from tokaido_env.web.live_game import HUMAN, LiveGame
@@ -174,11 +173,3 @@ def test_copies__of_a_live_game_are_refused(kind: str) -> None:
             COPIES[kind](live_game)
     finally:
         live_game.close()
-
-
-@pytest.mark.parametrize("kind", COPIES)
-def test_copies__of_a_sandboxed_agent_start_their_own_process(kind: str) -> None:
-    agent = SandboxedAgent("python:custom_agents:First", Limits())
-    other = COPIES[kind](agent)
-    assert (other.spec, other.limits) == (agent.spec, agent.limits)
-    assert other._player.process is not agent._player.process

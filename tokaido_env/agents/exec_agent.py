@@ -7,7 +7,7 @@ Messages are lines of JSON; both sides ignore unknown keys (docs/how-to/write-an
     {"type": "board", "board_hash": "…", "board": {…}}             none
     {"type": "decide", "position": {…}, "legal": ["pass", …], …}   {"action": "pass"}
 
-A program that fails is ended, and starts again at the next decision.
+A program that fails is ended, loses the game of a match, and starts again at the next decision.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.line_process import LineProcess
+from tokaido_env.agent import AgentError
+from tokaido_env.agents.line_process import LineProcess, ProcessFailure
 from tokaido_env.agents.python_agent import PerGameAdapter
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import MAX_SEED, repr_short
@@ -32,7 +32,16 @@ PROTOCOL = 1
 START_SECONDS = 30.0  # for the answer to `hello`
 
 
-def make_exec_agent(command: str) -> Agent:
+class ProgramAgent(PerGameAdapter):
+    """The agent of a program; arguments as for `AgentAdapter`.
+
+    In a match it forfeits the games in which its program fails.
+    """
+
+    wrapped: ProgramPlayer
+
+
+def make_exec_agent(command: str) -> ProgramAgent:
     """Make the agent of `exec:COMMAND`; its program starts at the first decision.
 
     Raises:
@@ -51,7 +60,7 @@ def make_exec_agent(command: str) -> Agent:
             f"{where}: expected an executable file or a command of PATH: give a path (exec:./bot), "
             "make it executable (chmod +x bot), or name its interpreter (exec:perl bot.pl)"
         )
-    return PerGameAdapter(ProgramPlayer(spec, words), spec)
+    return ProgramAgent(ProgramPlayer(spec, words), spec)
 
 
 class ProgramPlayer:
@@ -60,46 +69,43 @@ class ProgramPlayer:
     Args:
         spec: the spec of the agent.
         words: the program and its arguments.
+        seconds: the limit of a decision; None: no limit.
 
     Attributes:
-        seconds: the limit of a decision; None: no limit.
-        memory: MiB, for each process of the program; None: no limit.
+        seconds: as given.
         process: of the program.
     """
 
-    seconds: float | None = None
-    memory: int | None = None
-
-    def __init__(self, spec: str, words: list[str]) -> None:
-        self._spec, self._words = spec, words
+    def __init__(self, spec: str, words: list[str], seconds: float | None = None) -> None:
+        self._spec, self._words, self.seconds = spec, words, seconds
         self.process = LineProcess(spec, words)
 
-    def __reduce__(self) -> tuple[type[ProgramPlayer], tuple[str, list[str]]]:
-        return ProgramPlayer, (self._spec, self._words)
+    def __reduce__(self) -> tuple[type[ProgramPlayer], tuple[str, list[str], float | None]]:
+        return ProgramPlayer, (self._spec, self._words, self.seconds)
 
-    def start(self) -> None:
-        """Start the program if it does not run.
-
-        Raises:
-            ProcessFailure: if it cannot be started or speaks another protocol.
-        """
-        if self.process.start():
-            self.process.limit_memory(self.memory)
-            self._boards: set[str] = set()  # their hashes
-            hello = {"type": "hello", "protocols": [PROTOCOL], "rules": RULES_VERSION}
-            hello |= {"seconds": self.seconds}
+    def _start(self) -> None:
+        """Start the program if it does not run."""
+        if not self.process.start():
+            return
+        self._boards: set[str] = set()  # their hashes
+        hello = {"type": "hello", "protocols": [PROTOCOL], "rules": RULES_VERSION}
+        hello |= {"seconds": self.seconds}
+        try:
             found = self.process.ask([hello], START_SECONDS, {"protocol": PROTOCOL})["protocol"]
-            if found != PROTOCOL:
-                text = f"expected protocol {PROTOCOL}, got {repr_short(found, 60)}"
-                raise self.process.failure("illegal", text)
+        except ProcessFailure as failure:
+            raise AgentError(f"{failure}; expected an answer to hello, then a flush") from None
+        if found != PROTOCOL:
+            text = f"expected protocol {PROTOCOL}, got {repr_short(found, 60)}"
+            raise AgentError(str(self.process.failure("illegal", text)))
 
     def choose(self, game: Game, rng: np.random.Generator) -> int:
         """Return the id of the program's action.
 
         Raises:
             ProcessFailure: if the program fails, is late, or answers no legal action.
+            AgentError: if it cannot be started or speaks another protocol.
         """
-        self.start()
+        self._start()
         board, legal, messages = game.board, game.legal_labels(), []
         if board.hash not in self._boards:
             self._boards.add(board.hash)

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import ActArguments, Agent, AgentError
+from tokaido_env.agents.exec_agent import ProgramAgent
 from tokaido_env.agents.line_process import ProcessFailure
 from tokaido_env.arena.match import store_ends
-from tokaido_env.arena.sandbox import SandboxedAgent
 from tokaido_env.arena.variance_reduction import store_luck
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board import Board
@@ -24,7 +24,7 @@ from tokaido_env.core.arguments import IllegalMove, format_error, repr_short, st
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.threads import single_thread
-from tokaido_env.record import MAX_DETAIL_CHARS, REASONS, Forfeit
+from tokaido_env.record import REASONS, Forfeit
 from tokaido_env.trajectory import replay_chunks
 
 Numbers = npt.NDArray[np.int64]
@@ -114,7 +114,7 @@ def play_games(a: Agent, b: Agent, batch_spec: GameBatchSpec) -> Iterator[Finish
     """Play games to the end; yield finished games about once a second and at the end.
 
     If an error or Ctrl-C stops playing, the games that have finished by then are yielded first. A
-    `SandboxedAgent` forfeits the games in which it fails.
+    `ProgramAgent` forfeits the games in which it fails.
 
     Args:
         a: agent `a` of the match.
@@ -251,7 +251,7 @@ def _moves(
     agent: Agent, batch: Batch, games: Numbers, batch_spec: GameBatchSpec, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
     """Return an agent's actions in the given games, int64 (k,), -1 where it forfeits."""
-    if isinstance(agent, SandboxedAgent):
+    if isinstance(agent, ProgramAgent):
         return _moves_or_forfeits(agent, batch, games, forfeits)
     try:
         moves, wrong = _act(agent, batch, games)
@@ -266,25 +266,18 @@ def _moves(
 
 
 def _moves_or_forfeits(
-    agent: SandboxedAgent, batch: Batch, games: Numbers, forfeits: Forfeits
+    agent: ProgramAgent, batch: Batch, games: Numbers, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
-    """Return the actions of an agent that forfeits the games in which it fails, as `_moves`."""
-    try:
-        decided = agent.decide(*_act_arguments(batch, games))
-    except AgentError as error:  # of the system, not of the agent
-        raise AgentFailed(str(error)) from error
-    numbers = [-1 if isinstance(one, ProcessFailure) else one for one in decided]
-    moves, wrong = _check_moves(batch, games, numbers)
-    for i in np.flatnonzero(wrong).tolist():
-        game, failure = int(games[i]), decided[i]
-        if not isinstance(failure, ProcessFailure):
-            failure = ProcessFailure(agent.spec, "illegal", _illegal(batch, game, failure))
-        seat, detail = (
-            int(batch.states["player"][game]),
-            str_short(failure.detail, MAX_DETAIL_CHARS),
-        )
-        forfeits[game] = Forfeit(seat, failure.reason, detail)
-        moves[i] = -1
+    """Return the legal actions of an agent that forfeits the games in which it fails."""
+    moves = np.full(len(games), -1)
+    for i, game in enumerate(games.tolist()):
+        try:
+            moves[i] = agent.act(*_act_arguments(batch, games[i : i + 1]))[0]
+        except ProcessFailure as failure:
+            seat = int(batch.states["player"][game])
+            forfeits[game] = Forfeit(seat, failure.reason, failure.detail)
+        except AgentError as error:  # the program cannot be started
+            raise AgentFailed(str(error)) from error
     return moves
 
 

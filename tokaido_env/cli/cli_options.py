@@ -186,6 +186,8 @@ def play_matches(
 ) -> tuple[list[MatchResult], BaseException | None]:
     """Play matches to their end, or until they are decided, on top of the games of records.
 
+    Forfeits are printed.
+
     Args:
         pairs: the two agents of each match.
         states: of the matches; this fills them in.
@@ -202,6 +204,7 @@ def play_matches(
         )
     if stopped is None and records is not None:
         records.sort()
+    print_forfeits(states)
     return results, stopped
 
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from itertools import combinations
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import numpy as np
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 from msgspec.structs import replace
 
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.content import files_of
+from tokaido_env.agents.exec_agent import ProgramAgent
 from tokaido_env.agents.registry import check_names, parse_named_agent, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed, Numbers
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.records import RecordFile, merge_records, records_of
 from tokaido_env.arena.result import Result
-from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_limits, make_sandboxed
 from tokaido_env.arena.sequential_test import check_error_rate
 from tokaido_env.arena.tournament import MatchState, files_of_matches, parse_shard, shard
 from tokaido_env.boards.board_pool import BoardPool
@@ -33,7 +34,6 @@ from tokaido_env.cli.cli_options import (
     measuring_command,
     note_equal_games,
     play_matches,
-    print_forfeits,
     print_stopped,
     save_result,
 )
@@ -54,8 +54,6 @@ FOLDER = "-games"  # suffix of the folder of pages, after the report's name
 DEFAULT_GAMES = 2  # of a match
 MOST_PER_MATCH = 100  # a page contains no more games
 MOST_BY_DEFAULT = 200  # games of all matches: about a minute and 12 MB
-
-CUSTOM = Group("Custom agents (python:, exec:)", sort_key=2)
 
 
 @cli.options
@@ -84,15 +82,9 @@ class Evaluate(cli.Matches):
     replays: Annotated[int | None, Parameter(group=cli.FILES)] = None
     """games of each match that --report links, as pages in a folder with its name plus .games
     [default: 2]"""
-    on_failure: Annotated[Literal["forfeit", "stop"], Parameter(group=CUSTOM)] = (
-        "forfeit" if CAN_FORK else "stop"
-    )
-    """effect of a failure of a custom agent: forfeit the game (each agent then runs in its own
-    process) or stop the command"""
-    move_seconds: Annotated[float | None, Parameter(metavar="SECONDS", group=CUSTOM)] = None
-    """maximum seconds per decision of a custom agent"""
-    memory: Annotated[int | None, Parameter(metavar="MIB", group=CUSTOM)] = None
-    """maximum memory of a custom agent's process [default: 2048]"""
+    move_seconds: Annotated[float | None, Parameter(metavar="SECONDS")] = None
+    """maximum seconds per decision of a program (exec:), which forfeits the game after them
+    [default: no limit]"""
     names: list[str] = field(init=False, default_factory=list)
 
 
@@ -148,7 +140,6 @@ def _play(options: Evaluate) -> int:
     result = _result_of(results, states, options, complete=stopped is None)
     save_result(result, options)
     _print_results(result, options)
-    print_forfeits(states)
     if warning := _time_limit_note(options):
         print(warning)
     if stopped is not None:
@@ -162,16 +153,16 @@ def _time_limit_note(options: Evaluate) -> str | None:
     if not options.move_seconds:
         return None
     return (
-        f"Custom agents had at most {options.move_seconds:g} s per decision: these results "
+        f"Programs (exec:) had at most {options.move_seconds:g} s per decision: these results "
         "depend on the machine and are not reproducible."
     )
 
 
 def _make(spec: str, options: Evaluate) -> Agent:
-    if options.on_failure == "stop":
-        return make(spec)
-    memory = DEFAULT_MEMORY if options.memory is None else options.memory
-    return make_sandboxed(spec, Limits(options.move_seconds, memory))
+    agent = make(spec)
+    if isinstance(agent, ProgramAgent):
+        agent.wrapped.seconds = options.move_seconds
+    return agent
 
 
 def _merge(options: Evaluate) -> int:
@@ -203,9 +194,10 @@ def _check(options: Evaluate) -> None:
     """Refuse wrong options before a game is played."""
     if options.shard is not None and options.until_decided:
         raise ValueError("--shard: expected without --until-decided, which needs whole matches")
-    check_limits(options.move_seconds, options.memory)
-    if options.on_failure == "stop" and (options.move_seconds or options.memory):
-        raise ValueError("--move-seconds, --memory: expected with --on-failure forfeit")
+    if options.move_seconds is not None and not 0 < options.move_seconds < inf:
+        raise ValueError(f"--move-seconds: expected more than 0, got {options.move_seconds:g}")
+    if options.move_seconds and not any(spec.startswith("exec:") for spec in options.agents):
+        raise ValueError("--move-seconds: expected with a program (exec:), which it limits")
     if options.error is not None and not options.until_decided:
         raise ValueError("--error: expected together with --until-decided")
     options.error = check_error_rate(ERROR if options.error is None else options.error)

@@ -41,6 +41,7 @@ from tokaido_env.cli.cli_options import (
     chosen_executor,
     match_state_bar,
     measuring_command,
+    print_forfeits,
     print_result,
     print_resumed,
     resolved_records,
@@ -139,6 +140,7 @@ def _place(agent: Agent, ladder: Ladder, options: Rate) -> Result:
         rated = placement.rate_on_ladder(
             *(spec, ladder), play=play, seed=seed, opponents=options.opponents, include_slow=slow
         )
+    print_forfeits([states[score.b] for score in rated.scores])
     rated = replace(rated, files=files_of_matches([states[score.b] for score in rated.scores]))
     if records is None or path is None:
         return rated

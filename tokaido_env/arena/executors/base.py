@@ -18,13 +18,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.exec_agent import ProgramAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_deferred
-from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.core.arguments import IllegalMove, repr_short
 
-TaskAgent = Agent | tuple[str, str, Limits | None]
-"""An agent; or its spec, the SHA-256 of its files and its limits, to make it elsewhere."""
+TaskAgent = Agent | tuple[str, str, float | None]
+"""An agent; or its spec, the SHA-256 of its files and the seconds of a decision, to make it
+elsewhere."""
 
 TaskResult = tuple[int, Any]
 """The number of a task, in the order in which tasks were taken, and one of its results."""
@@ -205,13 +206,15 @@ def run_task(task: Task, emit: Callable[[Any], None]) -> Exception | None:
 
 
 @lru_cache(_CACHED_AGENTS)
-def make_verified(spec: str, sha256: str = "", limits: Limits | None = None) -> Agent:
+def make_verified(spec: str, sha256: str = "", seconds: float | None = None) -> Agent:
     """Make an agent for tasks, the same object each time; arguments as in `TaskAgent`.
 
     Raises:
         AgentFailed: if its files have another hash.
     """
-    agent = make(spec) if limits is None else SandboxedAgent(spec, limits)
+    agent = make(spec)
+    if isinstance(agent, ProgramAgent):
+        agent.wrapped.seconds = seconds
     first = len(sha256.partition("+")[0])  # a custom agent may write to the other files
     if agent.sha256[:first] != sha256[:first]:
         raise AgentFailed(
@@ -234,8 +237,8 @@ def task_agent(agent: Agent, executor: Executor) -> TaskAgent:
             f"executor: expected agents that other processes can make, got {agent.spec!r}, an "
             "object: use make('python:FILE:CLASS'), or play it in this process without executor"
         )
-    limits = agent.limits if isinstance(agent, SandboxedAgent) else None
-    return agent.source, agent.sha256, limits
+    seconds = agent.wrapped.seconds if isinstance(agent, ProgramAgent) else None
+    return agent.source, agent.sha256, seconds
 
 
 def split_work(numbers: Numbers, workers: int) -> list[Numbers]:
