@@ -119,7 +119,7 @@ def scenes(record: Record) -> dict[str, Scene]:
             picks.append(game.copy(luck="same"))
         game.play(action)
     middle = picks[len(picks) // 2]
-    return {"opening": opening, "middle": middle.scene("champion"), "end": game.scene()}
+    return {"opening": opening, "middle": middle.scene(make("champion")), "end": game.scene()}
 
 
 def animate(record: Record) -> None:

@@ -16,7 +16,7 @@ from positions import other_board_data, position, random_walk, shikoku_data, wri
 from processes import run_script
 
 from tokaido_env import Game, IllegalMove
-from tokaido_env.agents import make
+from tokaido_env.agents import Agent, make
 from tokaido_env.batch import Batch, TimeStep
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
@@ -676,7 +676,7 @@ def test_steps__before_begin_are_refused() -> None:
     assert_same(batch.play("random"), other.play("random"))
 
 
-class FixedActions:
+class FixedActions(Agent):
     """An agent with fixed actions, legal or not."""
 
     spec = "fixed"

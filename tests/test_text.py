@@ -9,8 +9,8 @@ import pytest
 from prompt_reader import listed, reads_and_answers
 
 from tokaido_env import Game, record
-from tokaido_env.agent import as_agent
 from tokaido_env.agents import make
+from tokaido_env.agents.registry import as_agent
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.text import (

@@ -15,6 +15,7 @@ from positions import random_walk
 
 from tokaido_env import Game
 from tokaido_env.aec import env
+from tokaido_env.agents import make
 from tokaido_env.batch import Batch
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 
@@ -66,7 +67,7 @@ TAKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("range",): ("Batch.restore games",),
     ("two states",): ("Batch.initialize positions",),
     ("StrSubclass",): (
-        *("Batch.play bot", "Batch.finish bot", "Batch.decide agent", "Gymnasium opponent"),
+        *("Batch.play bot", "Batch.finish bot", "Gymnasium opponent"),
         "vector opponent",
     ),
     ("-1", "2", "2**63", "IntEnum", "0-d", "uint64"): ("Gymnasium.step action",),
@@ -120,7 +121,7 @@ BATCH: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("advance_to_decision", "masks", "keys", "rewards"), GAMES),
     **dict.fromkeys(("snapshot", "boards_of"), GAMES),
     "restore": {"snapshot": Batch(N).snapshot(), "games": SOME},
-    "decide": {"agent": "random", "games": SOME},
+    "decide": {"agent": make("random"), "games": SOME},
     "finish": {"bot": "random"},
 }
 PETTINGZOO: dict[str, dict[str, Any]] = {

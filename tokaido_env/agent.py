@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from copy import copy
-from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import as_integer, repr_short
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.state import BOARD, STATE
 
@@ -124,6 +122,15 @@ class Agent(ABC):
         return None
 
 
+def check_agent(name: str, agent: object) -> None:
+    """Raise `TypeError` for an argument that is no `Agent`, naming it and the remedy."""
+    if not isinstance(agent, Agent):
+        raise TypeError(
+            f"{name}: expected an agent, as from agents.make('greedy') or agents.as_agent(object), "
+            f"got {repr_short(agent)}"
+        )
+
+
 _BITS: np.dtype[Any] = np.dtype(np.uint64)
 _DTYPE_NAMES = {STATE: "STATE", BOARD: "BOARD", _BITS: "uint64"}
 
@@ -160,107 +167,3 @@ def _check_array(
         raise TypeError(f"{expected}, got an array of {repr_short(value.dtype)}")
     games = "" if lengths[-1] is None else f" for {lengths[-1]} games"
     raise ValueError(f"{expected}, got {value.shape}{games}")
-
-
-class AgentAdapter(Agent):
-    """An agent made of an object with a method `act`, with defaults for all that it lacks.
-
-    Args:
-        wrapped: the object.
-        spec: name of the agent; by default the object's `spec` or the name of its class.
-
-    Raises:
-        AgentError: if an attribute of the object is not allowed: see `as_agent`.
-    """
-
-    def __init__(self, wrapped: Any, spec: str | None = None) -> None:
-        name: Any = spec or getattr(wrapped, "spec", type(wrapped).__name__)
-        self.wrapped, self.spec = wrapped, name
-        self.games_at_once = getattr(wrapped, "games_at_once", self.games_at_once)
-        self.batched = getattr(wrapped, "batched", self.batched)
-        is_name = isinstance(name, str) and name.isprintable() and name not in ("", "human")
-        for key, expected, allowed in (
-            ("spec", "a printable name, not 'human'", spec or is_name),
-            ("games_at_once", "an integer from 1", (as_integer(self.games_at_once) or 0) > 0),
-            ("batched", "True or False", isinstance(self.batched, bool)),
-            ("judge", "a method", callable(getattr(wrapped, "judge", len))),
-            ("prepare", "a method", callable(getattr(wrapped, "prepare", len))),
-        ):
-            if not allowed:
-                got = f"{repr_short(getattr(wrapped, key, name))} in {type(wrapped).__name__}"
-                raise AgentError(f"{key}: expected {expected}, got {got}: change or rename it")
-
-    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return the object's actions; see `Agent.act`."""
-        actions: npt.NDArray[np.int64] = self.wrapped.act(boards, states, legal, keys)
-        return actions
-
-    def judge(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Judgement:
-        """Return the object's judgement, or the default of `Agent.judge`; see there."""
-        found: Judgement = getattr(self.wrapped, "judge", super().judge)(
-            boards, states, legal, keys
-        )
-        return found
-
-    def prepare(self, boards: Sequence[Board]) -> None:
-        """Call the object's `prepare`, if it has one."""
-        getattr(self.wrapped, "prepare", super().prepare)(boards)
-
-
-def as_agent(agent: object, boards: Any = ()) -> Agent:
-    """Return an `Agent` for a spec string, an agent, or an object with `act` or `choose`.
-
-    An object of another package plays in this process, by its `act` or `choose`. Of its attributes
-    `spec`, `games_at_once`, `batched`, `judge` and `prepare` count, as in `Agent`, and no others.
-
-    Args:
-        agent: is returned unchanged if its class is of this package.
-        boards: a sequence or pool of boards, for which a new agent is prepared.
-
-    Raises:
-        AgentError: for an unknown spec string, any other object, or a wrong attribute.
-    """
-    if isinstance(agent, Agent) and type(agent).__module__.startswith("tokaido_env."):
-        return agent
-    from tokaido_env.agents import PerGameAdapter, make
-
-    # NumPy's arrays and numbers have a method `choose` too.
-    is_object = not isinstance(agent, type | np.ndarray | np.generic)
-    if isinstance(agent, str):
-        made: Agent = make(agent)
-    elif is_object and callable(getattr(agent, "act", None)):
-        made = AgentAdapter(agent)
-    elif is_object and callable(getattr(agent, "choose", None)):
-        made = PerGameAdapter(agent)
-    else:
-        raise AgentError(
-            "agent: expected a spec string, or an object with choose(game, rng) or "
-            f"act(boards, states, legal, keys), got {repr_short(agent)}"
-        )
-    if boards:
-        made.prepare(boards)
-    return made
-
-
-def as_agents(*players: Any) -> list[Agent]:
-    """Return `as_agent` of each player, with the names of `labels_of`."""
-    agents = [as_agent(one) for one in players]
-    for i, label in enumerate(labels_of(agents)):
-        if label != agents[i].spec:
-            agents[i] = copy(agents[i])
-            agents[i].spec = label
-    return agents
-
-
-def labels_of(players: Sequence[Any]) -> list[str]:
-    """Return the names of agents or text players: the second object named `Net` is `Net 2`.
-
-    Agents that `make` made from one spec have one name.
-    """
-    owners: dict[str, object] = {}
-    labels: dict[int, str] = {}
-    for one in sorted(players, key=lambda one: not getattr(one, "source", "")):  # specs keep theirs
-        owner = getattr(one, "source", "") or id(getattr(one, "wrapped", one))
-        names = chain([one.spec], (f"{one.spec} {number}" for number in count(2)))
-        labels[id(one)] = next(name for name in names if owners.setdefault(name, owner) == owner)
-    return [labels[id(one)] for one in players]

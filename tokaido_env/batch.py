@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import batch_validation
-from tokaido_env.agent import ActArguments, Agent, as_agent
+from tokaido_env.agent import ActArguments, Agent, check_agent
 from tokaido_env.batch_validation import Games, Positions, Seeds
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core import batch_kernels
@@ -292,10 +292,11 @@ class Batch(CopiedWhole):
         """Let an agent play one decision of some games, and return its actions, int64 (k,).
 
         Raises:
+            TypeError: if `agent` is no `Agent`.
             IllegalMove: for an illegal action, naming the agent and the game, or for a game that
                 is not at a decision. Nothing is played then.
         """
-        agent = as_agent(agent, self.pool)
+        check_agent("agent", agent)
         games = self._indices(games, unique=True)
         self._check_begun(games)
         batch_validation.check_deciding(games, self.legal, self.states)

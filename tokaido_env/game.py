@@ -349,11 +349,11 @@ class Game(CopiedWhole):
             **result_of(self.boards, self.states),
         )
 
-    def show(self, policy: str | Agent | None = None, theme: Theme = "auto") -> Picture:
+    def show(self, policy: Agent | None = None, theme: Theme = "auto") -> Picture:
         """Return a picture of the position, which notebooks display.
 
         Args:
-            policy: an agent or spec string; the picture then shows the agent's probability of each
+            policy: an agent, as from `agents.make`; the picture then shows its probability of each
                 legal action and its expected result.
             theme: "light", "dark", or "auto" to follow the reader's setting.
         """
@@ -361,13 +361,13 @@ class Game(CopiedWhole):
 
         return Picture(draw(self.scene(policy), theme))
 
-    def scene(self, policy: str | Agent | None = None) -> Scene:
+    def scene(self, policy: Agent | None = None) -> Scene:
         """Return the scene from which pictures of the position are drawn.
 
         Args:
             policy: as for `show`.
         """
-        from tokaido_env.agent import as_agent
+        from tokaido_env.agent import check_agent
         from tokaido_env.render.scene import last_steps, scene_of
 
         played = self.trajectory()
@@ -376,9 +376,9 @@ class Game(CopiedWhole):
             return scene_of(self.board, self.states, last=last)
         legal = np.array([self.legal_mask], np.uint64)
         keys = np.zeros(1, np.uint64)
-        judge = as_agent(policy)
-        judge.prepare([self.board])
-        shares, values = judge.judge(self.boards, self.state, legal, keys)
+        check_agent("policy", policy)
+        policy.prepare([self.board])
+        shares, values = policy.judge(self.boards, self.state, legal, keys)
         value = None if values is None else float(values[0])
         return scene_of(self.board, self.states, probabilities=shares[0], value=value, last=last)
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import as_agent
 from tokaido_env.batch import Batch
 from tokaido_env.batch_validation import Games
 from tokaido_env.core.bots import NO_BOT

@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokaido_env.agent import Agent, as_agent, labels_of
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import as_agent, labels_of
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import (

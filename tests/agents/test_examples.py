@@ -16,6 +16,7 @@ from prompt_reader import reads_and_answers
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "agents" / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"`((?:tokaido|python|cc) .*?)`", README)
+PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 LIMITS = {"--games": 10, "--steps": 64, "--decisions": 1}
 
 
@@ -41,7 +42,7 @@ def run(folder: Path, example: str, *more: str, **environment: str) -> str:
         done = subprocess.run(
             [*words, *more],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "PATH": PATH} | environment,
             capture_output=True,
             text=True,
             check=False,

@@ -1,6 +1,5 @@
 """Spec strings: parameters, quotes, errors with a remedy, and the agents that they make."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 from networks import random_policy
 
 from tokaido_env.agents import AgentError, describe, make
-from tokaido_env.agents.policy import PolicyAgent, quote_path
+from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import Parameter, check_spec_in_file, cost_of, policy_path_of
 from tokaido_env.agents.search import PolicySearchAgent
 
@@ -17,35 +16,38 @@ from tokaido_env.agents.search import PolicySearchAgent
 def test_specs__expand_the_home_folder(
     policy_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, other = tmp_path / "home", tmp_path / "other"
-    (home / "my runs").mkdir(parents=True)
-    path = home / "my runs" / "best"
+    path = tmp_path / "my runs" / "best"
+    path.parent.mkdir()
     path.write_bytes(policy_file.read_bytes())
-    monkeypatch.setenv("HOME", str(home))
-    for spec in (
-        "policy:~/my runs",
-        "policy:path=~/my runs/best,temperature=1",
-        'policy:"~/my runs"',
-    ):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for spec in ("policy:~/my runs", "policy:~/my runs/best,temperature=1"):
         assert isinstance(make(spec), PolicyAgent)
         assert policy_path_of(spec) == path
-        assert policy_path_of(f"exploiter:{quote_path(spec)}") == path
-    assert isinstance(make("policy_search:~/my runs,sims=2"), PolicySearchAgent)
-    for spec in ("policy:~nobody-of-this-name/best", "policy:runs/~/best"):
-        with pytest.raises(AgentError, match="no such policy file"):
-            make(spec)
-    # In a file it is no path of the folder, although the folder has one of this name.
-    (other / "~" / "my runs").mkdir(parents=True)
-    (other / "~" / "my runs" / "best").write_bytes(path.read_bytes())
-    monkeypatch.chdir(other)
-    for folder in (other, Path()):
-        for spec in (
-            "policy:~/my runs",
-            "policy_search:~/my runs/best",
-            "exploiter:policy:~/my runs",
-        ):
-            with pytest.raises(AgentError, match="policies of its own folder only"):
-                check_spec_in_file(spec, "here", folder)
+    assert policy_path_of("exploiter:policy:~/my runs") == path
+    with pytest.raises(AgentError, match="no such policy file"):
+        make("policy:runs/~/best")
+
+
+def test_check_spec_in_file__refuses_code_and_finds_policies_next_to_the_file(
+    policy_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "net").write_bytes(policy_file.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    for spec in ("python:bot:Bot", "exec:./bot", "exploiter:python:bot:Bot"):
+        with pytest.raises(AgentError, match=r"^here: .*: a file may not name code to run"):
+            check_spec_in_file(spec, "here", theirs)
+        assert check_spec_in_file(spec, "here", theirs, [spec]) == spec
+    for spec, found in (
+        ("policy:net,temperature=1", f"policy:{theirs}/net,temperature=1"),
+        ("exploiter:policy:net", f"exploiter:policy:{theirs}/net"),
+        ("policy:theirs/net", "policy:theirs/net"),
+        ("greedy:epsilon=0.5", "greedy:epsilon=0.5"),
+    ):
+        assert check_spec_in_file(spec, "here", theirs) == found
+    monkeypatch.chdir(theirs)
+    assert check_spec_in_file("policy:net", "here", theirs) == "policy:net"
 
 
 def test_make__round_trips_specs(policy_file: Path) -> None:
@@ -56,9 +58,8 @@ def test_make__round_trips_specs(policy_file: Path) -> None:
         "mcts": "mcts:sims=400",
         f"{file},temperature=0.123456789": f"{file},temperature=0.123456789",
         f"{file},temperature=10": f"{file},temperature=10",
-        f"policy:path={policy_file},temperature=1": f"{file},temperature=1",
         search: f"{search},sims=400",
-        f"policy_search:path={policy_file},sims=8": f"{search},sims=8",
+        f"policy_search:{policy_file},sims=8": f"{search},sims=8",
         f"{search},c_puct=0.3,sims=8,temperature=1": f"{search},sims=8",
         f"{search},endings=network,c_puct=1": f"{search},sims=400,c_puct=1,endings=network",
         "champion:endings=exact": "champion",
@@ -71,54 +72,34 @@ def test_make__round_trips_specs(policy_file: Path) -> None:
     assert agent.temperature == 0.5
 
 
-@pytest.mark.parametrize(
-    "name", ["a,b", "lr=0.1", "a,temperature=1", "path=x", "sims=x", "é \\", '"', "a b"]
-)
-def test_make__takes_a_path_with_separators_in_quotes(
+@pytest.mark.parametrize("name", ["a,b", "lr=0.1", "é \\", '"', "a b"])
+def test_make__takes_a_path_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     random_policy().save(tmp_path / name)
-    for agent in (PolicyAgent(name), PolicyAgent(name, 0.5), make(f"policy:{json.dumps(name)}")):
-        remade = make(agent.spec)
-        assert isinstance(agent, PolicyAgent)
-        assert isinstance(remade, PolicyAgent)
-        assert (remade.spec, remade.temperature) == (agent.spec, agent.temperature)
+    for spec in (f"policy:{name}", f"policy:{name},temperature=0.5"):
+        assert make(spec).spec == make(make(spec).spec).spec == spec
     search = PolicySearchAgent(name, 8)
     assert make(search.spec).spec == search.spec
     assert cost_of(search.spec) == 8 * cost_of("policy_search:x,sims=1")
-
-
-def test_make__takes_a_path_with_an_equals_sign_without_quotes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    random_policy().save(tmp_path / "lr=0.1")
-    assert make("policy:lr=0.1,temperature=1").spec == "policy:lr=0.1,temperature=1"
 
 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         ("gredy", "unknown agent 'gredy': the nearest is 'greedy'; tokaido agents"),
-        ({}, "agent: expected a text such as 'greedy', got dict {}"),
         (
             "greedy:eps=0.2",
             "agent 'greedy:eps=0.2': unknown parameter 'eps': the nearest is 'epsilon'; "
             "expected greedy[:epsilon=E]",
         ),
-        (
-            "policy:x,heat=1",
-            "unknown parameter 'heat': expected one of path, temperature, endings; expected",
-        ),
-        (
-            "policy:a,b",
-            "cannot read 'b': expected policy:PATH[,temperature=T][,endings=network]; put a value "
-            'with a comma in double quotes, such as policy:"a,b"',
-        ),
-        ("policy:x,path=y", "agent 'policy:x,path=y': path: expected once, got it twice"),
-        *((spec, "expected policy:PATH") for spec in ("policy", "policy:", "policy:temperature=1")),
-        *((spec, "PATH[,sims=N]") for spec in ("policy_search", "policy_search:sims=8")),
+        ("policy:x,heat=1", "unknown parameter 'heat': expected one of temperature, endings; exp"),
+        ("policy:a,b", "a,b: no such policy file"),
+        ("mcts:400", "unknown parameter '400'"),
+        ("mcts:sims=4,sims=5", "sims: expected once, got it twice"),
+        *((spec, "expected policy:PATH") for spec in ("policy", "policy:")),
+        *((spec, "PATH[,sims=N]") for spec in ("policy_search", "policy_search:")),
         ("policy:nowhere", "nowhere: no such policy file"),
         ("champion:sims=0", "sims: expected an integer from 1 to 1000000, got '0'"),
         ("champion:temperature=1", "champion: temperature: expected together with sims=N"),

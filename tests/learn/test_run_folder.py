@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from networks import random_policy
 from short_run import VALUES, error_line, options_of, resume
 from test_files import held_elsewhere
 
 from tokaido_env.agents import AgentError, make
-from tokaido_env.agents.policy import Policy
-from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.ladder import LadderError
 from tokaido_env.boards.board import BoardError
 from tokaido_env.cli.train import main as train
@@ -136,37 +133,6 @@ def test_resume__needs_custom_agents_named_again(
     assert resume(run, "--steps", "512", "--agents", "greedy python:custom_agents:Highest") == 1
     assert "cannot resume with other settings" in error_line(capsys)
     assert resume(run, "--steps", "512", "--agents", agents) == 0
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
-def test_check_spec_in_file__accepts_policies_of_the_files_folder_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "theirs"
-    (folder / "pool").mkdir(parents=True)
-    for path in (folder / "pool" / "5", folder / "a,b=c", tmp_path / "mine"):
-        random_policy().save(path)
-    (folder / "link").symlink_to(tmp_path / "mine")
-    (folder / "run").mkdir()
-    (folder / "run" / "best").symlink_to(tmp_path / "mine")
-    (folder / "up").symlink_to(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    for path in ("theirs/pool/5", "pool/5"):
-        spec = check_spec_in_file(f"policy:{path},temperature=1", "x", folder)
-        assert isinstance(make(spec).policy, Policy)  # type: ignore[attr-defined]
-    assert check_spec_in_file("policy:theirs/pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
-    assert check_spec_in_file("policy:pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
-    assert check_spec_in_file('policy:"a,b=c"', "x", folder) == f'policy:"{folder}/a,b=c"'
-    assert check_spec_in_file("policy:mine", "x", folder) == f"policy:{folder}/mine"
-    (folder / "loop").symlink_to("loop")
-    outside = [str(folder / "pool" / "5"), "theirs/../mine", "link", "run", "up/mine", ".."]
-    outside += ["a\x00b", "a\ud800", "loop"]
-    for path in outside:
-        for kind in ("policy", "policy_search"):
-            spec = f"{kind}:{path}"
-            with pytest.raises(AgentError, match=r"x: '.*of its own folder only, by a relative"):
-                check_spec_in_file(spec, "x", folder)
-            assert check_spec_in_file(spec, "x", folder, [spec]) == spec
 
 
 # New folders

@@ -12,6 +12,7 @@ import pytest
 from test_map_layout import sites_of
 
 from tokaido_env import Board, Game
+from tokaido_env.agents import make
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.core.state import Phase
@@ -140,7 +141,7 @@ def test_draw__shows_a_merchants_move_along_routes() -> None:
 
 def test_draw__shows_an_agents_probabilities_and_value() -> None:
     game = played(33)
-    scene = game.scene("mcts:sims=50")
+    scene = game.scene(make("mcts:sims=50"))
     assert sum(choice.probability or 0 for choice in scene.choices) == pytest.approx(1)
     assert scene.value is not None
     assert -1 <= scene.value <= 1
@@ -150,7 +151,7 @@ def test_draw__shows_an_agents_probabilities_and_value() -> None:
     assert f"win estimate: player_0 {share:.0%}, player_1 {1 - share:.0%}" in titles(draw(scene))
     best = max(scene.choices, key=lambda choice: choice.probability or 0)
     assert f"{best.label} {best.probability:.0%}" in found
-    silent = first_pick(game).scene("greedy")
+    silent = first_pick(game).scene(make("greedy"))
     assert [choice.probability for choice in silent.choices].count(1.0) == 1
     assert silent.value is None
     shares = [word for text in texts(draw(silent)) for word in text.split() if word.endswith("%")]
@@ -167,7 +168,7 @@ def places_of(svg: str, title: str) -> Iterator[tuple[float, float]]:
 def test_draw__keeps_initials_off_boutiques(board: str) -> None:
     """For all coastal towns at once; an initial is 10 high, with a percentage at most 48 wide."""
     game = first_pick(Game(board, seed=3))
-    scene = game.scene("random")
+    scene = game.scene(make("random"))
     towns = [game.board.stations.index(town) for town in COASTAL_TOWNS]
     choices = tuple(scene.choices[0]._replace(place=index) for index in towns)
     parts = panels_of(replace(scene, choices=choices))["island"]
@@ -218,7 +219,7 @@ def test_show__returns_the_picture_of_a_game(tmp_path: pathlib.Path) -> None:
     picture.save(tmp_path / "board.svg")
     assert (tmp_path / "board.svg").read_text(encoding="utf-8") == picture.svg + "\n"
     assert "%" not in "".join(texts(picture.svg))
-    assert "%" in "".join(texts(game.show("random").svg))
+    assert "%" in "".join(texts(game.show(make("random")).svg))
 
 
 @pytest.mark.parametrize("name", ["board.png", "board", "board.svg.gz"])

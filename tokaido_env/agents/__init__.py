@@ -6,10 +6,10 @@
 """
 
 from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.adapters import PerGameAdapter
 from tokaido_env.agents.baselines import GreedyAgent, RandomAgent
 from tokaido_env.agents.policy import Policy, PolicyError
-from tokaido_env.agents.python_agent import PerGameAdapter
-from tokaido_env.agents.registry import describe, make
+from tokaido_env.agents.registry import as_agent, describe, make
 
 __all__ = [
     "Agent",
@@ -19,6 +19,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "RandomAgent",
+    "as_agent",
     "describe",
     "make",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.ending_actions import EXACT
 from tokaido_env.agents.opponent_model import make_opponent_model
-from tokaido_env.agents.policy import Policy, PolicyAgent, quote_path
+from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.search import PolicySearchAgent, SearchAgent, games_per_round
 from tokaido_env.agents.search_config import config_to_spec, network_search_config
 from tokaido_env.core.arguments import repr_short
@@ -84,5 +84,5 @@ class ExploiterAgent(SearchAgent):
             )
         self.network = Policy.load(CHAMPION).network()
         self.config = network_search_config(sims)
-        self.spec = f"exploiter:{quote_path(victim.spec)},sims={sims}"
+        self.spec = f"exploiter:{victim.spec},sims={sims}"
         self.games_at_once = games_per_round(sims, network=True)

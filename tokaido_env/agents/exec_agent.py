@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agent import AgentError
+from tokaido_env.agents.adapters import PerGameAdapter
 from tokaido_env.agents.line_process import LineProcess, ProcessFailure
-from tokaido_env.agents.python_agent import PerGameAdapter
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import MAX_SEED, repr_short
 from tokaido_env.core.rules import RULES_VERSION

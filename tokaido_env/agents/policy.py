@@ -157,7 +157,7 @@ class PolicyAgent(Agent):
         self._begin(Policy.load(path), temperature, endings)
         suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
         suffix += f",endings={endings}" if endings != EXACT else ""
-        self.spec = f"policy:{quote_path(str(path))}{suffix}"
+        self.spec = f"policy:{path}{suffix}"
 
     @classmethod
     def from_policy(
@@ -214,14 +214,6 @@ class PolicyAgent(Agent):
         self.policy = policy
         self.temperature = temperature
         self.network = policy.network()
-
-
-def quote_path(path: str) -> str:
-    """Return a value for a spec, in double quotes where the spec would otherwise be ambiguous."""
-    options = "path", "class", "victim", "temperature", "sims", "c_puct", "endings"
-    names = '"', *(f"{option}=" for option in options)
-    ambiguous = "," in path or path.startswith(names)
-    return json.dumps(path, ensure_ascii=False) if ambiguous else path
 
 
 # The file

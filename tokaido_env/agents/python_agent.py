@@ -15,95 +15,36 @@ from __future__ import annotations
 
 import ast
 import importlib
-import operator
 import sys
-from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-from tokaido_env.agent import (
-    Actions,
-    Agent,
-    AgentAdapter,
-    AgentError,
-    BoardRows,
-    Keys,
-    Legal,
-    States,
-    check_agent_arguments,
-)
+from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.adapters import AgentAdapter, PerGameAdapter
 from tokaido_env.agents.content import own_file
-from tokaido_env.agents.policy import quote_path
-from tokaido_env.boards.board import Board, built_in_boards
-from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import MAX_SEED, escape_text, repr_short
-from tokaido_env.core.state import copy_rows
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import FILE, expand_home, file_kind
-from tokaido_env.game import Game
 
 
-class InvalidChoice(ValueError):  # noqa: N818  a fault of an agent, not of this package
-    """An agent returned something that is not an action."""
-
-
-class PerGameAdapter(AgentAdapter):
-    """Makes an agent of an object with `choose(game, rng)`; arguments as for `AgentAdapter`."""
-
-    games_at_once = 2
-    batched = False
-
-    def __init__(self, wrapped: Any, spec: str | None = None) -> None:
-        super().__init__(wrapped, spec)
-        self._boards: dict[bytes, Board] = {}
-
-    def prepare(self, boards: Sequence[Board]) -> None:
-        """Store the boards of the coming games; built-in boards need no call."""
-        self._boards |= {board.record.tobytes(): board for board in boards}
-
-    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
-        """Return actions, as `Agent.act`."""
-        boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
-        actions = np.empty(len(states), np.int64)
-        for i in range(len(states)):
-            board = self._board(boards[i if len(boards) > 1 else 0])
-            key = int(keys[i])
-            own, seed = copy_rows(states[i : i + 1]), key & MAX_SEED
-            game = Game.from_states(board, own, seed, "sampled")
-            actions[i] = _action(self.wrapped.choose(game, np.random.default_rng(key)))
-        return actions
-
-    def _board(self, record: np.void) -> Board:
-        key = record.tobytes()
-        if key not in self._boards:
-            self.prepare([Board.load(name) for name in built_in_boards()])
-        if key not in self._boards:
-            raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
-        return self._boards[key]
-
-
-def make_python_agent(**parameters: str) -> Agent:
+def make_python_agent(location: str, /, **parameters: str) -> Agent:
     """Make the agent of `python:MODULE:CLASS,NAME=VALUE`.
 
     Args:
-        parameters: `class` is MODULE:CLASS or FILE:CLASS; the class gets the others. A literal of
-            Python (a number, True, None, …) becomes its value, any other text a string.
+        location: MODULE:CLASS or FILE:CLASS.
+        parameters: of the class. A literal of Python (a number, True, None, …) becomes its value,
+            any other text a string.
 
     Raises:
         AgentError: if the module or the class does not exist, or the class is not an agent's.
     """
-    location = parameters.pop("class")
-    spec = f"python:{quote_path(location)}" + "".join(
-        f",{name}={quote_path(text)}" for name, text in parameters.items()
-    )
+    spec = ",".join([f"python:{location}", *(f"{key}={text}" for key, text in parameters.items())])
     module_name, _, class_name = location.rpartition(":")
     if not module_name or not class_name.isidentifier():
         raise AgentError(
-            f"agent {spec!r}: expected python:MODULE:CLASS, for example python:my_bots:Careful, "
-            'python:bots/my_bots.py:Careful, or with a comma python:"a,b.py:Careful"'
+            f"agent {spec!r}: expected python:MODULE:CLASS, for example python:my_bots:Careful or "
+            "python:bots/my_bots.py:Careful"
         )
     cls = _agent_class(spec, _import(spec, module_name), class_name)
     try:
@@ -193,17 +134,3 @@ def _literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-
-
-def _action(choice: object) -> int:
-    """Return the id of an action that `choose` returned; do not check that it is legal."""
-    if isinstance(choice, str) and choice in IDS:
-        return IDS[choice]
-    if not isinstance(choice, str | bool):
-        try:
-            return operator.index(choice)  # type: ignore[arg-type]
-        except TypeError:
-            pass
-    raise InvalidChoice(
-        f"choose: expected the id or the label of an action, got {repr_short(choice)}"
-    )

@@ -1,22 +1,33 @@
-"""The registry of agents: spec strings, their parameters, and `make`."""
+"""The registry of agents: spec strings, their parameters, `make` and `as_agent`.
+
+A spec is `NAME:key=value,key=value`. A path, a victim, a class or a command stands as it is before
+the parameters: `policy:PATH,temperature=1`. It ends where a comma, a name and "=" follow, so it
+cannot contain these; a command has no parameters.
+"""
 
 from __future__ import annotations
 
 import importlib
-import json
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
-from math import inf, nan
+from itertools import chain, count
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.adapters import AgentAdapter, PerGameAdapter
 from tokaido_env.agents.content import module_file, program_files, sha256_of_files
-from tokaido_env.agents.policy import quote_path
 from tokaido_env.core.arguments import MAX_NAME_CHARS, escape_text, repr_short, unknown_name
-from tokaido_env.files import FOLDER, expand_home, file_kind
+from tokaido_env.files import expand_home
+
+PATH, VICTIM, CLASS, COMMAND = "PATH", "VICTIM", "MODULE:CLASS", "PROGRAM [ARGS]"
+"""The texts that a spec may begin with."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +54,10 @@ class Parameter:
         """
         if self.type is str and (text in self.choices or not self.choices):
             return text
-        number: int | float = nan
         with suppress(ValueError):
-            number = nan if self.type is str else self.type(text)
-        if self.allows(number):
-            return number
+            number: int | float = self.type(text)
+            if self.type is not str and self.allows(number):
+                return number
         raise ValueError(f"expected {self.expected}, got {repr_short(text)}")
 
     def allows(self, number: float) -> bool:
@@ -70,13 +80,12 @@ class AgentKind:
 
     Attributes:
         module: module of `tokaido_env.agents` with the class.
-        name: the class, or the function that makes the agent; called with the parameters by name.
+        name: the class, or the function that makes the agent; called with the text of the spec, if
+            it takes one, and with the parameters by name.
         usage: the grammar, such as "mcts[:sims=N][,rollout=full]".
         meaning: a sentence for lists of agents.
-        parameters: by name; a spec may give the first one without its name.
-        required: whether a spec has to give the first parameter.
-        is_user_code: whether the agent runs code from outside this package, which takes any other
-            parameters.
+        parameters: by name; a class of the user takes any.
+        takes: the text before the parameters, `PATH`, `VICTIM`, `CLASS` or `COMMAND`; "": none.
         cost: returns the simulations of `mcts` that take as long as a decision, by the parameters.
     """
 
@@ -85,9 +94,19 @@ class AgentKind:
     usage: str
     meaning: str
     parameters: dict[str, Parameter]
-    required: bool = False
-    is_user_code: bool = False
+    takes: str = ""
     cost: Callable[[Mapping[str, Any]], int] = lambda parameters: 0
+
+    @property
+    def is_user_code(self) -> bool:
+        """Whether the agent runs code from outside this package."""
+        return self.takes in (CLASS, COMMAND)
+
+
+class _Spec(NamedTuple):
+    kind: AgentKind
+    text: str
+    parameters: dict[str, Any]
 
 
 MAX_SIMS = 1_000_000
@@ -181,8 +200,8 @@ KINDS = {
         "(default: 1) give the priors; C (default: 0.3) is the exploration constant. Results after "
         "an end trigger are exact, or the network's values. 400 simulations take some "
         "milliseconds.",
-        {"path": Parameter(str), **_NETWORK_SEARCH},
-        required=True,
+        _NETWORK_SEARCH,
+        takes=PATH,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
     ),
     "exploiter": AgentKind(
@@ -192,8 +211,8 @@ KINDS = {
         "Searches for a best response to the agent VICTIM, with N simulations a decision "
         "(default: 400, some milliseconds). VICTIM is random, greedy, heuristic, champion, "
         "generalist or policy:PATH.",
-        {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMS)},
-        required=True,
+        {"sims": Parameter(int, 1, MAX_SIMS)},
+        takes=VICTIM,
         cost=lambda parameters: RESPONSE_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
     ),
     "policy": AgentKind(
@@ -203,8 +222,8 @@ KINDS = {
         "Plays the trained network of a policy file or of a run's best policy. T=0 takes the "
         "action with the best afterstate value (default: 0), T=1 samples from the softmax of the "
         "logits, 16 times these values.",
-        {"path": Parameter(str), "temperature": Parameter(float, 0, 10), "endings": _ENDINGS},
-        required=True,
+        {"temperature": Parameter(float, 0, 10), "endings": _ENDINGS},
+        takes=PATH,
     ),
     "python": AgentKind(
         "python_agent",
@@ -213,9 +232,8 @@ KINDS = {
         "Plays a class of your own with act(boards, states, legal, keys), or with "
         "choose(game, rng) for one game at a time. MODULE may be the path of a file, such as "
         "bots/my_bot.py. The class gets the other parameters.",
-        {"class": Parameter(str)},  # not a name of a parameter in Python
-        required=True,
-        is_user_code=True,
+        {},
+        takes=CLASS,
     ),
     "exec": AgentKind(
         "exec_agent",
@@ -223,19 +241,10 @@ KINDS = {
         "exec:PROGRAM [ARGS]",
         "Plays a program of your own in any language, which reads positions and writes actions as "
         "lines of JSON.",
-        {"command": Parameter(str)},
-        required=True,
-        is_user_code=True,
+        {},
+        takes=COMMAND,
     ),
 }
-
-
-COMMAND = "command"  # a parameter that is all of its spec
-# Parameters that a spec may give without their name, although they hold equals signs.
-PATH, VICTIM, CLASS = "path", "victim", "class"
-# A value with a comma stands in double quotes: a name, a text in quotes, the rest up to a comma.
-_PART = re.compile(r'(?:([^,="]*)=)?("(?:[^"\\]|\\.)*")?([^,]*),')
-_QUOTES = 'put a value with a comma in double quotes, such as {}:"a,b"'
 
 
 def make(spec: str) -> Agent:
@@ -244,16 +253,70 @@ def make(spec: str) -> Agent:
     Raises:
         AgentError: if a kind or a parameter is unknown, or a value is out of range.
     """
-    if not isinstance(spec, str):
-        got = f"{type(spec).__name__} {repr_short(spec)}"
-        raise AgentError(f"agent: expected a text such as 'greedy', got {got}")
-    kind, parameters = _parse(spec)
-    if VICTIM in parameters:
-        parameters[VICTIM] = make(parameters[VICTIM])
+    kind, text, parameters = _parse(spec)
+    found: dict[str, Any] = {VICTIM: make, PATH: expand_home}
+    texts = [found.get(kind.takes, str)(text)] if kind.takes else []
     module = importlib.import_module(f"tokaido_env.agents.{kind.module}")
-    agent: Agent = getattr(module, kind.name)(**parameters)
+    agent: Agent = getattr(module, kind.name)(*texts, **parameters)
     agent.source, agent.sha256 = agent.spec, sha256_of(spec)
     return agent
+
+
+def as_agent(agent: object, boards: Any = ()) -> Agent:
+    """Return an `Agent` for a spec string, an agent, or an object with `act` or `choose`.
+
+    An object of another package plays in this process, by its `act` or `choose`. Of its attributes
+    `spec`, `games_at_once`, `batched`, `judge` and `prepare` count, as in `Agent`, and no others.
+
+    Args:
+        agent: is returned unchanged if its class is of this package.
+        boards: a sequence or pool of boards, for which a new agent is prepared.
+
+    Raises:
+        AgentError: for an unknown spec string, any other object, or a wrong attribute.
+    """
+    if isinstance(agent, Agent) and type(agent).__module__.startswith("tokaido_env."):
+        return agent
+    # NumPy's arrays and numbers have a method `choose` too.
+    is_object = not isinstance(agent, type | np.ndarray | np.generic)
+    if isinstance(agent, str):
+        made: Agent = make(agent)
+    elif is_object and callable(getattr(agent, "act", None)):
+        made = AgentAdapter(agent)
+    elif is_object and callable(getattr(agent, "choose", None)):
+        made = PerGameAdapter(agent)
+    else:
+        raise AgentError(
+            "agent: expected a spec string, or an object with choose(game, rng) or "
+            f"act(boards, states, legal, keys), got {repr_short(agent)}"
+        )
+    if boards:
+        made.prepare(boards)
+    return made
+
+
+def as_agents(*players: Any) -> list[Agent]:
+    """Return `as_agent` of each player, with the names of `labels_of`."""
+    agents = [as_agent(one) for one in players]
+    for i, label in enumerate(labels_of(agents)):
+        if label != agents[i].spec:
+            agents[i] = copy(agents[i])
+            agents[i].spec = label
+    return agents
+
+
+def labels_of(players: Sequence[Any]) -> list[str]:
+    """Return the names of agents or text players: the second object named `Net` is `Net 2`.
+
+    Agents that `make` made from one spec have one name.
+    """
+    owners: dict[str, object] = {}
+    labels: dict[int, str] = {}
+    for one in sorted(players, key=lambda one: not getattr(one, "source", "")):  # specs keep theirs
+        owner = getattr(one, "source", "") or id(getattr(one, "wrapped", one))
+        names = chain([one.spec], (f"{one.spec} {number}" for number in count(2)))
+        labels[id(one)] = next(name for name in names if owners.setdefault(name, owner) == owner)
+    return [labels[id(one)] for one in players]
 
 
 def cost_of(spec: str) -> int:
@@ -264,7 +327,7 @@ def cost_of(spec: str) -> int:
     """
     if spec.partition(":")[0] not in KINDS:
         return 0
-    kind, parameters = _parse(spec)
+    kind, _, parameters = _parse(spec)
     return kind.cost(parameters)
 
 
@@ -287,7 +350,7 @@ def parse_named_agent(text: str) -> NamedAgent:
         AgentError: if the name is empty or not printable.
     """
     name, equals, spec = text.partition("=")
-    if not equals or ":" in name or '"' in name or name in KINDS:
+    if not equals or ":" in name or name in KINDS:
         return NamedAgent(text, text)
     if not name.strip() or not name.isprintable():
         raise AgentError(f"agent {repr_short(text)}: expected NAME=SPEC with a printable name")
@@ -311,7 +374,7 @@ def runs_user_code(spec: str) -> bool:
     Raises:
         AgentError: as for `make`.
     """
-    return _parse(spec)[0].is_user_code
+    return _parse(spec).kind.is_user_code
 
 
 def policy_path_of(spec: str) -> Path | None:
@@ -320,12 +383,12 @@ def policy_path_of(spec: str) -> Path | None:
     Raises:
         AgentError: as for `make`.
     """
-    _, parameters = _parse(spec)
-    if VICTIM in parameters:
-        return policy_path_of(parameters[VICTIM])
-    if PATH not in parameters:
+    kind, text, _ = _parse(spec)
+    if kind.takes == VICTIM:
+        return policy_path_of(text)
+    if kind.takes != PATH:
         return None
-    path = Path(parameters[PATH])
+    path = Path(expand_home(text))
     return path / "best" if path.is_dir() else path
 
 
@@ -335,11 +398,11 @@ def sha256_of(spec: str) -> str:
     They are its policy or its victim's; its module and files among its parameters; its program.
     """
     try:
-        path, (_, parameters) = policy_path_of(spec), _parse(spec)
-        if COMMAND in parameters:
-            return sha256_of_files(program_files(parameters[COMMAND]))
-        if CLASS in parameters:
-            module = module_file(parameters.pop(CLASS).rpartition(":")[0])
+        path, (kind, text, parameters) = policy_path_of(spec), _parse(spec)
+        if kind.takes == COMMAND:
+            return sha256_of_files(program_files(text))
+        if kind.takes == CLASS:
+            module = module_file(text.rpartition(":")[0])
             return sha256_of_files([module, *map(expand_home, parameters.values())])
         return "" if path is None else sha256_of_files([str(path)])
     except (ValueError, OSError, IndexError):  # no spec; a file that cannot be read
@@ -347,63 +410,38 @@ def sha256_of(spec: str) -> str:
 
 
 def check_spec_in_file(spec: str, where: str, folder: Path, trusted: Container[str] = ()) -> str:
-    """Return the spec of an agent that a file names, if it is safe to make.
-
-    A file may come from a stranger. It may name the agents of this package, and policies in its own
-    folder by a path relative to the folder or to the current one.
+    """Return the spec of an agent that a file names; a file may not name code to run.
 
     Args:
         spec: the spec in the file.
         where: the place in the file, for the message.
-        folder: the folder of the file.
+        folder: the folder of the file, to which the path of a policy may be relative.
         trusted: specs that the user named on the command line; they may be any.
 
     Raises:
-        AgentError: if the spec is wrong or not safe; the message says how to allow it.
+        AgentError: if the spec is wrong or names code; the message says how to allow it.
     """
     if spec in trusted:
         return spec
     try:
-        kind, parameters = _parse(spec)
+        kind, text, _ = _parse(spec)
     except AgentError as error:
         raise AgentError(f"{where}: {error}") from None
-    if VICTIM in parameters:
-        victim = check_spec_in_file(parameters[VICTIM], where, folder, trusted)
-        return spec if victim == parameters[VICTIM] else _replace(spec, VICTIM, victim)
-    if PATH not in parameters and not kind.is_user_code:
-        return spec
-    reason = "a file may not name code to run"
-    if not kind.is_user_code:
-        path = Path(parameters[PATH])
-        for each in (path, folder / path):
-            if not path.is_absolute() and ".." not in path.parts and _is_inside(each, folder):
-                return spec if each == path else _replace(spec, PATH, str(each))
-        reason = "a file may name policies of its own folder only, by a relative path"
-    raise AgentError(
-        f"{where}: {repr_short(spec)}: {reason}: if you trust it, name this agent on the command "
-        "line (train: --agents, rate, verify: --allow-agents)"
-    )
-
-
-def _is_inside(path: Path, folder: Path) -> bool:
-    """Return whether a file, or the best policy of a run, is in a folder after following links."""
-    files = [path, path / "best"] if file_kind(path) == FOLDER else [path]
-    try:
-        return all(file.resolve().is_relative_to(folder.resolve()) for file in files)
-    except (ValueError, RuntimeError):  # not a path; links in a circle
-        return False
-
-
-def _replace(spec: str, name: str, value: str) -> str:
-    """Return a spec with another path or victim."""
-    kind_name, _, text = spec.partition(":")
-    kind = KINDS[kind_name]
-    others = [
-        f"{key}={quote_path(other)}"
-        for key, other in _split(kind, text)
-        if key in kind.parameters and key != name
-    ]
-    return f"{kind_name}:" + ",".join([quote_path(value), *others])
+    if kind.is_user_code:
+        raise AgentError(
+            f"{where}: {repr_short(spec)}: a file may not name code to run: if you trust it, name "
+            "this agent on the command line (train: --agents, rate, verify: --allow-agents)"
+        )
+    new = text
+    if kind.takes == VICTIM:
+        new = check_spec_in_file(text, where, folder, trusted)
+    elif kind.takes == PATH:
+        path = Path(expand_home(text))
+        own = folder / path
+        if own.exists() and own.resolve() != path.resolve():
+            new = str(own)
+    start = spec.index(":") + 1 if text else 0
+    return spec[:start] + new + spec[start + len(text) :]
 
 
 def describe() -> list[tuple[str, str]]:
@@ -411,71 +449,34 @@ def describe() -> list[tuple[str, str]]:
     return [(kind.usage, kind.meaning) for kind in KINDS.values()]
 
 
-def _parse(spec: str) -> tuple[AgentKind, dict[str, Any]]:
+def _parse(spec: str) -> _Spec:
+    where = f"agent {repr_short(spec)}"
     if len(spec) > MAX_NAME_CHARS:
-        raise AgentError(
-            f"agent {repr_short(spec)}: expected at most {MAX_NAME_CHARS} characters, "
-            f"got {len(spec)}"
-        )
+        raise AgentError(f"{where}: expected at most {MAX_NAME_CHARS} characters, got {len(spec)}")
     kind_name, _, text = spec.partition(":")
     if kind_name not in KINDS:
         problem = unknown_name("agent", kind_name, KINDS)
         raise AgentError(f"{problem}; tokaido agents describes all agents")
-    return KINDS[kind_name], _parse_parameters(spec, KINDS[kind_name], text)
+    kind, values = KINDS[kind_name], [text] if text else []
+    if kind.takes != COMMAND:
+        values = re.split(r",(?=[^\W\d]\w*=)", text) if text else []
+    if kind.takes and not values:
+        raise AgentError(f"{where}: expected {kind.usage}")
+    first = values.pop(0) if kind.takes else ""
+    return _Spec(kind, first, _parse_parameters(where, kind, values))
 
 
-def _parse_parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
+def _parse_parameters(where: str, kind: AgentKind, values: Sequence[str]) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
-    where = f"agent {repr_short(spec)}"
-    free = _free_text(kind)
-    quotes = f"; {_QUOTES.format(spec.partition(':')[0])}" if free else ""
-    for name, value in _named(kind, text):
+    for each in values:
+        name, _, value = each.partition("=")
+        if name not in kind.parameters and kind.takes != CLASS:
+            problem = unknown_name("parameter", name, kind.parameters)
+            raise AgentError(f"{where}: {problem}; expected {kind.usage}")
         if name in parameters:
             raise AgentError(f"{where}: {escape_text(name)}: expected once, got it twice")
-        is_valid_name = name.isidentifier()
-        if name not in kind.parameters and not (kind.is_user_code and is_valid_name):
-            problem = f"cannot read {repr_short(f'{name}={value}' if name else value)}: "
-            if is_valid_name:
-                problem = f"unknown parameter {repr_short(name)}: "
-                if kind.parameters:
-                    problem = f"{unknown_name('parameter', name, kind.parameters)}; "
-            raise AgentError(f"{where}: {problem}expected {kind.usage}{quotes}")
         try:
             parameters[name] = kind.parameters.get(name, Parameter(str)).parse(value)
         except ValueError as error:
             raise AgentError(f"{where}: {escape_text(name)}: {error}") from None
-    if PATH in kind.parameters and PATH in parameters:
-        parameters[PATH] = expand_home(parameters[PATH])
-    if kind.required and not parameters.get(next(iter(kind.parameters))):
-        raise AgentError(f"{where}: expected {kind.usage}")
     return parameters
-
-
-def _named(kind: AgentKind, text: str) -> list[tuple[str, str]]:
-    """Return the names and values of a spec; the first parameter may come without its name."""
-    pairs = _split(kind, text)
-    if pairs and kind.parameters:
-        name, value = pairs[0]
-        if name is None or (_free_text(kind) and name not in kind.parameters):
-            pairs[0] = next(iter(kind.parameters)), value if name is None else f"{name}={value}"
-    return [(name or "", value) for name, value in pairs]
-
-
-def _split(kind: AgentKind, text: str) -> list[tuple[str | None, str]]:
-    """Split the parameters of a spec at commas outside quotes; None: without a name."""
-    if COMMAND in kind.parameters:
-        return [(COMMAND, text)]
-    parts = _PART.finditer(f"{text}," if text else "")
-    return [(part[1], _unquoted(part[2] or "") + part[3]) for part in parts]
-
-
-def _unquoted(quoted: str) -> str:
-    try:
-        return str(json.loads(quoted)) if quoted else ""
-    except ValueError:  # an escape that JSON does not know
-        return quoted[1:-1]
-
-
-def _free_text(kind: AgentKind) -> str:
-    """Return the parameter that may contain commas and equals signs, empty without one."""
-    return next((name for name in (PATH, VICTIM, CLASS) if name in kind.parameters), "")

@@ -44,7 +44,7 @@ from tokaido_env.agents.opponent_model import (
     opponent_decides,
     write_reply_odds,
 )
-from tokaido_env.agents.policy import Policy, quote_path
+from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.search_config import (
     C_PUCT,
     TEMPERATURE,
@@ -204,7 +204,7 @@ class PolicySearchAgent(SearchAgent):
         endings: str = EXACT,
     ) -> None:
         config = network_search_config(sims, temperature, c_puct, endings)
-        spec = f"policy_search:{quote_path(path)},{config_to_spec(config)}"
+        spec = f"policy_search:{path},{config_to_spec(config)}"
         self._begin(Policy.load(path), spec, config)
 
     @classmethod

@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, as_agent, as_agents
-from tokaido_env.agents.registry import sha256_of
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import as_agent, as_agents, sha256_of
 from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,

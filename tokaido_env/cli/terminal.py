@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import as_agent
 from tokaido_env.core.arguments import IllegalMove, escape_text, str_short
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.record import save

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from tokaido_env.agents.policy import Policy, quote_path
+from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import match_seed
@@ -124,7 +124,7 @@ class AlphaZeroTrainer(Trainer):
     def _task(self, number: int, index: int) -> SelfPlayGames:
         """Return the task that plays a shard of a round."""
         settings = self.settings
-        path = quote_path(str(self.run.snapshot(self.incumbents[number - 1])))
+        path = self.run.snapshot(self.incumbents[number - 1])
         agent = make(f"policy_search:{path},sims={settings.sims}")
         round_seed = int(arena_seed(settings.seed, number))
         return SelfPlayGames(
@@ -180,7 +180,7 @@ class AlphaZeroTrainer(Trainer):
         if not settings.promotion_games:
             return {"promoted": True}
         paths = self.run.snapshot(number), self.run.snapshot(self.incumbents[-1])
-        a, b = (make(f"policy:{quote_path(str(path))}") for path in paths)
+        a, b = (make(f"policy:{path}") for path in paths)
         seed = match_seed(settings.seed, "alphazero", "promotion", str(number))
         state = MatchState(a.spec, b.spec, settings.promotion_games, seed, self.run.pool)
         results, stopped = play_series(

@@ -27,7 +27,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokaido_env.agents.policy import Policy, quote_path
+from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import check_spec_in_file, make, sha256_of
 from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
@@ -372,7 +372,7 @@ def _hashes(settings: RunSettings, made: Mapping[str, str]) -> dict[str, str]:
     """Return the hashes of what a run reads, by setting or opponent; `made` of `specs_to_make`."""
     pool, start, more = settings.pool, settings.start_from, settings.extra_pool
     found = {spec: sha256_of(made.get(spec, spec)) for spec in opponent_specs(settings)}
-    found["start_from"] = sha256_of(f"policy:{quote_path(start)}") if start else ""
+    found["start_from"] = sha256_of(f"policy:{start}") if start else ""
     found |= {"board": pool.hash, "extra_boards": "" if more is None else more.hash}
     return {text: sha256 for text, sha256 in found.items() if sha256}
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import as_agent
 from tokaido_env.arena.executors.base import CallTask, Executor, SerialExecutor, task_agent
 from tokaido_env.arena.intervals import clustered_mean
 from tokaido_env.core.arguments import repr_short

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy
-from tokaido_env.agents.registry import check_spec_in_file
+from tokaido_env.agents.registry import as_agent, check_spec_in_file
 from tokaido_env.arena.generalisation import (
     generalisation_gap,
     mean_over_opponents,

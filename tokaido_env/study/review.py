@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, States, as_agents
+from tokaido_env.agent import Agent, States
+from tokaido_env.agents.registry import as_agents
 from tokaido_env.arena.executors.base import chunked
 from tokaido_env.arena.game_runner import Numbers, naming_agent
 from tokaido_env.arena.intervals import student_t_quantile

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, States, as_agent
+from tokaido_env.agent import Agent, States
+from tokaido_env.agents.registry import as_agent
 from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,

@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tokaido_env.agent import Agent, as_agent, as_agents
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import as_agent, as_agents
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS, LABELS

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from tokaido_env.agent import Agent, AgentError, as_agent
-from tokaido_env.agents.registry import policy_path_of, runs_user_code
+from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.registry import as_agent, policy_path_of, runs_user_code
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import is_family

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import as_agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import repr_short
