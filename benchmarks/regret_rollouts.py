@@ -61,7 +61,7 @@ def roll_out(
         blocks: to roll out.
     """
     sums, taken = np.zeros(len(blocks.actions), np.int64), np.zeros(1, np.int64)
-    _roll_each(threads_for(len(sums)), sums, blocks, network, positions, keys, taken)
+    _roll_each(threads_for(len(sums)), sums, blocks, network, positions, keys, taken, BLOCK)
     return sums
 
 
@@ -75,13 +75,14 @@ def _roll_each(
     positions: PositionBatch,
     keys: Any,
     taken: Any,
+    size: int,
 ) -> None:
-    """Roll out blocks, each thread in its own workspace."""
+    """Roll out blocks of `size` rollouts, each thread in its own workspace."""
     for w in range(first, last):
         net = thread_copy(network, w)
         workspace = new_workspace(net)
         state, luck = np.empty(1, STATE), np.empty(1, LUCK)
-        _roll_share(sums, blocks, net, positions, keys, workspace, state, luck, taken)
+        _roll_share(sums, blocks, net, positions, keys, workspace, state, luck, taken, size)
 
 
 @subroutine
@@ -95,6 +96,7 @@ def _roll_share(
     state: Any,
     luck: Any,
     taken: Any,
+    size: int,
 ) -> None:
     """Roll out one block after another until the threads have taken all."""
     j = fetch_add(taken, 1)
@@ -106,8 +108,8 @@ def _roll_share(
             positions.states[i],
             positions.legal[i],
         )
-        first = BLOCK * blocks.numbers[j]
-        for rollout in range(first, first + BLOCK):
+        first = size * blocks.numbers[j]
+        for rollout in range(first, first + size):
             init_luck(luck[0], hash_bits(keys[i], _ROLLOUT, 0, rollout))
             state[0] = position.state
             action = int64(blocks.actions[j])

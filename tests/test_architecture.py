@@ -27,6 +27,7 @@ OPTIONAL = {
 }
 # The modules that open files for writing themselves: each holds a lock meanwhile.
 WRITERS = {
+    "tokaido_env/core/kernel_cache.py": "a lock on the entry",
     "tokaido_env/files.py": "a lock on the temporary file",
     "tokaido_env/cli/command.py": "none: new temporary files, and pipes",
     "tokaido_env/arena/records.py": "a lock on the record file",

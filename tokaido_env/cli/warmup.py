@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import field
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
-from cyclopts import Parameter
 from numba.core import event
 
 from tokaido_env.batch import Batch
 from tokaido_env.cli import command as cli
-from tokaido_env.core.arguments import unknown_name
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
-from tokaido_env.core.kernel_cache import COMPILE_NOTICE, KernelCache, cache_folder
+from tokaido_env.core.kernel_cache import KernelCache, cache_folder
 from tokaido_env.game import Game
 from tokaido_env.observers import ObservationFormat
 
@@ -160,99 +158,49 @@ def use_training() -> None:
             run.train(Path(folder) / "run")
 
 
-class Group(NamedTuple):
-    """Kernels that are used together.
-
-    Attributes:
-        use: calls them.
-        needs: modules that the calls import.
-    """
-
-    use: Callable[[], None]
-    needs: tuple[str, ...] = ()
-
-    @property
-    def missing(self) -> list[str]:
-        """Needed modules that are not installed."""
-        return [module for module in self.needs if find_spec(module) is None]
-
-
-GROUPS = {
-    "game": Group(use_games),
-    "env": Group(use_environments),
-    "batch": Group(use_batches),
-    "agents": Group(use_agents),
-    "page": Group(use_session),
-    "search": Group(partial(use_specs, "mcts:sims=4", "mcts:sims=4,rollout=full")),
-    "champion": Group(partial(use_specs, "champion", "champion:sims=4"), POLICIES),
-    "generalist": Group(partial(use_specs, "generalist", "generalist:sims=4"), POLICIES),
-    "learn": Group(use_training, LEARNING),
+GROUPS: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
+    "game": (use_games, ()),
+    "env": (use_environments, ()),
+    "batch": (use_batches, ()),
+    "agents": (use_agents, ()),
+    "page": (use_session, ()),
+    "search": (partial(use_specs, "mcts:sims=4", "mcts:sims=4,rollout=full"), ()),
+    "champion": (partial(use_specs, "champion", "champion:sims=4"), POLICIES),
+    "generalist": (partial(use_specs, "generalist", "generalist:sims=4"), POLICIES),
+    "learn": (use_training, LEARNING),
 }
-
-
-@cli.options
-class Warmup:
-    """Options of `tokaido warmup`."""
-
-    groups: Annotated[
-        tuple[str, ...], Parameter(help=f"groups of kernels: {', '.join(GROUPS)} [default: all]")
-    ] = field(default=(), kw_only=False)
+"""Calls of all kernels, in groups, with the modules that they need."""
 
 
 @cli.command("warmup")
-def main(options: Warmup) -> int:
+def main(options: cli.NoOptions) -> int:
     """Compile kernels before their first use.
 
-    Compiling everything takes a few minutes, the first time only: Numba stores kernels on disk.
-    Several processes may run the command at the same time: one compiles, the others wait.
-
-    Examples:
-        tokaido warmup
-        tokaido warmup game champion
+    Compiling takes about a minute, the first time only: Numba stores kernels on disk. Kernels of
+    extras that are not installed are left out. Several processes may run the command at the same
+    time: one compiles, the others wait.
     """
-    asked = options.groups
-    _check(asked)
-    print(f"compiled kernels are stored in {cache_folder()}", flush=True)
-    began = time.perf_counter()
-    made = warm([name for name in asked or GROUPS if not GROUPS[name].missing])
-    spent = time.perf_counter() - began
-    print(f"{made} compiled, {spent:.1f} s" if made else f"nothing to compile, {spent:.1f} s")
+    folder = cache_folder()
+    if INTERPRETED:
+        raise ValueError("NUMBA_DISABLE_JIT is set: unset it, it disables compiling")
+    if folder is None or not os.access(folder, os.W_OK):
+        raise ValueError("found no writable folder for compiled kernels: set XDG_CACHE_HOME to one")
+    print(f"compiled kernels are stored in {folder}", flush=True)
+    total = 0
+    for name, (use, needs) in GROUPS.items():
+        if all(map(find_spec, needs)):
+            total += _warm(name, use)
+    print(f"{total} compiled" if total else "nothing to compile")
     return 0
 
 
-def _check(asked: Sequence[str]) -> None:
-    """Refuse groups that cannot be compiled."""
-    for name in asked:
-        if name not in GROUPS:
-            raise ValueError(unknown_name("group", name, GROUPS))
-        if missing := GROUPS[name].missing:
-            raise ValueError(f"{name}: needs {missing[0]}, which is not installed")
-    if INTERPRETED:
-        raise ValueError("NUMBA_DISABLE_JIT is set: unset it, it disables compiling")
-    if cache_folder() is None:
-        raise ValueError("found no writable folder for compiled kernels: set XDG_CACHE_HOME to one")
-
-
-def warm(names: Sequence[str]) -> int:
-    """Use some groups, print the time of each, and return the number of compiled kernels."""
-    total = 0
-    COMPILE_NOTICE.muted = True  # the user expects compiling to take time
-    try:
-        for name in names:
-            began = time.perf_counter()
-            with event.install_recorder("numba:compile") as recorder:
-                GROUPS[name].use()
-            made = _count(recorder)
-            spent = time.perf_counter() - began
-            done = f"{made} compiled" if made else "compiled before"
-            print(f"{name:<11} {spent:>6.1f} s  {done}", flush=True)
-            total += made
-    finally:
-        COMPILE_NOTICE.muted = False
-    return total
-
-
-def _count(recorder: Any) -> int:
-    """Return the number of compiled kernels, without the functions inlined in them."""
-    begun = [each for _, each in recorder.buffer if each.is_start]
-    return sum(isinstance(each.data["dispatcher"]._cache, KernelCache) for each in begun)
+def _warm(name: str, use: Callable[[], None]) -> int:
+    """Use a group, print the time, and return the number of compiled kernels."""
+    began = time.perf_counter()
+    with event.install_recorder("numba:compile") as recorder:
+        use()
+    starts = [each.data["dispatcher"] for _, each in recorder.buffer if each.is_start]
+    made = sum(isinstance(each._cache, KernelCache) for each in starts)  # others are inlined
+    spent = time.perf_counter() - began
+    print(f"{name:<11} {spent:>6.1f} s  {made} compiled", flush=True)
+    return made
