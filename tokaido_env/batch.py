@@ -341,7 +341,7 @@ class Batch(CopiedWhole):
 
     def timestep(self) -> TimeStep:
         """Return the current time step, for use after `begin` or `advance`."""
-        args = self.all_games, self.boards, self.states, self.episode_info, self.states["player"]
+        args = self.all_games, self.boards, self.states, self.episode_info, batch_kernels.DECIDING
         observation = self._observer.update(args)
         return copy_timestep(self._live, observation) if self._copy else self._live
 

@@ -93,8 +93,8 @@ def checked_games(
 
 def checked_seats(
     seats: npt.ArrayLike, k: int, lowest: int = NO_PLAYER, *, name: str = "seats"
-) -> npt.NDArray[np.signedinteger[Any]]:
-    """Return seats as int8 or int64 (k,).
+) -> npt.NDArray[np.int8]:
+    """Return seats as int8 (k,).
 
     Args:
         seats: integers (k,).
@@ -105,16 +105,13 @@ def checked_seats(
     Raises:
         ValueError: for anything else.
     """
-    chosen: npt.NDArray[np.signedinteger[Any]] = as_array(name, seats)
-    is_int8 = chosen.dtype == np.int8 and chosen.ndim == 1
-    if not (is_int8 and chosen.flags.carray):
-        chosen = chosen.astype(np.int8) if is_int8 else _integers(name, seats)
+    chosen = _integers(name, seats)
     if len(chosen) != k:
         raise ValueError(f"{name}: expected {k}, one for each game, got {len(chosen)}")
     wrong = first_outside(chosen, lowest, 1)
     if wrong != NOT_FOUND:
         raise ValueError(f"{name}: expected {lowest} to 1, got {chosen[wrong]}")
-    return chosen
+    return chosen.astype(np.int8)
 
 
 def checked_moves(moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:

@@ -107,7 +107,7 @@ def observe(
     boards, board_index, rows = _checked_positions(boards, states, np.zeros(n, np.uint64))
     info = np.zeros(n, EPISODE_INFO)
     info["board"] = board_index
-    chosen = rows["player"] if seats is None else checked_seats(seats, n)
+    chosen = batch_kernels.DECIDING if seats is None else checked_seats(seats, n)
     args = np.arange(n), boards, rows, info, np.ascontiguousarray(chosen)
     return Observer(boards, observation, see_board, 0).observe(args)
 
@@ -191,7 +191,7 @@ class Observer:
             check_fits(boards, dtype)
         self._units = quotient_table(dtype)
         # What depends on the board only, one row per board: numbers of each observation.
-        self._static_part: npt.NDArray[Any] | None = None
+        self._static_part: npt.NDArray[Any] = np.zeros((len(boards), 0), dtype)
         if see_board:
             self._static_part = board_features_of(boards, dtype)
         self._n = n
@@ -227,7 +227,8 @@ class Observer:
 
         Args:
             args: k games, boards, states and episode info as for `core.batch_kernels`, and seats:
-                integers (k,), where -1 (nobody) stands for seat 0.
+                int8 (k,), where -1 (nobody) stands for seat 0, or
+                `batch_kernels.DECIDING`.
         """
         k = len(args[0])
         if k == self._n:
@@ -241,14 +242,9 @@ class Observer:
         self, args: ObserveArgs, rows: npt.NDArray[Any], cached_board: npt.NDArray[np.int32]
     ) -> None:
         if self._observation == AFTERSTATES:
-            *games, seats = args
-            seats = seats.astype(np.int8, copy=False)
-            observe_afterstates(len(rows), *games, seats, rows)
-        elif self._static_part is None:
-            batch_kernels.observe(*args, self._units, rows)
+            observe_afterstates(len(rows), *args, rows)
         else:
-            static = self._static_part
-            batch_kernels.observe_with_board(*args, self._units, static, cached_board, rows)
+            batch_kernels.observe(*args, self._units, self._static_part, cached_board, rows)
 
     def _as_observation(self, rows: npt.NDArray[Any]) -> Observation:
         return afterstate_arrays(rows) if self._observation == AFTERSTATES else rows

@@ -29,7 +29,7 @@ from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.bitmask import MASK_BYTES, expand_mask
 from tokaido_env.core.bots import NO_BOT, RANDOM, random_action
 from tokaido_env.core.constants import Row
-from tokaido_env.core.jit import allocator, index, int64, kernel, parallel
+from tokaido_env.core.jit import allocator, entry, index, int64, kernel, parallel
 from tokaido_env.core.observation import N_FEATURES, encode
 from tokaido_env.core.rng import sample
 from tokaido_env.core.rules import is_chance, legal, outcome_weights, reward
@@ -51,16 +51,19 @@ from tokaido_env.core.threads import prefetch
 # branches of a game from those of the game before. A block fits in the nearest cache.
 _BLOCK = 512
 
+DECIDING = np.zeros(0, np.int8)
+"""Seats to observe: in each game the one that decides next."""
+
 # Rows are prefetched this many games ahead: of a state, and of the fields of a board that every
 # move reads. With many boards, few are in the nearest caches.
 _AHEAD = 8
 _STATE_LINES, _BOARD_LINES = 2, 6  # cache lines
 
 
-@parallel
+@entry
 def begin(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, masks: Any) -> None:
     """Begin episodes from the present states: set luck and legal masks; play no chance."""
-    for j in prange(len(games)):
+    for j in range(len(games)):
         i = games[j]
         begin_episode(lucks[i], infos[i])
         masks[i] = legal(boards[infos[i]["board"]], states[i])
@@ -121,12 +124,12 @@ def advance(
             expand_mask(mask, words[i])
 
 
-@parallel
+@entry
 def find_illegal(
     games: Any, boards: Any, states: Any, infos: Any, masks: Any, moves: Any, wrong: Any
 ) -> None:
     """Write to `wrong`, bool (k,), which moves are illegal."""
-    for j in prange(len(games)):
+    for j in range(len(games)):
         i = games[j]
         move = int64(moves[j])
         valid = is_legal(masks[i], move)
@@ -142,31 +145,15 @@ def mask_rows(games: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64]) -> np
     return words.view(np.int8)[:, :N_ACTIONS]
 
 
-@parallel
+@entry
 def unpack_masks(games: Any, masks: Any, words: Any) -> None:
     """Write the legal masks as bytes to `words`, uint64 (k, MASK_BYTES / 8)."""
-    for j in prange(len(games)):
+    for j in range(len(games)):
         expand_mask(masks[games[j]], words[j])
 
 
 @parallel
 def observe(
-    games: Any, boards: Any, states: Any, infos: Any, seats: Any, quotients: Any, out: Any
-) -> None:
-    """Write the observations of `seats`, with NO_PLAYER read as seat 0.
-
-    Args:
-        quotients: `observation.quotient_table` of the dtype of `out`.
-        out: float32 or uint8 (k, N_FEATURES).
-    """
-    for j in prange(len(games)):
-        i = games[j]
-        seat = max(int64(seats[j]), 0)
-        encode(boards[infos[i]["board"]], states[i], seat, quotients, out[j])
-
-
-@parallel
-def observe_with_board(
     games: Any,
     boards: Any,
     states: Any,
@@ -177,57 +164,60 @@ def observe_with_board(
     cached_board: Any,
     out: Any,
 ) -> None:
-    """Write observations as `observe`, followed by the features of each game's board.
+    """Write the observations of `seats`, with NO_PLAYER read as seat 0.
 
     Args:
-        blocks: (b, N_BOARD_FEATURES), `board_features_of` the boards.
+        seats: int8 (k,), or `DECIDING`.
+        quotients: `observation.quotient_table` of the dtype of `out`.
+        blocks: (b, f), the features of each board that follow a game's; f may be 0.
         cached_board: int32 (k,), the board whose features each row of `out` holds, -1 for none;
             updated. Features are written only if the board changed.
-        out: (k, N_FEATURES + N_BOARD_FEATURES).
+        out: float32 or uint8 (k, N_FEATURES + f).
     """
     for j in prange(len(games)):
         i = games[j]
         board = infos[i]["board"]
-        encode(boards[board], states[i], max(int64(seats[j]), 0), quotients, out[j, :N_FEATURES])
-        if cached_board[j] != board:
+        seat = max(int64(seats[j] if len(seats) else states[i]["player"]), 0)
+        encode(boards[board], states[i], seat, quotients, out[j, :N_FEATURES])
+        if blocks.shape[1] and cached_board[j] != board:
             cached_board[j] = board
             out[j, N_FEATURES:] = blocks[board]
 
 
-@parallel
+@entry
 def rewards(games: Any, boards: Any, states: Any, infos: Any, margin: bool, out: Any) -> None:
     """Write the rewards of both seats in the present states to `out`, float32 (k, 2).
 
     `margin` asks for score margins, as in `rules.reward`.
     """
-    for j in prange(len(games)):
+    for j in range(len(games)):
         i = games[j]
         for seat in range(2):
             out[j, seat] = reward(boards[infos[i]["board"]], states[i], seat, margin)
 
 
-@parallel
+@entry
 def keys(games: Any, states: Any, infos: Any, out: Any) -> None:
     """Write the keys of the agents' random numbers for the next decision to `out`, uint64 (k,)."""
-    for j in prange(len(games)):
+    for j in range(len(games)):
         out[j] = decision_key(states[games[j]], infos[games[j]])
 
 
-@parallel
+@entry
 def weights(games: Any, boards: Any, states: Any, infos: Any, out: Any) -> None:
     """Write the weights of outcomes to `out`, int64 (k, MAX_OUTCOMES), passed as zeros."""
-    for j in prange(len(games)):
+    for j in range(len(games)):
         i = games[j]
         outcome_weights(boards[infos[i]["board"]], states[i], out[j])
 
 
-@parallel
+@entry
 def outcomes(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, out: Any) -> None:
     """Write an outcome sampled from each game's luck to `out`, int64 (k,).
 
     It is NO_ACTION where chance is not next.
     """
-    for j in prange(len(games)):
+    for j in range(len(games)):
         i = games[j]
         out[j] = NO_ACTION
         if is_chance(states[i]):

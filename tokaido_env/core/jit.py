@@ -20,7 +20,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import numba
@@ -141,24 +141,15 @@ def _run_in_pool(serial: Callable[..., None], threads: int, items: int, args: An
         work()
     finally:  # no thread may write to the caller's arrays after the call
         parts_left.clear()
-        _join(helpers)
+        running = [helper for helper in helpers if not helper.cancel()]
+        try:
+            wait(running)
+        except KeyboardInterrupt:
+            wait(running)
+            raise
         args = ()  # the pool may hold `work` longer, which must not keep arrays in use
-
-
-def _join(helpers: list[Future[None]]) -> None:
-    """Wait for the running threads, then raise a Ctrl-C of the meantime or their errors."""
-    interrupt: KeyboardInterrupt | None = None
-    for helper in helpers:
-        while not helper.cancel() and not helper.done():
-            try:
-                wait([helper])
-            except KeyboardInterrupt as error:
-                interrupt = error
-    if interrupt is not None:
-        raise interrupt
-    for helper in helpers:
-        if not helper.cancelled():
-            helper.result()
+    for helper in running:
+        helper.result()
 
 
 @functools.cache
@@ -166,10 +157,10 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="tokaido_env")
 
 
-def parallel(function: F, at_least: int = PARALLEL_FROM) -> F:
+def parallel(function: F) -> F:
     """Compile a function with an outer `prange` loop twice: serial and parallel.
 
-    The parallel form runs if the first argument has `at_least` items and Numba may use more than
+    The parallel form runs if the first argument has PARALLEL_FROM items and Numba may use more than
     one thread (`numba.set_num_threads`). It never runs in a forked child, where Numba's threads do
     not exist, nor in two Python threads at once, which Numba's threads do not support: the second
     uses the serial form. Both forms produce the same bytes.
@@ -179,7 +170,7 @@ def parallel(function: F, at_least: int = PARALLEL_FROM) -> F:
 
     @functools.wraps(function)
     def choose(*args: Any) -> Any:
-        if len(args[0]) < at_least or _in_forked_child or numba.get_num_threads() == 1:
+        if len(args[0]) < PARALLEL_FROM or _in_forked_child or numba.get_num_threads() == 1:
             return serial(*args)
         if not _threads_in_use.acquire(blocking=False):
             return serial(*args)
@@ -242,10 +233,33 @@ class _InnerCompiler(Compiler):
         super().__init__(typing, target, library, args, result, flags, kinds)
 
 
+class _ParallelCompiler(Compiler):
+    """Compiles the parallel form of an entry; its parts are optimised with the whole only.
+
+    Numba wraps the body of a parallel loop three times, and would optimise it with each wrapper.
+    """
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, kinds: Any
+    ) -> None:
+        library = target.codegen().create_library("parallel")
+        library.enable_object_caching()
+        super().__init__(typing, target, library, args, result, flags, kinds)
+
+    def compile_extra(self, function: Any) -> Any:
+        codegen = self.state.targetctx.codegen()
+        codegen._library_class = _InnerLibrary
+        try:
+            return super().compile_extra(function)
+        finally:
+            del codegen._library_class
+
+
 def _compile(function: F, *, parallel: bool) -> F:
     if INTERPRETED:
         return _wrapping_around(function)
-    compiled: F = numba.njit(function, parallel=parallel, nogil=True)
+    kind = _ParallelCompiler if parallel else Compiler
+    compiled: F = numba.njit(function, parallel=parallel, nogil=True, pipeline_class=kind)
     cache_on_disk(compiled)
     return compiled
 

@@ -235,14 +235,14 @@ def observe_afterstates(
         boards: as for `core.batch_kernels`.
         states: as for `core.batch_kernels`.
         infos: as for `core.batch_kernels`.
-        seats: int8 (k,).
+        seats: int8 (k,), or `batch_kernels.DECIDING`.
         rows: float32 (k, AFTERSTATE_ROW), overwritten.
     """
     scratch = np.empty(1, SCRATCH)
     for j in range(first, last):
         i = index(games[j])
         s, k = states[i], index(infos[i]["board"])
-        seat = max(int64(seats[j]), 0)
+        seat = max(int64(seats[j] if len(seats) else s["player"]), 0)
         mask = legal(boards[k], s) if int64(s["player"]) == seat else np.uint64(0)
         row = rows[j]
         actions = row[N_OBSERVED:_ACTIONS_END].reshape(N_ACTIONS, N_AFTERSTATE)
