@@ -4,7 +4,7 @@
     python benchmarks/track_results.py --add FILE ...  add a row of submissions, in order of seeds
 
 `docs/benchmarks/results.json` has the scores on every board, from which the tables are made. The
-status of a row is `verified` if `--verify` replayed its games here, otherwise `reported`.
+status of a row is `verified` if `--repeated` names equal results of other runs, else `reported`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,13 @@ from msgspec import Meta
 from pages import fill
 from tokaido_100 import PAGE
 
-from tokaido_env.agents.registry import make
 from tokaido_env.arena.intervals import Estimate, mean_over_seeds
-from tokaido_env.arena.result import ResultError
-from tokaido_env.arena.verification import verify
+from tokaido_env.arena.result import Result, ResultError
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.decoding import Count, Name, Share, Source, Struct
 from tokaido_env.files import write_text
 from tokaido_env.report.comparison import test_scores
-from tokaido_env.study.generalise import BOARDS, OPPONENT, SPLIT, submitted_test
+from tokaido_env.study.generalise import BOARDS, OPPONENT, SPLIT
 
 RESULTS = PAGE.parent / "results.json"
 VERSION = 1
@@ -72,7 +70,7 @@ class Row(Struct, frozen=True):
     Attributes:
         method: its name or spec.
         track: of the row.
-        status: "verified" if the maintainers replayed the games, "reported" if not.
+        status: "verified" if the maintainers repeated the results, "reported" if not.
         decisions: of the training of one seed; None without training, or if unknown.
         hours: processor time of the training of all seeds; None likewise.
         command: that trains and measures.
@@ -133,18 +131,19 @@ def load(path: Path = RESULTS) -> Results:
     return found
 
 
-def seed_result(path: Path, seed: int, *, check: bool) -> SeedResult:
-    """Return the result in a submission, verified if `check` is true."""
-    claim, source = submitted_test(path), Source(path, None, ResultError)
-    found = claim.result
+def seed_result(path: Path, seed: int, repeated: Path | None = None) -> SeedResult:
+    """Return the result in a submission; `repeated` is a file that must have the same hash."""
+    found, source = Result.load(path), Source(path, None, ResultError)
     scores, test = test_scores(found), found.boards[0]
+    source.expect(found.protocol == "generalise", "protocol", "generalise", found.protocol)
     protocol = scores[0].b, found.seed
     source.expect(protocol == (OPPONENT, 0), "opponent, seed", f"{OPPONENT}, 0", protocol)
     pool = BoardPool.load(f"family:{SPLIT}")
     source.expect(test.hash == pool.hash, "boards", f"{pool.hash} of {pool.name}", test.hash)
     source.expect(found.records, "records", "a file of all games", found.records)
-    if check:
-        verify(claim, make, progress=print)
+    if repeated is not None:
+        again = Result.load(repeated).hash
+        source.expect(found.hash == again, "hash", f"{again} of {repeated}", found.hash)
     records = "" if found.records is None else found.records.sha256
     mean = found.estimate("mean score", other=OPPONENT, group=test.name)
     score = Estimate(mean.value, mean.low, mean.high)
@@ -152,11 +151,15 @@ def seed_result(path: Path, seed: int, *, check: bool) -> SeedResult:
     return SeedResult(seed, sum(scores[0].pairs), score, values, records)
 
 
-def add_row(files: Sequence[Path], *, check: bool, path: Path = RESULTS, **about: Any) -> None:
+def add_row(
+    files: Sequence[Path], repeated: Sequence[Path] = (), path: Path = RESULTS, **about: Any
+) -> None:
     """Add a row of submissions, in order of training seeds, in place of an old one."""
-    seeds = [seed_result(file, seed, check=check).to_dict() for seed, file in enumerate(files)]
+    others = repeated or [None] * len(files)
+    pairs = enumerate(zip(files, others, strict=True))
+    seeds = [seed_result(file, seed, other).to_dict() for seed, (file, other) in pairs]
     row = {key: about[key] for key in ("method", "track")}
-    row["status"] = "verified" if check else "reported"
+    row["status"] = "verified" if repeated else "reported"
     row |= {key: about[key] for key in ("decisions", "hours", "command")}
     row |= {"version": version("tokaido-env"), "hash": BoardPool.load(f"family:{SPLIT}").hash}
     row |= {"by": about["by"], "date": datetime.now(UTC).date().isoformat(), "seeds": seeds}
@@ -228,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.add:
             names = "method", "track", "decisions", "hours", "command", "by"
             about = {name: getattr(options, name) for name in names}
-            add_row(options.add, check=options.verify, **about)
+            add_row(options.add, options.repeated, **about)
         write_page()
     except ValueError as error:
         print(f"track_results: {error}", file=sys.stderr)
@@ -241,7 +244,8 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     files = "add a row of these files of generalise --json, in order of training seeds 0, 1, …"
     add("--add", nargs="+", type=Path, metavar="FILE", help=files)
-    add("--verify", action="store_true", help="replay the games of the files (default: off)")
+    again = "files of the same commands, run by the maintainers (default: none)"
+    add("--repeated", nargs="+", type=Path, default=(), metavar="FILE", help=again)
     add("--method", default="", help="name of the method")
     add("--track", default=LIMITED, help=f"{LIMITED}, {OPEN} or {INCOMPLETE} (default: {LIMITED})")
     add("--decisions", type=int, help="of the training of one seed (default: no training)")

@@ -235,35 +235,6 @@ def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") ->
     replace(regrets, card=card).save(path)
 
 
-def result_file(path: Path, **changes: Any) -> None:
-    """Write results of `generalise --json` of greedy, next to the games."""
-    play = "generalise greedy --opponent random --boards 2 --pairs 1 --no-gap"
-    files_of("generalise", path, f"{play} --json {{0}}/{path.name} --records {{0}}/mine.jsonl")
-    data = json.loads(path.read_text(encoding="utf-8")) | changes
-    path.write_text(json.dumps(data), encoding="utf-8")
-
-
-def rating_file(path: Path, ladder: Maker | None = None, **changes: Any) -> None:
-    """Write results of `rate --json` of greedy, next to the games and a ladder."""
-    theirs = path.with_name("l.json")
-    json_file(theirs, "ladder", spec="greedy")
-    play = f"rate greedy --games 2 --opponent-count 1 --ladder {theirs}"
-    files_of("rate", path, f"{play} --json {{0}}/{path.name} --records {{0}}/mine.jsonl")
-    data = json.loads(path.read_text(encoding="utf-8")) | changes
-    path.write_text(json.dumps(data), encoding="utf-8")
-    if ladder is not None:
-        ladder(theirs)
-
-
-def files_of(name: str, path: Path, words: str) -> None:
-    """Write the files of a command next to a path; the command runs at the first call."""
-    made = WORKSPACE / name
-    if not made.exists():
-        made.mkdir()
-        run(words.format(made))
-    shutil.copytree(made, path.parent, dirs_exist_ok=True)
-
-
 TINY: dict[str, dict[str, Any]] = {
     "ppo": {
         **{"games": 8, "n_steps": 32, "minibatch_size": 128, "opponent_slots": 4},
@@ -469,17 +440,6 @@ LADDERS = PICKLE | {
     "board is a path": writer(json_file, "ladder", board=BOARD),
 }
 NOTE = {"file": f"{SECRET_PATH}/note.toml", "sha256": "0" * 64, "games": 24}
-RATINGS = PICKLE | {
-    **{f"its agent: {why}": writer(rating_file, agents=[spec]) for why, spec in AGENTS.items()},
-    **{f"its ladder: {why}": writer(rating_file, ladder) for why, ladder in LADDERS.items()},
-    "records are a secret": writer(rating_file, records=NOTE),
-    "board is a path": writer(rating_file, board=BOARD),
-}
-TESTED = PICKLE | {
-    **{f"its agent: {why}": writer(result_file, agent=spec) for why, spec in AGENTS.items()},
-    **{f"its opponent: {why}": writer(result_file, opponent=spec) for why, spec in AGENTS.items()},
-    "records are a secret": writer(result_file, records=NOTE),
-}
 REGRETS = PICKLE | {
     "boards lie outside": writer(regret_file, board=BOARD),
     "policies are code": writer(regret_file, policy=SPEC),
@@ -552,8 +512,6 @@ LOADINGS: dict[str, Loading] = {
     "ladder --ladder": Loading(
         *("l.json", no_file, "ladder random greedy --games 2 --out l.json"), *(LADDERS, ("l.json",))
     ),
-    "verify, rate": Loading("mine.json", rating_file, "verify mine.json --ladder l.json", RATINGS),
-    "verify, generalise": Loading("mine.json", result_file, "verify mine.json", TESTED),
     "regret --set": Loading(
         *("set.npz", regret_file, "regret greedy --set set.npz --markdown o.md"),
         *(REGRETS, ("o.md",)),

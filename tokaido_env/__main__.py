@@ -35,7 +35,6 @@ GROUPS = {
         "exploit": ("exploit:main", "measure how far an opponent can beat an agent"),
         "regret": ("regret:main", "measure the loss of decisions in rolled-out positions"),
         "ladder": ("ladders:ladder", "build a ladder"),
-        "verify": ("verify:main", "check a result of rate or generalise by its records"),
         "text-play": ("text:play", "play games of a language model against an agent"),
         "text-positions": ("text:positions", "measure the regret of a language model"),
     },

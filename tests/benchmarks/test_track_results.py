@@ -17,7 +17,6 @@ import tracks  # noqa: E402
 
 from tokaido_env.__main__ import main  # noqa: E402
 from tokaido_env.arena.result import ResultError  # noqa: E402
-from tokaido_env.record import RecordError  # noqa: E402
 
 ABOUT: dict[str, Any] = {"method": "mine", "track": "T100-2M", "decisions": 5, "hours": 0.5}
 ABOUT |= {"command": "python mine.py", "by": "me"}
@@ -123,27 +122,24 @@ def submissions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return files
 
 
-def test_add_row__verifies_submissions_and_refuses_a_changed_one(
+def test_add_row__compares_repeated_submissions_and_refuses_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = submissions(tmp_path, monkeypatch)
     path = written(tmp_path)
-    track_results.add_row(files, check=False, path=path, **ABOUT)
+    track_results.add_row(files, path=path, **ABOUT)
     assert [row.status for row in track_results.load(path).rows] == ["reported"]
-    track_results.add_row(files, check=True, path=path, **ABOUT)
+    track_results.add_row(files, files, path=path, **ABOUT)
     (row,) = track_results.load(path).rows
     assert (row.status, len(row.seeds)) == ("verified", 5)
-    before, records = path.read_bytes(), files[3].with_suffix(".jsonl")
-    whole = records.read_bytes()
-    at = whole.index(b"roll:") + 5
-    records.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-    with pytest.raises(RecordError, match=r"3\.jsonl, line 1: event \d+ of \d+"):
-        track_results.add_row(files, check=True, path=path, **ABOUT)
+    before = path.read_bytes()
+    with pytest.raises(ResultError, match=r"0\.json: hash: expected"):
+        track_results.add_row(files, files[::-1], path=path, **ABOUT)
     with pytest.raises(ResultError, match="row: seeds: expected 5 of T100-2M, got 2"):
-        track_results.add_row(files[:2], check=False, path=path, **ABOUT)
+        track_results.add_row(files[:2], path=path, **ABOUT)
     monkeypatch.setattr(track_results, "SPLIT", "test/3")
     with pytest.raises(ResultError, match=r"0\.json: boards: expected \w+ of family:test/3"):
-        track_results.add_row(files, check=False, path=path, **ABOUT)
+        track_results.add_row(files, path=path, **ABOUT)
     assert path.read_bytes() == before
 
 

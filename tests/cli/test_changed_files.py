@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from networks import random_policy
 from positions import shikoku_data, write_board
 from refusals import check_refused
@@ -138,24 +137,6 @@ def test_rate__refuses_records_of_another_policy(
 ) -> None:
     change = random_policy(seed=1).save
     check_bound(capsys, rating[1], policy, lambda: change(policy), f"policy:{policy}")
-
-
-def test_verify__refuses_another_file_of_the_agent(
-    policy: Path, rating: tuple[Path, list[str]], capsys: Output
-) -> None:
-    result, (_, agent, *ladder) = rating
-    verify = ["verify", str(result), *ladder[:2], "--share", "0.1"]
-    other = random_policy(seed=0)  # decides the same
-    other.training["maker"] = "others"
-    other.save(policy)
-    assert main(verify) == 0  # without the agent
-    capsys.readouterr()
-    assert main([*verify, "--agent", agent]) == 1
-    assert f"files: expected '{agent}' with SHA-256" in capsys.readouterr().err.splitlines()[-1]
-    claimed = Result.load(result)
-    replace(claimed, files={agent: "0" * 64}).save(result)
-    assert main(verify) == 1
-    assert f"files: expected '{agent}' with SHA-256" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_generalise__refuses_records_of_another_policy(policy: Path, capsys: Output) -> None:

@@ -1,4 +1,4 @@
-"""Tests of `tokaido generalise`, and of `tokaido verify` for its results."""
+"""Tests of `tokaido generalise`."""
 
 import json
 import shutil
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from refusals import check_refused
-from valid_files import with_hash
 
 from tokaido_env.__main__ import main
 from tokaido_env.arena.result import Result
@@ -77,79 +76,6 @@ def test_generalise__resumes_from_records_of_both_splits(tmp_path: Path, capsys:
         assert results(tmp_path / "b", "greedy", "--records", str(file)) == first
         assert f"{whole[:size].count(10)} recorded games" in capsys.readouterr().err
         assert file.read_bytes() == whole
-
-
-# Submissions
-
-
-@pytest.mark.parametrize(
-    "more", [[], ["--no-gap"], ["--train", "2"], ["--no-gap", "--opponents", "greedy", "rusher"]]
-)
-def test_verify__accepts_results_with_their_records(
-    more: list[str], tmp_path: Path, capsys: Output
-) -> None:
-    file = tmp_path / "r.json"
-    written = results(file, "greedy", *more, "--records", str(tmp_path / "r.jsonl"))
-    games = written["records"]["games"]
-    assert games == (12 if more == ["--no-gap"] else 36 if "rusher" in more else 24)
-    assert (len(written["boards"]) == 1) == ("--no-gap" in more)
-    capsys.readouterr()
-    assert main(["verify", str(file), "--share", "1", "--agent", "greedy"]) == 0
-    assert f"verified: {games} games replayed, " in capsys.readouterr().out
-
-
-def test_verify__accepts_results_on_the_hand_made_boards(tmp_path: Path, capsys: Output) -> None:
-    file, records = tmp_path / "r.json", str(tmp_path / "r.jsonl")
-    command = ["generalise", "greedy", "--split", "handmade", "--opponent", "random", "--no-gap"]
-    assert main([*command, "--pairs", "1", "--json", str(file), "--records", records]) == 0
-    assert main(["verify", str(file), "--share", "1", "--agent", "greedy"]) == 0
-    assert "verified: 12 games replayed, " in capsys.readouterr().out
-
-
-def test_verify__refuses_a_changed_byte_and_other_boards(tmp_path: Path, capsys: Output) -> None:
-    file, records = tmp_path / "r.json", tmp_path / "r.jsonl"
-    written = results(file, "greedy", "--no-gap", "--records", str(records))
-    whole = records.read_bytes()
-
-    def refused(*more: str) -> str:
-        capsys.readouterr()
-        assert main(["verify", str(file), *more]) == 1
-        return capsys.readouterr().err.splitlines()[-1]
-
-    at = whole.index(b"roll:") + 5  # another roll of the dice
-    records.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-    assert "r.jsonl, line 1: event " in refused("--share", "0")
-    records.write_bytes(whole.replace(b"\n", b" \n", 1))  # the same games
-    assert "records: sha256: expected " in refused("--share", "0")
-    records.write_bytes(whole)
-
-    def changed(**changes: Any) -> str:
-        file.write_text(json.dumps(with_hash(written | changes)), encoding="utf-8")
-        return refused("--share", "0")
-
-    (boards,), (score, *scores), (mean, *more) = (
-        written[key] for key in ("boards", "scores", "estimates")
-    )
-    pools = {
-        "boards: expected the hash ": {"hash": "0" * 16},
-        "boards: expected 100 of family:test, got 3": {"name": "family:test"},
-        "boards: expected boards of the family or handmade, got 'my.toml'": {"name": "my.toml"},
-        "scores: expected one of each board of family:test/4, got 0": {
-            **{"name": "family:test/4", "count": 4}
-        },
-    }
-    for message, change in pools.items():
-        assert message in changed(boards=[boards | change])
-    assert "estimates[0]: expected " in changed(estimates=[mean | {"value": 0.75}, *more])
-    shell = score | {"b": "exec:touch trace"}
-    for several in ([shell, *scores], [score, *scores, shell]):
-        assert "opponent: 'exec:touch trace': a file may not name code to run" in changed(
-            scores=several
-        )
-    assert "records: expected a file of all games, got none" in changed(records=None)
-    assert "protocol: expected generalise, with scores, got 'matches'" in changed(
-        protocol="matches"
-    )
 
 
 # Comparison

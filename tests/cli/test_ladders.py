@@ -1,4 +1,4 @@
-"""Tests of `tokaido rate`, `ladder`, and `verify` for ratings."""
+"""Tests of `tokaido rate` and `ladder`."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def test_rate__prints_a_line_a_match_whatever_the_name(tmp_path: Path, capsys: O
     ]
 
 
-def test_rate__resumes_to_the_same_bytes_and_is_verified(tmp_path: Path, capsys: Output) -> None:
+def test_rate__resumes_to_the_same_bytes(tmp_path: Path, capsys: Output) -> None:
     ladder, records = ["--ladder", str(tmp_path / "ladder.json")], tmp_path / "r.jsonl"
     assert main(["ladder", "greedy", "random", "--out", ladder[1], "--games", "20"]) == 0
     rate = ["rate", "heuristic", *ladder, "--games", "8", "--records", str(records)]
@@ -75,30 +75,8 @@ def test_rate__resumes_to_the_same_bytes_and_is_verified(tmp_path: Path, capsys:
     results(tmp_path / "r.json", *rate)
     assert first == ((tmp_path / "r.json").read_bytes(), records.read_bytes())
     assert "9 recorded games" in capsys.readouterr().err
-    verify = ["verify", str(tmp_path / "r.json"), *ladder, "--share", "1"]
-    assert main([*verify, "--agent", "heuristic"]) == 0
-    printed = capsys.readouterr().out
-    assert "verified: 16 games replayed, " in printed
-    assert "probit, random = 0" in printed
-    assert main(verify[:2]) == 1  # on the ladder of the package
-    assert "name its ladder by --ladder" in capsys.readouterr().err
     assert main([*rate, "--opponent-count", "1"]) == 1
     assert "--records: expected games against greedy, got some ag" in capsys.readouterr().err
-
-
-def test_verify__takes_ladder_and_board_of_files(tmp_path: Path, capsys: Output) -> None:
-    shutil.copy(ROOT / "tokaido_env" / "boards" / "shikoku_art.toml", tmp_path / "mine.toml")
-    board = ["--board", str(tmp_path / "mine.toml"), "--ladder", str(tmp_path / "ladder.json")]
-    agent = "python:custom_agents:HighestAtOnce"
-    made = [*board[:2], "--out", board[3]]
-    assert main(["ladder", agent, "random", *made, "--games", "20"]) == 0
-    files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "r.jsonl")]
-    allowed = [*board, "--allow-agents", agent]
-    assert main(["rate", "greedy", *allowed, "--games", "8", *files]) == 0
-    assert main(["verify", str(tmp_path / "r.json"), *allowed]) == 0
-    assert "verified: 16 games replayed" in capsys.readouterr().out
-    assert main(["verify", str(tmp_path / "r.json"), *board]) == 1
-    assert "a file may not name code to run" in capsys.readouterr().err
 
 
 def test_ladder__is_rated_again_with_another_anchor(tmp_path: Path, capsys: Output) -> None:

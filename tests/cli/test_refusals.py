@@ -75,7 +75,6 @@ ERRORS = (
     ("rate greedy --ladder no.json", "no.json: no such ladder"),
     ("rate greedy --json r --records x/r", "--records: expected a file in "),
     (f"rate greedy --json {LADDER}", f"{LADDER}: is read too: expected another"),
-    ("verify no.json", "no.json: no such result"),
     ("ladder greedy random --out /", "/: expected a file or nothing"),
     ("generalise greedy --train 0", "family:train/0: expected 1 to"),
     ("generalise greedy --plots games.jsonl", "expected a folder, got a file"),

@@ -90,7 +90,6 @@ def printed(tmp_path_factory: pytest.TempPathFactory, short: Path) -> list[Table
         ("rate", policy, "--games", "10", *ladder, "--board", "shikoku"),
         ("generalise", policy, "--opponents", "greedy", *small, *files),
         ("generalise", "--compare", result),
-        ("verify", result, "--share", "0"),
         ("regret", policy, "greedy", "--set", str(folder / "set.npz")),
     )
     found: list[Table] = []

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from pathlib import Path
-from typing import Any
-
 from tokaido_env.agents.registry import cost_of
-from tokaido_env.arena.ladder import FAMILY_LADDER, LADDER, Ladder, LadderError, PlayMatch
+from tokaido_env.arena.ladder import Ladder, LadderError, PlayMatch
 from tokaido_env.arena.match import Match, match_seed
 from tokaido_env.arena.ratings import RESAMPLES, expected_score, rate_against
-from tokaido_env.arena.result import Measure, Result, ResultError, Score
+from tokaido_env.arena.result import Measure, Result, Score
 from tokaido_env.arena.tournament import MatchState
-from tokaido_env.arena.verification import Claim
-from tokaido_env.boards.board_pool import Boards
-from tokaido_env.boards.procedural import is_family
-from tokaido_env.core.arguments import check_seed, short_path
-from tokaido_env.decoding import Source
+from tokaido_env.core.arguments import check_seed
 
 OPPONENTS = 4  # of a placement, by default
 
@@ -166,69 +158,3 @@ def _next_opponent(
         return games[other.agent] * p * (1 - p)
 
     return max(left, key=information).agent
-
-
-# Submissions
-
-
-def submitted_rating(
-    path: Path,
-    ladder: Path | None = None,
-    board: Boards | None = None,
-    named: Container[str] = (),
-) -> Claim:
-    """Read a result of `rate` with its records, to verify it.
-
-    Args:
-        path: the file.
-        ladder: file of its ladder; None: the ladder of the package.
-        board: as for `Ladder.load`.
-        named: likewise.
-
-    Raises:
-        ResultError: if the file is no result of `rate` on this ladder.
-        LadderError: as `Ladder.load`.
-        AgentError: as `Ladder.load`.
-    """
-    found, source = Result.load(path), Source(path, None, ResultError)
-    whole = (
-        len(found.agents) == len(found.boards) == 1 and found.scores and found.protocol == "rate"
-    )
-    source.expect(whole, "protocol", "rate, of one agent with scores", found.protocol)
-    ladder = ladder or (FAMILY_LADDER if is_family(found.boards[0].name) else LADDER)
-    loaded = Ladder.load(ladder, board, named)
-    expected, remedy = (
-        f"{loaded.result.hash} of {short_path(ladder)}",
-        "name its ladder by --ladder",
-    )
-    source.expect(found.ladder == loaded.result.hash, "ladder", expected, found.ladder, remedy)
-    slow = any(not games_against(score.b) for score in found.scores)
-    states = _submitted_matches(source, found, loaded, slow)
-    by_opponent = {state.b: state for state in states}
-
-    def play(a: str, b: str, games: int, seed: int) -> Match:
-        source.expect(b in by_opponent, "scores", f"a match against {b} next", [*by_opponent])
-        return by_opponent[b].to_match()
-
-    def compute() -> Result:
-        options: dict[str, Any] = {"opponents": len(found.scores), "include_slow": slow}
-        return rate_on_ladder(
-            *(found.agents[0], loaded), play=play, seed=found.seed or 0, **options
-        )
-
-    return Claim(path, found, states, compute)
-
-
-def _submitted_matches(
-    source: Source, found: Result, ladder: Ladder, slow: bool
-) -> list[MatchState]:
-    """Return the matches of a submission, without games; refuse other numbers of games."""
-    seed, most = found.seed or 0, max(score.n for score in found.scores)
-    possible = possible_matches(
-        found.agents[0], ladder, seed=seed, include_slow=slow, max_games=most
-    )
-    for i, score in enumerate(found.scores):
-        games = len(possible.get(score.b, ()))
-        wanted = f"{games} games of an opponent on the ladder"
-        source.expect(score.n == games, f"scores[{i}]", wanted, f"{score.n} against {score.b}")
-    return [possible[score.b] for score in found.scores]

@@ -163,18 +163,6 @@ def _whole_lines(file: IO[bytes], ends: list[int]) -> Iterator[bytes]:
         yield line
 
 
-def read_records(path: Path, match_states: Sequence[MatchState]) -> int:
-    """Verify the games of a record file and store them in their matches.
-
-    Returns:
-        The number of games of the file, which stays unchanged.
-
-    Raises:
-        RecordError: if it holds anything else than games of these matches, naming the line.
-    """
-    return _read_games(path, _Unfound(match_states))
-
-
 def _read_games(path: Path, unfound: _Unfound) -> int:
     with path.open("rb") as lines:
         return len(_load_games(path, lines, unfound))

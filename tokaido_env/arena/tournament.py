@@ -182,12 +182,6 @@ class MatchState:
         self.games[numbers] = finished.games
         self.forfeits |= finished.forfeits
 
-    def boards_of(self, numbers: Numbers) -> Sequence[Board]:
-        """Return the board of each game, numbers int64 (k,), or the only board of the pool."""
-        if len(self.pool) == 1:
-            return [self.pool[0]]
-        return [self.pool[board] for board in self.games["board"][numbers].tolist()]
-
     def to_match(self, games: int | None = None) -> Match:
         """Return all finished pairs, or those among the first `games`, as a match."""
         pairs = self.finished[:games:2] & self.finished[1:games:2]

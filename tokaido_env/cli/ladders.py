@@ -109,7 +109,7 @@ def rate(options: Rate) -> int:
     allowed = [agent.spec, options.agent, *options.allow_agents]
     loaded = Ladder.load(options.ladder, board, allowed)
     rated = replace(_place(agent, loaded, options), command=measuring_command())
-    save_result(rated, options)  # with the spec, from which `verify` knows the numbers of games
+    save_result(rated, options)  # with the spec, that others can run
     if name != options.agent:
         estimates = tuple(replace(one, agent=name) for one in rated.estimates)
         rated = replace(rated, agents=(name,), estimates=estimates)

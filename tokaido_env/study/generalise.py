@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy
-from tokaido_env.agents.registry import as_agent, check_spec_in_file
+from tokaido_env.agents.registry import as_agent
 from tokaido_env.arena.generalisation import (
     generalisation_gap,
     mean_over_opponents,
@@ -22,14 +21,12 @@ from tokaido_env.arena.generalisation import (
     pool_scores,
 )
 from tokaido_env.arena.match import MAX_GAMES
-from tokaido_env.arena.result import BoardsEntry, Measure, Result, ResultError
+from tokaido_env.arena.result import BoardsEntry, Measure, Result
 from tokaido_env.arena.tournament import MatchState, files_of_matches
-from tokaido_env.arena.verification import Claim
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import PREFIX, SPLITS, family_numbers, is_family
-from tokaido_env.core.arguments import check_choice, check_seed, repr_short, short_path
-from tokaido_env.decoding import Source
+from tokaido_env.core.arguments import check_choice, check_seed, repr_short
 from tokaido_env.learn.boards import splits_of
 
 OPPONENT = "mcts:sims=400"
@@ -178,51 +175,6 @@ def generalisation_test(
     label = agent.spec if agent.source or agent.spec not in opponents else f"{agent.spec} 2"
     head = label, opponents, seed, name
     return GeneralisationTest(*head, test, pairs, train_boards, more, drawn)
-
-
-def submitted_test(path: Path) -> Claim:
-    """Read a result of `generalise` with its records, to verify it.
-
-    Raises:
-        ResultError: if the file is no result, or its boards are not those of this version.
-        AgentError: if it names an opponent that a file may not name.
-    """
-    found, source = Result.load(path), Source(path, None, ResultError)
-    pools = [_measured(source, found, boards) for boards in found.boards]
-    whole = found.protocol == "generalise" and len(found.agents) == 1 and 1 <= len(pools) <= 2
-    source.expect(whole, "protocol", "generalise, with scores", found.protocol)
-    pairs = [_pairs_of(source, found, pool) for pool in pools]
-    opponents = tuple(dict.fromkeys(score.b for score in found.scores))
-    for spec in opponents:
-        check_spec_in_file(spec, f"{short_path(path)}: opponent", path.parent)
-    train = (pools[1], pairs[1], found.boards[1].drawn) if len(pools) > 1 else (None, 0, True)
-    head = found.agents[0], opponents, found.seed or 0, found.trained_on
-    repeated = GeneralisationTest(*head, pools[0], pairs[0], *train)
-    states = repeated.matches()
-    return Claim(path, found, states, lambda: repeated.result(states))
-
-
-def _pairs_of(source: Source, found: Result, pool: BoardPool) -> int:
-    """Return the number of pairs of games on each board of a pool."""
-    pairs = sum(found.scores_of(pool.name)[0].pairs)
-    most = MAX_GAMES // (2 * len(pool))
-    source.expect(pairs <= most, "scores", f"at most {most:,} pairs on each board", pairs)
-    return pairs
-
-
-def _measured(source: Source, found: Result, boards: BoardsEntry) -> BoardPool:
-    """Return the boards of a result; refuse those of another version or of a file."""
-    name, place = boards.name, "boards"
-    known = name == HAND_MADE or is_family(name)
-    source.expect(known, place, f"boards of the family or {HAND_MADE}", name)
-    count = _size(name) if name == HAND_MADE else len(family_numbers(name))
-    source.expect(boards.count == count, place, f"{count:,} of {name}", boards.count)
-    scores = len(found.scores_of(name))
-    source.expect(scores >= count, "scores", f"one of each board of {name}", scores)
-    pool = _pool_of(name, count) if name == HAND_MADE else BoardPool.load(name)
-    wanted = f"the hash {pool.hash} of {pool.name}"
-    source.expect(pool.hash == boards.hash, place, wanted, boards.hash, "measure again")
-    return pool
 
 
 def trained_on(agent: Agent) -> str | None:
