@@ -178,7 +178,7 @@ def observe(
         i = games[j]
         board = infos[i]["board"]
         seat = max(int64(seats[j] if len(seats) else states[i]["player"]), 0)
-        encode(boards[board], states[i], seat, quotients, out[j, :N_FEATURES])
+        encode(boards[board], states[i], seat, quotients, out[j])
         if blocks.shape[1] and cached_board[j] != board:
             cached_board[j] = board
             out[j, N_FEATURES:] = blocks[board]

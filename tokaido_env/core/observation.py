@@ -239,9 +239,9 @@ def encode(board: Row, s: Row, seat: Seat, quotients: Any, out: Any) -> None:
 
     Args:
         quotients: `quotient_table` of the dtype of `out`.
-        out: a float32 or uint8 array of shape (N_FEATURES,), overwritten whole.
+        out: float32 or uint8, N_FEATURES numbers or more; only the first N_FEATURES are written.
     """
-    out[:] = 0
+    out[:N_FEATURES] = 0
     out[_SEAT] = seat
     _encode_turn(s, seat, quotients, out)
     _encode_tokens(board, s, seat, quotients, out)
