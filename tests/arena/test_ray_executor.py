@@ -55,10 +55,8 @@ def test_cluster__refuses_other_versions_and_workers_that_end_repeatedly(
 ) -> None:
     other_rules, exits = outcome["errors"]
     assert other_rules.startswith("ClusterError: node ")
-    expected = f"rules {RULES_VERSION + 1}, actions 1, as in the process that sends the tasks, got "
-    assert expected in other_rules
-    assert exits.startswith("AgentFailed: the workers that played game ")
-    assert "ended 3 times: the agent ended them" in exits
+    assert f"'rules': '{RULES_VERSION + 1}'" in other_rules
+    assert exits.startswith("AgentFailed: the worker that played game ")
 
 
 def test_open_executor__reports_an_address_without_a_cluster_at_once(capsys: Any) -> None:
@@ -66,13 +64,13 @@ def test_open_executor__reports_an_address_without_a_cluster_at_once(capsys: Any
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
         with (
-            pytest.raises(ClusterError, match=f"'{address}': nothing answers: .*: start a cluster"),
+            pytest.raises(ClusterError, match=f"'{address}': .*: start one"),
             open_executor(f"ray:{address}"),
         ):
             pass
         words = ["evaluate", "greedy", "random", "--games", "2", "--executor", f"ray:{address}"]
         assert main(words) == 1
-    assert capsys.readouterr().err.startswith(f"evaluate: cluster '{address}': nothing answers")
+    assert capsys.readouterr().err.startswith(f"evaluate: cluster '{address}'")
 
 
 def test_open_executor__finds_no_running_cluster_by_auto() -> None:

@@ -228,7 +228,7 @@ def test_executors__send_boards_that_other_processes_cannot_load() -> None:
 def test_executor_for__starts_processes_for_agents_of_one_game(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tokaido_env.arena.executors.processes.cpus", lambda: 5)
+    monkeypatch.setattr("tokaido_env.arena.executors.base.cpus", lambda: 5)
     one, many = make("python:custom_agents:Dice"), make("python:custom_agents:HighestAtOnce")
     for a, b, workers in ((many, make("greedy"), 1), (one, many, 5), (many, one, 5)):
         with executor_for(a, b) as executor:

@@ -19,12 +19,12 @@ from tokaido_env.agents.registry import as_agent, as_agents, sha256_of
 from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
+    ProcessExecutor,
     SerialExecutor,
     chunked,
     split_work,
     task_agent,
 )
-from tokaido_env.arena.executors.processes import ProcessExecutor
 from tokaido_env.arena.game_runner import (
     FinishedGames,
     Forfeits,

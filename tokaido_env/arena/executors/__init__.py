@@ -9,10 +9,10 @@ machine, end with their executor.
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 
-from tokaido_env.arena.executors.base import Executor, SerialExecutor
-from tokaido_env.arena.executors.processes import ProcessExecutor
+from tokaido_env.arena.executors.base import Executor, ProcessExecutor, SerialExecutor
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.optional_deps import extra_error
 
@@ -46,10 +46,7 @@ def check_executor(text: str | None) -> None:
     """Raise `ValueError` if a text is given that names no executor; start nothing."""
     if text is None:
         return
-    kind, colon, rest = text.partition(":")
-    number = rest.isascii() and rest.isdigit() and len(rest) < 6 and 0 < int(rest) <= 10_000
-    valid = {"serial": not colon, "processes": number or not colon, "ray": bool(rest) or not colon}
-    if not valid.get(kind, False):
+    if not re.fullmatch(r"serial|processes(:[1-9][0-9]{0,3})?|ray(:.+)?", text):
         raise ValueError(f"executor: expected {EXECUTORS}, got {repr_short(text)}")
-    if kind == "ray" and find_spec("ray") is None:
+    if text.startswith("ray") and find_spec("ray") is None:
         raise ValueError(str(extra_error("executor: a cluster needs", "ray", "ray")))

@@ -1,4 +1,4 @@
-"""Tasks and executors: the interface, the serial executor, and the base of remote executors.
+"""Tasks, and executors that run them in this process or in worker processes.
 
     with SerialExecutor() as executor:
         for number, result in executor.map(tasks): ...
@@ -10,18 +10,26 @@ order of tasks has no meaning.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import pickle
+import signal
 import socket
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
+
+import numba
+import numpy as np
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.exec_agent import ProgramAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_deferred
-from tokaido_env.core.arguments import IllegalMove, repr_short
+from tokaido_env.core.arguments import IllegalMove, format_error, repr_short
 
 TaskAgent = Agent | tuple[str, str, float | None]
 """An agent; or its spec, the SHA-256 of its files and the seconds of a decision, to make it
@@ -30,8 +38,9 @@ elsewhere."""
 TaskResult = tuple[int, Any]
 """The number of a task, in the order in which tasks were taken, and one of its results."""
 
-_TASKS_PER_WORKER = 8  # enough to share work evenly between workers
+_TASKS_PER_WORKER = 16  # enough to share work evenly between workers, and to lose little of it
 _CACHED_AGENTS = 8  # for each worker
+_SECONDS = 10.0  # of waiting for a result, before the number of workers is read again
 
 
 class Task(Protocol):
@@ -115,94 +124,126 @@ class SerialExecutor(Executor):
                     yield number, result
 
 
-class Message(NamedTuple):
-    """A message of a worker about a task.
+_Running = dict[Future[bytes], tuple[int, Task]]
+"""Running tasks with their numbers."""
 
-    Attributes:
-        results: of the task, since the last message.
-        is_last: whether the task has ended.
-        error: that stopped it; None otherwise.
+
+class PoolExecutor(Executor):
+    """Base of executors of other processes, which get tasks and return results as pickle bytes.
+
+    Agents are made from their specs by each worker. Results come when their task has ended.
     """
-
-    results: list[Any]
-    is_last: bool = True
-    error: Exception | None = None
-
-
-class RemoteExecutor(Executor):
-    """Base of executors that run tasks in other processes: each running task has a handle."""
 
     tasks_per_worker = 1  # submitted at once
 
+    @abstractmethod
+    def _submit(self, task: bytes) -> Future[bytes]:
+        """Let a worker call `run_task`."""
+
+    @abstractmethod
+    def _cancel(self, futures: Iterable[Future[bytes]]) -> None:
+        """Stop running tasks."""
+
     def map(self, tasks: Iterable[Task]) -> Iterator[TaskResult]:
-        """Run tasks, with agents made from their specs by each worker: see `Executor.map`."""
+        """Run tasks: see `Executor.map`."""
         waiting = enumerate(tasks)
-        running: dict[Any, tuple[int, Task]] = {}
+        running: _Running = {}
         errors: dict[int, Exception] = {}
         try:
             while True:
                 while not errors and len(running) < self.tasks_per_worker * self.workers:
-                    task = next(waiting, None)
-                    if task is None:
+                    if (task := next(waiting, None)) is None:
                         break
                     with interrupts_deferred():
-                        running[self._submit(task[1])] = task
+                        running[self._submit(pickle.dumps(task[1]))] = task
                 if not running:
                     break
-                yield from self._results(running, errors, wait=True)
+                yield from _arrived(running, errors, _SECONDS)
         except (Exception, KeyboardInterrupt):
-            yield from self._results(running, errors, wait=False)
+            yield from _arrived(running, errors, 0.0)
             raise
         finally:
-            self._cancel(list(running))
+            if running or errors:  # a lost process breaks its pool
+                self._cancel(running)
         if errors:
             raise errors[min(errors)]
 
-    def _results(
-        self, running: dict[Any, tuple[int, Task]], errors: dict[int, Exception], *, wait: bool
-    ) -> Iterator[TaskResult]:
-        """Yield the results that have arrived; with `wait`, wait for the next ones."""
-        for handle in self._ready(list(running), wait=wait):
-            number, task = running[handle]
-            with interrupts_deferred():
-                message = self._receive(handle, task)
-                for result in message.results:
-                    yield number, result
-                if message.is_last:
-                    del running[handle]
-            if message.error is not None:
-                errors[number] = message.error
 
-    @abstractmethod
-    def _submit(self, task: Task) -> Any:
-        """Start a task on a worker; return its handle."""
-
-    @abstractmethod
-    def _ready(self, handles: Sequence[Any], *, wait: bool) -> Iterable[Any]:
-        """Return the handles of tasks with a message; with `wait`, wait a while for the first.
-
-        Without waiting, a handle may come once for each of its messages.
-        """
-
-    @abstractmethod
-    def _receive(self, handle: Any, task: Task) -> Message:
-        """Return the next message of a task: an error if its worker was lost."""
-
-    @abstractmethod
-    def _cancel(self, handles: Sequence[Any]) -> None:
-        """Stop running tasks."""
+def _arrived(
+    running: _Running, errors: dict[int, Exception], seconds: float
+) -> Iterator[TaskResult]:
+    """Yield the results of tasks that end first within a time; add their errors by number."""
+    for future in wait(running, seconds, FIRST_COMPLETED).done:
+        with interrupts_deferred():
+            number, task = running.pop(future)
+            try:
+                results, error = pickle.loads(future.result())
+            except Exception as lost:  # of the pool: its class depends on the executor
+                results, error = (
+                    [],
+                    AgentFailed(
+                        f"the worker that played {task} was lost ({type(lost).__name__}): the agent "
+                        "ended it, memory ran out, or a script lacks if __name__ == '__main__'"
+                    ),
+                )
+            for result in results:
+                yield number, result
+        if error is not None:
+            errors[number] = error
 
 
-def run_task(task: Task, emit: Callable[[Any], None]) -> Exception | None:
-    """Run a task in a worker and emit its results; return the error that stopped it, picklable."""
+def run_task(task: bytes) -> bytes:
+    """Run a task in a worker; return its results and the error that stopped it."""
+    results, error = list[Any](), None
     try:
-        for result in task.run():
-            emit(result)
-    except (IllegalMove, AgentFailed) as error:
-        return type(error)(str(error))
-    except Exception as error:  # a new one: not every error can be pickled
-        return AgentFailed(f"{type(error).__name__}: {error}")
-    return None
+        for result in pickle.loads(task).run():
+            results.append(result)
+    except (IllegalMove, AgentFailed) as stopped:
+        error = type(stopped)(str(stopped))
+    except Exception as stopped:  # a new one: not every error can be pickled
+        error = AgentFailed(format_error(stopped))
+    return pickle.dumps((results, error))
+
+
+class ProcessExecutor(PoolExecutor):
+    """Runs tasks in worker processes on this machine, kept until shutdown or the first failure.
+
+    Args:
+        workers: number of processes; None: one for each processor.
+    """
+
+    workers = 1
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or cpus()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def shutdown(self) -> None:
+        """End all processes."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            for process in [*(pool._processes or {}).values()]:
+                process.terminate()  # `shutdown` alone waits until they have run their tasks
+            pool.shutdown(cancel_futures=True)
+
+    def _submit(self, task: bytes) -> Future[bytes]:
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.workers, context, _start_worker)
+        return self._pool.submit(run_task, task)
+
+    def _cancel(self, futures: Iterable[Future[bytes]]) -> None:
+        self.shutdown()
+
+
+def cpus() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    numba.set_num_threads(1)
 
 
 @lru_cache(_CACHED_AGENTS)
@@ -242,14 +283,9 @@ def task_agent(agent: Agent, executor: Executor) -> TaskAgent:
 
 
 def split_work(numbers: Numbers, workers: int) -> list[Numbers]:
-    """Split numbers into parts, one a task: several for each worker, or one for a single worker.
-
-    Args:
-        numbers: int64 (n,).
-        workers: number of workers.
-    """
-    size = len(numbers) if workers == 1 else -(-len(numbers) // (_TASKS_PER_WORKER * workers))
-    return chunked(numbers, max(size, 1))
+    """Split numbers, int64 (n,), into several parts for each worker, or one for a single one."""
+    parts = 1 if workers == 1 else min(_TASKS_PER_WORKER * workers, len(numbers))
+    return np.array_split(numbers, parts) if len(numbers) else []
 
 
 def chunked(numbers: Numbers, size: int) -> list[Numbers]:

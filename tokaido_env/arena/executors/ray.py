@@ -1,7 +1,7 @@
 """Executor of a Ray cluster (Moritz et al. 2018), with nodes that may join and leave.
 
 Ray gives each task to a free node, and runs a task again if its worker or node was lost. Tasks and
-messages travel as pickle bytes: arrays from Ray's store are read-only, a type for which Numba would
+outcomes travel as pickle bytes: arrays from Ray's store are read-only, a type for which Numba would
 compile every kernel again.
 """
 
@@ -11,7 +11,8 @@ import logging
 import os
 import pickle
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -20,15 +21,12 @@ from typing import Any
 import ray
 from ray import exceptions
 
-from tokaido_env.arena.executors.base import Message, RemoteExecutor, Task, run_task
-from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.arena.executors.base import PoolExecutor, run_task
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.rules import RULES_VERSION
 
 RETRIES = 5  # runs of a task after it lost its worker or node, before the task fails
 CONNECT_TIMEOUT = 5.0  # seconds
-WAIT_TIMEOUT = 10.0  # seconds for a result, then the size of the cluster is read again
 ONE_THREAD = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -36,7 +34,7 @@ class ClusterError(ConnectionError):
     """A cluster does not answer or cannot run tasks: the message gives the reason."""
 
 
-class RayExecutor(RemoteExecutor):
+class RayExecutor(PoolExecutor):
     """Runs tasks on all processors that a Ray cluster has at any time.
 
     Args:
@@ -51,9 +49,11 @@ class RayExecutor(RemoteExecutor):
 
     def __init__(self, address: str = "") -> None:
         address = address or os.environ.get("RAY_ADDRESS", "")
-        _check_answers(address)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends no usage reports
         try:
+            host, _, port = address.rpartition(":")
+            if host and port.isdecimal() and "://" not in host:  # Ray itself retries for minutes
+                socket.create_connection((host, int(port)), CONNECT_TIMEOUT).close()
             ray.init(
                 address or None,
                 runtime_env={"env_vars": ONE_THREAD},
@@ -61,8 +61,9 @@ class RayExecutor(RemoteExecutor):
                 logging_level=logging.ERROR,
                 include_dashboard=None if address else False,
             )
-        except (ConnectionError, RuntimeError, ValueError, exceptions.RayError) as error:
-            raise ClusterError(f"{_cluster(address)}: {error}") from None
+        except (OSError, RuntimeError, ValueError, exceptions.RayError) as error:
+            cluster = f"cluster {address!r}" if address else "a cluster on this machine"
+            raise ClusterError(f"{cluster}: {error}: start one with ray start --head") from None
         self._run = ray.remote(num_cpus=1, max_retries=RETRIES)(_run)
 
     @property
@@ -75,80 +76,27 @@ class RayExecutor(RemoteExecutor):
         """Disconnect from the cluster; a cluster that this executor started ends."""
         ray.shutdown()
 
-    def _submit(self, task: Task) -> Any:
-        return self._run.remote(pickle.dumps(task), versions(), str(Path.cwd()))
+    def _submit(self, task: bytes) -> Future[bytes]:
+        future: Future[bytes] = self._run.remote(task, versions(), str(Path.cwd())).future()
+        return future
 
-    def _ready(self, handles: Sequence[Any], *, wait: bool) -> Sequence[Any]:
-        if not handles:
-            return []
-        count, seconds = (1, WAIT_TIMEOUT) if wait else (len(handles), 0.0)
-        ready: list[Any] = ray.wait(list(handles), num_returns=count, timeout=seconds)[0]
-        return ready
-
-    def _receive(self, handle: Any, task: Task) -> Message:
-        error: Exception
-        try:
-            message: Message = pickle.loads(ray.get(handle))
-            return message
-        except (exceptions.WorkerCrashedError, exceptions.NodeDiedError) as lost:
-            error = AgentFailed(
-                f"the workers that played {task} ended {RETRIES + 1} times: the agent ended them, "
-                f"or memory ran out ({type(lost).__name__})"
-            )
-        except exceptions.RayError as lost:
-            error = ClusterError(f"{task}: {type(lost).__name__}: {_first_line(lost)}")
-        return Message([], error=error)
-
-    def _cancel(self, handles: Sequence[Any]) -> None:
-        for reference in handles:
-            ray.cancel(reference, force=True)
+    def _cancel(self, futures: Iterable[Any]) -> None:
+        for future in futures:
+            ray.cancel(future.object_ref, force=True)
 
 
 def _run(task: bytes, expected: dict[str, str], folder: str) -> bytes:
     """Run a task on a worker of the cluster."""
     if (own := versions()) != expected:
         node: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
-        other = ClusterError(
-            f"node {node}: expected {_joined(expected)}, as in the process that sends the tasks, "
-            f"got {_joined(own)}: install the same versions on all nodes"
-        )
-        return pickle.dumps(Message([], error=other))
+        text = f"node {node}: expected the versions {expected} of this process, got {own}"
+        return pickle.dumps(([], ClusterError(text)))
     with suppress(OSError):  # a node without this folder keeps its own
         os.chdir(folder)
-    results: list[Any] = []
-    error = run_task(pickle.loads(task), results.append)
-    return pickle.dumps(Message(results, error=error))
+    return run_task(task)
 
 
 def versions() -> dict[str, str]:
     """Return the versions that must be equal on all nodes."""
-    return {
-        "tokaido-env": version("tokaido-env"),
-        "rules": str(RULES_VERSION),
-        "actions": str(ACTION_TABLE_VERSION),
-    }
-
-
-def _joined(versions: dict[str, str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in versions.items())
-
-
-def _check_answers(address: str) -> None:
-    """Raise `ClusterError` unless something answers: Ray itself retries for minutes."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or "://" in host:
-        return
-    try:
-        socket.create_connection((host, int(port)), CONNECT_TIMEOUT).close()
-    except (OSError, OverflowError) as error:
-        raise ClusterError(
-            f"{_cluster(address)}: nothing answers: {error}: start a cluster with ray start --head"
-        ) from None
-
-
-def _cluster(address: str) -> str:
-    return f"cluster {repr_short(address)}" if address else "a cluster on this machine"
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "")
+    numbers = {"rules": str(RULES_VERSION), "actions": str(ACTION_TABLE_VERSION)}
+    return {"tokaido-env": version("tokaido-env")} | numbers
