@@ -1,6 +1,6 @@
 """Kill commands at random moments, resume them, and compare the bytes at the end.
 
-    python benchmarks/kills.py                       100 of ppo, 25 of other rows, 10 of ladder
+    python benchmarks/kills.py                       100 of td, 25 of other rows, 10 of ladder
     python benchmarks/kills.py --kills 20 --seed 1   fewer kills at other moments
     python benchmarks/kills.py --only ladder         some of the rows
     make kills N=100
@@ -79,11 +79,6 @@ class Kill(NamedTuple):
 # The commands
 
 _RUNS = {
-    "ppo": """
---steps 8192 --games 8 --n-steps 32 --minibatch-size 128 --width 32 --opponent-slots 4
---agents greedy --snapshot-every 256 --resample-every 1024 --pool-size 4
---rate-every 1024 --rating-games 4 --final-learning-rate 0.5
-""",
     "td": """
 --updates 12 --games 64 --minibatch-size 256 --width 32 --checkpoint-every 1 --snapshot-every 2
 --rate-every 4 --rating-games 4
@@ -128,7 +123,7 @@ def ladder(words: str) -> Command:
 
 
 ROWS = (
-    *(Row(method, (train(method),), 1.0 if method == "ppo" else 0.25) for method in _RUNS),
+    *(Row(method, (train(method),), 1.0 if method == "td" else 0.25) for method in _RUNS),
     Row("evaluate", (evaluate("mcts:sims=600 greedy random --games 240"),), 0.25),
     Row(
         "evaluate, 2 processes",
@@ -346,7 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    kills = "kills of ppo; the other rows have a share of them (default: 100)"
+    kills = "kills of td; the other rows have a share of them (default: 100)"
     add("--kills", type=int, default=100, help=kills)
     add("--seed", type=int, default=0, help="seed of the moments (default: 0)")
     only = f"rows to run: {json.dumps([row.name for row in ROWS])} (default: all)"

@@ -33,13 +33,13 @@ from tokaido_env.arena.result import Result
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.learn.checkpoint_rating import rate_learner
+from tokaido_env.learn.rating import rate_learner
 
 SEEDS = range(5)
 GAMES, CURVE_GAMES = 4000, 100  # against the heuristic; against each opponent of a curve's rating
 TD_UPDATE = 38_000  # decisions of an update of td, about
 AZ_ROUNDS, AZ_GAMES, GAME = 8, 128, 90  # the last: decisions of a game, about
-SPEEDS = {"td": 38_000, "ppo": 10_000, "alphazero": 1_500}  # decisions/s on two cores, about
+SPEEDS = {"td": 38_000, "alphazero": 1_500}  # decisions/s on two cores, about
 FIXED, UNTRAINED = "none", "untrained"
 TRACKS = "raw", "afterstates"
 
@@ -127,9 +127,6 @@ class Train(NamedTuple):
     def _length(self, decisions: int) -> Words:
         """Return the options for a number of decisions; 0 takes one update that changes nothing."""
         still = [] if decisions else ["--learning-rate", "1e-9"]
-        if self.method == "ppo":
-            more = ["--snapshot-every", str(max(decisions // 10, 1)), "--rate-every", "0"]
-            return ["--steps", str(max(decisions, 1)), *more, *still]
         if self.method == "td":
             updates = max(decisions // TD_UPDATE, 1)
             snapshots = ["--snapshot-every", str(max(updates // 10, 1))]
@@ -152,7 +149,6 @@ METHODS: dict[str, Fixed | Script | Train] = {
     "torchrl_ppo": Script("docs/recipes/torchrl_ppo.py", "NetworkAgent", threads=True),
     "dqn": Script("docs/recipes/tianshou_dqn.py", "TianshouAgent", SHORT),
     "td": Train("td"),
-    "ppo": Train("ppo"),
     "alphazero": Train("alphazero", SHORT),
 }
 

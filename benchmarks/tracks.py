@@ -1,7 +1,7 @@
 """Train and measure the baselines of the tracks of Tokaido-100, and add their rows.
 
     python benchmarks/tracks.py                        four learners, five seeds: 70 minutes
-    python benchmarks/tracks.py --only ppo --seeds 1   one seed of one learner
+    python benchmarks/tracks.py --only td --seeds 1   one seed of one learner
     python benchmarks/tracks.py --list                 print only the commands
     python benchmarks/tracks.py --docs                 also write the rows of finished baselines
 
@@ -25,7 +25,7 @@ from training_runs import ROOT, Run, Words, run_python, train
 
 BOARDS, WIDTH = "family:train/1000", "64"
 TD_GAMES, MOST_DECISIONS = 64, 190  # games of an update; decisions of a game, at most on average
-PPO_UPDATE, ONE_FILE_UPDATE, TORCHRL_UPDATE = 512 * 32, 1024 * 64, 256 * 64  # decisions
+ONE_FILE_UPDATE, TORCHRL_UPDATE = 1024 * 64, 256 * 64  # decisions
 
 
 def updates_of(decisions: int, update: int) -> int:
@@ -37,14 +37,10 @@ def updates_of(decisions: int, update: int) -> int:
 
 def train_run(path: Path, method: str, seed: int, decisions: int) -> Run:
     """Return a run of `tokaido train`; a started one is resumed."""
-    if method == "ppo":
-        count = updates_of(decisions, PPO_UPDATE) * PPO_UPDATE
-        words = ["--steps", str(count), "--rate-every", "0"]
-    else:
-        update = TD_GAMES * MOST_DECISIONS
-        updates = updates_of(decisions, update)
-        count = updates * update
-        words = ["--updates", str(updates), "--games", str(TD_GAMES)]
+    update = TD_GAMES * MOST_DECISIONS
+    updates = updates_of(decisions, update)
+    count = updates * update
+    words = ["--updates", str(updates), "--games", str(TD_GAMES)]
     words = ["--method", method, "--board", BOARDS, "--seed", str(seed), *words]
     words += ["--width", WIDTH, "--threads", "1"]
     started = (ROOT / path / "config.toml").is_file()
@@ -74,7 +70,6 @@ def run_of(results: Path, method: str, seed: int, decisions: int) -> Run:
 METHODS = {
     "one_file_ppo": "PPO in one file, `agents/one_file_ppo.py`",
     "td": "TD(λ), `tokaido train --method td`",
-    "ppo": "SB3 MaskablePPO, `tokaido train --method ppo`",
     "torchrl_ppo": "TorchRL PPO, `docs/recipes/torchrl_ppo.py`",
 }
 

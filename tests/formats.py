@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import checkpoint_files
 import damaged_arrays
 import mutants
 import numpy as np
@@ -44,14 +43,11 @@ from tokaido_env.report.result_tables import tables_of
 from tokaido_env.report.tables import table_text
 from tokaido_env.study.regret import choose_actions, regret_measures, set_entry
 from tokaido_env.study.regret_set import RegretSet, RegretSetError
+from tokaido_env.tensor_file import read_tensors, write_tensors
 
 Damage = Callable[[random.Random, bytes, list[Any]], bytes]
 
 TINY: dict[str, dict[str, Any]] = {
-    "ppo": {
-        **{"games": 8, "n_steps": 16, "minibatch_size": 64, "opponent_slots": 4, "epochs": 1},
-        **{"agents": "greedy", "steps": 128, "snapshot_every": 64, "rate_every": 0},
-    },
     "td": {"updates": 1, "games": 4, "minibatch_size": 64, "epochs": 1, "snapshot_every": 1},
     "alphazero": {
         **{"rounds": 1, "shards": 1, "games": 2, "sims": 2},
@@ -226,9 +222,7 @@ def _results(folder: Path) -> list[bytes]:
     measures = regret_measures(regret_set, choose_actions(make("greedy"), regret_set))
     regret = {"protocol": "regret", "boards": [set_entry(regret_set).to_dict()], "scores": []}
     regret |= {"agents": ["greedy"], "estimates": [one.to_dict() for one in measures]}
-    curve = [one | {"group": "steps 8"} for one in generalised["scores"][:1]]
-    exploit = {"protocol": "exploit", "scores": curve, "estimates": []}
-    changes: tuple[dict[str, Any], ...] = ({}, {"trained_on": "shikoku"}, few, regret, exploit)
+    changes: tuple[dict[str, Any], ...] = ({}, {"trained_on": "shikoku"}, few, regret)
     return [mutants.json_bytes(with_hash(generalised | one)) for one in changes]
 
 
@@ -330,7 +324,8 @@ def _resume(path: Path) -> None:
     (newest,) = sorted((path.parent / "run").glob("checkpoints/*.safetensors"))[-1:]
     shutil.copy(path, newest)
     with suppress(OSError, ValueError):
-        checkpoint_files.rewrite(newest)  # with a matching checksum
+        header, arrays = read_tensors(newest, run.MAX_BYTES)
+        write_tensors(newest, arrays, header)  # with a matching checksum
 
     def stop(progress: run.Progress) -> None:
         json.dumps(progress.figures, allow_nan=False)

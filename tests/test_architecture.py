@@ -46,8 +46,6 @@ WITH_OPTIONAL = {
     "tokaido_env/web/widget.py": {"anywidget", "traitlets"},
     "tokaido_env/arena/executors/ray.py": {"ray"},
     **{f"tokaido_env/learn/{name}.py": {"torch"} for name in LEARNERS},
-    "tokaido_env/learn/ppo.py": {"stable_baselines3", "sb3_contrib"},
-    "tokaido_env/learn/ppo_policy.py": {"torch", "stable_baselines3", "sb3_contrib"},
 }
 # The only modules that may import a library, in function bodies too.
 ONLY_IN = {
@@ -58,8 +56,8 @@ ONLY_IN = {
     "anywidget": ("tokaido_env/web/widget.py",),
     "torch": ("tokaido_env/learn/", "tokaido_env/torchrl.py"),
     "torchrl": ("tokaido_env/torchrl.py",),
-    "sb3_contrib": ("tokaido_env/learn/ppo",),
-    "stable_baselines3": ("tokaido_env/sb3.py", "tokaido_env/learn/ppo"),
+    "sb3_contrib": (),
+    "stable_baselines3": ("tokaido_env/sb3.py",),
 }
 
 Function = structure.Function

@@ -224,7 +224,7 @@ def test_evaluate__runs_without_extras(installed: Path, required: Path, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [("train", "--run", "run"), ("exploit", "greedy")])
+@pytest.mark.parametrize("command", [("train", "--run", "run")])
 def test_training__without_its_extra_names_the_missing_package(
     installed: Path, required: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:

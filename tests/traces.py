@@ -236,11 +236,7 @@ def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") ->
 
 
 TINY: dict[str, dict[str, Any]] = {
-    "ppo": {
-        **{"games": 8, "n_steps": 32, "minibatch_size": 128, "opponent_slots": 4},
-        **{"agents": "greedy", "steps": 256, "snapshot_every": 256},
-        "rate_every": 0,
-    },
+    "td": {"updates": 1, "games": 4, "minibatch_size": 64},
     "alphazero": {
         **{"rounds": 1, "shards": 1, "games": 2, "sims": 2, "minibatch_size": 64},
         "samples_per_position": 0.1,
@@ -249,15 +245,15 @@ TINY: dict[str, dict[str, Any]] = {
 
 
 def config_file(path: Path, **changes: Any) -> None:
-    settings = {"width": 32, **TINY["ppo"], **changes}
+    settings = {"width": 32, **TINY["td"], **changes}
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
-    table = ["[run]", 'method = "ppo"', "[settings]", *lines, ""]
+    table = ["[run]", 'method = "td"', "[settings]", *lines, ""]
     path.write_text("\n".join(table), encoding="utf-8")
 
 
 def config_with_ladder(path: Path) -> None:
     json_file(path.with_name("l.json"), "ladder", spec=SPEC)
-    config_file(path, ladder="l.json", rate_every=256)
+    config_file(path, ladder="l.json", rate_every=1)
 
 
 def copy_of(name: str, make: Callable[[Path], Any], path: Path) -> None:
@@ -267,7 +263,7 @@ def copy_of(name: str, make: Callable[[Path], Any], path: Path) -> None:
     shutil.copytree(WORKSPACE / name, path)
 
 
-def run_folder(path: Path, method: str = "ppo") -> None:
+def run_folder(path: Path, method: str = "td") -> None:
     """Write the folder of a finished run."""
     from tokaido_env.learn import run
     from tokaido_env.learn.settings import METHODS
@@ -277,14 +273,6 @@ def run_folder(path: Path, method: str = "ppo") -> None:
         assert run.train(folder)
 
     copy_of(method, make, path)
-
-
-EXPLOIT = "exploit random --steps 16384 --games 2 --search-games 0 --run"
-
-
-def exploit_folder(path: Path) -> None:
-    """Write the folder of a finished best-response test."""
-    copy_of("exploit", lambda folder: run(f"{EXPLOIT} '{folder}'"), path)
 
 
 WORKSPACE = Path()
@@ -357,39 +345,6 @@ def within(name: str, spoil: Callable[..., None], *arguments: Any) -> Maker:
     return lambda folder: spoil(folder / name, *arguments)
 
 
-def seated(name: str) -> Maker:
-    """Give the learner of a run another opponent, with a matching checksum."""
-
-    def spoil(folder: Path) -> None:
-        import checkpoint_files
-
-        path = folder / CHECKPOINT
-        state = json.dumps(checkpoint_files.state_of(path))
-        assert '"latest"' in state
-        checkpoint_files.rewrite(path, state.replace('"latest"', json.dumps(name)))
-
-    return spoil
-
-
-def started_with_code(folder: Path) -> None:
-    """Make a run that has not begun, so that resuming it makes all its agents."""
-    for part in ("checkpoints", "policies"):
-        shutil.rmtree(folder / part)
-    (folder / "metrics.jsonl").unlink()
-    edited(folder / "config.toml", '"greedy"', json.dumps(SPEC))
-
-
-def linked(name: str, to: str) -> Maker:
-    """Replace a part of a folder by a link into the secret folder."""
-
-    def spoil(folder: Path) -> None:
-        part = folder / name
-        shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
-        part.symlink_to(Path("..", SECRET, to).resolve())
-
-    return spoil
-
-
 SECRET_PATH = f"../{SECRET}"
 BOARD = f"{SECRET_PATH}/board.toml"
 OUTSIDE = f"policy:{SECRET_PATH}/policy"
@@ -426,11 +381,10 @@ POSITIONS = {
 # These settings name a file, which is read; its contents must not be printed.
 MAY_READ = ("board is a secret", "ladder is a secret", "start_from is a secret")
 CONFIGS = PICKLE | {
-    **{why: writer(config_file, agents=f"greedy '{spec}'") for why, spec in AGENTS.items()},
     "a ladder with code": config_with_ladder,
     **{
         f"{name} is a secret": writer(
-            config_file, rate_every=256, **{name: f"{SECRET_PATH}/note.toml"}
+            config_file, rate_every=1, **{name: f"{SECRET_PATH}/note.toml"}
         )
         for name in ("board", "ladder", "start_from")
     },
@@ -457,28 +411,12 @@ POLICIES = PICKLE | {
     "a header that names files": writer(headed, {"__metadata__": NAMES}),
     "tensors beyond its end": writer(headed, {"action.bias": FAR}),
 }
-CHECKPOINT, SHARD = "checkpoints/000000256.safetensors", "shards/0001-0000.safetensors"
+CHECKPOINT, SHARD = "checkpoints/000000001.safetensors", "shards/0001-0000.safetensors"
 RUNS: dict[str, Maker] = {
-    **{
-        f"its {why}": within("config.toml", edited, '"greedy"', json.dumps(f"greedy '{spec}'"))
-        for why, spec in AGENTS.items()
-    },
-    "its agents are code from the start": started_with_code,
-    "code is seated": seated(SPEC),
-    "a path is seated": seated(f"../../{SECRET}/policy"),
     "its checkpoint is a pickle": within(CHECKPOINT, pickled),
     "its metrics are a pickle": within("metrics.jsonl", pickled),
-    "its policies lie elsewhere": linked("policies", "policies"),
-    "its checkpoints lie elsewhere": linked("checkpoints", "policies"),
 }
-SHARDS = {
-    "its samples are a pickle": within(SHARD, pickled),
-    "its policies lie elsewhere": linked("policies", "policies"),
-}
-EXPLOIT_RUNS = {
-    "its agents are code": within("config.toml", edited, '"random"', json.dumps(SPEC)),
-    "its policies lie elsewhere": linked("policies", "policies"),
-}
+SHARDS = {"its samples are a pickle": within(SHARD, pickled)}
 
 
 def no_file(path: Path) -> None:
@@ -525,13 +463,12 @@ LOADINGS: dict[str, Loading] = {
         *("my.toml", config_file, "train --run new --config my.toml", CONFIGS, ("new",))
     ),
     "train --resume": Loading(
-        *("run", run_folder, "train --resume run --steps 512", RUNS, ("run",))
+        *("run", run_folder, "train --resume run --updates 2", RUNS, ("run",))
     ),
     "train --resume, alphazero": Loading(
         *("run", writer(run_folder, "alphazero"), "train --resume run --rounds 2"),
         *(SHARDS, ("run",)),
     ),
-    "exploit --run": Loading("run", exploit_folder, f"{EXPLOIT} run", EXPLOIT_RUNS, ("run",)),
 }
 
 

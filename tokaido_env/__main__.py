@@ -32,7 +32,6 @@ GROUPS = {
         "evaluate": ("evaluate:main", "play matches between agents"),
         "rate": ("ladders:rate", "rate an agent on a ladder"),
         "generalise": ("generalise:main", "measure an agent on unseen boards"),
-        "exploit": ("exploit:main", "measure how far an opponent can beat an agent"),
         "regret": ("regret:main", "measure the loss of decisions in rolled-out positions"),
         "ladder": ("ladders:ladder", "build a ladder"),
         "text-play": ("text:play", "play games of a language model against an agent"),

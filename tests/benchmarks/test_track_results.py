@@ -152,7 +152,7 @@ def test_tracks__commands_stay_within_the_budget(capsys: pytest.CaptureFixture[s
     with pytest.raises(ValueError, match="decisions: expected 65536 or more, got 65535"):
         tracks.run_of(Path("runs"), "one_file_ppo", 0, 65535)
     unused = ["--results", "runs/unused"]  # a started run would be resumed
-    assert tracks.main(["--list", "--only", "ppo", "--seeds", "1", *unused]) == 0
+    assert tracks.main(["--list", "--only", "td", "--seeds", "1", *unused]) == 0
     trained, measured = capsys.readouterr().out.splitlines()
-    assert trained.startswith("python -m tokaido_env train --run runs/unused/ppo-2000000-seed-0 ")
-    assert "generalise policy:runs/unused/ppo-2000000-seed-0/last --no-gap --pairs 10 " in measured
+    assert trained.startswith("python -m tokaido_env train --run runs/unused/td-2000000-seed-0 ")
+    assert "generalise policy:runs/unused/td-2000000-seed-0/last --no-gap --pairs 10 " in measured

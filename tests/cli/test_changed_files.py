@@ -9,17 +9,13 @@ from pathlib import Path
 
 import pytest
 from networks import random_policy
-from positions import shikoku_data, write_board
 from refusals import check_refused
 from regrets import small_set
 
 from tokaido_env.__main__ import main
 from tokaido_env.arena.ladder import Ladder
 from tokaido_env.arena.result import Result
-from tokaido_env.learn import run
-from tokaido_env.learn.settings import PpoSettings, TdSettings
 from tokaido_env.record import load
-from tokaido_env.study.exploit import best_response_settings
 
 Output = pytest.CaptureFixture[str]
 LOWEST = "class Bot:\n    def choose(self, game, rng):\n        return game.legal_actions()[0]\n"
@@ -168,51 +164,3 @@ def test_regret__writes_the_files_of_its_agents(policy: Path) -> None:
     command = ["regret", f"policy:{policy}", "greedy", "--set", str(regret_set)]
     assert main([*command, "--json", f"{policy}.json"]) == 0
     assert [*Result.load(Path(f"{policy}.json")).files] == [f"policy:{policy}"]
-
-
-# Training runs, which are refused before they are opened
-
-
-def test_train__refuses_to_resume_with_another_opponent(policy: Path, capsys: Output) -> None:
-    folder, agents = policy.with_name("run"), f"greedy policy:{policy}"
-    run.begin(folder, PpoSettings(agents=agents))
-    before = contents(folder)
-    random_policy(seed=1).save(policy)
-    resume = ["train", "--resume", str(folder), "--agents", agents, "--steps", "9999999"]
-    check_refused(capsys, resume, f"config.toml: files: 'policy:{policy}'")
-    assert contents(folder) == before
-
-
-def test_train__refuses_to_resume_with_another_extra_board(tmp_path: Path, capsys: Output) -> None:
-    boards = [write_board(tmp_path / f"{i}.toml", shikoku_data() | {"name": i}) for i in "ab"]
-    folder, extra = tmp_path / "run", ",".join(map(str, boards))
-    run.begin(folder, TdSettings(extra_boards=extra))
-    write_board(boards[1], shikoku_data() | {"name": "b", "max_rounds": 50})
-    check_refused(capsys, ["train", "--resume", str(folder)], "config.toml: files: 'extra_boards'")
-
-
-def test_train__refuses_to_start_from_another_policy(tmp_path: Path, capsys: Output) -> None:
-    policy, folder = tmp_path / "net", tmp_path / "run"
-    settings = TdSettings(start_from=str(policy), updates=1, games=4, width=8, second_width=8)
-    random_policy(settings.sizes, seed=0).save(policy)
-    run.begin(folder, settings)
-    resume = ["train", "--resume", str(folder), "--updates", "2"]
-    random_policy(settings.sizes, seed=1).save(policy)
-    check_refused(capsys, resume, "config.toml: files: 'start_from'")
-    random_policy(settings.sizes, seed=0).save(policy)
-    assert run.train(folder)
-    # The network is in the checkpoint now. To name the policy again asks for another run.
-    random_policy(settings.sizes, seed=1).save(policy)
-    capsys.readouterr()
-    check_refused(capsys, [*resume, "--start-from", str(policy)], "files: 'start_from'")
-    assert main(resume) == 0
-    capsys.readouterr()
-    check_refused(capsys, [*resume, "--start-from", str(policy)], "files: 'start_from'")
-
-
-def test_exploit__refuses_to_resume_against_another_policy(policy: Path, capsys: Output) -> None:
-    folder, spec = policy.with_name("run"), f"policy:{policy}"
-    run.begin(folder, best_response_settings(spec))
-    random_policy(seed=1).save(policy)
-    exploit = ["exploit", spec, "--run", str(folder)]
-    check_refused(capsys, exploit, f"config.toml: files: '{spec}'")

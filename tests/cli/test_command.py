@@ -14,7 +14,7 @@ import pytest
 
 from tokaido_env.__main__ import main
 from tokaido_env.cli.command import CLOSED_PIPE
-from tokaido_env.learn.settings import PpoSettings
+from tokaido_env.learn.settings import TdSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "games.jsonl"
@@ -197,4 +197,4 @@ def test_paths__may_begin_with_the_home_folder(
     assert main(["replay", "~nobody-at-all/games.jsonl"]) == 1
     assert "~nobody-at-all/games.jsonl: No such file" in capfd.readouterr().err
     for name in ("board", "ladder", "start_from"):
-        assert PpoSettings.checked(name, "~/a b") == str(games.parent / "a b")
+        assert TdSettings.checked(name, "~/a b") == str(games.parent / "a b")

@@ -29,7 +29,7 @@ from tokaido_env.cli.command import Command, NoOptions, command, parse, program
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.features.afterstate_observation import AFTERSTATE_FEATURES, AFTERSTATE_INPUTS
-from tokaido_env.learn.settings import PpoSettings
+from tokaido_env.learn.settings import TdSettings
 from tokaido_env.record import save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,11 +167,11 @@ def test_options__have_one_kind_of_value_in_all_commands() -> None:
 
 
 def test_train__takes_the_given_settings_with_their_types() -> None:
-    words = ["--method", "ppo", "--steps=12", "--entropy-coef", "0.5", "--start-from=", "--steps=9"]
+    words = ["--updates=12", "--value-lambda", "0.5", "--start-from=", "--updates=9"]
     found = parse(load("train").app(words), words)
-    given = {name: getattr(found, name) for name in PpoSettings.defaults()}
+    given = {name: getattr(found, name) for name in TdSettings.defaults()}
     kept = {name: value for name, value in given.items() if value is not None}
-    assert kept == {"steps": 9, "entropy_coef": 0.5, "start_from": ""}
+    assert kept == {"updates": 9, "value_lambda": 0.5, "start_from": ""}
 
 
 @pytest.mark.parametrize("shell", slow_except_first(["bash", "zsh", "fish"]))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from short_run import SHORT, VALUES, Finished, copy_run
+from short_run import SHORT, TINY, Finished, copy_run
 
 
 @pytest.fixture(scope="session")
@@ -15,8 +15,6 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
     def finished(method: str) -> Path:
         if method not in made:
-            if method == "ppo":
-                pytest.importorskip("sb3_contrib")
             made[method] = tmp_path_factory.mktemp("runs") / method
             run.begin(made[method], SHORT[method])
             assert run.train(made[method])
@@ -26,19 +24,18 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished PPO run of one update without ratings; read only."""
-    pytest.importorskip("sb3_contrib")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of `td` of one update, without ratings; read only."""
     from tokaido_env.learn import run
-    from tokaido_env.learn.settings import PpoSettings
+    from tokaido_env.learn.settings import TdSettings
 
-    folder = tmp_path_factory.mktemp("runs") / "finished"
-    run.begin(folder, PpoSettings(**VALUES))
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    run.begin(folder, TdSettings(**TINY))
     assert run.train(folder)
     return folder
 
 
 @pytest.fixture
-def run(finished: Path, tmp_path: Path) -> Path:
-    """A copy of the finished PPO run, to change."""
-    return copy_run(finished, tmp_path)
+def run(tiny_run: Path, tmp_path: Path) -> Path:
+    """A copy of `tiny_run`, to change."""
+    return copy_run(tiny_run, tmp_path)

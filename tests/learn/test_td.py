@@ -15,7 +15,7 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.features.afterstates import END
 from tokaido_env.learn import run as runs, td
-from tokaido_env.learn.checkpoint import checkpoints
+from tokaido_env.learn.run import checkpoints
 from tokaido_env.learn.run_folder import extend
 from tokaido_env.learn.settings import TdSettings
 from tokaido_env.learn.settings_schema import RunError
@@ -95,7 +95,7 @@ def test_td__stops_at_a_number_that_is_not_finite(
     targets_of = td.targets_of
     with monkeypatch.context() as patch:
         patch.setattr(td, "targets_of", lambda *args: targets_of(*args) * np.float32("nan"))
-        message = rf"after 1 updates, minibatch 1: the loss is nan: .*checkpoint is .*{newest.name}"
+        message = "after 1 updates, minibatch 1: the loss is nan: "
         with pytest.raises(RunError, match=message):
             runs.train(tmp_path / "run")
     assert checkpoints(tmp_path / "run")[-1] == newest

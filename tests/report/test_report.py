@@ -274,15 +274,10 @@ def test_write__refuses_missing_matplotlib(
 
 
 def other_results() -> list[Result]:
-    """Results of `generalise`, `exploit` and `regret`."""
+    """Results of `generalise` and `regret`."""
     generalised = generalisation()
     del generalised["hash"]
     found = msgspec.convert(generalised, Result)
-    pairs = 1, 2, 3, 4, 5
-    scores = [
-        Score.of_pairs("learner", "x", "shikoku", 0, pairs, group=group)
-        for group in ("steps 0", "steps 16384", "learner")
-    ]
     regrets = [
         Measure.named(name, agent, 0.02, (0.01, 0.03), group=group)
         for agent in ("x", "y")
@@ -290,16 +285,14 @@ def other_results() -> list[Result]:
         for group in ("", "boards shikoku", "phase MOVE", "rounds 1–6")
     ]
     about: dict[str, Any] = {"agents": ("x",), "boards": found.boards[:1], "seed": 0}
-    exploited = Result.made("exploit", **about, scores=tuple(scores))
-    return [found, exploited, Result.made("regret", **about, estimates=tuple(regrets))]
+    return [found, Result.made("regret", **about, estimates=tuple(regrets))]
 
 
 @pytest.mark.parametrize(
     ("number", "figure", "words"),
     [
         (0, "boards", "Gap, family:test/2 less family:train/1"),
-        (1, "curve", "16,384 chosen"),
-        (2, "regret", "20.0 (10.0 to 30.0)"),
+        (1, "regret", "20.0 (10.0 to 30.0)"),
     ],
 )
 def test_write_page__shows_every_protocol(

@@ -16,9 +16,9 @@ from networks import random_policy
 from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.__main__ import COMMANDS, COMPLETION, load, main as command
-from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
+from tokaido_env.arena.result import Measure
 from tokaido_env.report import tables
-from tokaido_env.report.result_tables import elo_cells, tables_of
+from tokaido_env.report.result_tables import elo_cells
 from tokaido_env.report.tables import Table, html, markdown, print_table, table_text
 
 WIDE = Table(
@@ -108,7 +108,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory, short: Path) -> list[Table
         assert len(found) > 25
         if find_spec("openai"):
             ask_model(short, folder / "set.npz")
-    return [*found, *tables_of(exploit_result(policy))]
+    return found
 
 
 def ask_model(board: Path, regret_set: Path) -> None:
@@ -119,16 +119,6 @@ def ask_model(board: Path, regret_set: Path) -> None:
         for words in (play, ask):
             model = ["--model", "a-model-with-quite-a-long-name", "--base-url", server.url]
             assert command([*words, *model]) == 0
-
-
-def exploit_result(agent: str) -> Result:
-    """A result of `exploit`, which would train for long."""
-    pairs = 1, 2, 3, 4, 5
-    groups = {"steps 0": "learner", "steps 16384": "learner", "learner": "learner"}
-    groups["search"] = f"exploiter:{agent},sims=400"
-    scores = [Score.of_pairs(a, agent, "x", 0, pairs, group=group) for group, a in groups.items()]
-    boards = (BoardsEntry("x", "", 1),)
-    return Result.made("exploit", agents=(agent,), boards=boards, seed=0, scores=tuple(scores))
 
 
 def test_table_text__keeps_names_and_numbers_whole_at_any_width(printed: list[Table]) -> None:

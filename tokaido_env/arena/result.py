@@ -1,4 +1,4 @@
-"""Results of all measurements: matches, `rate`, `ladder`, `generalise`, `exploit` and `regret`.
+"""Results of all measurements: matches, `rate`, `ladder`, `generalise` and `regret`.
 
 A result has the scores of the games that were played, estimates that follow from them, and what
 identifies the measurement: agents, boards, seed, command, versions and the file of the games. The
@@ -36,7 +36,7 @@ from tokaido_env.record import Files
 
 VERSION = 1
 
-Protocol = Literal["matches", "rate", "ladder", "generalise", "exploit", "regret"]
+Protocol = Literal["matches", "rate", "ladder", "generalise", "regret"]
 
 ANY = (-1e6, 1e6)
 SHARE = (0.0, 1.0)

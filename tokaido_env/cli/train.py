@@ -18,29 +18,16 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.cli import command as cli
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
-from tokaido_env.learn.settings import (
-    CHECKPOINT_MINUTES,
-    METHODS,
-    PpoSettings,
-    RunSettings,
-    TdSettings,
-    split_specs,
-)
+from tokaido_env.learn.settings import CHECKPOINT_MINUTES, METHODS, RunSettings, TdSettings
 from tokaido_env.report.progress import run_bar
 
 if TYPE_CHECKING:
     from tokaido_env.learn.run import Progress
 
 _NEEDS = ("torch", "tensorboard", "safetensors")
-_PPO_NEEDS = ("stable_baselines3", "sb3_contrib")
 
 _PROGRESS_FORMATS = {
     "decisions": "{:,} decisions",
-    "win_rate/latest": "wins: latest {:.0%}",
-    "win_rate/past": "past {:.0%}",
-    "win_rate/agents": "agents {:.0%}",
-    "entropy": "entropy {:.3f}",
-    "points": "{:.1f} points",
     "loss": "loss {:.4f}",
     "promotion/score": "scored {:.1%} in the promotion match",
 }
@@ -59,9 +46,9 @@ WHERE = Group("Where", sort_key=0, validator=cli.only_one)
 class Train:
     """Options of `tokaido train` for all methods."""
 
-    method: Literal["td", "ppo", "alphazero"] | None = None
-    """td: TD(lambda) on afterstates; ppo: Stable-Baselines3's PPO against an opponent pool;
-    alphazero: self-play by search [default: of the run or file, else td]"""
+    method: Literal["td", "alphazero"] | None = None
+    """td: TD(lambda) on afterstates; alphazero: self-play by search [default: of the run or file,
+    else td]"""
     run: Annotated[cli.Folder | None, Parameter(group=WHERE)] = None
     """folder of a new run"""
     resume: Annotated[cli.Folder | None, Parameter(group=WHERE)] = None
@@ -130,7 +117,7 @@ def _settings_class(options: Train) -> type[RunSettings]:
             )
         method = own
     elif method is None and options.config is not None:
-        method = read_config(options.config, ignored=("agents",)).method  # --agents may override
+        method = read_config(options.config).method
     return METHODS[method or TdSettings.METHOD]
 
 
@@ -164,7 +151,6 @@ def main(options: Train) -> int:
         tokaido train --run runs/first
         tokaido train --resume runs/first --updates 300
         tokaido train --run runs/second --config my.toml
-        tokaido train --run runs/third --method ppo
         tokaido train --run runs/zero --method alphazero --executor processes
     """
     # Set before PyTorch is loaded: its idle threads must not spin, as the games need the cores.
@@ -172,8 +158,7 @@ def main(options: Train) -> int:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same bytes on a GPU
     kind = _settings_class(options)
     requested = _requested(options, kind)
-    needs = _NEEDS + (_PPO_NEEDS if kind is PpoSettings else ())
-    require_extra("training needs", "train", *needs)  # before a folder is created
+    require_extra("training needs", "train", *_NEEDS)  # before a folder is created
     folder = options.resume or options.run
     if folder is None:
         raise cli.UsageError(
@@ -185,7 +170,7 @@ def main(options: Train) -> int:
         from tokaido_env.learn import run
 
         run.begin(folder, kind(**requested))
-    return _train(folder, split_specs(requested.get("agents", "")), options)
+    return _train(folder, options)
 
 
 def _requested(options: Train, kind: type[RunSettings]) -> dict[str, Any]:
@@ -194,14 +179,14 @@ def _requested(options: Train, kind: type[RunSettings]) -> dict[str, Any]:
     typed = {name: kind.checked(name, one) for name, one in given.items() if one is not None}
     if options.config is None:
         return typed
-    return read_config(options.config, kind.METHOD, typed).settings | typed
+    return read_config(options.config, kind.METHOD).settings | typed
 
 
-def _train(folder: Path, trusted: Sequence[str], options: Train) -> int:
+def _train(folder: Path, options: Train) -> int:
     from tokaido_env.learn import run
 
     settings = load_settings(folder)
-    is_first, stopped_by = True, 0
+    stopped_by = 0
     with ExitStack() as stack:
         bar = stack.enter_context(run_bar(settings.length, settings.LENGTH))
         executor = None
@@ -209,16 +194,15 @@ def _train(folder: Path, trusted: Sequence[str], options: Train) -> int:
             executor = stack.enter_context(open_executor(options.executor))
 
         def report(progress: Progress) -> None:
-            nonlocal is_first, stopped_by
+            nonlocal stopped_by
             stopped_by = progress.signal
-            if is_first:
-                is_first = False
-                _print_length(settings, progress.done)
+            if progress.done >= progress.total and not progress.figures:
+                print(f"nothing to do: {progress.done:,} {progress.unit} are done")
             if progress.is_new and progress.rating is not None:
                 bar.add_rating(progress.done, progress.rating, progress.is_best)
             bar.update(progress.done, _format_figures(progress.figures), progress.rating)
 
-        complete = run.train(folder, report, trusted, executor, options.checkpoint_minutes)
+        complete = run.train(folder, report, executor, options.checkpoint_minutes)
     if not complete:
         again = f"{cli.program('train')} --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")
@@ -228,15 +212,6 @@ def _train(folder: Path, trusted: Sequence[str], options: Train) -> int:
     logs = quote(str(folder / "tb"))
     print(f"logs      tensorboard --logdir {logs}, and {folder}/metrics.jsonl")
     return 0
-
-
-def _print_length(settings: RunSettings, done: int) -> None:
-    """Report a length that is rounded up, or already reached."""
-    unit, asked = settings.LENGTH, getattr(settings, settings.LENGTH)
-    if done >= settings.length:
-        print(f"nothing to do: {done:,} {unit} are done")
-    elif settings.length != asked:
-        print(f"{settings.length:,} {unit}: {asked:,} rounded up to whole updates")
 
 
 def _format_figures(figures: Mapping[str, Any]) -> str:

@@ -139,20 +139,10 @@ def use_agents() -> None:
 def use_training() -> None:
     """Train tiny networks by each method for one update or round."""
     from tokaido_env.learn import run
-    from tokaido_env.learn.settings import AlphaZeroSettings, PpoSettings, TdSettings
+    from tokaido_env.learn.settings import AlphaZeroSettings, TdSettings
 
-    ppo = PpoSettings(
-        steps=2 * FEW,
-        games=FEW,
-        n_steps=2,
-        minibatch_size=FEW,
-        epochs=1,
-        width=8,
-        opponent_slots=2,
-        rate_every=0,
-    )
     alphazero = AlphaZeroSettings(rounds=1, shards=1, games=FEW, sims=2, width=8, promotion_games=0)
-    for settings in (TdSettings(updates=1, games=FEW, width=8, board=POOL), ppo, alphazero):
+    for settings in (TdSettings(updates=1, games=FEW, width=8, board=POOL), alphazero):
         with tempfile.TemporaryDirectory() as folder:
             run.begin(Path(folder) / "run", settings)
             run.train(Path(folder) / "run")

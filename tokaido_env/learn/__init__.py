@@ -1,1 +1,1 @@
-"""Training of value networks: TD(λ), PPO and AlphaZero."""
+"""Training of value networks: TD(λ) and AlphaZero."""

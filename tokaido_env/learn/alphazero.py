@@ -31,9 +31,7 @@ from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
-from tokaido_env.decoding import Count
 from tokaido_env.files import file_sha256
-from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, load_checked
 from tokaido_env.learn.network import (
     ValueNetwork,
     action_values,
@@ -42,7 +40,7 @@ from tokaido_env.learn.network import (
     take_step,
 )
 from tokaido_env.learn.replay_buffer import Samples, legal_of, load_samples, save_samples
-from tokaido_env.learn.run import Figures, Run, Trainer
+from tokaido_env.learn.run import Figures, Run, Trainer, checkpoints
 from tokaido_env.learn.selfplay_games import SelfPlayGames
 from tokaido_env.learn.settings import AlphaZeroSettings
 from tokaido_env.learn.settings_schema import RunError
@@ -51,25 +49,24 @@ _PROMOTION_ERROR = 0.05  # maximum error probability of a promotion match
 
 
 class AlphaZeroTrainer(Trainer):
-    """Trainer of `alphazero`: a network and the incumbents.
-
-    Attributes:
-        incumbents: for each round, and last for the next one, the round that made its incumbent;
-            0 stands for the network before the first round.
-    """
-
-    done = 0
+    """Trainer of `alphazero`: a network and the incumbents."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.settings = run, cast(AlphaZeroSettings, run.settings)
-        self.network = run.new_network(self.settings.device)
+        self.network = run.new_network()
+        self.parts = {"network": self.network}
         self.pools = (run.pool, run.extra_pool or run.pool)
-        self.incumbents = [0]
+        self.counters = {"incumbents": [0]}
+        if not checkpoints(run.folder):
+            run.freeze(self.network, 0).save(run.snapshot(0))
 
-    def start(self) -> None:
-        """Load the policy to start from, and save the first incumbent."""
-        super().start()
-        self.run.freeze(self.network, 0).save(self.run.snapshot(0))
+    @property
+    def incumbents(self) -> list[int]:
+        """For each round, and last for the next one, the round that made its incumbent.
+
+        0 stands for the network before the first round.
+        """
+        return self.counters["incumbents"]  # type: ignore[no-any-return]
 
     def advance(self, stopping: Callable[[], int]) -> Figures | None:
         """Play the shards of a round, train on them, and play the promotion match."""
@@ -91,20 +88,6 @@ class AlphaZeroTrainer(Trainer):
     def policy(self) -> Policy:
         """Return the incumbent."""
         return Policy.load(self.run.snapshot(self.incumbents[-1]))
-
-    def checkpoint(self) -> Checkpoint:
-        """Return the state that `restore` takes."""
-        counters = {"incumbents": self.incumbents}
-        return Checkpoint(self.done, self.network.state_dict(), {}, {}, counters)
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Restore a checkpoint: see `Trainer.restore`."""
-        load_checked(self.network, checkpoint.weights)
-        self.done = checkpoint.done
-        rounds = decode_counter(checkpoint.counters, "incumbents", list[Count])
-        if len(rounds) != self.done + 1 or max(rounds) > self.done:
-            raise ValueError(f"state: incumbents: expected {self.done + 1} numbers of rounds")
-        self.incumbents = rounds
 
     # Self-play
 

@@ -200,7 +200,7 @@ def take_step(
 
 
 def seed32(seed: int) -> int:
-    """Return a 32-bit seed, as NumPy and Stable-Baselines3 need, from any seed."""
+    """Return a 32-bit seed, as PyTorch and NumPy take, from any seed."""
     return int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 

@@ -7,38 +7,30 @@ times.
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import numpy as np
+import msgspec
 import torch
+from torch import nn
 
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.arena.executors.base import Executor, SerialExecutor
 from tokaido_env.arena.result import Measure
-from tokaido_env.core.arguments import str_short
-from tokaido_env.decoding import Name, Number, Struct
+from tokaido_env.core.arguments import escape_text
+from tokaido_env.decoding import Struct
+from tokaido_env.files import locked, parse_json
 from tokaido_env.learn.boards import board_summary, splits_of
-from tokaido_env.learn.checkpoint import (
-    READ_ERRORS,
-    Checkpoint,
-    broken_checkpoint,
-    checkpoints,
-    decode_counter,
-    read_checkpoint,
-    write_checkpoint,
-)
-from tokaido_env.learn.checkpoint_rating import rate_learner
-from tokaido_env.learn.metrics import TIME, Logs, hide_writer_errors
+from tokaido_env.learn.metrics import TIME, Logs
 from tokaido_env.learn.network import (
     ValueNetwork,
     deterministic,
@@ -46,23 +38,24 @@ from tokaido_env.learn.network import (
     seed32,
     torch_threads,
 )
+from tokaido_env.learn.rating import rate_learner
 from tokaido_env.learn.run_folder import (
-    METRICS,
-    check_links,
-    check_not_begun,
     create_folder,
+    delete_unfinished,
     load_ladder,
-    locked_run,
-    specs_to_make,
+    load_settings,
 )
 from tokaido_env.learn.settings import CHECKPOINT_MINUTES, RunSettings
-from tokaido_env.learn.settings_schema import RunError, explain_memory_errors
+from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.tensor_file import read_tensors, write_tensors
 
 Figures = dict[str, Any]
-"""Metrics of an update or a round, JSON types. Those with names "time/..." differ from run to run:
-only TensorBoard and the terminal get them."""
+"""Metrics of an update or a round, JSON types."""
 
-_TRAINERS = {"td": "TdTrainer", "ppo": "PpoTrainer", "alphazero": "AlphaZeroTrainer"}
+KEPT = 2  # checkpoints of a run
+MAX_BYTES = 512 << 20  # of a checkpoint: the widest network and its optimizer take 210 MB
+
+_TRAINERS = {"td": "TdTrainer", "alphazero": "AlphaZeroTrainer"}
 """The class of each method, in the module of that name."""
 
 
@@ -73,7 +66,7 @@ class Progress:
     Attributes:
         done: the finished length of the run.
         total: its whole length.
-        unit: steps, updates or rounds.
+        unit: updates or rounds.
         figures: metrics of the update or round; empty before the first.
         rating: the newest rating; None before the first.
         is_new: whether the rating is new since the last report.
@@ -91,22 +84,57 @@ class Progress:
     signal: int = 0
 
 
-class RunState(Struct, frozen=True):
-    """The part of a checkpoint that all methods share.
+class Ratings(Struct, frozen=True):
+    """The ratings of a run so far.
 
     Attributes:
-        ladder: hash of the ladder that rates the run; None without ratings.
-        rating: the newest rating.
-        best_elo: the Elo of the highest rating so far.
-        splits: splits of the board family that the policy to start from was trained on.
-        snapshots: names of the snapshots so far.
+        ladder: hash of the ladder; None without ratings.
+        newest: the newest rating; None before the first.
+        best_elo: the Elo of the highest rating; None before the first.
     """
 
-    ladder: Name | None
-    rating: Measure | None
-    best_elo: Number | None
-    splits: tuple[Name, ...]
-    snapshots: tuple[Name, ...]
+    ladder: str | None
+    newest: Measure | None = None
+    best_elo: float | None = None
+
+
+class State(Struct, frozen=True):
+    """The state of a run in the header of a checkpoint.
+
+    Attributes:
+        counters: of the trainer, by name.
+        ratings: the ratings so far.
+        splits: splits of the board family that the policy to start from was trained on.
+    """
+
+    counters: dict[str, Any]
+    ratings: Ratings
+    splits: list[str]
+
+
+class Trainer(ABC):
+    """A training method: what it trains, and the updates or rounds of a run.
+
+    Attributes:
+        run: the run to train.
+        parts: modules and optimizers, by name. A checkpoint has all their tensors, so a method may
+            train a second network or keep an average.
+        counters: further state, of JSON types.
+        done: the finished length of the run, in updates or rounds.
+    """
+
+    run: Run
+    parts: dict[str, nn.Module | torch.optim.Optimizer]
+    counters: dict[str, Any]
+    done = 0
+
+    @abstractmethod
+    def advance(self, stopping: Callable[[], int]) -> Figures | None:
+        """Do one update or round and return its figures, or None if a signal ended it early."""
+
+    @abstractmethod
+    def policy(self) -> Policy:
+        """Return the learner's current policy."""
 
 
 class Run:
@@ -115,46 +143,36 @@ class Run:
     Args:
         folder: the run folder.
         settings: the run's settings.
-        trusted: agent specs that the user has just typed; the run's other agents must be ones that
-            a file may name: see `registry.check_spec_in_file`.
         executor: plays the games of `alphazero`.
 
     Attributes:
-        specs: for each opponent's spec in the settings, the spec to make the agent from.
         pool: the boards.
-        rating: the newest rating; None before the first.
-        best_elo: the Elo of the highest rating so far.
+        ratings: the ratings so far.
+        splits: splits of the board family that the policy to start from was trained on.
     """
 
-    def __init__(
-        self, folder: Path, settings: RunSettings, trusted: Container[str], executor: Executor
-    ) -> None:
-        check_links(folder)
+    def __init__(self, folder: Path, settings: RunSettings, executor: Executor) -> None:
         self.folder, self.settings, self.executor = folder, settings, executor
-        self.specs = specs_to_make(folder, settings, trusted)
         self.pool, self.extra_pool = settings.pool, settings.extra_pool
-        self.rating: Measure | None = None
-        self.best_elo: float | None = None
         self._ladder = load_ladder(settings)
-        self._splits: list[str] = []  # of the policy to start from
-        self.snapshots.mkdir(exist_ok=True)
-
-    @property
-    def snapshots(self) -> Path:
-        """The folder of the snapshots."""
-        return self.folder / "policies"
+        self.ratings = Ratings(self._ladder.result.hash if self._ladder else None)
+        self.splits: list[str] = []
+        for name in ("policies", "checkpoints"):
+            (folder / name).mkdir(exist_ok=True)
 
     def snapshot(self, done: int) -> Path:
-        """Return the path of the policy file of the learner after `done` steps or rounds."""
-        return self.snapshots / f"{done:09d}"
+        """Return the path of the policy file of the learner after `done` updates or rounds."""
+        return self.folder / "policies" / f"{done:09d}"
 
-    def new_network(self, device: str = "cpu") -> ValueNetwork:
-        """Return an untrained network on a device: "cpu", "cuda" or "auto", as the setting."""
-        return _new_network(self.settings).to(_torch_device(device))
+    def new_network(self) -> ValueNetwork:
+        """Return the network at the start of the run, on the device of the settings.
 
-    def load_start(self, network: ValueNetwork) -> None:
-        """Load the weights of the policy to start from, if the settings name one."""
-        self._splits = _load_start(self.settings, network)
+        A run with checkpoints does not need the policy to start from, which may be gone.
+        """
+        network = _new_network(self.settings)
+        if self.settings.start_from and not checkpoints(self.folder):
+            self.splits = _load_start(self.settings, network)
+        return network.to(_torch_device(self.settings.device))
 
     def freeze(self, network: ValueNetwork, done: int, **metadata: Any) -> Policy:
         """Return a network as a policy with a summary of its training.
@@ -170,11 +188,8 @@ class Run:
         del settings[self.settings.LENGTH]
         training = {"method": self.settings.METHOD, self.settings.LENGTH: done} | metadata
         extra = board_summary(self.extra_pool)["splits"] if self.extra_pool else []
-        training |= {
-            "settings": settings,
-            "board": board_summary(self.pool, [*self._splits, *extra]),
-        }
-        return network.to_policy(training)
+        board = board_summary(self.pool, [*self.splits, *extra])
+        return network.to_policy(training | {"settings": settings, "board": board})
 
     def rate(self, policy: Policy) -> tuple[Figures, bool]:
         """Rate the learner on the ladder; save it as `best` if its rating is the highest so far.
@@ -185,92 +200,117 @@ class Run:
         if self._ladder is None:
             return {}, False
         agent, settings = PolicyAgent.from_policy(policy, "learner"), self.settings
-        self.rating = rate_learner(agent, self._ladder, settings.rating_games, settings.seed)
-        is_best = self.best_elo is None or self.rating.value > self.best_elo
+        elo = rate_learner(agent, self._ladder, settings.rating_games, settings.seed)
+        best = self.ratings.best_elo
+        is_best = best is None or elo.value > best
         if is_best:
-            self.best_elo = self.rating.value
+            best = elo.value
             policy.save(self.folder / "best")
-        elo = self.rating
+        self.ratings = Ratings(self.ratings.ladder, elo, best)
         figures = {"elo": elo.value, "low": elo.low, "high": elo.high, "games": elo.n}
         return {f"rating/{name}": value for name, value in figures.items()}, is_best
 
-    def state(self, done: int) -> RunState:
-        """Return this run's part of a checkpoint; a killed run may have later snapshots."""
-        found = sorted(path.name for path in self.snapshots.iterdir())
-        snapshots = tuple(name for name in found if name.isdecimal() and int(name) <= done)
-        about = self._ladder_hash(), self.rating, self.best_elo, tuple(self._splits)
-        return RunState(*about, snapshots)
+    def save(self, trainer: Trainer) -> None:
+        """Save `last` and a checkpoint, each whole or not at all; keep the newest checkpoints.
 
-    def restore(self, state: RunState) -> None:
-        """Restore what `state` returned.
-
-        Raises:
-            RunError: if another ladder rated the run, or a policy file is missing.
+        A checkpoint has the tensors of the trainer's parts, named `part.name`, and a `State`.
         """
-        for name in ("last", "best", *(f"{self.snapshots.name}/{one}" for one in state.snapshots)):
-            if not (self.folder / name).is_file():
-                raise RunError(
-                    f"{self.folder}: expected the run's policy file {str_short(name)}, got "
-                    "nothing: restore it, or begin a new run"
-                )
-        if state.ladder != self._ladder_hash():
-            raise RunError(
-                f"{self.folder}: ladder: expected the one with hash {str_short(state.ladder)}, "
-                f"got {self._ladder_hash()}: restore the file, or ratings cannot be compared"
-            )
-        self.rating, self.best_elo, self._splits = state.rating, state.best_elo, list(state.splits)
-
-    def save(self, policy: Policy, checkpoint: Checkpoint) -> None:
-        """Save `last` and a checkpoint; an interrupted write leaves no partial file."""
+        policy = trainer.policy()
         policy.save(self.folder / "last")
-        if self.best_elo is None:
+        if self.ratings.best_elo is None:
             policy.save(self.folder / "best")
-        counters = {**checkpoint.counters, "run": self.state(checkpoint.done).to_dict()}
-        write_checkpoint(self.folder, checkpoint._replace(counters=counters))
+        arrays = {
+            f"{name}.{key}": tensor.detach().cpu().numpy()
+            for name, part in trainer.parts.items()
+            for key, tensor in _tensors_of(part).items()
+        }
+        state = State(trainer.counters, self.ratings, self.splits)
+        header = {"state": json.dumps(state.to_dict())}
+        write_tensors(
+            self.folder / "checkpoints" / f"{trainer.done:09d}.safetensors", arrays, header
+        )
+        for old in checkpoints(self.folder)[:-KEPT]:
+            old.unlink()
 
-    def _ladder_hash(self) -> str | None:
-        return self._ladder.result.hash if self._ladder else None
-
-
-class Trainer(ABC):
-    """A training method: the updates or rounds of a run.
-
-    Attributes:
-        run: the run to train.
-        network: the learner's network.
-    """
-
-    run: Run
-    network: ValueNetwork
-
-    @property
-    @abstractmethod
-    def done(self) -> int:
-        """The finished length of the run, in steps, updates or rounds."""
-
-    def start(self) -> None:
-        """Prepare a new run: load the policy to start from, if there is one."""
-        self.run.load_start(self.network)
-
-    @abstractmethod
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Restore a checkpoint, which may come from an untrusted source.
+    def restore(self, trainer: Trainer, path: Path) -> None:
+        """Restore a checkpoint.
 
         Raises:
-            One of `checkpoint.READ_ERRORS`.
+            RunError: if it is damaged or of another network, or another ladder rated the run.
         """
+        try:
+            header, arrays = read_tensors(path, MAX_BYTES)
+            for name, part in trainer.parts.items():
+                own = [key for key in arrays if key.startswith(f"{name}.")]
+                tensors = {key[len(name) + 1 :]: torch.from_numpy(arrays[key]) for key in own}
+                _load_tensors(part, tensors)
+            state = msgspec.convert(parse_json(header["state"]), State)
+            trainer.done, trainer.counters = int(path.stem), state.counters
+        except (OSError, ValueError, LookupError, TypeError, RuntimeError) as error:
+            reason = escape_text(str(error), 300)
+            raise RunError(
+                f"{path}: broken checkpoint: {reason}: delete it to resume from an earlier one"
+            ) from None
+        if state.ratings.ladder != self.ratings.ladder:
+            raise RunError(
+                f"{self.folder}: ladder: expected the one with hash {state.ratings.ladder}, got "
+                f"{self.ratings.ladder}: restore the file, or ratings cannot be compared"
+            )
+        self.ratings, self.splits = state.ratings, state.splits
 
-    @abstractmethod
-    def advance(self, stopping: Callable[[], int]) -> Figures | None:
-        """Do one update or round and return its figures, or None if a signal ended it early."""
 
-    @abstractmethod
-    def policy(self) -> Policy:
-        """Return the learner's current policy."""
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a run, oldest first; their names are the finished lengths."""
+    return sorted((folder / "checkpoints").glob("*.safetensors"))
 
-    @abstractmethod
-    def checkpoint(self) -> Checkpoint:
-        """Return the state that `restore` takes."""
+
+def _tensors_of(part: nn.Module | torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Return the tensors of a module, or of an optimizer's state as `parameter.name`."""
+    state = part.state_dict()
+    if isinstance(part, nn.Module):
+        return state
+    return {
+        f"{number}.{name}": tensor
+        for number, own in state["state"].items()
+        for name, tensor in own.items()
+    }
+
+
+def _load_tensors(
+    part: nn.Module | torch.optim.Optimizer, tensors: Mapping[str, torch.Tensor]
+) -> None:
+    """Load what `_tensors_of` returned; raise an error if it does not fit."""
+    if isinstance(part, nn.Module):
+        part.load_state_dict(dict(tensors))
+        return
+    parameters = [one for group in part.param_groups for one in group["params"]]
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, tensor in tensors.items():
+        number, _, name = key.partition(".")
+        if tensor.shape not in ((), parameters[int(number)].shape):
+            raise ValueError(f"{key}: expected the shape of parameter {number}")
+        state.setdefault(int(number), {})[name] = tensor
+    part.load_state_dict(part.state_dict() | {"state": state})
+
+
+def _new_network(settings: RunSettings) -> ValueNetwork:
+    """Return an untrained network."""
+    torch.manual_seed(seed32(settings.seed))
+    return ValueNetwork(settings.sizes)
+
+
+def _load_start(settings: RunSettings, network: ValueNetwork) -> list[str]:
+    """Load the policy to start from; return the splits that it was trained on."""
+    start = Policy.load(settings.start_from)
+    load_policy(network, start)
+    return splits_of(start.training)
+
+
+def _torch_device(device: str) -> str:
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
+        raise RunError("device: expected cpu or auto, got cuda: PyTorch finds no GPU")
+    return "cuda" if has_gpu and device != "cpu" else "cpu"
 
 
 def begin(folder: str | Path, settings: RunSettings) -> None:
@@ -286,15 +326,13 @@ def begin(folder: str | Path, settings: RunSettings) -> None:
         Others: as `create_folder`.
     """
     if settings.start_from:
-        with explain_memory_errors(folder):
-            _load_start(settings, _new_network(settings))
+        _load_start(settings, _new_network(settings))
     create_folder(folder, settings)
 
 
 def train(
     folder: str | Path,
     report: Callable[[Progress], None] = lambda progress: None,
-    trusted: Container[str] = (),
     executor: Executor | None = None,
     checkpoint_minutes: float = CHECKPOINT_MINUTES,
 ) -> bool:
@@ -306,7 +344,6 @@ def train(
     Args:
         folder: the run folder.
         report: called after each update or round.
-        trusted: agent specs that the user has just typed: see `Run`.
         executor: plays the games of `alphazero`; None: this process.
         checkpoint_minutes: save a checkpoint at the first update after this time since the last,
             in addition to those of the setting `checkpoint_every`; 0: do not. No other file
@@ -316,31 +353,24 @@ def train(
         Whether the run is complete.
 
     Raises:
-        RunError: if the run cannot be resumed or saved, or a number in it is not finite.
-        AgentError: if the run names an agent that files may not name.
+        RunError: if the run cannot be resumed, or a number in it is not finite.
         InUseError: if another command uses the folder.
-        AgentFailed: if an agent fails.
+        AgentFailed: if a worker of the executor fails.
     """
     folder = Path(folder)
-    with (
-        locked_run(folder, trusted) as settings,
-        hide_writer_errors(),
-        explain_memory_errors(folder),
-        torch_threads(settings.threads),
-        deterministic(),
-    ):
-        run = Run(folder, settings, trusted, executor or SerialExecutor())
-        trainer = _make_trainer(run)
-        with closing(Logs(folder / METRICS, settings.LENGTH, trainer.done)) as logs:
-            complete = _train(run, trainer, logs, report, checkpoint_minutes)
-        return complete
+    load_settings(folder)  # refuses other folders before a lock is written there
+    with locked(folder), deterministic():
+        delete_unfinished(folder)
+        settings = load_settings(folder)
+        run = Run(folder, settings, executor or SerialExecutor())
+        with torch_threads(settings.threads), interruptible() as stopping:
+            return _train(run, report, stopping, checkpoint_minutes)
 
 
 def _train(
     run: Run,
-    trainer: Trainer,
-    logs: Logs,
     report: Callable[[Progress], None],
+    stopping: Callable[[], int],
     checkpoint_minutes: float,
 ) -> bool:
     """Train until the run is complete or interrupted, and save; return whether it is complete.
@@ -348,51 +378,59 @@ def _train(
     A new run saves before its first update, so that a run always has a checkpoint.
     """
     settings, total = run.settings, run.settings.length
-    saved, saved_at = trainer.done if checkpoints(run.folder) else -1, time.monotonic()
-    report(_progress(run, trainer, {}))
+    trainer = _make_trainer(run)
+    logs = Logs(run.folder, settings.LENGTH, trainer.done)
+    saved, saved_at = trainer.done, time.monotonic()
 
-    def save() -> None:
-        nonlocal saved, saved_at
-        if saved != trainer.done:
-            logs.sync()
-            run.save(trainer.policy(), trainer.checkpoint())
+    def progress(figures: Figures, **more: Any) -> None:
+        newest = run.ratings.newest
+        report(Progress(trainer.done, total, settings.LENGTH, figures, newest, **more))
+
+    progress({})
+    while trainer.done < total and not stopping():
+        before, began = trainer.done, time.perf_counter()
+        figures = _advance(run, trainer, stopping)
+        if figures is None:
+            break
+        is_due = trainer.done >= total or reached_multiple(
+            before, trainer.done, settings.rate_every
+        )
+        rated, is_best = run.rate(trainer.policy()) if is_due else ({}, False)
+        figures |= {TIME: time.perf_counter() - began} | rated
+        logs.write(trainer.done, figures)
+        progress(figures, is_new=bool(rated), is_best=is_best)
+        is_late = 0 < 60 * checkpoint_minutes <= time.monotonic() - saved_at
+        if is_late or reached_multiple(before, trainer.done, settings.checkpoint_every):
+            run.save(trainer)
             saved, saved_at = trainer.done, time.monotonic()
-
-    with interruptible() as stopping:
-        if saved < 0:
-            save()
-        while trainer.done < total and not stopping():
-            before = trainer.done
-            figures = _advance(run, trainer, stopping)
-            if figures is None:
-                break
-            is_best = is_rated = False
-            if reached_multiple(before, trainer.done, settings.rate_every) or trainer.done >= total:
-                rated, is_best = run.rate(trainer.policy())
-                figures, is_rated = figures | rated, bool(rated)
-            logs.write(trainer.done, figures)
-            report(_progress(run, trainer, figures, is_new=is_rated, is_best=is_best))
-            is_late = 0 < 60 * checkpoint_minutes <= time.monotonic() - saved_at
-            if is_late or reached_multiple(before, trainer.done, settings.checkpoint_every):
-                save()
-        save()
+    if saved != trainer.done:
+        run.save(trainer)
+    logs.close()
     if trainer.done < total:
-        report(_progress(run, trainer, {}, signal=stopping()))
+        progress({}, signal=stopping())
     return trainer.done >= total
 
 
+def _make_trainer(run: Run) -> Trainer:
+    """Return the trainer of a run, restored from its newest checkpoint, or saved as the first."""
+    method = run.settings.METHOD
+    module = import_module(f"tokaido_env.learn.{method}")  # they import this module
+    trainer: Trainer = getattr(module, _TRAINERS[method])(run)
+    if found := checkpoints(run.folder):
+        run.restore(trainer, found[-1])
+    else:
+        run.save(trainer)
+    return trainer
+
+
 def _advance(run: Run, trainer: Trainer, stopping: Callable[[], int]) -> Figures | None:
-    began = time.perf_counter()
     try:
-        figures = trainer.advance(stopping)
+        return trainer.advance(stopping)
     except FloatingPointError as error:
-        newest = checkpoints(run.folder)[-1]
         raise RunError(
-            f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: the newest "
-            f"checkpoint is {newest}; a resume repeats this: begin another run from a policy of "
-            "this one, with --start-from"
+            f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: a resume "
+            "repeats this: begin another run from a policy of this one, with --start-from"
         ) from None
-    return figures and figures | {TIME + "seconds": time.perf_counter() - began}
 
 
 def reached_multiple(before: int, done: int, every: int) -> bool:
@@ -401,11 +439,6 @@ def reached_multiple(before: int, done: int, every: int) -> bool:
     The events of a run are at the same places wherever it was stopped.
     """
     return bool(every) and done // every > before // every
-
-
-def _progress(run: Run, trainer: Trainer, figures: Figures, **options: Any) -> Progress:
-    settings = run.settings
-    return Progress(trainer.done, settings.length, settings.LENGTH, figures, run.rating, **options)
 
 
 @contextmanager
@@ -417,66 +450,19 @@ def interruptible() -> Iterator[Callable[[], int]]:
     only: in another thread the function returns 0.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    signals = (signal.SIGINT, signal.SIGTERM) if is_main else ()
-    previous = {number: signal.getsignal(number) for number in signals}
-    received = 0
+    previous = {
+        number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM) if is_main
+    }
+    received: list[int] = []
 
-    def receive(number: int, frame: FrameType | None) -> None:
-        nonlocal received
-        received = received or number
+    def receive(number: int, frame: object) -> None:
+        received.append(number)
         signal.signal(signal.SIGINT, previous[signal.SIGINT])
 
-    for number in signals:
+    for number in previous:
         signal.signal(number, receive)
     try:
-        yield lambda: received
+        yield lambda: received[0] if received else 0
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _make_trainer(run: Run) -> Trainer:
-    """Return the trainer of a run, restored from its newest checkpoint or ready to begin.
-
-    Its module is imported here: only `ppo` needs Stable-Baselines3.
-    """
-    method = run.settings.METHOD
-    module = import_module(f"tokaido_env.learn.{method}")
-    trainer: Trainer = getattr(module, _TRAINERS[method])(run)
-    found = checkpoints(run.folder)
-    if not found:
-        check_not_begun(run.folder, run.settings.LENGTH)
-        trainer.start()
-        return trainer
-    try:
-        checkpoint = read_checkpoint(found[-1])
-        run.restore(decode_counter(checkpoint.counters, "run", RunState))
-        trainer.restore(checkpoint)
-    except RunError:
-        raise
-    except READ_ERRORS as error:
-        remedy = f"delete it to resume from {found[-2]}" if found[1:] else "begin a new run"
-        raise broken_checkpoint(found[-1], error, remedy) from None
-    return trainer
-
-
-def _new_network(settings: RunSettings) -> ValueNetwork:
-    torch.manual_seed(seed32(settings.seed))
-    np.random.seed(seed32(settings.seed))  # noqa: NPY002  a checkpoint holds that state, too
-    return ValueNetwork(settings.sizes)
-
-
-def _torch_device(device: str) -> str:
-    has_gpu = torch.cuda.is_available()
-    if device == "cuda" and not has_gpu:
-        raise RunError("device: expected cpu or auto, got cuda: PyTorch finds no GPU")
-    return "cuda" if has_gpu and device != "cpu" else "cpu"
-
-
-def _load_start(settings: RunSettings, network: ValueNetwork) -> list[str]:
-    """Load the policy to start from, if there is one; return the splits it was trained on."""
-    if not settings.start_from:
-        return []
-    start = Policy.load(settings.start_from)
-    load_policy(network, start)
-    return splits_of(start.training)

@@ -5,41 +5,28 @@ A run's `config.toml` and `tokaido train --help` list them all with their help t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.agents.registry import MAX_SIMS, Parameter
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.arguments import repr_short
 from tokaido_env.learn.settings_schema import COUNT, RATE, SHARE, TEXT, RunError, Settings, setting
 
 MAX_DECISIONS = 2**24  # of one rollout; a decision takes about half a kilobyte
 MAX_WIDTH = 2**12  # a policy file of this width takes up to 85 MB
 CHECKPOINT_MINUTES = 5.0
 
-_MINIBATCH = Parameter(int, 2)  # the advantages of one decision have no deviation to divide by
 _NORM = Parameter(float, 1e-6, 1e6)
 # Help texts of settings that methods have with different defaults.
 _WIDTH = "units of the first layer; a multiple of 8"
 _SECOND_WIDTH = "units of the second layer; 0: width / 4"
-_FINAL_LEARNING_RATE = "share of learning_rate at the end; linear schedule, 1: constant"
-_EPOCHS = "passes over the new data in each update"
-_CHECKPOINT_EVERY = "steps, updates or rounds between checkpoints"
-_RATE_EVERY = (
-    "steps, updates or rounds between ratings on the ladder, also at the end; 0: no ratings, best "
-    "is last"
-)
-_SNAPSHOT_EVERY = "steps or updates between snapshots"
-
-_SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
+_CHECKPOINT_EVERY = "updates or rounds between checkpoints"
 
 
 @dataclass(frozen=True)
 class RunSettings(Settings):
-    """Settings of all methods; a method counts its length in steps, updates or rounds.
+    """Settings of all methods; a method counts its length in updates or rounds.
 
     Raises:
         RunError: naming the setting, the expected value and the given one.
@@ -65,125 +52,18 @@ class RunSettings(Settings):
         2, Parameter(int, 1, 256), "PyTorch threads; the trained weights depend on it"
     )
     checkpoint_every: int = setting(1, COUNT, _CHECKPOINT_EVERY)
-    rate_every: int = setting(0, Parameter(int, 0), _RATE_EVERY)
+    rate_every: int = setting(
+        0,
+        Parameter(int, 0),
+        "updates or rounds between ratings on the ladder, also at the end; 0: no ratings, best is "
+        "last",
+    )
     rating_games: int = setting(
         400, Parameter(int, 2), "games against each of three opponents in a rating; even"
     )
     ladder: str = setting("", TEXT, "ladder file for ratings; empty: the shipped ladder")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_even("rating_games", self.rating_games)
-        if self.width % 8:
-            raise RunError(f"width: expected a multiple of 8, got {self.width}")
-        for name in ("width", "second_width"):
-            _check_at_most(name, getattr(self, name), MAX_WIDTH)
-
-    @property
-    def length(self) -> int:
-        """The run's length in whole updates: at least the length that was asked for."""
-        length: int = getattr(self, self.LENGTH)
-        return length
-
-    @property
-    def sizes(self) -> LayerSizes:
-        """The widths of the network's layers."""
-        return LayerSizes(self.width, self.second_width or self.width // 4)
-
-    @property
-    def pool(self) -> BoardPool:
-        """The boards of the games."""
-        return BoardPool.load(self.board)
-
-    @property
-    def extra_pool(self) -> BoardPool | None:
-        """Further boards to train on, `extra_boards` of some methods; None for none."""
-        return None
-
-
-@dataclass(frozen=True)
-class PpoSettings(RunSettings):
-    """Settings of Stable-Baselines3's MaskablePPO, which trains against a pool of opponents.
-
-    A step is one decision of the learner. An event that is due every N steps happens at the first
-    update that reaches a multiple of N.
-    """
-
-    METHOD: ClassVar[str] = "ppo"
-    LENGTH: ClassVar[str] = "steps"
-
-    steps: int = setting(
-        1_966_080, COUNT, "decisions of the learner, rounded up to whole updates; may grow"
-    )
-    games: int = setting(512, COUNT, "games played in parallel")
-    n_steps: int = setting(32, COUNT, "decisions of each game in a rollout, before each update")
-    minibatch_size: int = setting(2048, _MINIBATCH, "decisions; a divisor of games * n_steps")
-    epochs: int = setting(3, COUNT, _EPOCHS)
-    final_learning_rate: float = setting(1.0, SHARE, _FINAL_LEARNING_RATE)
-    gae_lambda: float = setting(
-        0.95, SHARE, "lambda of generalised advantage estimation; gamma is 1"
-    )
-    entropy_coef: float = setting(0.005, Parameter(float, 0, 10), "weight of the entropy bonus")
-    clip_range: float = setting(
-        0.2, Parameter(float, 0.001, 1), "clip range of the probability ratio"
-    )
-
-    share_latest: float = setting(0.5, SHARE, "share of games against the learner's newest weights")
-    share_past: float = setting(
-        0.25, SHARE, "share of games against snapshots, more against those that win more"
-    )
-    share_agents: float = setting(
-        0.25, SHARE, "share of games against `agents`; the three shares sum to 1"
-    )
-    agents: str = setting(
-        "greedy heuristic", TEXT, "agent specs, separated by spaces, each met equally often"
-    )
-    opponent_slots: int = setting(8, COUNT, "opponents at a time; a divisor of games")
-    resample_every: int = setting(131_072, COUNT, "steps between draws of new opponents")
-    snapshot_every: int = setting(163_840, COUNT, _SNAPSHOT_EVERY)
-    pool_size: int = setting(24, Parameter(int, 2), "snapshots in the opponent pool")
-
-    checkpoint_every: int = setting(491_520, COUNT, _CHECKPOINT_EVERY)
-    rate_every: int = setting(491_520, Parameter(int, 0), _RATE_EVERY)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_at_most("games * n_steps", self.update_steps, MAX_DECISIONS)
-        _check_divisor("opponent_slots", self.opponent_slots, "games", self.games)
-        _check_divisor("minibatch_size", self.minibatch_size, "games * n_steps", self.update_steps)
-        self._check_opponents()
-
-    @property
-    def update_steps(self) -> int:
-        """Steps between two updates."""
-        return self.games * self.n_steps
-
-    @property
-    def length(self) -> int:
-        """The steps of a whole number of updates: `steps`, rounded up."""
-        return -(-self.steps // self.update_steps) * self.update_steps
-
-    def _check_opponents(self) -> None:
-        shares = (self.share_latest, self.share_past, self.share_agents)
-        if abs(sum(shares) - 1) > 1e-6:
-            parts = " + ".join(f"{share:g}" for share in shares)
-            raise RunError(
-                "share_latest + share_past + share_agents: "
-                f"expected a sum of 1, got {parts} = {sum(shares):g}"
-            )
-        specs = split_specs(self.agents)
-        if self.share_agents and not specs:
-            raise RunError("agents: expected one or more specs, or share_agents = 0")
-        if len(set(specs)) < len(specs):
-            raise RunError(f"agents: expected each once, got {repr_short(self.agents)}")
-
-
-@dataclass(frozen=True)
-class WholeGameSettings(RunSettings):
-    """Settings of the methods that play whole games of self-play, then learn from them."""
-
     games: int = setting(128, COUNT, "games played to their end")
-    minibatch_size: int = setting(1024, _MINIBATCH, "positions of a minibatch")
+    minibatch_size: int = setting(1024, COUNT, "positions of a minibatch")
     extra_boards: str = setting(
         "",
         TEXT,
@@ -200,8 +80,29 @@ class WholeGameSettings(RunSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_at_most("games", self.games, MAX_DECISIONS)
-        _check_at_most("minibatch_size", self.minibatch_size, MAX_DECISIONS)
+        _check_even("rating_games", self.rating_games)
+        if self.width % 8:
+            raise RunError(f"width: expected a multiple of 8, got {self.width}")
+        for name in ("width", "second_width"):
+            _check_at_most(name, getattr(self, name), MAX_WIDTH)
+        for name in ("games", "minibatch_size"):
+            _check_at_most(name, getattr(self, name), MAX_DECISIONS)
+
+    @property
+    def length(self) -> int:
+        """The run's length, in updates or rounds."""
+        length: int = getattr(self, self.LENGTH)
+        return length
+
+    @property
+    def sizes(self) -> LayerSizes:
+        """The widths of the network's layers."""
+        return LayerSizes(self.width, self.second_width or self.width // 4)
+
+    @property
+    def pool(self) -> BoardPool:
+        """The boards of the games."""
+        return BoardPool.load(self.board)
 
     @property
     def extra_pool(self) -> BoardPool | None:
@@ -215,7 +116,7 @@ class WholeGameSettings(RunSettings):
 
 
 @dataclass(frozen=True)
-class TdSettings(WholeGameSettings):
+class TdSettings(RunSettings):
     """Settings of TD(λ): whole games by the best afterstate, then an update of the value."""
 
     METHOD: ClassVar[str] = "td"
@@ -225,8 +126,10 @@ class TdSettings(WholeGameSettings):
     games: int = setting(256, COUNT, "games played to their end before each update")
     width: int = setting(128, COUNT, _WIDTH)
     second_width: int = setting(64, Parameter(int, 0), _SECOND_WIDTH)
-    epochs: int = setting(1, COUNT, _EPOCHS)
-    final_learning_rate: float = setting(0.03, SHARE, _FINAL_LEARNING_RATE)
+    epochs: int = setting(1, COUNT, "passes over the new positions in each update")
+    final_learning_rate: float = setting(
+        0.03, SHARE, "share of learning_rate at the end; linear schedule, 1: constant"
+    )
     value_lambda: float = setting(0.8, SHARE, "lambda of the value targets; gamma is 1")
     max_grad_norm: float = setting(1.0, _NORM, "norm that larger gradients are scaled down to")
     temperature: float = setting(
@@ -235,12 +138,12 @@ class TdSettings(WholeGameSettings):
         "temperature of the softmax over afterstate values at the start; falls linearly",
     )
     final_temperature: float = setting(0.005, Parameter(float, 0, 10), "temperature at the end")
-    snapshot_every: int = setting(50, COUNT, _SNAPSHOT_EVERY)
+    snapshot_every: int = setting(50, COUNT, "updates between snapshots")
     checkpoint_every: int = setting(20, COUNT, _CHECKPOINT_EVERY)
 
 
 @dataclass(frozen=True)
-class AlphaZeroSettings(WholeGameSettings):
+class AlphaZeroSettings(RunSettings):
     """Settings of AlphaZero: rounds of self-play by search, learning, and a promotion match."""
 
     METHOD: ClassVar[str] = "alphazero"
@@ -303,30 +206,9 @@ class AlphaZeroSettings(WholeGameSettings):
 
 
 METHODS: dict[str, type[RunSettings]] = {
-    settings.METHOD: settings for settings in (TdSettings, PpoSettings, AlphaZeroSettings)
+    settings.METHOD: settings for settings in (TdSettings, AlphaZeroSettings)
 }
 """The settings class of each method, by the method's name."""
-
-
-def split_specs(text: str) -> list[str]:
-    """Return the agent specs of a text: words, or quoted parts, which may contain spaces."""
-    return ["".join(parts) for parts in _SPEC.findall(text)]
-
-
-def join_specs(specs: Iterable[str]) -> str:
-    """Return agent specs as one text, the inverse of `split_specs`.
-
-    Raises:
-        RunError: if a spec cannot be quoted.
-    """
-    return " ".join(_quoted(spec) for spec in specs)
-
-
-def _quoted(spec: str) -> str:
-    for text in (spec, f"'{spec}'", f'"{spec}"'):
-        if split_specs(text) == [spec]:
-            return text
-    raise RunError(f"agent {repr_short(spec)}: expected one without spaces, or without quotes")
 
 
 def _check_at_most(name: str, value: int, largest: int) -> None:
@@ -337,9 +219,3 @@ def _check_at_most(name: str, value: int, largest: int) -> None:
 def _check_even(name: str, value: int) -> None:
     if value % 2:
         raise RunError(f"{name}: expected an even number, got {value}")
-
-
-def _check_divisor(name: str, value: int, of: str, whole: int) -> None:
-    if whole % value:
-        below = next(n for n in range(min(value, whole), 0, -1) if not whole % n)
-        raise RunError(f"{name}: expected a divisor of {of} = {whole}, as {below}, got {value}")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from tokaido_env.agents.registry import Parameter
-from tokaido_env.core.arguments import MAX_SEED, SeedError, check_seed, plain_data, repr_short
+from tokaido_env.core.arguments import check_seed, repr_short
 from tokaido_env.files import expand_home
 
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)
-
-MAX_TEXT = 4000  # characters of a setting
 
 
 class RunError(ValueError):
@@ -54,53 +50,15 @@ class Settings:
 
         Raises:
             RunError: if the value has the wrong type or is out of range.
+            SeedError: if the value of `seed` is no seed.
         """
-        allowed = cls._allowed(name)
-        value = plain_data(value)
         if name == "seed":
-            try:
-                return check_seed(value)
-            except SeedError as error:
-                raise RunError(str(error)) from None
+            return check_seed(value)
+        allowed: Parameter = cls.__dataclass_fields__[name].metadata["allowed"]
         valid = type(value) in (allowed.type, *((int,) if allowed.type is float else ()))
         if valid:
             is_text = isinstance(value, str)
             valid = value in (allowed.choices or (value,)) if is_text else allowed.allows(value)
         if not valid:
             raise RunError(f"{name}: expected {allowed.expected}, got {repr_short(value)}")
-        if isinstance(value, str):
-            _check_text(name, value)
-            value = expand_home(value)  # a path may begin with ~, no other text does
-        elif abs(value) > MAX_SEED:  # a float does not hold larger integers exactly
-            raise RunError(
-                f"{name}: expected at most {MAX_SEED} (2**53 - 1), got {repr_short(value)}"
-            )
-        return allowed.type(value)
-
-    @classmethod
-    def _allowed(cls, name: str) -> Parameter:
-        parameter: Parameter = cls.__dataclass_fields__[name].metadata["allowed"]
-        return parameter
-
-
-@contextmanager
-def explain_memory_errors(folder: object) -> Iterator[None]:
-    """Turn failed allocations into a `RunError` that names the settings to lower."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:  # NumPy's and PyTorch's
-        if isinstance(error, RuntimeError) and "allocate" not in str(error):
-            raise
-        raise RunError(f"{folder}: out of memory: lower games, n_steps or width") from None
-
-
-def _check_text(name: str, text: str) -> None:
-    """Raise `RunError` if a TOML file cannot hold a text, or it is too long."""
-    if len(text) > MAX_TEXT:
-        raise RunError(
-            f"{name}: expected at most {MAX_TEXT} characters, got {len(text)}: {repr_short(text)}"
-        )
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise RunError(f"{name}: expected a text in Unicode, got {repr_short(text)}") from None
+        return expand_home(value) if isinstance(value, str) else allowed.type(value)

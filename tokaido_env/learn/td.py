@@ -26,9 +26,7 @@ from tokaido_env.core.jit import entry, index
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import apply
 from tokaido_env.core.state import OVER, copy_rows
-from tokaido_env.decoding import Count
 from tokaido_env.features.network_inputs import active_seat
-from tokaido_env.learn.checkpoint import Checkpoint, decode_counter, moments_of, restore_learner
 from tokaido_env.learn.network import evaluate_positions, take_step
 from tokaido_env.learn.run import Figures, Run, Trainer
 from tokaido_env.learn.settings import TdSettings
@@ -54,22 +52,17 @@ class Rollout(NamedTuple):
 
 
 class TdTrainer(Trainer):
-    """Trainer of `td`: a value network and its optimizer.
-
-    Attributes:
-        decisions: number of decisions so far.
-    """
-
-    done = 0
+    """Trainer of `td`: a value network, its optimizer and the number of decisions so far."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.settings = run, cast(TdSettings, run.settings)
         self.pools = (run.pool, run.extra_pool or run.pool)
-        self.decisions = 0
-        self.network = run.new_network(self.settings.device)
+        self.network = run.new_network()
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), self.settings.learning_rate, fused=True
         )
+        self.parts = {"network": self.network, "adam": self.optimizer}
+        self.counters = {"decisions": 0}
 
     def advance(self, stopping: Callable[[], int]) -> Figures:
         """Play games, and train the network with their afterstates."""
@@ -84,11 +77,11 @@ class TdTrainer(Trainer):
         )
         loss = self._learn(rollout, pool)
         self.done += 1
-        self.decisions += len(rollout.game)
+        self.counters["decisions"] += len(rollout.game)
         if self.done % settings.snapshot_every == 0:
             self.policy().save(self.run.snapshot(self.done))
         return {
-            "decisions": self.decisions,
+            **self.counters,
             "loss": loss,
             "result": float(rollout.results.mean()),
             "game_length": len(rollout.game) / settings.games,
@@ -96,19 +89,7 @@ class TdTrainer(Trainer):
 
     def policy(self) -> Policy:
         """Return the learner's current policy."""
-        return self.run.freeze(self.network, self.done, decisions=self.decisions)
-
-    def checkpoint(self) -> Checkpoint:
-        """Return the state that `restore` takes."""
-        counters = {"decisions": self.decisions}
-        moments = moments_of(self.optimizer)
-        return Checkpoint(self.done, self.network.state_dict(), moments, {}, counters)
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Restore a checkpoint: see `Trainer.restore`."""
-        restore_learner(self.network, self.optimizer, checkpoint)
-        self.done = checkpoint.done
-        self.decisions = decode_counter(checkpoint.counters, "decisions", Count)
+        return self.run.freeze(self.network, self.done, **self.counters)
 
     def _schedule(self) -> float:
         """Return the share of the run that is left."""

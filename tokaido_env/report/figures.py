@@ -74,7 +74,6 @@ def figures(result: Result) -> Iterator[tuple[str, str, Figure]]:
         ("ratings", "Ratings with 95 % intervals", _draw_ratings),
         ("scores", "Score of each agent against each other", _draw_scores),
         ("boards", "Scores on each board", _draw_boards),
-        ("curve", "Scores of the learner by steps", _draw_curve),
         ("regret", "Regret with 95 % intervals", _draw_regret),
     ]
     for name, caption, draw in kinds:
@@ -97,16 +96,6 @@ def _draw_regret(result: Result) -> Figure | None:
     agents = agents_by_regret(result)
     rows: Named = [(agent, result.estimate("regret", agent=agent)) for agent in agents]
     return _draw_intervals("Regret", rows, "regret a choice, in 1/1000 of a result", 1000)
-
-
-def _draw_curve(result: Result) -> Figure | None:
-    rows = [
-        (f"{int(score.group.removeprefix('steps ')):,} steps", _estimate_of(score))
-        for score in result.scores
-        if score.group.startswith("steps ")
-    ]
-    title = "Scores of the learner during training"
-    return _draw_intervals(title, rows, "% of points won", 100)
 
 
 def _estimate_of(score: Score) -> Estimate:

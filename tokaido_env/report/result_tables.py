@@ -31,7 +31,7 @@ def tables_of(result: Result) -> list[Table]:
     """Return the tables that show a result."""
     makers: dict[str, Callable[[Result], list[Table]]] = {
         **{"matches": _of_matches, "rate": _of_rate, "ladder": _of_ladder},
-        **{"generalise": _of_generalise, "exploit": _of_exploit, "regret": _of_regret},
+        **{"generalise": _of_generalise, "regret": _of_regret},
     }
     return makers[result.protocol](result)
 
@@ -280,57 +280,6 @@ def gap_sentence(result: Result) -> str:
     trained = result.trained_on == gaps[0].other or (result.trained_on or "").startswith("family:")
     known = "its training boards" if trained else "unseen boards of train, as far as is known"
     return f"Gap, {gaps[0].group} less {gaps[0].other} ({known}): {share(gaps[0], '+.1f')}"
-
-
-# Exploitability
-
-
-_FINALS = {
-    "learner": ("The best learner, in new games", "a learner that trained against it"),
-    "search": ("A search that knows the agent's replies", "a search that knows its replies"),
-}
-
-
-def _of_exploit(result: Result) -> list[Table]:
-    curve = [score for score in result.scores if score.group not in _FINALS]
-    best = max(curve, key=lambda score: score.value, default=None)
-    rows = []
-    for score in curve:
-        cells = f"{score.n:,}", f"{score.value:.1%}", percentages(*score.interval)
-        steps = score.group.removeprefix("steps ")
-        steps = f"{int(steps):,}" if steps.isdecimal() else steps
-        rows.append((steps, *cells, "chosen" if score is best else ""))
-    headers = ("steps", "games", "score", "95 % interval", "")
-    tables = [Table(f"Learner against {result.agents[0]}, {title_of(result)}", headers, rows)]
-    for group, (title, _) in _FINALS.items():
-        tables += [matches_table([score], title) for score in result.scores_of(group)]
-    return [*tables[:-1], tables[-1]._replace(note=exploit_sentence(result))]
-
-
-def exploit_sentence(result: Result) -> str:
-    """Return the conclusion from the final matches, in sentences."""
-    agent, finals = result.agents[0], [s for group in _FINALS for s in result.scores_of(group)]
-    if not finals:
-        return f"Nothing is known about {agent}: no final game was played."
-    findings = ", ".join(
-        f"{_FINALS[one.group][1]} scores {one.value:.1%} ({percentages(*one.interval)})"
-        for one in finals
-    )
-    higher = max(finals, key=lambda score: score.value)
-    if higher.low > 0.5:
-        return (
-            f"{agent} can be exploited: {findings}. This is a lower bound: "
-            "a stronger learner, more steps or more simulations may find more."
-        )
-    if higher.high >= 0.5:
-        return (
-            f"It is open whether {agent} can be exploited: {findings}; the interval includes "
-            "50 %. Play more games, or use more steps, a stronger start or more simulations."
-        )
-    return (
-        f"No exploit of {agent} was found: {findings}. This does not show that there is "
-        "none: a stronger learner, more steps or more simulations may find one."
-    )
 
 
 # Regret

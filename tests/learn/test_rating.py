@@ -10,8 +10,7 @@ from tokaido_env.arena.ladder import LADDER, Ladder
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.placement import PLACING
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.learn import checkpoint_rating
-from tokaido_env.learn.checkpoint_rating import MAX_COST, OPPONENTS, rate_learner
+from tokaido_env.learn.rating import MAX_COST, OPPONENTS, rate_learner
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def matches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         seen.append((opponent.spec, *others))
         return play_match(agent, opponent, *others)
 
-    monkeypatch.setattr(checkpoint_rating, "play_match", recorded)
+    monkeypatch.setattr("tokaido_env.learn.rating.play_match", recorded)
     return seen
 
 
