@@ -51,7 +51,6 @@ WINDOWS = {  # by picture: as high as its page
     "play": {**DESKTOP, **PHONE},
     "play-end": {"desktop": (1280, 1110)},
     "play-review": {"desktop": (1280, 1330)},
-    "play-correct-board": {"desktop": (1280, 1500)},
 }
 
 Browser = Any
@@ -199,8 +198,6 @@ def take_screenshots(record: Record) -> int:
         kept = ["--save", str(Path(folder) / "game.jsonl"), "--advice", "champion:sims=400"]
         served("play-review", kept, reviewed)
     served("play-physical", ["--physical", "--opponent", "human"], at_dice)
-    served("play-edit-position", ["--seed", str(SEED)], edit_position)
-    served("play-correct-board", ["--seed", str(SEED)], correct_board)
     return 0
 
 
@@ -265,27 +262,6 @@ def at_dice(browser: Browser) -> None:
         find(browser, ".choices button").click()
         find(browser, f".log li:nth-child({number - 10})")
     find(browser, ".dice button").click()
-
-
-def edit_position(browser: Browser) -> None:
-    """Enter an impossible position."""
-    ready(browser)
-    find(browser, ".edit-position").click()
-    coins = find(browser, "[aria-label=coins]")
-    coins.clear()
-    coins.send_keys("99")
-    find(browser, ".done").click()
-    find(browser, ".at-fault")
-
-
-def correct_board(browser: Browser) -> None:
-    """Compare tables of the board."""
-    ready(browser)
-    find(browser, ".correct-board").click()
-    results = ((2, "matches"), (3, "matches"), (7, "differs"), (10, "differs"))
-    for table, result in results:
-        place = f".tables fieldset:nth-of-type({table}) > select option[value={result}]"
-        find(browser, place).click()
 
 
 def screenshot(name: str, address: str, action: Action) -> None:

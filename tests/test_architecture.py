@@ -32,6 +32,7 @@ WRITERS = {
     "tokaido_env/cli/command.py": "none: new temporary files, and pipes",
     "tokaido_env/arena/records.py": "a lock on the record file",
     "tokaido_env/learn/metrics.py": "the lock on the run folder",
+    "tokaido_env/web/game_file.py": "the lock that `tokaido play` takes",
 }
 POSIX_ALONE = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"}
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}

@@ -198,7 +198,7 @@ def test_page__offers_a_game_unless_one_was_given(
     served: list[tuple[bool, socket.socket]] = []
 
     def serve(game: LiveGame, listener: socket.socket, token: str) -> None:
-        served.append((game.snapshot()["is_chosen"], listener))
+        served.append((game.state()["is_chosen"], listener))
         game.close()
 
     monkeypatch.setattr(server, "serve", serve)

@@ -15,8 +15,8 @@ import pytest
 import tokaido_env
 from tokaido_env import Batch, Game, env
 from tokaido_env.record import replay
-from tokaido_env.web.game_session import Session
-from tokaido_env.web.live_game import HUMAN, LiveGame
+from tokaido_env.web.game_session import HUMAN, Session
+from tokaido_env.web.live_game import LiveGame
 
 COPIES: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tokaido_env import Batch, Game, IllegalMove
+from tokaido_env import Batch, IllegalMove
 from tokaido_env.agents import make
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.rng import episode_seed
-from tokaido_env.position import PositionError
 from tokaido_env.record import RESIGNED, Forfeit, Record, RecordError, replay
 from tokaido_env.render.scene import scenes_of
 from tokaido_env.web.game_session import HUMAN, Session
@@ -110,12 +109,10 @@ def test_restart__keeps_players_and_board() -> None:
     session = Session((HUMAN, "greedy"), "family:train/50", seed=5)
     board = session.game.board
     play_choices(session, 3, np.random.default_rng(0))
-    session.restart(seed=9)
+    session.restart()
     assert session.game.board is board
-    assert session.game.events() == Game(board, seed=9).events()
+    assert not session.decisions
     assert not session.undo()
-    session.restart("shikoku_ring", 1, "explicit")
-    assert (session.game.board.name, session.waits_for) == ("shikoku_ring", "chance")
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -138,35 +135,14 @@ def test_advise__has_the_agents_values_and_probabilities(player: int) -> None:
     assert len(session.advice_task("greedy", most=100)().moves) == len(game.legal_actions())
 
 
-@pytest.mark.parametrize("player", [0, 1])
-def test_advise__has_the_agents_values_after_actions(player: int) -> None:
-    session, agent = Session((HUMAN, HUMAN), seed=2), make("champion")
-    rng = np.random.default_rng(player)
-    while session.game.player != player or session.game.phase.name != "DISCARD":
-        play_choices(session, 1, rng)
-        if session.waits_for == "nobody":
-            session.restart()
-    for move in session.advice_task(agent)().moves:  # returning a ware involves no chance
-        then = Game.from_dict(session.game.to_dict(), chance="explicit")
-        then.play(move.label)
-        if then.player is None:
-            continue
-        mask = np.array([then.legal_mask], np.uint64)
-        _, values = agent.judge(then.boards, then.state, mask, np.zeros(1, np.uint64))
-        assert values is not None
-        assert move.win_probability == pytest.approx((1 + (1, -1)[player] * float(values[0])) / 2)
-        assert move.error == pytest.approx(0, abs=1e-9)
-
-
 def test_scenes_and_log__are_those_of_the_game() -> None:
     session, rng = Session((HUMAN, "greedy"), seed=4), np.random.default_rng(1)
     play_choices(session, 7, rng)
-    session.set_position(session.game.to_dict())
     play_choices(session, 3, rng)
     session.undo()
     play_choices(session, 2, rng)
     undone = True
-    while undone:  # back into the earlier game, up to its start
+    while undone:  # up to the start
         played, names = session.game.trajectory(), ("human", "greedy")
         again = scenes_of(played.board, played.states, played.events, None, names)
         assert session.scenes == list(again)
@@ -184,39 +160,12 @@ def test_resign__loses_and_can_be_undone() -> None:
     assert (kept.winner, kept.end, kept.forfeit) == (1, "forfeit", Forfeit(0, RESIGNED))
     assert session.status_text() == "human resigns: greedy wins"
     assert replay(Record.from_json(kept.to_json())).labels() == kept.events
-    session.set_position(session.game.to_dict())
-    assert session.resigned is None
-    assert session.undo()
-    assert session.record() == kept
     again = Session.from_record(kept, session.names)
     assert again.record() == kept
     assert again.undo()
     assert (again.waits_for, again.record().forfeit) == ("human", None)
     with pytest.raises(IllegalMove, match="no human player is to move"):
         Session(("greedy", HUMAN), chance="explicit").resign()
-
-
-def test_set_position__continues_and_can_be_undone() -> None:
-    session = Session((HUMAN, HUMAN), seed=3)
-    play_choices(session, 9, np.random.default_rng(0))
-    before, kept = session.game.events(), session.record()
-    other = session.game.to_dict()
-    other["players"][0]["coins"] = 7 - other["players"][0]["coins"] % 7
-    session.set_position(other)
-    assert session.game.to_dict() == other
-    assert session.records() == [kept, session.record()]
-    play_choices(session, 3, np.random.default_rng(0))
-    assert session.record().start == other
-    assert Session.from_record(session.record(), session.names).game == session.game
-    with pytest.raises(PositionError, match="coins"):
-        session.set_position(
-            {**other, "players": [{**other["players"][0], "coins": 99}, other["players"][1]]}
-        )
-    assert session.record().start == other
-    while session.game.start_position is not None:
-        assert session.undo()
-    assert session.game.events() == before
-    assert session.records() == [kept]
 
 
 def test_session__refuses_invalid_inputs_without_a_change() -> None:

@@ -20,6 +20,8 @@ from tokaido_env.web.replay_page import replay_frame, replay_page
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.keys import Keys
 
+pytestmark = pytest.mark.slow
+
 # Collects the content of the page in one call.
 PAGE_CONTENT = """
 const text = (name) => document.querySelector(`.${name}`).textContent;

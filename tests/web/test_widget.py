@@ -1,4 +1,4 @@
-"""Tests of web/widget.py: messages, their answers, and new snapshots."""
+"""Tests of web/widget.py: messages, their answers, and new states."""
 
 import json
 import time
@@ -43,26 +43,26 @@ def answer(widget: LiveGameWidget, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
 
 def test_widget__plays_a_game_by_messages(widget: LiveGameWidget, answer: Any) -> None:
-    while widget.snapshot["waits_for"] != "nobody":
-        move = widget.snapshot["choices"][-1]["label"]
-        arguments = {"move": move, "log_length": len(widget.snapshot["log"])}
+    while widget.state["waits_for"] != "nobody":
+        move = widget.state["choices"][-1]["label"]
+        arguments = {"move": move, "log_length": len(widget.state["log"])}
         message = {"id": "a 1", "kind": "command", "name": "play", "arguments": arguments}
         answered = answer(message)
         assert answered["id"] == "a 1"
-        version = answered["answer"]["version"]
-        until(lambda version=version: widget.snapshot["version"] >= version)  # type: ignore[misc]
-        until(lambda: widget.snapshot["waits_for"] != "agent")
+        version = answered["answer"]
+        until(lambda version=version: widget.state["version"] >= version)  # type: ignore[misc]
+        until(lambda: widget.state["waits_for"] != "agent")
     kept = widget.record()
     assert (kept.seed, kept.players, kept.end) == (7, (HUMAN, "greedy"), "triggers")
     query = {"id": "a 2", "kind": "query", "name": "record", "arguments": {}}
     assert verified(answer(query)["answer"]) == kept
-    json.dumps(widget.snapshot)
+    json.dumps(widget.state)
 
 
 @pytest.mark.parametrize(
     ("message", "error"),
     [
-        ({"id": 1, "kind": "command", "name": "sing", "arguments": {}}, "name: expected"),
+        ({"id": 1, "kind": "command", "name": "sing", "arguments": {}}, "sing"),
         ({"id": 1, "kind": "command", "name": 3, "arguments": {}}, "expected a name and an object"),
         ({"id": 1, "kind": "query", "name": "frame"}, "expected a name and an object"),
     ],
@@ -81,14 +81,14 @@ def test_resume__shows_a_game_or_a_record() -> None:
     for given in (game, game.record((HUMAN, HUMAN))):
         widget = resume(given)
         assert widget.session.game == game
-        assert len(widget.snapshot["log"]) == len(game.events())
+        assert len(widget.state["log"]) == len(game.events())
         widget.close()
 
 
 def test_play__seats_the_players() -> None:
     widget = play("greedy", "random", seat=1, board="shikoku_ring", seed=3)
-    assert widget.snapshot["seats"] == ["greedy", "random"]
-    assert widget.snapshot["board"] == "shikoku_ring"
+    assert widget.state["seats"] == ["greedy", "random"]
+    assert widget.state["board"] == "shikoku_ring"
     widget.close()
     with pytest.raises(ValueError, match="seat: expected 0 or 1, got 2"):
         play(seat=2)

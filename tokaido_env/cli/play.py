@@ -20,6 +20,7 @@ from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.files import check_outputs, locked
 from tokaido_env.game import Game
 from tokaido_env.record import Record, RecordError, read_unverified, replay
+from tokaido_env.web.game_file import GameFile
 from tokaido_env.web.game_session import HUMAN, Session
 
 DEFAULT_PORT = 8629  # browsers store by port
@@ -73,13 +74,16 @@ def main(options: Play) -> int:
     """
     check_outputs(options.save, read=[options.source, options.board])
     with nullcontext() if options.save is None else locked(Path(options.save)):
+        path = None if options.save is None else Path(options.save)
+        resumes = path is not None and path.exists()
         session = _session(options)
+        file = None if path is None else GameFile(path, resumes=resumes)
         if not options.terminal:
-            return _serve(session, options)
-        return Terminal(session, options.save, options.advice, ask_forced=options.ask_forced).run()
+            return _serve(session, file, options)
+        return Terminal(session, file, options.advice, ask_forced=options.ask_forced).run()
 
 
-def _serve(session: Session, options: Play) -> int:
+def _serve(session: Session, file: GameFile | None, options: Play) -> int:
     """Serve the page until Ctrl-C, and open a browser on it."""
     try:
         from tokaido_env.web.server import listen, new_token, page_address, serve
@@ -96,7 +100,6 @@ def _serve(session: Session, options: Play) -> int:
         if options.port is not None:
             raise
         listener, token = listen(), new_token()  # another game is on
-    file = None if options.save is None else Path(options.save)
     names = ("player", "opponent", "seat", "board", "seed", "source")
     is_chosen = options.physical or any(getattr(options, name) is not None for name in names)
     game = LiveGame(session, file, options.advice, is_chosen=is_chosen or session.decisions > 0)
@@ -154,16 +157,14 @@ def _resumed(file: Path, options: Play, start: Game | None) -> Session:
     if all(found):
         text = "; ".join(f"--{name}: expected {own}, got {value}" for name, own, value in found[-1])
         raise RecordError(f"{text}: omit it to resume the game of {file}, or name another file")
-    *earlier, record = records  # earlier games may be on other boards
+    record = records[-1]  # earlier games may be on other boards
     trusted = [spec for spec in (you, other) if spec is not None]
     seats = [
         name if name == HUMAN else check_spec_in_file(name, str(file), file.parent, trusted)
         for name in record.players
     ]
     board = options.board if _has_board(record, options.board) else None
-    session = Session.from_record(record, seats, board)
-    session.earlier_records = earlier
-    return session
+    return Session.from_record(record, seats, board)
 
 
 def _differences(

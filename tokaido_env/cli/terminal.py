@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TextIO
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import as_agent
 from tokaido_env.core.arguments import IllegalMove, escape_text, str_short
 from tokaido_env.core.constants import CHARACTERS
-from tokaido_env.record import save
 from tokaido_env.render.ansi import draw, has_colors
 from tokaido_env.render.scene import status_text
+from tokaido_env.web.game_file import GameFile
 from tokaido_env.web.game_session import Session
 from tokaido_env.web.previews import previews_of
 
@@ -36,7 +35,7 @@ class Terminal:
 
     Args:
         session: the game to play.
-        file: record file to save to; None saves nothing.
+        file: to save to; None saves nothing.
         advisor: spec of the agent that gives advice.
         ask_forced: whether to ask for decisions with a single legal action.
         out: text stream to write to; None is standard output.
@@ -46,15 +45,14 @@ class Terminal:
     def __init__(
         self,
         session: Session,
-        file: str | Path | None = None,
+        file: GameFile | None = None,
         advisor: str = "champion:sims=400",
         *,
         ask_forced: bool = False,
         out: TextIO | None = None,
         read: Callable[[str], str] | None = None,
     ) -> None:
-        self.session, self._ask_forced = session, ask_forced
-        self._file = None if file is None else Path(file)
+        self.session, self._ask_forced, self._file = session, ask_forced, file
         self._advisor: str | Agent = advisor
         self._out, self._read = out or sys.stdout, read or _input
         self._n_printed = len(session.log)  # events
@@ -73,7 +71,7 @@ class Terminal:
             self._board()
             self._print(self.session.status_text())
         elif self._file is not None:
-            self._print(f"saved in {self._file}: the same command resumes the game")
+            self._print(f"saved in {self._file.path}: the same command resumes the game")
         return 0
 
     def _advance(self) -> bool:
@@ -163,6 +161,8 @@ class Terminal:
         playing = self.session.decisions and self.session.waits_for != "nobody"
         if playing and self._read("The game is not over. Leave it? y/n ").strip() != "y":
             raise IllegalMove("the game continues")
+        if self._file is not None and self.session.decisions:
+            self._file.start_game()
         self.session.restart()
         self._show()
 
@@ -191,7 +191,7 @@ class Terminal:
 
     def _save(self) -> None:
         if self._file is not None:
-            save(self.session.records(), self._file)
+            self._file.save(self.session.record())
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)

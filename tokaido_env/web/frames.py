@@ -1,20 +1,9 @@
-"""Games as frames, the JSON types that `static/frames.js` shows, live, recorded or annotated.
-
-A frame is a position: `panels`, by panel and part the markup of its picture, and `status`, a text.
-Frame i comes after i events. A game has, apart from its frames:
-
-    names     of the players
-    log       [round, seat or null, sentence] for each event
-    motions   `first`, and from that event on the `events`' motions: see `render.motions`
-    rounds    [round, its first frame]
-    points    for each frame the points of both players by track
-    wins      for each frame player_0's win probability, ties counted half, or null; null if unknown
-    review    null, or `html`, `remarks` by event, and `moments`
-"""
+"""Games as frames, the JSON types that `static/frames.js` shows, live, recorded or annotated."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any, TypedDict
 
 from tokaido_env.core.serialization import POINTS
 from tokaido_env.render.motions import motions_of
@@ -22,11 +11,37 @@ from tokaido_env.render.narration import LogEntry
 from tokaido_env.render.scene import Scene, status_text
 from tokaido_env.render.svg import panels_of
 from tokaido_env.study.review import Review
-from tokaido_env.web.position_form import JsonDict
 from tokaido_env.web.review_section import review_json
 
 
-def frame_of(scene: Scene, status: str | None = None) -> JsonDict:
+class Frame(TypedDict):
+    """A position; frame i comes after i events."""
+
+    panels: dict[str, dict[str, str]]
+    """by panel and part the markup of its picture"""
+    status: str
+
+
+class ShownGame(TypedDict):
+    """A game without its frames."""
+
+    names: list[str]
+    """of the players"""
+    log: list[tuple[int, int | None, str]]
+    """round, seat or None, and sentence of each event"""
+    motions: dict[str, Any]
+    """`first`, and from that event on the `events`' motions: see `render.motions`"""
+    rounds: list[tuple[int, int]]
+    """each round and its first frame"""
+    points: list[list[list[int]]]
+    """for each frame the points of both players by track"""
+    wins: list[float | None] | None
+    """for each frame player_0's win probability, ties counted half, or None"""
+    review: dict[str, Any] | None
+    """None, or `html`, `remarks` by event, and `moments`"""
+
+
+def frame_of(scene: Scene, status: str | None = None) -> Frame:
     """Return a frame; by default its status is what happens next, or how the game ended."""
     return {"panels": panels_of(scene), "status": status_text(scene) if status is None else status}
 
@@ -39,7 +54,7 @@ def game_of(
     players: Collection[int] = (0, 1),
     number: int = 1,
     animated: int | None = None,
-) -> JsonDict:
+) -> ShownGame:
     """Return a game without its frames.
 
     Args:
@@ -58,12 +73,14 @@ def game_of(
         wins = [round(float(value), 4) for value in review.values]
     return {
         "names": list(names),
-        "log": [[entry.round, entry.seat, entry.sentence] for entry in log],
+        "log": [(entry.round, entry.seat, entry.sentence) for entry in log],
         "motions": {"first": first, "events": motions},
         "rounds": _rounds(scenes),
         "points": [[[of[key] for key in POINTS] for of in scene.points] for scene in scenes],
         "wins": wins,
-        "review": review and review_json(review, names, sentences, players, number),
+        "review": None
+        if review is None
+        else review_json(review, names, sentences, players, number),
     }
 
 

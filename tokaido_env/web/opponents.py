@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tokaido_env.agents.registry import KINDS, cost_of
 from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.web.position_form import JsonDict
 
 UNRATED = ("generalist",)  # not on the ladder
 LEVEL_STEP = 150  # least Elo between two levels; the stronger one scores about 70 %
@@ -17,7 +18,7 @@ _PLAYS = {  # by kind and names of parameters; other agents have the description
 }
 
 
-def opponents() -> list[JsonDict]:
+def opponents() -> list[dict[str, Any]]:
     """Return the agents to play against: rated ones, weakest first, then those without a rating.
 
     Each has its `spec`; how it `plays` and `thinks` as text; `elo` with `ci95` on the default
@@ -35,7 +36,7 @@ def opponents() -> list[JsonDict]:
     return [*found, *map(_described, UNRATED)]
 
 
-def _described(spec: str) -> JsonDict:
+def _described(spec: str) -> dict[str, Any]:
     kind, _, text = spec.partition(":")
     given = {part.partition("=")[0]: part.partition("=")[2] for part in text.split(",") if text}
     plays = KINDS[kind].meaning.partition(";")[0].rstrip(".") + "."

@@ -16,10 +16,9 @@ from tokaido_env.core.state import Phase
 from tokaido_env.core.stepping import weights_of
 from tokaido_env.render.narration import number_of
 from tokaido_env.render.scene import state_after, step_of
-from tokaido_env.web.position_form import JsonDict
 
 
-def previews_of(board: Board, states: Any) -> list[JsonDict]:
+def previews_of(board: Board, states: Any) -> list[dict[str, Any]]:
     """Return the legal actions of the player to decide as JSON types, `pass` last.
 
     For each: `label`; `group`, a title; `name`, its destination or itself; `icon`, a name of
@@ -30,7 +29,7 @@ def previews_of(board: Board, states: Any) -> list[JsonDict]:
     return [_preview(board, states, one) for one in sorted(legal, key=lambda a: (a == PASS, a))]
 
 
-def _preview(board: Board, states: Any, action: int) -> JsonDict:
+def _preview(board: Board, states: Any, action: int) -> dict[str, Any]:
     after = state_after(board, states, action)
     found = {"label": LABELS[action], "group": _group(states[0], action), "details": []}
     if action > ARTIST_STAY:

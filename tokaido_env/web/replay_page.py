@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,6 @@ from tokaido_env.render.scene import scenes_of, status_text
 from tokaido_env.render.svg import panels_of
 from tokaido_env.trajectory import Trajectory
 from tokaido_env.web.frames import game_of
-from tokaido_env.web.position_form import JsonDict
 from tokaido_env.web.static_files import page_script, page_style, static_text
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ def check_number_of_games(games: int) -> None:
 
 def _game_data(
     number: int, record: Record, board: Boards | None, agent: Agent | None, review: Review | None
-) -> JsonDict:
+) -> dict[str, Any]:
     """Return a game, as `frames.game_of`, with the panels of all its frames.
 
     Further keys:
@@ -173,7 +172,8 @@ def _game_data(
         result = record.forfeit.describe(names)
         log[-1:] = [one._replace(sentence=f"{one.sentence} · {result}") for one in log[-1:]]
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
-    return game_of(scenes, log, review=review, number=number) | {
+    return {
+        **game_of(scenes, log, review=review, number=number),
         "title": f"{names[0]} against {names[1]}",
         "choice": f"{names[0]} against {names[1]}: {result}, {record.rounds} rounds",
         "record": record.to_json(),
@@ -226,17 +226,17 @@ def _deduplicated(
     return list(indices), panels
 
 
-def _unpacked(game: JsonDict) -> str:
+def _unpacked(game: dict[str, Any]) -> str:
     return f'<script type="application/json">{_json(game)}</script>'
 
 
-def _packed(game: JsonDict) -> str:
+def _packed(game: dict[str, Any]) -> str:
     """Return compressed data, which the page's script unpacks first."""
     small = gzip.compress(_json(game).encode(), mtime=0)
     return f'<script type="application/gzip">{base64.b64encode(small).decode()}</script>'
 
 
-def _json(data: JsonDict) -> str:
+def _json(data: dict[str, Any]) -> str:
     """Return JSON for a script element: it contains no end tag and no comment."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":

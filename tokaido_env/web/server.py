@@ -33,7 +33,7 @@ from tokaido_env.web.static_files import module_text, page_style, static_text
 LOOPBACK = "127.0.0.1"
 MAX_BODY_BYTES = 1 << 20  # of a request
 
-_TIMEOUT = 20.0  # seconds for which a request waits for a new snapshot
+_TIMEOUT = 20.0  # seconds for which a request waits for a new state
 _STATIC: dict[str, Callable[[], Response]] = {  # need no token
     "/": lambda: Response(static_text("play.html"), media_type="text/html"),
     "/play.css": lambda: Response(page_style(), media_type="text/css"),
@@ -129,10 +129,10 @@ def create_app(live_game: LiveGame, port: int, token: str) -> Starlette:
         response.headers.update(_HEADERS)
         return response
 
-    async def snapshot(request: Request) -> Response:
+    async def state(request: Request) -> Response:
         version = request.query_params.get("version", "0")
         known = int(version) if version.isdecimal() and len(version) < 16 else 0
-        return JSONResponse(await run_in_threadpool(live_game.snapshot, known, _TIMEOUT))
+        return JSONResponse(await run_in_threadpool(live_game.state, known, _TIMEOUT))
 
     def post_handler(answer: Callable[[str, Arguments], Any]) -> Callable[..., Awaitable[Response]]:
         async def handle(request: Request) -> Response:
@@ -147,7 +147,7 @@ def create_app(live_game: LiveGame, port: int, token: str) -> Starlette:
     return Starlette(
         routes=[
             *(Route(path, response(), methods=["GET"]) for path, response in _STATIC.items()),
-            Route("/snapshot", snapshot),
+            Route("/state", state),
             Route("/command/{name}", post_handler(live_game.command), methods=["POST"]),
             Route("/query/{name}", post_handler(live_game.query), methods=["POST"]),
         ],
@@ -166,15 +166,14 @@ def _is_foreign(request: Request, port: int) -> bool:
 
 
 def _error_response(request: Request, error: Exception) -> Response:
-    """Return an error as one line, with the key at fault if it is known."""
+    """Return an error as one line."""
     if isinstance(error, HTTPException):
         return _refusal(error.status_code, error.detail)
-    return _refusal(400, str(error), getattr(error, "key", ""))
+    return _refusal(400, str(error))
 
 
-def _refusal(status: int, error: str, key: str = "") -> Response:
-    at = {"key": escape_text(key, 100)} if key else {}
-    return JSONResponse({"error": escape_text(error, 400), **at}, status)
+def _refusal(status: int, error: str) -> Response:
+    return JSONResponse({"error": escape_text(error, 400)}, status)
 
 
 async def _body(request: Request) -> bytes:

@@ -33,7 +33,7 @@ from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.live_game import LiveGame
 from tokaido_env.web.static_files import css_text, module_text
 
-_TIMEOUT = 3600.0  # seconds for which one call waits for a new snapshot
+_TIMEOUT = 3600.0  # seconds for which one call waits for a new state
 
 
 def play(
@@ -93,18 +93,18 @@ class LiveGameWidget(NotCopied, anywidget.AnyWidget):
     """A live game as a widget.
 
     Attributes:
-        snapshot: the newest `LiveGame.snapshot`.
+        state: the newest `LiveGame.state`.
     """
 
     copy_remedy = "copy its `session`"
     _esm = module_text()
     _css = css_text()
 
-    snapshot = traitlets.Dict().tag(sync=True)
+    state = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session, advisor: str | Agent = "champion:sims=400") -> None:
         self._live_game = LiveGame(session, advisor=advisor)
-        super().__init__(snapshot=self._live_game.snapshot())
+        super().__init__(state=self._live_game.state())
         self.on_msg(self._answer)
         threading.Thread(target=self._update, daemon=True).start()
 
@@ -123,11 +123,11 @@ class LiveGameWidget(NotCopied, anywidget.AnyWidget):
         super().close()
 
     def _update(self) -> None:
-        """Pass new snapshots to the views until the game is closed."""
+        """Pass new states to the views until the game is closed."""
         while not self._live_game.closed:
-            newest = self._live_game.snapshot(self.snapshot["version"], _TIMEOUT)
-            if newest["version"] != self.snapshot["version"]:
-                self.snapshot = newest
+            newest = self._live_game.state(self.state["version"], _TIMEOUT)
+            if newest["version"] != self.state["version"]:
+                self.state = dict(newest)
 
     def _answer(self, widget: Any, message: Any, buffers: Any) -> None:
         """Handle the command or query in a message, and send its answer or error."""
@@ -137,7 +137,7 @@ class LiveGameWidget(NotCopied, anywidget.AnyWidget):
         try:
             answer["answer"] = self._handle(message)
         except ValueError as error:
-            answer |= {"error": str_short(str(error), 400), "key": getattr(error, "key", "")}
+            answer["error"] = str_short(str(error), 400)
         self.send(answer)
 
     def _handle(self, message: Mapping[str, Any]) -> Any:

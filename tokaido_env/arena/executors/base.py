@@ -183,7 +183,8 @@ def _arrived(
                     [],
                     AgentFailed(
                         f"the worker that played {task} was lost ({type(lost).__name__}): the "
-                        "agent ended it, memory ran out, or a script lacks if __name__ == '__main__'"
+                        "agent ended it, memory ran out, or a script lacks "
+                        "if __name__ == '__main__'"
                     ),
                 )
             for result in results:

@@ -1,16 +1,15 @@
-// A live game in a page or a notebook: shows the model's snapshots and sends commands and queries.
+// A live game in a page or a notebook: shows the model's states and sends commands and queries.
 //
-// The model is that of anywidget: `get("snapshot")`, `on("change:snapshot")`, `send`, and answers
+// The model is that of anywidget: `get("state")`, `on("change:state")`, `send`, and answers
 // as "msg:custom". The local page provides one that uses HTTP.
-import { confirmed, correctBoard, editPosition } from "./editors.js";
-import { button, element, percent, svgOf } from "./dom.js";
-import { answerOf, keepExercises, resultOf, showExercises } from "./exercises.js";
+import { confirmed } from "./dialogs.js";
+import { button, element, holding, percent, rowOf, svgOf } from "./dom.js";
 import { BOARD, Frames, LEGEND, MOVES, PLAYBACK } from "./frames.js";
 import { prefersMotion } from "./motion.js";
 import { showKeys, showStart, storage } from "./start.js";
 
 const SLOW = 2000; // milliseconds after which the page explains that an agent compiles
-const REPLACING_GAME = ["new_game", "load_record", "set_position"]; // commands
+const REPLACING_GAME = ["new_game", "load_record", "continue_from"]; // commands
 const FOR_THIS_POSITION = ["play", "resign", ...REPLACING_GAME]; // dropped after another command
 // After a click on one of these the next position can have another button in its place.
 const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new .done, .continue-here, .rematch";
@@ -24,7 +23,6 @@ ${BOARD}
 <p class="status" aria-live="polite"></p>
 <p class="news" aria-live="polite"></p>
 <div class="history" hidden>${PLAYBACK}<div class="row"><button class="current" type="button">Return to game</button><button class="continue-here" type="button">Continue from here</button></div></div>
-<div class="exercise row" hidden><button class="another" type="button">Next exercise</button><button class="leave" type="button">Return to game</button></div>
 <div class="dice"></div>
 <div class="choices"></div>
 <p class="advice" aria-live="polite"></p>
@@ -36,17 +34,14 @@ ${LEGEND}
 <label><input class="play-forced" type="checkbox" checked> Play forced moves automatically</label>
 <label><input class="animate" type="checkbox"> Animate moves</label>
 </div></fieldset>
-<fieldset><legend>Agents</legend><div class="row"><button class="advise" type="button" title="a">Get advice</button><button class="run-agents" type="button" title="space">Pause agents</button><button class="review-game" type="button" title="r">Review game</button><button class="exercises" type="button" title="e">Exercises</button>
-<label><input class="coach" type="checkbox"> Ask before a move that loses <select class="coach-loss" aria-label="loss of win probability"><option value="0.02">2 %</option><option value="0.05" selected>5 %</option><option value="0.1">10 %</option></select></label>
-</div></fieldset>
-<fieldset><legend>Files and boards</legend><div class="row"><button class="save" type="button">Save game</button><label class="file">Load game <input class="load" type="file" accept=".jsonl,.json"></label>
-<button class="edit-position" type="button">Edit position</button><button class="correct-board" type="button">Correct the board</button>
+<fieldset><legend>Agents</legend><div class="row"><button class="advise" type="button" title="a">Get advice</button><button class="run-agents" type="button" title="space">Pause agents</button><button class="review-game" type="button" title="r">Review game</button></div></fieldset>
+<fieldset><legend>Files</legend><div class="row"><button class="save" type="button">Save game</button><label class="file">Load game <input class="load" type="file" accept=".jsonl,.json"></label>
 </div></fieldset>
 </section>
 ${MOVES}
 <div class="preview" hidden></div>
 </main>
-<dialog class="editor"></dialog>
+<dialog class="keys-dialog"></dialog>
 <dialog class="start" aria-label="New game"></dialog>
 <dialog class="question" role="alertdialog"></dialog>`;
 
@@ -54,21 +49,22 @@ class LiveGame extends Frames {
   constructor(model, el) {
     super(el, LAYOUT);
     this.model = model;
-    this.snapshot = { version: 0 };
+    this.state = { version: 0 };
     this.pending = new Map(); // messages without an answer, by id
     this.viewId = Math.random().toString(36).slice(2); // several views can share a model
     this.messages = 0;
     this.commands = Promise.resolve(); // the last command
-    Object.assign(this, { at: null, exercise: null, shown: [] }); // what is shown
+    this.waiting = []; // for a state: its version and what to do
+    Object.assign(this, { at: null, shown: [] }); // what is shown
     el.setAttribute("data-lm-suppress-shortcuts", "true"); // disables JupyterLab's keys here
     this.find("animate").checked = storage.read("animate", prefersMotion());
     this.addListeners();
     this.modelListeners = {
       "msg:custom": (message) => this.receive(message),
-      "change:snapshot": () => this.show(model.get("snapshot")),
+      "change:state": () => this.show(model.get("state")),
     };
     for (const [event, listener] of Object.entries(this.modelListeners)) model.on(event, listener);
-    if (model.get("snapshot")) this.show(model.get("snapshot"));
+    if (model.get("state")) this.show(model.get("state"));
   }
 
   remove() {
@@ -91,10 +87,10 @@ class LiveGame extends Frames {
     return answer;
   }
 
-  receive({ id, answer, error, key }) {
+  receive({ id, answer, error }) {
     const { resolve, reject } = this.pending.get(id) ?? {};
     this.pending.delete(id);
-    if (error !== undefined) reject?.(Object.assign(new Error(error), { key }));
+    if (error !== undefined) reject?.(new Error(error));
     else resolve?.(answer);
   }
 
@@ -107,13 +103,14 @@ class LiveGame extends Frames {
     }
   }
 
-  // Send a command after the ones before; `given` may depend on their result.
+  // Send a command after the ones before are shown; `given` may depend on their result.
   command(name, given = () => ({})) {
-    const { version } = this.snapshot;
+    const { version } = this.state;
     this.commands = this.commands.then(() => this.attempt(async () => {
-      const isLate = FOR_THIS_POSITION.includes(name) && this.snapshot.version !== version;
-      if (isLate || (name === "undo" && !this.snapshot.can_undo)) return; // pressed too often
-      this.show(await this.send("command", name, given()));
+      const isLate = FOR_THIS_POSITION.includes(name) && this.state.version !== version;
+      if (isLate || (name === "undo" && !this.state.can_undo)) return; // pressed too often
+      const answered = await this.send("command", name, given());
+      if (this.state.version < answered) await new Promise((resolve) => this.waiting.push([answered, resolve]));
       this.showError("");
       if (REPLACING_GAME.includes(name)) this.showCurrent();
     }));
@@ -123,20 +120,20 @@ class LiveGame extends Frames {
   // Store a value in the browser; say if it is not kept.
   store(name, value) {
     const before = this.warning ?? "";
-    this.warning = storage.write(name, value) ? "" : "The browser stores nothing here: save the game to keep it; exercises last until the page is closed.";
+    this.warning = storage.write(name, value) ? "" : "The browser stores nothing here: save the game to keep it.";
     if (this.warning !== before) this.showError("");
   }
 
   // Store the game, to resume it in another session of the program.
   async keepGame() {
-    const { seats, log, board } = this.snapshot;
+    const { seats, log, board } = this.state;
     this.record = await this.query("record");
     this.store("last", { record: this.record, title: `${seats.join(" against ")}, ${board}, ${log.length} events` });
   }
 
   // Ask before another game replaces one in progress.
   async mayReplaceGame() {
-    const { waits_for: waitsFor, can_undo: canUndo, can_review: canReview } = this.snapshot;
+    const { waits_for: waitsFor, can_undo: canUndo, can_review: canReview } = this.state;
     if (waitsFor === "nobody" || !(canUndo || canReview)) return true;
     return confirmed(this, "Leave this game?", "The game is not over. Save it first to keep it.", "Leave game");
   }
@@ -146,47 +143,52 @@ class LiveGame extends Frames {
   }
 
   showError(message) {
-    this.find("error").textContent = message || this.snapshot.error || this.warning || "";
+    this.find("error").textContent = message || this.state.error || this.warning || "";
   }
 
-  play(move, given = {}) {
+  play(move) {
     this.motions.clear();
-    return this.command("play", () => ({ move, log_length: this.snapshot.log.length, ...given }));
+    return this.command("play", () => ({ move, log_length: this.state.log.length }));
   }
 
   // Display
 
-  show(snapshot) {
-    if (snapshot.version <= this.snapshot.version) return;
-    const before = this.snapshot;
-    this.snapshot = snapshot;
-    this.find("players").textContent = `${snapshot.names.join(" against ")} · ${snapshot.board}`;
-    this.setGame(snapshot);
-    if (snapshot.review) this.find("review").append(...this.graphs());
+  show(state) {
+    if (state.version <= this.state.version) return;
+    const before = this.state;
+    this.state = state;
+    this.find("players").textContent = `${state.names.join(" against ")} · ${state.board}`;
+    this.setGame(state);
+    if (state.review) this.find("review").append(...this.graphs());
     if (this.at === null) this.find("log").parentElement.scrollTop = this.find("log").scrollHeight;
-    if (!this.exercise) this.goTo(this.at ?? this.end);
-    this.animate(before.log ?? snapshot.log);
+    this.goTo(this.at ?? this.end);
+    this.animate(before.log ?? state.log);
     this.updateControls();
-    if (snapshot.error) this.showError("");
-    if (!snapshot.is_chosen && before.is_chosen !== false) showStart(this);
-    else if (snapshot.is_chosen && !before.is_chosen) this.find("start").close();
-    this.askCoach();
-    if (snapshot.exercises.length) keepExercises(this, snapshot.exercises);
-    if (before.version && snapshot.can_undo && snapshot.log.length !== before.log.length) this.attempt(() => this.keepGame());
+    if (state.error) this.showError("");
+    if (!state.is_chosen && before.is_chosen !== false) showStart(this);
+    else if (state.is_chosen && !before.is_chosen) this.find("start").close();
+    if (before.version && state.can_undo && state.log.length !== before.log.length) this.attempt(() => this.keepGame());
+    for (const one of this.waiting.splice(0)) {
+      if (one[0] <= state.version) one[1]();
+      else this.waiting.push(one);
+    }
   }
 
-  // Animate the events since the last snapshot, if it was of the same game.
+  // Animate the events since the last state, if it was of the same game.
   animate(before) {
-    const { log, motions } = this.snapshot;
+    const { log, motions } = this.state;
     const continues = before.length <= log.length && before.at(-1)?.[2] === log[before.length - 1]?.[2];
-    if (!continues || this.at !== null || this.exercise) this.motions.clear();
+    if (!continues || this.at !== null) this.motions.clear();
     else this.motions.add(motions.events.slice(Math.max(0, before.length - motions.first)));
   }
 
   showCurrent() {
-    this.at = this.exercise = null;
-    this.find("history").hidden = this.find("exercise").hidden = true;
-    this.showPicture(this.snapshot);
+    this.at = null;
+    this.find("history").hidden = true;
+    this.draw(this.state);
+    this.markDestinations();
+    this.find("status").textContent = this.state.status;
+    this.showTask();
     this.updateChoices();
     this.updateDice();
     this.updateProbabilities();
@@ -195,22 +197,15 @@ class LiveGame extends Frames {
     this.mark();
   }
 
-  showPicture(frame) {
-    this.draw(frame);
-    this.markDestinations();
-    this.find("status").textContent = frame.status;
-    this.showTask();
-  }
-
   // Return the seat of the only person, or null.
   human() {
-    const [first, second] = this.snapshot.seats.map((name) => name === "human");
+    const [first, second] = this.state.seats.map((name) => name === "human");
     return first === second ? null : Number(second);
   }
 
   // Return what the opponent did in its last pick.
   newsText() {
-    const { log, names, player } = this.snapshot;
+    const { log, names, player } = this.state;
     const other = 1 - (this.human() ?? player ?? 0);
     const last = log.findLastIndex(([, seat]) => seat === other);
     if (last < 0) return "";
@@ -221,22 +216,23 @@ class LiveGame extends Frames {
 
   // Name the agent that is thinking, and after a while explain why it may take long.
   showTask() {
-    const { thinking, task_agent: agent, task, compiling, version, status } = this.snapshot;
-    this.find("turn").setAttribute("aria-busy", Boolean(thinking));
+    const { jobs, version, status } = this.state;
+    this.find("turn").setAttribute("aria-busy", jobs.length > 0);
     clearTimeout(this.taskTimer);
-    if (!thinking || this.at !== null || this.exercise) return;
-    const activity = { advise: "is preparing advice", review: "is reviewing the game", coach: "is checking your move" }[task] ?? "is thinking";
-    this.find("status").textContent = `${task ? status : ""} ${agent} ${activity} …`.trim();
+    if (!jobs.length || this.at !== null) return;
+    const [{ task, agent, compiling }] = jobs;
+    const activity = { move: "is thinking", advice: "is preparing advice", review: "is reviewing the game" }[task];
+    this.find("status").textContent = `${task === "move" ? "" : status} ${agent} ${activity} …`.trim();
     if (!compiling) return;
     this.taskTimer = setTimeout(() => {
-      if (this.snapshot.version !== version || this.at !== null) return;
+      if (this.state.version !== version || this.at !== null) return;
       this.find("status").textContent += " (compiling for the first time; this can take a minute)";
     }, SLOW);
   }
 
   // Show the frame after a number of events; after all, the game goes on.
   async goTo(at) {
-    const { version } = this.snapshot;
+    const { version } = this.state;
     if (at < 0) return;
     if (at >= this.end) {
       this.pause();
@@ -249,7 +245,7 @@ class LiveGame extends Frames {
     this.select(at);
     await this.attempt(async () => {
       const frame = await this.query("frame", { at });
-      if (this.at !== at || this.snapshot.version !== version) return; // a late answer
+      if (this.at !== at || this.state.version !== version) return; // a late answer
       this.draw(frame);
       this.markDestinations();
       this.mark();
@@ -259,62 +255,51 @@ class LiveGame extends Frames {
 
   clearTurn() {
     this.motions.clear();
-    Object.assign(this, { at: null, exercise: null, listed: "" });
-    for (const name of ["history", "exercise", "preview"]) this.find(name).hidden = true;
+    Object.assign(this, { at: null, listed: "" });
+    for (const name of ["history", "preview"]) this.find(name).hidden = true;
     for (const name of ["choices", "dice", "advice", "news"]) this.replaceList(name);
   }
 
-  // Show the position of an exercise; its choices show the odds.
-  showExercise(exercise) {
-    this.clearTurn();
-    this.exercise = exercise;
-    this.find("exercise").hidden = false;
-    this.showPicture(exercise);
-    this.find("status").textContent = `${exercise.title}: choose for player_${exercise.player}. ${exercise.status}`;
-    this.listChoices(exercise.choices, (label) => {
-      const [text, list] = answerOf(this, label);
-      this.find("status").textContent = text;
-      this.replaceList("choices", [list]);
-    });
-  }
-
   updateControls() {
-    const { waits_for: waitsFor, can_undo: canUndo, can_review: canReview, requested, ...rest } = this.snapshot;
+    const { waits_for: waitsFor, can_undo: canUndo, can_review: canReview, ...rest } = this.state;
     const isHuman = waitsFor === "human";
     this.find("undo").disabled = !canUndo;
-    this.find("advise").disabled = !isHuman || requested === "advise";
-    this.find("review-game").disabled = requested === "review" || !canReview;
+    this.find("advise").disabled = !isHuman || this.isDoing("advice");
+    this.find("review-game").disabled = this.isDoing("review") || !canReview;
     this.find("resign").disabled = !isHuman;
     this.find("run-agents").textContent = rest.agents_running ? "Pause agents" : "Resume agents";
     this.find("play-forced").checked = rest.plays_forced;
-    this.find("coach").checked = rest.coach !== null;
-    if (rest.coach !== null) this.find("coach-loss").value = rest.coach;
   }
 
-  setCoach() {
-    return this.command("coach", () => ({ loss: this.find("coach").checked ? Number(this.find("coach-loss").value) : null }));
-  }
-
-  // Ask about a move to which the coach objects; a reloaded page asks again.
-  async askCoach() {
-    const { objection } = this.snapshot;
-    const label = objection?.label;
-    if (this.asked === label) return;
-    this.asked = label;
-    if (!objection) return void this.find("question").close(""); // another tab answered
-    const text = `“${this.nameOf(label)}” loses ${percent(objection.loss, 1)} ± ${percent(objection.error, 1)} of win probability against “${this.nameOf(objection.best)}”.`;
-    const takes = await confirmed(this, "Are you sure?", text, "Take it anyway", "Choose again");
-    if (this.snapshot.objection?.label !== label) return;
-    takes ? this.play(label, { anyway: true }) : this.setCoach();
+  isDoing(task) {
+    return this.state.jobs.some((job) => job.task === task);
   }
 
   updateChoices() {
-    const { enters_roll: entersRoll, choices, waits_for: waitsFor, log, review, requested } = this.snapshot;
-    const listed = JSON.stringify([log.length, waitsFor, choices, !review, requested]);
+    const { enters_roll: entersRoll, choices, waits_for: waitsFor, log, review } = this.state;
+    const listed = JSON.stringify([log.length, waitsFor, choices, !review, this.isDoing("review")]);
     if (listed === this.listed) return; // keep the focus and the preview
     this.listed = listed;
-    if (waitsFor === "nobody") this.replaceList("choices", resultOf(this));
+    if (waitsFor === "nobody") this.replaceList("choices", this.result());
     else this.listChoices(entersRoll ? [] : choices, (label) => this.play(label));
+  }
+
+  // Return the end of a game: its result, graphs and moments.
+  result() {
+    const { review, seats, opponents, winner, chance } = this.state;
+    const human = this.human();
+    const level = opponents.find(({ spec }) => spec === seats[1 - human])?.level;
+    const beaten = human !== null && winner === human && level;
+    if (beaten && level > storage.read("beaten", 0)) this.store("beaten", level);
+    const table = holding(element("table", "", { class: "score" }), this.scoreRows(this.end));
+    const buttons = { Review: "review-game", Download: "save", ...(beaten && { "Next level": "new-game" }) };
+    const row = rowOf(
+      button("Rematch", () => this.replace("new_game", { chance }), { class: "rematch" }),
+      ...Object.entries(buttons).map(([text, name]) => button(text, () => this.find(name).click(), { class: `to-${name}` })),
+    );
+    if (!review) return [table, row, element("p", this.isDoing("review") ? "The win probabilities and moments follow …" : "")];
+    const moments = review.moments.map(({ title, event, text }) => holding(element("li"), [button(title, () => this.step(event + 1)), ` ${text}`]));
+    return [table, row, ...this.graphs(), holding(element("ol", "", { class: "moments" }), moments)];
   }
 
   // List choices by group; `choose` gets the label of a chosen one.
@@ -359,7 +344,7 @@ class LiveGame extends Frames {
   // Buttons to enter a roll of physical dice.
   updateDice() {
     this.roll = [null, null, null];
-    const dice = this.snapshot.enters_roll ? this.snapshot.probabilities.slice(0, 3) : [];
+    const dice = this.state.enters_roll ? this.state.probabilities.slice(0, 3) : [];
     const groups = dice.map(({ title, outcomes }, die) => {
       const group = element("fieldset");
       group.append(element("legend", title));
@@ -380,7 +365,7 @@ class LiveGame extends Frames {
   }
 
   updateProbabilities() {
-    const lines = this.snapshot.probabilities.map(({ title, outcomes }) => {
+    const lines = this.state.probabilities.map(({ title, outcomes }) => {
       const line = element("p");
       const texts = outcomes.map(([outcome, probability]) => `${outcome} ${percent(probability)}`);
       line.append(element("b", title), ` ${texts.join(" · ") || "none left"}`);
@@ -410,12 +395,12 @@ class LiveGame extends Frames {
 
   // Return a choice as the list names it.
   nameOf(label) {
-    const { group, name } = this.snapshot.choices.find((one) => one.label === label);
+    const { group, name } = this.state.choices.find((one) => one.label === label);
     return `${group.split(":")[0]}, ${name}`;
   }
 
   adviceText() {
-    const { advice, advisor } = this.snapshot;
+    const { advice, advisor } = this.state;
     if (!advice) return "";
     const wins = advice.win_probability === null ? "" : `: you win ${percent(advice.win_probability)}`;
     return [`${advisor}${wins}`, ...advice.moves.map(({ label, text }) => this.nameOf(label) + text.slice(label.length))].join("\n");
@@ -428,24 +413,16 @@ class LiveGame extends Frames {
       undo: () => this.command("undo"),
       advise: () => this.command("advise"),
       "review-game": async () => {
-        if (this.snapshot.review) this.find("review").scrollIntoView({ block: "start" });
+        if (this.state.review) this.find("review").scrollIntoView({ block: "start" });
         else await this.command("review");
       },
-      "run-agents": () => this.command("run_agents", () => ({ on: !this.snapshot.agents_running })),
+      "run-agents": () => this.command("run_agents", () => ({ on: !this.state.agents_running })),
       resign: () => this.command("resign"),
-      "edit-position": () => editPosition(this),
-      "correct-board": () => correctBoard(this),
       save: async () => this.download("game.jsonl", await this.query("record")),
       current: () => this.step(this.end),
-      leave: () => this.showCurrent(),
-      "continue-here": async () => {
-        const { position } = await this.query("frame", { at: this.at });
-        await this.command("set_position", () => ({ position }));
-      },
+      "continue-here": () => this.replace("continue_from", { at: this.at }),
       keys: () => showKeys(this),
       "new-game": () => showStart(this),
-      exercises: () => showExercises(this),
-      another: () => showExercises(this),
     };
     for (const [name, action] of Object.entries(actions)) {
       this.find(name).addEventListener("click", () => this.attempt(action));
@@ -454,7 +431,6 @@ class LiveGame extends Frames {
       this.command("play_forced", () => ({ on })),
     );
     this.find("animate").addEventListener("change", ({ target: { checked } }) => this.store("animate", checked));
-    for (const name of ["coach", "coach-loss"]) this.find(name).addEventListener("change", () => this.setCoach());
     const labelsAt = ({ target }) => {
       const { label = "", labels = label } = target.closest("[data-label], [data-labels]")?.dataset ?? {};
       return labels ? labels.split(" ") : [];
@@ -492,8 +468,8 @@ class LiveGame extends Frames {
   }
 
   shortcut(key) {
-    if (key === "Escape" && (this.at !== null || this.exercise)) return () => this.step(this.end);
-    const name = { u: "undo", a: "advise", r: "review-game", e: "exercises", n: "new-game", "?": "keys", " ": "run-agents" }[key];
+    if (key === "Escape" && this.at !== null) return () => this.step(this.end);
+    const name = { u: "undo", a: "advise", r: "review-game", n: "new-game", "?": "keys", " ": "run-agents" }[key];
     const choice = /^[1-9]$/.test(key) ? this.find("choices").querySelectorAll("[data-label]")[key - 1] : null;
     const button = name ? this.find(name) : choice;
     if (button) return button.disabled ? null : () => button.click();

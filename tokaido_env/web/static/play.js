@@ -3,28 +3,28 @@ import liveGame from "./live_game.js";
 
 const NO_TOKEN = "This address lacks the token of the running program: open the address that tokaido play printed.";
 const token = location.hash.slice(1);
-const listeners = { "change:snapshot": [], "msg:custom": [] };
-let snapshot = null;
+const listeners = { "change:state": [], "msg:custom": [] };
+let state = null;
 
 async function request(path, body) {
   const options = { headers: { "X-Token": token } };
   if (body !== undefined) Object.assign(options, { method: "POST", body: JSON.stringify(body) });
   const response = await fetch(path, options);
   const answer = await response.json();
-  if (!response.ok) throw Object.assign(new Error(answer.error), { key: answer.key, status: response.status });
+  if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
   return answer;
 }
 
 const emit = (event, data) => listeners[event].forEach((listener) => listener(data));
 
 const model = {
-  get: () => snapshot,
+  get: () => state,
   on: (event, listener) => listeners[event].push(listener),
   async send({ id, kind, name, arguments: given }) {
     try {
       emit("msg:custom", { id, answer: await request(`${kind}/${name}`, given) });
     } catch (error) {
-      emit("msg:custom", { id, error: error.message, key: error.key });
+      emit("msg:custom", { id, error: error.message });
     }
   },
 };
@@ -33,10 +33,10 @@ async function watch() {
   const connection = document.getElementById("connection");
   for (;;) {
     try {
-      snapshot = await request(`snapshot?version=${snapshot?.version ?? 0}`);
-      document.title = `${snapshot.names.join(" against ")}, Tokaido Duo`;
+      state = await request(`state?version=${state?.version ?? 0}`);
+      document.title = `${state.names.join(" against ")}, Tokaido Duo`;
       connection.textContent = "";
-      emit("change:snapshot");
+      emit("change:state");
     } catch (error) {
       if (error.status === 403) return void (connection.textContent = NO_TOKEN);
       connection.textContent = `Connection lost (${error.message}). Your game is safe; retrying…`;

@@ -1,5 +1,5 @@
 // The storage of the browser, the keys, and the dialog that starts a game.
-import { openDialog } from "./editors.js";
+import { openDialog } from "./dialogs.js";
 import { button, element, holding, rowOf, svgOf } from "./dom.js";
 
 const memory = {}; // if the browser stores nothing
@@ -25,7 +25,7 @@ export const storage = {
 };
 
 const KEYS = {
-  "1 to 9": "make that choice", u: "undo", n: "new game", a: "get advice", r: "review the game", e: "exercises",
+  "1 to 9": "make that choice", u: "undo", n: "new game", a: "get advice", r: "review the game",
   space: "pause or resume agents", "← → Home End": "show an earlier position", Escape: "return to the game, or close a dialog",
   "Tab, Enter": "go to a control and use it; a choice with the focus shows its gain on the map", "?": "this list",
 };
@@ -43,7 +43,7 @@ const selectOf = (name, options) => holding(element("select", "", { class: name 
 
 // Open the dialog that starts a game; the first level that was not beaten is selected.
 export function showStart(game) {
-  const { opponents, boards, board, seats, is_chosen: isChosen } = game.snapshot;
+  const { opponents, boards, board, seats, is_chosen: isChosen } = game.state;
   const levels = opponents.filter(({ level }) => level !== null);
   const next = levels[Math.min(storage.read("beaten", 0), levels.length - 1)];
   const radio = (value, chosen) => Object.assign(element("input", "", { type: "radio", name: "opponent", value }), { checked: value === chosen });

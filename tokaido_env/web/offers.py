@@ -1,0 +1,90 @@
+"""The players and boards that clients of a live game may choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.registry import policy_path_of, runs_user_code
+from tokaido_env.boards.board import Board, built_in_boards
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.boards.procedural import is_family
+from tokaido_env.core.arguments import repr_short
+from tokaido_env.record import Record
+from tokaido_env.web.game_session import HUMAN, Session
+from tokaido_env.web.opponents import opponents
+
+
+class Offers:
+    """The players and boards of the first game, and those that need no file and run no other code.
+
+    Args:
+        session: the first game.
+
+    Attributes:
+        opponents: as `opponents()`; an agent with the name of an object of the game is left out.
+        boards: the names of boards, apart from those of the family.
+    """
+
+    def __init__(self, session: Session) -> None:
+        board = session.game.board
+        self._board = board
+        self._objects: dict[str, str | Agent] = {
+            a.spec: a for a in session.agents if a and not a.source
+        }
+        self.opponents = [one for one in opponents() if one["spec"] not in self._objects]
+        self.boards = list(dict.fromkeys([*built_in_boards(), board.name]))
+        self._names = {HUMAN, *session.names, *(one["spec"] for one in self.opponents)}
+
+    def players(self, seats: Any) -> list[str | Agent]:
+        """Return players by name, as `Session` takes them.
+
+        Raises:
+            ValueError: if they are not two names of the offered ones.
+        """
+        if not isinstance(seats, Sequence) or len(seats) != 2:
+            raise ValueError(f"seats: expected two, got {repr_short(seats)}")
+        for seat in seats:
+            if not isinstance(seat, str) or seat not in self._names:
+                raise ValueError(
+                    f"seats: expected human or a listed agent, got {repr_short(seat)}: start "
+                    "tokaido play with --opponent to use another agent"
+                )
+        names: Sequence[str] = seats
+        return [self._objects.get(name, name) for name in names]
+
+    def board(self, name: Any) -> BoardPool | Board:
+        """Return a board by name.
+
+        Raises:
+            ValueError: if it is not offered.
+        """
+        if name == self._board.name:
+            return self._board
+        if not isinstance(name, str) or not (name in built_in_boards() or is_family(name)):
+            raise ValueError(
+                f"board: expected {', '.join(built_in_boards())} or family:NUMBER, got "
+                f"{repr_short(name)}: start tokaido play with --board to use a board file"
+            )
+        return BoardPool.load(name)
+
+    def recorded(self, line: str) -> Session:
+        """Return the game of a record's line; a person replaces each player that is not offered.
+
+        Raises:
+            ValueError: for a wrong record.
+        """
+        record = Record.from_json(line)
+        self._names.update(filter(_is_safe, record.players))
+        seats = [name if name in self._names else HUMAN for name in record.players]
+        board = self._board if record.board == self._board.name else None
+        return Session.from_record(record, self.players(seats), board)
+
+
+def _is_safe(spec: str) -> bool:
+    """Return whether a spec names an agent of this package, without a file or other code."""
+    try:
+        return policy_path_of(spec) is None and not runs_user_code(spec)
+    except AgentError:
+        return False

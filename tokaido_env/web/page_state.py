@@ -1,0 +1,145 @@
+"""The state of a live game that its pages show, as JSON types."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from tokaido_env.core.constants import CHARACTERS
+from tokaido_env.render.scene import Scene
+from tokaido_env.study.review import Review
+from tokaido_env.web.advice import Advice
+from tokaido_env.web.frames import Frame, ShownGame, frame_of, game_of
+from tokaido_env.web.game_session import Session, WaitsFor
+from tokaido_env.web.previews import previews_of
+
+_ANIMATED = 16  # newest events with their motions
+_MAX_OUTCOMES = 24  # listed chance outcomes, the likeliest first
+_ASKS = {
+    "MOVE": "take a die and move",
+    "EFFECT": "choose an effect",
+    "DISCARD": "return a ware",
+    "REPEAT": "move again, or keep the hot spring token",
+}
+
+
+class ShownJob(TypedDict):
+    """What an agent computes now."""
+
+    task: str
+    """"move", "advice" or "review"."""
+    agent: str
+    """its spec"""
+    compiling: bool
+    """whether this is the first job of the agent, which may compile"""
+
+
+class SessionState(Frame, ShownGame):
+    """What a page shows of a session."""
+
+    waits_for: WaitsFor
+    player: int | None
+    """the player to decide"""
+    seats: list[str]
+    """the spec of each player, "human" for a person"""
+    board: str
+    chance: str
+    """ "sampled" or "explicit" """
+    enters_roll: bool
+    """whether a person enters a roll"""
+    choices: list[dict[str, Any]]
+    """as `previews_of`, or the chance outcomes that a person may enter"""
+    probabilities: list[dict[str, Any]]
+    """`title` and `outcomes`, pairs of a name and its probability"""
+    winner: int | None
+    can_undo: bool
+    can_review: bool
+
+
+class PageState(SessionState):
+    """Everything that a page shows, except earlier frames; each change makes a new one."""
+
+    version: int
+    """number of changes so far"""
+    advice: dict[str, Any] | None
+    """`moves`, as `MoveSuggestion` with its `text`, and `win_probability`"""
+    advisor: str
+    jobs: list[ShownJob]
+    agents_running: bool
+    plays_forced: bool
+    error: str
+    """of an agent or of saving"""
+    is_chosen: bool
+    """whether a person chose this game; otherwise pages offer a choice"""
+    opponents: list[dict[str, Any]]
+    """as `opponents()`"""
+    boards: list[str]
+
+
+def session_state(session: Session, review: Review | None) -> SessionState:
+    """Return the part of the state that follows from a session and its review."""
+    game, scene = session.game, session.scenes[-1]
+    shown = game_of(
+        *(session.scenes, session.log),
+        review=review,
+        players=session.humans,
+        animated=_ANIMATED,
+    )
+    return {
+        **frame_of(scene, _status_of(session)),
+        **shown,
+        "waits_for": session.waits_for,
+        "player": game.player,
+        "seats": list(session.names),
+        "board": game.board.name,
+        "chance": game.chance,
+        "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
+        "choices": _choices(session),
+        "probabilities": _probabilities(scene),
+        "winner": game.winner() if session.resigned is None else 1 - session.resigned,
+        "can_undo": session.can_undo,
+        "can_review": session.decisions > 0,
+    }
+
+
+def _choices(session: Session) -> list[dict[str, Any]]:
+    """Return a person's legal actions, or the chance outcomes that a person may enter."""
+    game = session.game
+    if session.waits_for == "human":
+        return previews_of(game.board, game.states)
+    if session.waits_for != "chance":
+        return []
+    likeliest = sorted(game.outcomes(), key=lambda outcome: -outcome[1])[:_MAX_OUTCOMES]
+    return [
+        {"label": label, "name": label, "text": f"{100 * share:.1f} %", "icon": kind}
+        for label, share in likeliest
+        for kind in [label.partition(":")[2].rpartition("=")[2].partition("/")[0]]
+    ]
+
+
+def _probabilities(scene: Scene) -> list[dict[str, Any]]:
+    """Return the outcome probabilities of each die, the bag and each player's next painting."""
+    counts = {
+        f"{character}'s die": {str(face): faces.count(face) for face in sorted(set(faces))}
+        for character, faces in zip(CHARACTERS, scene.board.faces, strict=True)
+    }
+    counts["next ware from the bag"] = scene.position["bag"]
+    for seat, player in enumerate(scene.position["players"]):
+        counts[f"player_{seat}'s next painting"] = player["hidden"]
+    return [
+        {"title": title, "outcomes": [[key, n / sum(of.values())] for key, n in of.items() if n]}
+        for title, of in counts.items()
+    ]
+
+
+def _status_of(session: Session) -> str:
+    """Return the status as text; a single person is addressed as "you"."""
+    text = session.status_text()
+    if session.waits_for != "human" or len(session.humans) > 1:
+        return text
+    return f"Your turn: {_ASKS[session.game.phase.name]}{''.join(text.partition(' · ')[1:])}"
+
+
+def advice_json(advice: Advice) -> dict[str, Any]:
+    """Return advice as JSON types."""
+    moves = [{**move._asdict(), "text": move.describe()} for move in advice.moves]
+    return {"moves": moves, "win_probability": advice.win_probability}
