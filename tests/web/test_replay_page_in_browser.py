@@ -309,19 +309,6 @@ def test_address__shows_and_follows_the_position(
     check(opened, games[0], 0)
 
 
-def test_game_list__shows_the_chosen_game(opened: Browser, games: list[dict[str, Any]]) -> None:
-    options = opened.find_elements("css selector", ".games option")
-    labels = [f"{n}. {data['choice']}" for n, data in enumerate(games, start=1)]
-    assert [option.get_attribute("textContent") for option in options] == labels
-    set_slider(opened, 40)
-    choose(opened, "games", 1)
-    check(opened, games[1], 0)
-    set_slider(opened, 90)
-    check(opened, games[1], 90)
-    choose(opened, "games", 0)
-    check(opened, games[0], 0)
-
-
 def test_phone__stacks_panels_without_sideways_scrolling(opened: Browser) -> None:
     screen(opened, 390, 844)
     try:

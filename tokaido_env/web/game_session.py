@@ -114,9 +114,8 @@ class Session(CopiedWhole):
         session = cls(seats, played.board, record.seed, chance)
         events = [event for event in record.events if record.seed is None or event in IDS]
         if record.start is not None:
-            seed = session._seed
-            start = Game.from_dict(record.start, board=played.board, seed=seed, chance=chance)
-            session._set_game(start)
+            on, seed = played.board, session._seed
+            session._set_game(Game.from_dict(record.start, board=on, seed=seed, chance=chance))
         for event in events:
             if session.waits_for == "agent":
                 session.apply(event)

@@ -200,16 +200,15 @@ class LiveGame(NotCopied):
             worker.stop()
 
     def _ask(self, name: str) -> None:
-        """Start an advice or a review."""
+        """Start an advice or a review; a review of two agents' game pauses it."""
         session = self.session
         if name == "advise":
             self._start("advice", self._advisor, session.advice_task(self._judge))
-            return
-        if not session.decisions:
+        elif not session.decisions:
             raise ValueError("review: the game has no decisions yet")
-        if not session.humans and session.waits_for == "agent":
-            self._agents_running = False  # or the review would wait until their game is over
-        self._wants_review = self._asked_for_review = True
+        else:
+            self._agents_running &= bool(session.humans) or session.waits_for != "agent"
+            self._wants_review = self._asked_for_review = True
 
     # Changes
 
@@ -232,8 +231,8 @@ class LiveGame(NotCopied):
         session = self.session
         self._advice, self._review = None, None
         self._jobs.clear()
-        is_over = session.waits_for == "nobody" and bool(session.humans)
-        self._wants_review = (is_over or self._asked_for_review) and session.decisions > 0
+        wanted = self._asked_for_review or (session.waits_for == "nobody" and session.humans)
+        self._wants_review = bool(wanted and session.decisions)
 
     def _start_due_jobs(self) -> None:
         session = self.session
