@@ -348,7 +348,6 @@ def within(name: str, spoil: Callable[..., None], *arguments: Any) -> Maker:
 SECRET_PATH = f"../{SECRET}"
 BOARD = f"{SECRET_PATH}/board.toml"
 OUTSIDE = f"policy:{SECRET_PATH}/policy"
-CLIMBS = f"policy:run/../{SECRET_PATH}/policy"
 SHELL = "python:os:system,command=touch trace"
 POPEN = "python:subprocess:Popen,args=touch trace,shell=True"
 EXEC = "exec:touch trace"
@@ -358,8 +357,6 @@ AGENTS = {
     "agents are a shell": SHELL,
     "agents are a process": POPEN,
     "agents are a program": EXEC,
-    "agents lie outside": OUTSIDE,
-    "agents climb": CLIMBS,
     "agents by an absolute path": "policy:/" + SECRET,
 }
 PICKLE: dict[str, Maker] = {"a pickle": pickled}

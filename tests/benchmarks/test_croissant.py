@@ -31,7 +31,7 @@ def test_croissant__is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
 def test_croissant__lists_all_data_files(card: Data) -> None:
     listed = {file["contentUrl"] for file in card["distribution"]}
     package = ROOT / "tokaido_env"
-    data = [*package.glob("*/*.json"), *package.glob("*/*.npz"), *package.glob("boards/*.toml")]
+    data = [*package.glob("*/*.json"), *package.glob("study/*.npz"), *package.glob("boards/*.toml")]
     assert len(data) > 8
     assert {path.relative_to(ROOT).as_posix() for path in data} <= listed
 

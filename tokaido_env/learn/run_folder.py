@@ -77,8 +77,7 @@ def read_config(path: str | Path, method: str | None = None) -> Config:
 
     Raises:
         RunError: if a name is unknown (the message has the nearest known name), or a value has the
-            wrong type.
-        ValueError: if the file is no TOML.
+            wrong type, or if the file is no TOML.
     """
     return _config_of(Path(path), _read_tables(Path(path)), method)
 
@@ -201,7 +200,11 @@ def _check_empty(folder: Path) -> None:
 
 
 def _read_tables(path: Path) -> _Tables:
-    return Source(path, read_toml(path), RunError).decode(_Tables)
+    try:
+        data = read_toml(path)
+    except ValueError as error:  # it names the file
+        raise RunError(str(error)) from None
+    return Source(path, data, RunError).decode(_Tables)
 
 
 def _config_of(path: Path, tables: _Tables, method: str | None = None) -> Config:
