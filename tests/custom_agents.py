@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Game
-from tokaido_env.text import TextAgent, TextFormat, TextPlayer
+from tokaido_env.text import TextAgent, TextFormat
 
 
 class Highest:
@@ -31,9 +31,9 @@ class ByText(TextAgent):
     """Answers with the first legal action of the prompt, if it lists them."""
 
     def __init__(self, legal: str = "listed") -> None:
-        super().__init__(TextPlayer(self.respond, TextFormat(legal=legal), "by-text"))
+        super().__init__(self.answer, TextFormat(legal=legal), "by-text")
 
-    def respond(self, prompt: str) -> str:
+    def answer(self, prompt: str) -> str:
         labels = prompt.rpartition("Legal actions: ")[2]
         return f'First comes {{"action": "{labels.partition(", ")[0]}"}}'
 

@@ -51,7 +51,6 @@ WITH_OPTIONAL = {
 # The only modules that may import a library, in function bodies too.
 ONLY_IN = {
     "ray": ("tokaido_env/arena/executors/ray.py", "tokaido_env/rllib.py"),
-    "openai": ("tokaido_env/cli/language_model.py",),
     "starlette": ("tokaido_env/web/server.py",),
     "uvicorn": ("tokaido_env/web/server.py",),
     "anywidget": ("tokaido_env/web/widget.py",),

@@ -1,25 +1,22 @@
 """Tests of `tokaido_env.text`, with scripted players and all kinds of answers."""
 
 import json
-from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
 from prompt_reader import listed, reads_and_answers
 
-from tokaido_env import Game, record
+from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import as_agent
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.text import (
     TextAgent,
+    TextError,
     TextFormat,
-    TextPlayer,
     make_prompt,
     parse_answer,
-    play_by_text,
 )
 
 LISTED = TextFormat("listed")
@@ -38,77 +35,14 @@ class Scripted:
         return json.dumps({"action": listed(prompt)[-1]})
 
 
-class Sloppy:
-    """Answers with extra text, in capitals, and often with an illegal action first."""
-
-    def __init__(self, seed: int, wrong: float) -> None:
-        self.rng, self.wrong, self.mistakes = np.random.default_rng(seed), wrong, 0
-
-    def __call__(self, prompt: str) -> str:
-        legal = listed(prompt)
-        if self.rng.random() < self.wrong:
-            self.mistakes += 1
-            return str(self.rng.choice(['{"action": "fly"}', "I pass.", '{"action": 3}', "{"]))
-        label = str(self.rng.choice(legal)).upper().replace(":", " : ")
-        thought = f'{{"plan": "{{not json"}} Well {{"action": "fly"}}, no: {{"action": "{label}"}}!'
-        return f"Let me think.\n{thought}\n```"
-
-
-def test_play_by_text__retries_and_forfeits() -> None:
-    forfeits = refused = 0
-    kinds: Counter[str] = Counter()
-    for seed in range(10):
-        one = Sloppy(seed, 0.25)
-        form = TextFormat("listed", rules=False, history=0, retries=2)
-        transcript = play_by_text([TextPlayer(one, form, "sloppy"), "random"], seed)
-        assert transcript.record.players == ("sloppy:legal=listed", "random")
-        assert sum(transcript.refused(0).values()) == one.mistakes
-        assert transcript.refused(1) == {"illegal": 0, "unreadable": 0}
-        kinds += transcript.refused(0)
-        tries = [each.event for each in transcript.exchanges]
-        assert max(map(tries.count, tries)) <= form.retries + 1
-        wrong = [each.event for each in transcript.exchanges if each.parsed.label is None]
-        assert (transcript.forfeit is not None) == (max(map(wrong.count, wrong)) == 3)
-        if transcript.forfeit is not None:
-            kept = transcript.record
-            assert (kept.winner, kept.end) == (1, "forfeit")
-            assert (kept.forfeit.seat, kept.forfeit.reason) == (0, "illegal")  # type: ignore[union-attr]
-            record.replay(record.Record.from_json(kept.to_json()))
-        forfeits += transcript.forfeit is not None
-        refused += one.mistakes
-    assert 0 < forfeits < 10
-    assert refused > 30
-    assert 10 < kinds["illegal"] < kinds["unreadable"]  # one kind of wrong answer and three
-
-
-def test_play_by_text__keeps_and_resumes_a_game_that_an_exception_ended() -> None:
-    class Failing(Scripted):
-        def __call__(self, prompt: str) -> str:
-            if self.asked == 20:
-                raise KeyboardInterrupt
-            return super().__call__(prompt)
-
-    with pytest.raises(KeyboardInterrupt) as raised:
-        play_by_text([TextPlayer(Failing(), LISTED), "random"], 4)
-    kept = raised.value.transcript  # type: ignore[attr-defined]
-    assert len(kept.exchanges) == 20
-    whole = play_by_text([TextPlayer(Scripted(), LISTED), "random"], 4)
-    assert play_by_text([TextPlayer(Scripted(), LISTED), "random"], 4, resume=kept) == whole
-    for seats, seed, transcript in (("greedy", 4, kept), ("random", 5, kept)):
-        with pytest.raises(ValueError, match="resume: expected seed, board hash, players and end"):
-            play_by_text([TextPlayer(Scripted(), LISTED), seats], seed, resume=transcript)
-    with pytest.raises(ValueError, match="resume: expected"):
-        play_by_text([TextPlayer(Scripted(), LISTED), "random"], 4, resume=whole)
-
-
 @pytest.mark.parametrize("board", ["shikoku", "family:2000003"])
 def test_prompts__suffice_to_play_legally(board: str) -> None:
-    """A player that reads its prompts only, as a language model does, is never refused."""
-    for seed in range(1):
-        readers = [TextPlayer(reads_and_answers), TextPlayer(reads_and_answers)]
-        transcript = play_by_text(readers, seed, board)
-        assert transcript.record.end == "triggers"
-        assert transcript.refused(0) == transcript.refused(1) == {"illegal": 0, "unreadable": 0}
+    """An agent that reads its prompts only, as a language model does, is never refused."""
+    agent = TextAgent(reads_and_answers, TextFormat(retries=0))
+    game, rng = Game(board, seed=0), np.random.default_rng(0)
+    while not game.is_over:
+        game.play(agent.choose(game, rng))
+    assert game.record().end == "triggers"
 
 
 def test_make_prompt__contains_rules_position_and_question() -> None:
@@ -285,37 +219,26 @@ def test_parse_answer__names_the_true_cause(answer: str, cause: str) -> None:
 @pytest.mark.parametrize("board", ["shikoku", "family:test/2"])
 def test_text_agent__plays_matches(board: str) -> None:
     one = Scripted()
-    agent = as_agent(TextAgent(TextPlayer(one, LISTED)))
-    match = play_match(agent, make("random"), 4, 1, board)
+    match = play_match(as_agent(TextAgent(one, LISTED)), make("random"), 4, 1, board)
     assert one.asked > 0
     assert 0 <= match.score <= 1
-    game = Game(board, seed=2)
-    while len(game.legal_actions()) < 2:
-        game.play(game.legal_actions()[0])
-    assert agent.choose(game) == game.legal_actions()[-1]
     failed = r"agent .text:legal=unlisted.: game 1 of 2.*expected a JSON block"
-    agent = as_agent(TextAgent(TextPlayer(lambda prompt: "no")))
     with pytest.raises(AgentFailed, match=failed):
-        play_match(agent, make("random"), 2, 1, board)
+        play_match(as_agent(TextAgent(lambda prompt: "no")), make("random"), 2, 1, board)
 
 
-def test_play_by_text__numbers_the_second_of_two_players_of_one_name() -> None:
-    players = [TextPlayer(Scripted(), LISTED), TextPlayer(Scripted(), LISTED)]
-    name = players[0].spec
-    assert play_by_text(players, 4).record.players == (name, f"{name} 2")
-    assert play_by_text([players[0], players[0]], 4).record.players == (name, name)
+def test_text_agent__asks_again_after_refused_answers() -> None:
+    asked: list[str] = []
+    game, answers = Game(seed=3), iter(["no", '{"action": "fly"}', PILGRIM])
 
+    def respond(prompt: str) -> str:
+        asked.append(prompt)
+        return next(answers)
 
-def test_play_by_text__checks_players_and_their_form() -> None:
-    with pytest.raises(ValueError, match="players: expected two, got 1"):
-        play_by_text(["greedy"], 0)
-    with pytest.raises(TypeError, match="players: expected a list of two, got 'greedy'"):
-        play_by_text("greedy", 0)
-    with pytest.raises(TypeError, match="respond: expected a function of a prompt, got 'greedy'"):
-        TextPlayer("greedy")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="form: expected a TextFormat, got 'listed'"):
-        TextPlayer(str, "listed")  # type: ignore[arg-type]
-    wrong: list[dict[str, Any]] = [{"legal": "some"}, {"history": -1}, {"retries": "2"}]
-    for options in wrong:
-        with pytest.raises(ValueError, match=f"{next(iter(options))}: expected"):
-            TextFormat(**options)
+    assert TextAgent(respond).choose(game, np.random.default_rng(0)) == "pilgrim"
+    assert ["answer was refused" in prompt for prompt in asked] == [False, True, True]
+    with pytest.raises(TextError, match="expected a JSON block"):
+        TextAgent(lambda prompt: "no").choose(game, np.random.default_rng(0))
+    for wrong in ({"legal": "some"}, {"history": -1}, {"retries": "2"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            TextFormat(**wrong)  # type: ignore[arg-type]

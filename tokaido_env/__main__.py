@@ -34,8 +34,6 @@ GROUPS = {
         "generalise": ("generalise:main", "measure an agent on unseen boards"),
         "regret": ("regret:main", "measure the loss of decisions in rolled-out positions"),
         "ladder": ("ladders:ladder", "build a ladder"),
-        "text-play": ("text:play", "play games of a language model against an agent"),
-        "text-positions": ("text:positions", "measure the regret of a language model"),
     },
     "Data": {
         "export": ("export:main", "write recorded games as a dataset"),

@@ -1,10 +1,10 @@
 """Games by prompts and answers, for language models.
 
-    from tokaido_env.text import TextPlayer, play_by_text
+    from tokaido_env.arena.tournament import play_match
+    from tokaido_env.text import TextAgent
 
     # respond: str -> str
-    transcript = play_by_text([TextPlayer(respond), "greedy"], seed=7)
-    print(transcript.record.winner, transcript.forfeit)
+    print(play_match(TextAgent(respond), "greedy", games=2, seed=7).score)
 
 A prompt contains the rules, the position, the last events and the question. An answer ends in a
 JSON block, `{"action": "merchant:C3"}`. This module calls no model: the caller passes a function
@@ -16,15 +16,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from tokaido_env.agent import Agent
-from tokaido_env.agents.registry import as_agent, labels_of
-from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import (
     as_integer,
     check_choice,
@@ -34,13 +30,9 @@ from tokaido_env.core.arguments import (
 )
 from tokaido_env.core.state import Phase
 from tokaido_env.game import Game
-from tokaido_env.record import FORFEIT, MAX_DETAIL_CHARS, Forfeit, Record
 from tokaido_env.render.narration import log_entries
 from tokaido_env.render.scene import SEATS, scenes_of
 from tokaido_env.text_rules import rules_text
-
-REFUSED = ("illegal", "unreadable")
-"""Kinds of refused answers, as in `ParsedAnswer.kind`."""
 
 Respond = Callable[[str], str]
 """A function that answers a prompt."""
@@ -65,7 +57,6 @@ _EFFECTS = (
 _BLOCK = '{"action": "LABEL"}'  # not legal: a copy of the prompt plays nothing
 _MAX_ANSWER = 20_000  # characters parsed, from the end of an answer
 _MAX_BLOCKS = 200  # JSON blocks tried, from the last
-_MAX_STORED = 1_000  # characters of an answer in a transcript
 _MAX_SHOWN = 300  # characters of an unreadable answer in the next prompt
 _MAX_BEFORE_KEY = 2_000  # characters before the key "action" in a block that is not JSON
 _QUOTE = "[\"'`\u2018\u2019\u201c\u201d\u201e\u201f]"  # typographic ones too
@@ -124,73 +115,6 @@ class ParsedAnswer(NamedTuple):
         if self.label is not None:
             return "legal"
         return "unreadable" if self.raw_action is None else "illegal"
-
-
-class Exchange(NamedTuple):
-    """One answer of a text player.
-
-    Attributes:
-        seat: of the player.
-        event: number of events before the answer.
-        answer: its last characters.
-        parsed: its meaning.
-    """
-
-    seat: int
-    event: int
-    answer: str
-    parsed: ParsedAnswer
-
-
-@dataclass(frozen=True)
-class Transcript:
-    """A game with text players.
-
-    Attributes:
-        record: the record of the game.
-        exchanges: all answers of text players, in order.
-    """
-
-    record: Record
-    exchanges: list[Exchange] = field(default_factory=list)
-
-    @property
-    def forfeit(self) -> Forfeit | None:
-        """The forfeit of the game, if there was one."""
-        return self.record.forfeit
-
-    def refused(self, seat: int) -> dict[str, int]:
-        """Return the number of a seat's refused answers, {"illegal": …, "unreadable": …}."""
-        kinds = [one.parsed.kind for one in self.exchanges if one.seat == seat]
-        return {kind: kinds.count(kind) for kind in REFUSED}
-
-
-@dataclass(frozen=True)
-class TextPlayer:
-    """A player that answers prompts.
-
-    Attributes:
-        respond: function from a prompt to an answer.
-        form: contents of its prompts.
-        name: name of the player.
-    """
-
-    respond: Respond
-    form: TextFormat = TextFormat()
-    name: str = "text"
-
-    def __post_init__(self) -> None:
-        if not callable(self.respond):
-            raise TypeError(
-                f"respond: expected a function of a prompt, got {repr_short(self.respond)}"
-            )
-        if not isinstance(self.form, TextFormat):
-            raise TypeError(f"form: expected a TextFormat, got {repr_short(self.form)}")
-
-    @property
-    def spec(self) -> str:
-        """Name in records and tables, with `legal`, because it changes the difficulty."""
-        return f"{self.name}:legal={self.form.legal}"
 
 
 def make_prompt(game: Game, form: TextFormat | None = None, refused: str | None = None) -> str:
@@ -288,126 +212,49 @@ def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
 
 
 class TextError(ValueError):
-    """A text player gave no legal action; the message is the error of its last answer."""
-
-
-def ask_player(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str:
-    """Ask a text player for an action and return its label.
-
-    Args:
-        player: the player.
-        game: a game at a decision.
-        exchanges: list to which all answers are appended.
-
-    Raises:
-        TextError: after the last retry.
-    """
-    refused, error, seat = None, "", game.player or 0
-    for _ in range(player.form.retries + 1):
-        answer = player.respond(make_prompt(game, player.form, refused))
-        parsed = parse_answer(answer, game.legal_labels())
-        refused = answer if isinstance(answer, str) else ""
-        exchanges.append(Exchange(seat, len(game.events()), refused[-_MAX_STORED:], parsed))
-        if parsed.label is not None:
-            return parsed.label
-        error = parsed.error
-    raise TextError(error)
-
-
-def play_by_text(
-    players: Sequence[TextPlayer | str | Agent],
-    seed: int,
-    board: Boards = "shikoku",
-    *,
-    resume: Transcript | None = None,
-) -> Transcript:
-    """Play a game of text players and agents.
-
-    Forced moves are played automatically. A text player without a legal action forfeits. An
-    exception of a player, or Ctrl-C, ends the call and has the transcript so far as its attribute
-    `transcript`; pass that as `resume` to continue the game.
-
-    Args:
-        players: two text players, agents or spec strings.
-        seed: random seed of the game and of agents.
-        board: as for `Game`.
-        resume: transcript of the same game, unfinished.
-    """
-    if not isinstance(players, list | tuple):
-        raise TypeError(f"players: expected a list of two, got {repr_short(players)}")
-    if len(players) != 2:
-        raise ValueError(f"players: expected two, got {len(players)}")
-    agents = [one if isinstance(one, TextPlayer) else as_agent(one) for one in players]
-    names = tuple(labels_of(agents))
-    game = Game(board, seed)
-    if resume is not None:
-        _replay(game, names, resume.record)
-    exchanges = list(resume.exchanges) if resume else []
-    try:
-        forfeit = _play_on(game, agents, game.seed or 0, exchanges)
-    except BaseException as error:  # Ctrl-C too
-        error.transcript = Transcript(game.record(names), exchanges)  # type: ignore[attr-defined]
-        raise
-    record = game.record(names)
-    if forfeit is not None:
-        record = replace(record, winner=1 - forfeit.seat, end=FORFEIT, forfeit=forfeit)
-    return Transcript(record, exchanges)
-
-
-def _replay(game: Game, names: tuple[str, ...], record: Record) -> None:
-    """Play the actions of an unfinished record of the same game."""
-    expected = (game.seed, game.board.hash, names, None)
-    given = (record.seed, record.board_hash, tuple(record.players), record.end)
-    if given != expected:
-        fields = "seed, board hash, players and end"
-        raise ValueError(f"resume: expected {fields} {expected}, got {given}")
-    for label in record.events:
-        if label in IDS:  # the seed gives the outcomes
-            game.play(label)
-
-
-def _play_on(
-    game: Game, agents: Sequence[TextPlayer | Agent], seed: int, exchanges: list[Exchange]
-) -> Forfeit | None:
-    """Play a game to its end or to a forfeit, which is returned."""
-    while game.player is not None:
-        player, legal = agents[game.player], game.legal_labels()
-        if len(legal) == 1:
-            game.play(legal[0])
-        elif isinstance(player, TextPlayer):
-            try:
-                game.play(ask_player(player, game, exchanges))
-            except TextError as error:
-                detail = str_short(str(error), MAX_DETAIL_CHARS - 40)[:MAX_DETAIL_CHARS]
-                return Forfeit(game.player, "illegal", detail)
-        else:  # a generator for each decision, so that a resumed game has the same moves
-            game.play(player.choose(game, np.random.default_rng((seed, len(game.events())))))
-    return None
+    """No answer had a legal action; the message is the error of the last one."""
 
 
 class TextAgent:
-    """A text player as an agent; a subclass in a module plays as `python:MODULE:CLASS`.
+    """An agent that asks a function for its actions; a subclass plays as `python:MODULE:CLASS`.
 
-    It receives positions only, so its prompts have no history. Its answers are not stored.
+    In matches it gets positions only, so its prompts have no events.
 
     Args:
-        player: the text player.
+        respond: function from a prompt to an answer.
+        form: contents of its prompts.
+        name: of the player.
     """
 
-    games_at_once, batched = Agent.games_at_once, True  # so that matches play it in this process
+    batched = True  # so that matches play it in this process
 
-    def __init__(self, player: TextPlayer) -> None:
-        self.player = replace(player, form=replace(player.form, history=0))
-        self.spec = player.spec
+    def __init__(
+        self, respond: Respond, form: TextFormat | None = None, name: str = "text"
+    ) -> None:
+        self.respond, self.form = respond, form or TextFormat()
+        # `legal` changes the difficulty, so the name in records and tables has it.
+        self.spec = f"{name}:legal={self.form.legal}"
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
         """Return the label of an action; forced moves need no prompt.
 
+        Args:
+            game: a game at a decision.
+            rng: not used.
+
         Raises:
-            TextError: after the last retry.
+            TextError: if no answer has a legal action, after the last retry.
         """
         labels = game.legal_labels()
-        return labels[0] if len(labels) == 1 else ask_player(self.player, game, [])
+        if len(labels) == 1:
+            return labels[0]
+        refused, error = None, ""
+        for _ in range(self.form.retries + 1):
+            refused = self.respond(make_prompt(game, self.form, refused))
+            label, error, _ = parse_answer(refused, labels)
+            if label is not None:
+                return label
+        raise TextError(error)
 
 
 def _read_blocks(text: str) -> tuple[list[str], str]:

@@ -1,6 +1,5 @@
 """The examples of agents/, run by the commands of their README, and sizes in the docs."""
 
-import itertools
 import os
 import re
 import shlex
@@ -10,8 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from chat_server import completion, serving
-from prompt_reader import reads_and_answers
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "agents" / "README.md").read_text(encoding="utf-8")
@@ -93,15 +90,3 @@ def test_sb3_agent__learns_and_plays(folder: Path) -> None:
 def test_one_file_ppo__learns_and_plays(folder: Path) -> None:
     pytest.importorskip("torch")
     assert "against greedy: " in run(folder, "one_file_ppo", "--games", "8")
-
-
-def test_language_model__plays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openai")
-    monkeypatch.setitem(LIMITS, "--games", 2)
-    answers = itertools.cycle([reads_and_answers, lambda prompt: '{"action": "fly"}'])
-    with serving(lambda prompt: completion(next(answers)(prompt))) as server:
-        printed = run(folder, "language_model", OPENAI_BASE_URL=server.url, OPENAI_API_KEY="a-key")
-    assert "LanguageModel" in printed
-    asked = {(one.key, one.body["model"], one.path) for one in server.asked}
-    assert asked == {("Bearer a-key", "llama3.2", "/v1/chat/completions")}
-    assert len(server.asked) > 100

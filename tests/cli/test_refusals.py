@@ -24,7 +24,6 @@ USAGE = (
     ("replay", "FILE: expected a value, got none; tokaido replay --help lists all arguments\n"),
     ("evaluate a b --games", "--games: expected a value, got none; tokaido evaluate --help"),
     ("train --run", "--run: expected a value, got none; tokaido train --help"),
-    ("text-play --modle m", "unknown option '--modle': the nearest is '--model'; tokaido text-"),
     ("evaluate a b --games x", "--games: expected an integer, got 'x'\n"),
     ("evaluate a b --error x", "--error: expected a number, got 'x'\n"),
     ("evaluate greedy", "AGENTS: expected two or more, got 1; tokaido evaluate --help"),
@@ -37,11 +36,6 @@ USAGE = (
     ("replay g --game 1 --lines 1-2", "--game and --lines: expected one of them; tokaido replay "),
     ("replay g --summary --html x", "--summary and --html: expected one of them; tokaido replay "),
     ("evaluate a b --records -", "--records: expected a file, got the pipe -\n"),
-    ("text-play --model m --base-url ftp://a/v1", "--base-url: expected an address with http or "),
-    ("text-play --model m --base-url http://[::1", "--base-url: expected an address with http or "),
-    ("text-play --model m --request {", "--request: "),
-    ("text-play --model m --request [1]", "--request: expected an object of JSON without model"),
-    ("""text-play --model m --request '{"model": 1}'""", "--request: expected an object of JSON "),
     ("train --run run --rounds 3", "--rounds is for alphazero; td has --updates; tokaido train "),
     ("train --run run --sims 3", "--sims is for alphazero, not for td; tokaido train --help"),
     ("train --run run --updates many", "--updates: expected an integer, got 'many'\n"),
@@ -86,12 +80,6 @@ ERRORS = (
     ("generalise --compare x.json --markdown x.json", "x.json: is read too"),
     ("regret greedy --set missing.npz", "missing.npz: not a regret set (.npz): "),
     ("regret greedy --json no/where.json", "no/where.json"),
-    ("text-play --model m --timeout 0", "--timeout: expected seconds above 0, got 0"),
-    (
-        "text-play --model m --base-url http://a --retries -1",
-        "retries: expected an integer from 0,",
-    ),
-    ("text-positions --model m --json no/where.json", "no/where.json"),
     ("play --terminal --save no/such/folder.jsonl", "there is no folder"),
     ("replay games.jsonl --lines 0-2", "--lines: expected A-B, lines from 1 to 6, got '0-2'"),
     ("replay games.jsonl --game 7", "--game: expected 1 to 6, got 7"),
@@ -123,8 +111,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "notes.txt").write_text("notes\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tokaido_env.arena.game_runner.Batch", None)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
     return tmp_path
 
 

@@ -4,14 +4,12 @@ import random
 import re
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pseudo_terminal
 import pytest
-from chat_server import completion, serving
 from networks import random_policy
 from regrets import drawn_sums, small_set, truth_of
 
@@ -70,7 +68,7 @@ def test_elo_cells__of_the_reference_have_no_interval() -> None:
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory, short: Path) -> list[Table]:
+def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     """The tables that all commands print, for agents with a long name."""
     folder = tmp_path_factory.mktemp("tables")
     policy = f"policy:{folder / 'a-policy-with-quite-a-long-name'}"
@@ -106,19 +104,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory, short: Path) -> list[Table
         assert command(["replay", games, "--summary"]) == 0
         assert command(["review", games, "--judge", "champion"]) == 0
         assert len(found) > 25
-        if find_spec("openai"):
-            ask_model(short, folder / "set.npz")
     return found
-
-
-def ask_model(board: Path, regret_set: Path) -> None:
-    """Run the commands that ask a language model, of which every answer is refused."""
-    play = ["text-play", "--board", str(board), "--opponent", "random", "--games", "2"]
-    ask = ["text-positions", "--set", str(regret_set), "--baselines", "random", "--positions", "14"]
-    with serving(lambda prompt: completion("")) as server:
-        for words in (play, ask):
-            model = ["--model", "a-model-with-quite-a-long-name", "--base-url", server.url]
-            assert command([*words, *model]) == 0
 
 
 def test_table_text__keeps_names_and_numbers_whole_at_any_width(printed: list[Table]) -> None:

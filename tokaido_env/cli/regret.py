@@ -46,6 +46,8 @@ class Regret:
     agents: list[cli.AgentSpec] = field(kw_only=False)
     """agents to measure; tokaido agents lists all"""
     set: cli.Positions = SHIPPED
+    positions: int | None = None
+    """measure in a random sample of at most this many positions [default: all]"""
     timed: bool = False
     """include core-seconds in the files, which then differ from run to run"""
     executor: Annotated[cli.ExecutorSpec | None, Parameter(show_default="serial")] = None
@@ -67,6 +69,8 @@ def main(options: Regret) -> int:
     policies = map(policy_path_of, options.agents)
     check_run(options, options.json, options.markdown, read=[options.set, *policies])
     regret_set = RegretSet.load(options.set)
+    if options.positions is not None:
+        regret_set = regret_set.sample(options.positions, seed=0)
     chosen: list[AgentChoices] = []
     measures: list[Measure] = []
     agents = [make(spec) for spec in options.agents]
