@@ -22,7 +22,6 @@ from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.arena.intervals import clustered_mean
 from tokaido_env.arena.ladder import Ladder
-from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.ratings import goodness_of_fit, rate_against, rate_matches
 from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
 from tokaido_env.arena.tournament import MatchState
@@ -87,7 +86,7 @@ def of_matches(rng: np.random.Generator) -> Iterator[Result | Table]:
         results = pair_results(rng, 1, int(rng.choice([1, 2, 12, 60, 500])))
         match = match_of_results(results, 1000 * number * rng.integers(2), a, b)
         match.games["luck"] = rng.normal(0, 0.3, results.shape) + rng.random() * (results - 0.5)
-        matches.append(MatchResult(match, None))
+        matches.append(match)
     yield matches_result(matches, BoardPool.load(), 0, "", luck=True, whole=False)
 
 

@@ -273,12 +273,3 @@ def test_ladder_on_a_pool__serves_all_boards_of_the_family(path: Path) -> None:
     with pytest.raises(LadderError, match=r"hash: .* of 'family:test/6'.* on another board"):
         ladder_on("family:test/6", path)
     assert path.read_bytes() == before
-
-
-def test_load__refuses_a_file_that_names_too_many_boards(ladder: Ladder, path: Path) -> None:
-    data = ladder.result.to_dict()
-    data["boards"][0]["name"] = "family:train/100000"
-    path.write_text(json.dumps(with_hash(data)), encoding="utf-8")
-    for board in (None, "family:3"):
-        with pytest.raises(LadderError, match=r"at most 1,000 boards.*100,000 boards"):
-            Ladder.load(path, board)

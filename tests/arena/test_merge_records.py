@@ -1,4 +1,4 @@
-"""Tests of arena/records.py, merge and shard: shards give the same results as the whole run."""
+"""Tests of arena/records.py: matches from several record files."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tokaido_env import Game
 from tokaido_env.__main__ import main
 from tokaido_env.agents import make
 from tokaido_env.arena.records import merge_records
-from tokaido_env.arena.tournament import MatchState, parse_shard, play_match, shard
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.record import RecordError, save
 
 AGENTS = ("random", "greedy", "heuristic")
@@ -51,23 +51,17 @@ def merged(folder: Path, *files: Path) -> dict[str, Any]:
     return results
 
 
-def test_merge__of_shards_in_any_order_gives_the_results_of_the_whole_run(
+def test_merge__gives_the_results_of_the_whole_run(
     whole: Path, tmp_path: Path, capsys: Output
 ) -> None:
     direct = json.loads(whole.with_suffix(".json").read_text(encoding="utf-8"))
-    shards = [evaluate(tmp_path, f"part-{i}", "--shard", f"{i}/3") for i in (1, 2, 3)]
-    assert sorted(len(path.read_bytes().splitlines()) for path in shards) == [18, 18, 24]
-    together = b"".join(path.read_bytes() for path in shards)
-    assert sorted(together.splitlines()) == sorted(whole.read_bytes().splitlines())
     first = merged(tmp_path, whole)
-    capsys.readouterr()
-    assert merged(tmp_path, *shards[::-1])["hash"] == first["hash"]
+    assert "60 games, board shikoku" in capsys.readouterr().out
     # Files name no seed; everything else, the intervals too, is that of the games played directly.
     for score in direct["scores"]:
         score["seed"] = None
     for key in ("agents", "boards", "scores", "estimates", "anchor"):
         assert first[key] == direct[key], key
-    assert "60 games, board shikoku" in capsys.readouterr().out
 
 
 def test_merge__joins_several_seeds_to_one_match(whole: Path, tmp_path: Path) -> None:
@@ -173,12 +167,3 @@ def test_merge__refuses_a_game_that_does_not_begin_with_its_seed(tmp_path: Path)
     save([game.copy(seed=8).record(("a", "b"))], path)
     with pytest.raises(RecordError, match="line 1: expected a game of two agents, by its seed"):
         merge_records([path])
-
-
-def test_shard__parts_contain_every_pair_once() -> None:
-    match_state = MatchState("a", "b", 22, 3, "family:test/4")
-    parts = [shard(match_state, *parse_shard(f"{i}/4")) for i in range(1, 5)]
-    assert [len(part) for part in parts] == [6, 6, 6, 4]
-    for name in ("seed", "board", "seat_of_a"):
-        columns = np.concatenate([part.games[name] for part in parts])
-        assert sorted(columns.tolist()) == sorted(match_state.games[name].tolist())

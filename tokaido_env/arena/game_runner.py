@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import ActArguments, Agent, AgentError
+from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.exec_agent import ProgramAgent
 from tokaido_env.agents.line_process import ProcessFailure
 from tokaido_env.arena.match import store_ends
@@ -30,9 +30,6 @@ from tokaido_env.trajectory import replay_chunks
 Numbers = npt.NDArray[np.int64]
 Forfeits = dict[int, Forfeit]
 """The forfeits of games, by game number."""
-
-CheckedMoves = tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]
-"""Moves, and which of them are illegal."""
 
 SECONDS = 1.0  # between two yields of finished games
 
@@ -192,13 +189,70 @@ class _RunningGames:
         """Play one decision of an agent in each of the given games."""
         at = self.batch.episode_info["decisions"][games]
         self._actions = pad_columns(self._actions, int(at.max()) + 1)
-        moves = _moves(agent, self.batch, games, self._spec, self._forfeits)
-        played = moves >= 0
-        if not played.all():
+        if isinstance(agent, ProgramAgent):
+            moves = self._moves_or_forfeits(agent, games)
+            played = moves >= 0
             games, at, moves = games[played], at[played], moves[played]
+        else:
+            try:
+                with single_thread():
+                    arguments = self.batch.act_arguments(games)
+                chosen = agent.act(*arguments)
+                with single_thread():
+                    moves, wrong = self.batch.check_moves(games, chosen)
+            except (Exception, SystemExit) as error:
+                raise AgentFailed(self._failure(agent, games, error)) from error
+            if wrong.any():
+                game, move = (int(x[wrong.argmax()]) for x in (games, moves))
+                name = f" ({LABELS[move]})" if 0 <= move < N_ACTIONS else ""
+                text = f"illegal action {move}{name}: {self._legal(game)}"
+                raise IllegalMove(f"{self._place(agent, game)}: {text}")
         with single_thread():
             advance_checked(self.batch, games, moves)
         self._actions[games, at] = moves
+
+    def _moves_or_forfeits(self, agent: ProgramAgent, games: Numbers) -> Numbers:
+        """Return the legal actions of an agent, -1 in the games that it forfeits by failing."""
+        moves = np.full(len(games), -1)
+        for i, game in enumerate(games.tolist()):
+            try:
+                moves[i] = agent.act(*self.batch.act_arguments(games[i : i + 1]))[0]
+            except ProcessFailure as failure:
+                seat = int(self.batch.states["player"][game])
+                self._forfeits[game] = Forfeit(seat, failure.reason, failure.detail)
+            except AgentError as error:  # the program cannot be started
+                raise AgentFailed(str(error)) from error
+        return moves
+
+    def _failure(self, agent: Agent, games: Numbers, error: BaseException) -> str:
+        """Return a message about an error; to find its game, ask the agent about each alone."""
+        for game in games.tolist():
+            alone = error if len(games) == 1 else self._error_alone(agent, game)
+            if alone is not None:
+                return f"{self._place(agent, game)}: {format_error(alone)}: {self._legal(game)}"
+        asked = f"asked about {len(games)} games at once"
+        return f"agent {repr_short(agent.spec)}: {asked}: {format_error(error)}"
+
+    def _error_alone(self, agent: Agent, game: int) -> BaseException | None:
+        one = np.array([game])
+        try:
+            self.batch.check_moves(one, agent.act(*self.batch.act_arguments(one)))
+        except (Exception, SystemExit) as error:
+            return error
+        return None
+
+    def _place(self, agent: Agent, game: int) -> str:
+        number, total = self._spec.numbers[game] + 1, self._spec.total
+        place = f"game {number} of {total}, seed {self._spec.games['seed'][game]}"
+        seat, decision = (
+            self.batch.states["player"][game],
+            self.batch.episode_info["decisions"][game],
+        )
+        return f"agent {repr_short(agent.spec)}: {place}, seat {seat}, decision {decision}"
+
+    def _legal(self, game: int) -> str:
+        legal = actions_of(int(self.batch.legal[game]))
+        return "legal are " + ", ".join(f"{LABELS[action]} ({action})" for action in legal)
 
     def pop_finished(self) -> Iterator[FinishedGames]:
         """Yield the finished games that were not yielded before, if there are any.
@@ -245,92 +299,6 @@ class _RunningGames:
             if self._spec.with_luck:
                 store_luck(games, some, played)
         return events
-
-
-def _moves(
-    agent: Agent, batch: Batch, games: Numbers, batch_spec: GameBatchSpec, forfeits: Forfeits
-) -> npt.NDArray[np.int64]:
-    """Return an agent's actions in the given games, int64 (k,), -1 where it forfeits."""
-    if isinstance(agent, ProgramAgent):
-        return _moves_or_forfeits(agent, batch, games, forfeits)
-    try:
-        moves, wrong = _act(agent, batch, games)
-    except (Exception, SystemExit) as error:
-        raise AgentFailed(_failure(agent, batch, games, batch_spec, error)) from error
-    if wrong.any():
-        first = int(wrong.argmax())
-        game = int(games[first])
-        text = _illegal(batch, game, int(moves[first]))
-        raise IllegalMove(f"{_place(agent, batch, game, batch_spec)}: {text}")
-    return moves
-
-
-def _moves_or_forfeits(
-    agent: ProgramAgent, batch: Batch, games: Numbers, forfeits: Forfeits
-) -> npt.NDArray[np.int64]:
-    """Return the legal actions of an agent that forfeits the games in which it fails."""
-    moves = np.full(len(games), -1)
-    for i, game in enumerate(games.tolist()):
-        try:
-            moves[i] = agent.act(*_act_arguments(batch, games[i : i + 1]))[0]
-        except ProcessFailure as failure:
-            seat = int(batch.states["player"][game])
-            forfeits[game] = Forfeit(seat, failure.reason, failure.detail)
-        except AgentError as error:  # the program cannot be started
-            raise AgentFailed(str(error)) from error
-    return moves
-
-
-def _act(agent: Agent, batch: Batch, games: Numbers) -> CheckedMoves:
-    return _check_moves(batch, games, agent.act(*_act_arguments(batch, games)))
-
-
-def _act_arguments(batch: Batch, games: Numbers) -> ActArguments:
-    with single_thread():
-        return batch.act_arguments(games)
-
-
-def _check_moves(batch: Batch, games: Numbers, moves: npt.ArrayLike) -> CheckedMoves:
-    with single_thread():
-        return batch.check_moves(games, moves)
-
-
-def _failure(
-    agent: Agent, batch: Batch, games: Numbers, batch_spec: GameBatchSpec, error: BaseException
-) -> str:
-    """Return a message about an error; to find its game, ask the agent about each game alone."""
-    for game in games.tolist():
-        alone = error if len(games) == 1 else _error_alone(agent, batch, game)
-        if alone is not None:
-            place = _place(agent, batch, game, batch_spec)
-            return f"{place}: {format_error(alone)}: {_legal(batch, game)}"
-    asked = f"asked about {len(games)} games at once"
-    return f"agent {repr_short(agent.spec)}: {asked}: {format_error(error)}"
-
-
-def _error_alone(agent: Agent, batch: Batch, game: int) -> BaseException | None:
-    try:
-        _act(agent, batch, np.array([game]))
-    except (Exception, SystemExit) as error:
-        return error
-    return None
-
-
-def _place(agent: Agent, batch: Batch, game: int, batch_spec: GameBatchSpec) -> str:
-    seed = batch_spec.games["seed"][game]
-    place = f"game {batch_spec.numbers[game] + 1} of {batch_spec.total}, seed {seed}"
-    seat, decision = batch.states["player"][game], batch.episode_info["decisions"][game]
-    return f"agent {repr_short(agent.spec)}: {place}, seat {seat}, decision {decision}"
-
-
-def _illegal(batch: Batch, game: int, move: int) -> str:
-    name = f" ({LABELS[move]})" if 0 <= move < N_ACTIONS else ""
-    return f"illegal action {move}{name}: {_legal(batch, game)}"
-
-
-def _legal(batch: Batch, game: int) -> str:
-    legal = actions_of(int(batch.legal[game]))
-    return "legal are " + ", ".join(f"{LABELS[action]} ({action})" for action in legal)
 
 
 @contextmanager

@@ -31,7 +31,6 @@ FAMILY_LADDER = LADDER.with_name("ladder-family.json")
 # The number of games of two agents when a ladder is made: `ladder_schedule`. Chosen by hand.
 LADDER_SEARCHES = 4_000_000
 MIN_LADDER_GAMES = 300
-MAX_BOARDS = 1000  # of a pool that only a file names
 
 PlayMatch = Callable[[str, str, int, int], Match]
 """Plays (a, b, games, seed): agents by their specs, with swapped seats, as `play_match`."""
@@ -138,7 +137,7 @@ def _check(source: Source, result: Result) -> None:
 def _load_boards(source: Source, boards: BoardsEntry, pool: BoardPool | None) -> BoardPool:
     """Return the boards that the user has named, by default those that the ladder names.
 
-    A ladder may neither name a path nor more than `MAX_BOARDS` boards.
+    A ladder may not name a path.
     """
     name = boards.name
     if pool is None:
@@ -147,9 +146,6 @@ def _load_boards(source: Source, boards: BoardsEntry, pool: BoardPool | None) ->
         except BoardError as error:
             text = f"{source.name}: board: {error}; give the file of its board"
             raise source.error(text) from None
-        few = f"a name of at most {MAX_BOARDS:,} boards"
-        remedy = f"it has {len(pool):,} boards: name them in the command too"
-        source.expect(len(pool) <= MAX_BOARDS, "board", few, name, remedy)
     expected, remedy = f"{pool.hash} of {pool.name!r}", "its games were played on another board"
     source.expect(pool.hash == boards.hash, "boards[0].hash", expected, boards.hash, remedy)
     return pool

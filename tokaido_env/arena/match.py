@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,12 +50,14 @@ class Match:
         games: `GAME` (pairs, 2): two games of one seed, first with `a` as player_0.
         actions: int8 (pairs, 2, longest), the decisions of each game, -1 after its last; seed and
             actions determine the game.
+        decided: the better agent, "a" or "b", if a sequential test has found it.
     """
 
     a: str
     b: str
     games: npt.NDArray[np.void]
     actions: npt.NDArray[np.int8]
+    decided: Literal["a", "b"] | None = None
 
     @property
     def results(self) -> npt.NDArray[np.float64]:

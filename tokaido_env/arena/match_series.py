@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal, NamedTuple
+from dataclasses import replace
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors.base import Executor
@@ -19,18 +19,6 @@ Monitor = Callable[[MatchState, int], AbstractContextManager[OnProgress]]
 """Returns the progress callback of a match, given its number in the series, from 1."""
 
 
-class MatchResult(NamedTuple):
-    """A match, and the better agent if a sequential test has found it.
-
-    Attributes:
-        match: the games.
-        decided: "a", "b", or None.
-    """
-
-    match: Match
-    decided: Literal["a", "b"] | None
-
-
 def play_series(
     pairs: Sequence[tuple[Agent, Agent]],
     match_states: Sequence[MatchState],
@@ -39,7 +27,7 @@ def play_series(
     records: RecordFile | None = None,
     monitor: Monitor = lambda match_state, number: nullcontext(lambda games: None),
     executor: Executor | None = None,
-) -> tuple[list[MatchResult], BaseException | None]:
+) -> tuple[list[Match], BaseException | None]:
     """Play matches in order; Ctrl-C or a failing agent ends the series and is returned.
 
     Args:
@@ -47,49 +35,34 @@ def play_series(
         match_states: the matches; their finished games are not played again.
         error: stop a match when a sequential test finds the better agent with at most this error
             probability; None: play all games.
-        records: of these matches; games are appended as they finish.
+        records: of these matches; games are appended as they finish, and sorted at the end.
         monitor: see `Monitor`.
         executor: as for `tournament.play_remaining`.
 
     Returns:
-        The results of all matches with a whole pair of games, and the error that has stopped the
-        series, None if it was played to its end.
+        All matches with a whole pair of games, and the error that has stopped the series, None if
+        it was played to its end.
     """
-    results: list[MatchResult] = []
-    stopped: BaseException | None = None
+    matches: list[Match] = []
     try:
-        for number, ((a, b), match_state) in enumerate(
-            zip(pairs, match_states, strict=True), start=1
-        ):
-            with monitor(match_state, number) as progress:
-                results.append(_play_one(a, b, match_state, error, records, progress, executor))
-    except (KeyboardInterrupt, IllegalMove, AgentFailed) as reason:
-        stopped = reason
-        rest = (match_state.to_match() for match_state in match_states[len(results) :])
-        results += [MatchResult(match, None) for match in rest if len(match.games)]
-    return results, stopped
-
-
-def _play_one(
-    a: Agent,
-    b: Agent,
-    match_state: MatchState,
-    error: float | None,
-    records: RecordFile | None,
-    progress: OnProgress,
-    executor: Executor | None,
-) -> MatchResult:
-    decided: Literal["a", "b"] | None = None
-    games = len(match_state)
-    for pairs in (games // 2,) if error is None else interim_looks(games // 2):
-        games = 2 * pairs
-        for finished in games_as_completed(match_state, a, b, games=games, executor=executor):
-            if records is not None:
-                records.append(match_state, finished)
-            progress(len(finished.numbers))
-        if error is not None:
-            results = match_state.games["result"][:games].reshape(-1, 2)
-            decided = better_agent(results.mean(axis=1), error)
-        if decided is not None:
-            break
-    return MatchResult(match_state.to_match(games), decided)
+        for number, ((a, b), state) in enumerate(zip(pairs, match_states, strict=True), start=1):
+            most, decided = len(state) // 2, None
+            with monitor(state, number) as progress:
+                for played in (most,) if error is None else interim_looks(most):
+                    games = 2 * played
+                    for finished in games_as_completed(state, a, b, games=games, executor=executor):
+                        if records is not None:
+                            records.append(state, finished)
+                        progress(len(finished.numbers))
+                    if error is not None:
+                        scores = state.games["result"][:games].reshape(-1, 2).mean(axis=1)
+                        decided = better_agent(scores, error)
+                    if decided is not None:
+                        break
+            matches.append(replace(state.to_match(games), decided=decided))
+    except (KeyboardInterrupt, IllegalMove, AgentFailed) as stopped:
+        rest = (state.to_match() for state in match_states[len(matches) :])
+        return matches + [match for match in rest if len(match.games)], stopped
+    if records is not None:
+        records.sort()
+    return matches, None

@@ -26,9 +26,8 @@ from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.variance_reduction import store_luck
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
-from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import escape_text, repr_short
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import ENDS
 from tokaido_env.files import (
     atomic_write,
@@ -222,7 +221,8 @@ class _Unfound:
 
     def take(self, record: Record, where: str) -> tuple[int, int] | None:
         """Return the match's index and the number of a game; None for one equal to a found one."""
-        games = self._games.get((record.players, record.seed, record.board))
+        key = record.players, record.seed, (record.board, record.board_hash)
+        games = self._games.get(key)
         if games:
             self._found.add(game_key(record))
             return games.pop(0)
@@ -230,11 +230,12 @@ class _Unfound:
             self.equal += 1
             return None
         pair = " against ".join(map(repr_short, record.players))
-        game = f"{where}: {pair} on {repr_short(record.board)}, seed {record.seed}"
+        board = f"{repr_short(record.board)} ({record.board_hash})"
+        game = f"{where}: {pair} on {board}, seed {record.seed}"
         if games is None:
             raise RecordError(
-                f"{game}, is no game of these matches: expected games of the same agents, --seed "
-                "and --games; name another file"
+                f"{game}, is no game of these matches: expected games of the same agents, --board, "
+                "--seed and --games; name another file"
             )
         raise RecordError(f"{game}, differs from an earlier game of these: delete one line")
 
@@ -262,7 +263,6 @@ def _load_games(
         found: dict[int, list[_Found]] = defaultdict(list)  # by index of the match
         for line, record in some:
             where = f"{path}, line {line}"
-            _check_board(where, record, unfound.match_states)
             if (place := unfound.take(record, where)) is None:
                 continue
             if changed := difference(record.files, unfound.match_states[place[0]].files):
@@ -326,42 +326,20 @@ def _naming_line(where: str) -> Iterator[None]:
         raise RecordError(f"{where}: {error}") from None
 
 
-def _check_board(where: str, record: Record, match_states: Sequence[MatchState]) -> None:
-    """Refuse a game on a board of none of the matches."""
-    board = _board_named(record.board, match_states)
-    if board is None or record.board_hash != board.hash:
-        pool = match_states[0].pool
-        right = pool[0] if len(pool) == 1 else board
-        expected = repr(pool.name) if right is None else f"{right.name!r} ({right.hash})"
-        got = f"{repr_short(record.board)} ({escape_text(str(record.board_hash))})"
-        raise RecordError(
-            f"{where}: a game on board {got}, these matches are on {expected}: name another file"
-        )
-
-
-def _board_named(name: str, match_states: Sequence[MatchState]) -> Board | None:
-    """Return the board of a name on which one of the matches is played, None without one."""
-    for pool in {id(match_state.pool): match_state.pool for match_state in match_states}.values():
-        try:
-            return pool[pool.index_of_name(name)]
-        except BoardError:
-            continue
-    return None
-
-
 def _board_of(match_state: MatchState, number: int) -> Board:
     return match_state.pool[int(match_state.games["board"][number])]
 
 
 def _games_by_key(
     match_states: Sequence[MatchState],
-) -> dict[tuple[tuple[str, ...], int | None, str], list[tuple[int, int]]]:
+) -> dict[tuple[tuple[str, ...], int | None, tuple[str, str | None]], list[tuple[int, int]]]:
     """Return the games of matches, (index of the match, number), by players, seed and board."""
     games: dict[Any, list[tuple[int, int]]] = defaultdict(list)
     for index, match_state in enumerate(match_states):
         columns = match_state.games[["seed", "board", "seat_of_a"]].tolist()
         for number, (seed, board, seat) in enumerate(columns):
-            key = _players(match_state, seat), seed, match_state.pool[board].name
+            one = match_state.pool[board]
+            key = _players(match_state, seat), seed, (one.name, one.hash)
             games[key].append((index, number))
     return games
 

@@ -7,8 +7,7 @@ an agent. The seeds are derived in a domain of their own: no agent has trained o
 from __future__ import annotations
 
 import multiprocessing
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -29,14 +28,13 @@ from tokaido_env.arena.game_runner import (
     FinishedGames,
     Forfeits,
     GameBatchSpec,
-    Numbers,
     pad_columns,
     play_games,
 )
 from tokaido_env.arena.match import MAX_GAMES, Match, match_seed, unplayed_games
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
-from tokaido_env.core.arguments import check_seed, repr_short
+from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.record import Files
 
@@ -76,7 +74,8 @@ def play_match(
     """
     a, b = as_agents(a, b)
     match_state = MatchState(a.spec, b.spec, games, seed, board)
-    play_remaining(match_state, a, b, progress=progress, executor=executor)
+    for finished in games_as_completed(match_state, a, b, executor=executor):
+        progress(len(finished.numbers))
     return match_state.to_match()
 
 
@@ -196,36 +195,6 @@ def files_of_matches(match_states: Iterable[MatchState]) -> Files:
     return {typed: sha256 for state in match_states for typed, sha256 in state.files.items()}
 
 
-def shard(match_state: MatchState, number: int, count: int) -> MatchState:
-    """Return one part of a match: pair `number` and every `count`-th pair after it.
-
-    Args:
-        match_state: the whole match.
-        number: of the part, from 1.
-        count: number of parts.
-
-    Raises:
-        ValueError: if there is no such part, or it has no pair.
-    """
-    pairs = len(match_state) // 2
-    if not 1 <= number <= count <= pairs:
-        raise ValueError(
-            f"shard: expected I/N with I from 1 to N, N at most {pairs} pairs, got {number}/{count}"
-        )
-    games = match_state.games[2 * (number - 1) :: 2 * count]
-    return MatchState.from_pairs(
-        match_state.a, match_state.b, match_state.pool, games["seed"], games["board"]
-    )
-
-
-def parse_shard(text: str) -> tuple[int, int]:
-    """Return the two numbers of `--shard I/N`, or raise `ValueError`."""
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
-    if found is None:
-        raise ValueError(f"shard: expected I/N, as 2/8, got {repr_short(text)}")
-    return int(found[1]), int(found[2])
-
-
 def play_remaining(
     match_state: MatchState,
     a: Agent,
@@ -290,38 +259,26 @@ def executor_for(
     return SerialExecutor() if stays else ProcessExecutor()
 
 
-def _play_batches(a: Agent, b: Agent, batches: Sequence[GameBatchSpec]) -> Iterator[FinishedGames]:
-    for batch_spec in batches:
-        yield from play_games(a, b, batch_spec)
-
-
 def _tasks(
     match_state: MatchState, a: Agent, b: Agent, games: int | None, executor: Executor
 ) -> list[CallTask]:
-    """Split the unfinished games among the first `games` into tasks."""
+    """Split the unfinished games among the first `games` into tasks, a batch each."""
     missing = np.flatnonzero(~match_state.finished[:games])
     at_once = min(BATCH_SIZE, a.games_at_once, b.games_at_once)
-    agents = task_agent(a, executor), task_agent(b, executor)
+    agents, total = (task_agent(a, executor), task_agent(b, executor)), len(match_state)
     tasks = []
     for part in split_work(missing, executor.workers):
-        batches = [_batch_spec(match_state, numbers) for numbers in chunked(part, at_once)]
-        text = f"game {part[0] + 1} of {len(match_state)} and {len(part) - 1} more"
-        tasks.append(CallTask(_play_batches, agents, (batches,), text))
+        for numbers in chunked(part, at_once):
+            played = match_state.games[numbers]
+            used, board_index = np.unique(played["board"], return_inverse=True)
+            boards = [match_state.pool[board] for board in used.tolist()]
+            spec = GameBatchSpec(
+                *(numbers, played, boards, board_index, total),
+                *(match_state.with_events, match_state.with_luck),
+            )
+            text = f"game {numbers[0] + 1} of {total} and {len(numbers) - 1} more"
+            tasks.append(CallTask(play_games, agents, (spec,), text))
     return tasks
-
-
-def _batch_spec(match_state: MatchState, numbers: Numbers) -> GameBatchSpec:
-    games = match_state.games[numbers]
-    used, board_index = np.unique(games["board"], return_inverse=True)
-    return GameBatchSpec(
-        numbers,
-        games,
-        [match_state.pool[board] for board in used.tolist()],
-        board_index,
-        len(match_state),
-        match_state.with_events,
-        match_state.with_luck,
-    )
 
 
 def play_selfplay(

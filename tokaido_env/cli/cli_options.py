@@ -9,11 +9,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import check_executor, open_executor
 from tokaido_env.arena.executors.base import Executor
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.match_series import MatchResult, Monitor, play_series
 from tokaido_env.arena.rating_model import RatingError
 from tokaido_env.arena.ratings import anchor_of, in_order, rate_matches
 from tokaido_env.arena.records import RecordFile
@@ -112,7 +110,7 @@ def show_result(result: Result, options: Any) -> None:
 
 
 def matches_result(
-    results: Sequence[MatchResult],
+    matches: Sequence[Match],
     board: BoardPool,
     seed: int | None,
     command: str,
@@ -123,7 +121,7 @@ def matches_result(
     """Return the result of matches, with ratings.
 
     Args:
-        results: of all matches.
+        matches: all of them.
         board: board or pool of the games.
         seed: of the matches; None if they have several.
         command: that measures again.
@@ -131,20 +129,20 @@ def matches_result(
         whole: refuse matches that determine no ratings, instead of leaving these out.
     """
     # Neither the order of agents nor the seed changes ratings: records have neither.
-    different = in_order(match for match, _ in results if match.a != match.b)
+    different = in_order(match for match in matches if match.a != match.b)
     ratings: list[Measure] = []
     try:
         ratings = rate_matches(different) if different else []
     except RatingError:
         if whole:
             raise
-    adjusted = [_adjusted(match) for match, _ in results] if luck else []
+    adjusted = [_adjusted(match) for match in matches] if luck else []
     return Result.made(
         *("matches", command),
-        agents=tuple(dict.fromkeys(name for match, _ in results for name in (match.a, match.b))),
+        agents=tuple(dict.fromkeys(name for match in matches for name in (match.a, match.b))),
         boards=(BoardsEntry.of(board),),
         seed=seed,
-        scores=tuple(Score.of(match, board.name, seed, decided=to) for match, to in results),
+        scores=tuple(Score.of(match, board.name, seed) for match in matches),
         estimates=(*(x.rounded(2) for x in ratings), *(x for x in adjusted if x is not None)),
         anchor=anchor_of(different) if ratings else "",
     )
@@ -175,45 +173,16 @@ def match_state_bar(
     return match_bar(title, len(state), int(state.finished.sum()), suffix)
 
 
-def play_matches(
-    pairs: Sequence[tuple[Agent, Agent]],
-    states: Sequence[MatchState],
-    records: RecordFile | None,
-    *,
-    executor: str | None,
-    monitor: Monitor,
-    error: float | None = None,
-) -> tuple[list[MatchResult], BaseException | None]:
-    """Play matches to their end, or until they are decided, on top of the games of records.
-
-    Forfeits are printed.
-
-    Args:
-        pairs: the two agents of each match.
-        states: of the matches; this fills them in.
-        records: appends games as they finish, and sorts them when all are finished.
-        executor: as for `chosen_executor`.
-        monitor: shows the progress of each match.
-        error: as for `play_series`, which describes what this returns.
-    """
-    if records is not None:
-        print_resumed(records)
-    with chosen_executor(executor) as chosen:
-        results, stopped = play_series(
-            *(pairs, states), error=error, records=records, monitor=monitor, executor=chosen
-        )
-    if stopped is None and records is not None:
-        records.sort()
-    print_forfeits(states)
-    return results, stopped
-
-
-def print_resumed(records: RecordFile) -> None:
-    """Print how many games a record file held, and whether its last line was incomplete."""
+def opened_records(path: Path | None, states: Sequence[MatchState]) -> RecordFile | None:
+    """Return the record file of matches, and print how many games it held; None without a path."""
+    if path is None:
+        return None
+    records = RecordFile(path, states)
     if records.dropped_bytes:
         note("dropped the last line of the records: it is incomplete")
     if records.loaded:
         note(f"resumed from {records.loaded:,} recorded games")
+    return records
 
 
 def note_equal_games(count: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import field
 from itertools import combinations
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import quote
 
 import numpy as np
@@ -20,34 +20,32 @@ from tokaido_env.agents.exec_agent import ProgramAgent
 from tokaido_env.agents.registry import check_names, parse_named_agent, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed, Numbers
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.match_series import MatchResult
-from tokaido_env.arena.records import RecordFile, merge_records, records_of
-from tokaido_env.arena.result import Result
+from tokaido_env.arena.match_series import play_series
+from tokaido_env.arena.records import merge_records, records_of
 from tokaido_env.arena.sequential_test import check_error_rate
-from tokaido_env.arena.tournament import MatchState, files_of_matches, parse_shard, shard
+from tokaido_env.arena.tournament import MatchState, files_of_matches
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
     check_run,
+    chosen_executor,
     match_state_bar,
     matches_result,
     measuring_command,
     note_equal_games,
-    play_matches,
+    opened_records,
+    print_result,
     print_stopped,
     save_result,
 )
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs, write_text
+from tokaido_env.report.figures import write_figures
+from tokaido_env.report.page import Links, write_page
 from tokaido_env.report.progress import match_bar
-from tokaido_env.report.result_tables import MATCHES, tables_of, verdicts
-from tokaido_env.report.tables import print_table
+from tokaido_env.report.result_tables import verdicts
 
-if TYPE_CHECKING:
-    from tokaido_env.report.page import Links
-
-MOST_MATCHES = 10  # of five agents; more are printed only with --all-matches
 ERROR = 0.05  # error probability of --until-decided
 
 FOLDER = "-games"  # suffix of the folder of pages, after the report's name
@@ -62,17 +60,12 @@ class Evaluate(cli.Matches):
 
     agents: list[cli.AgentSpec] = field(default_factory=list, kw_only=False)
     """agents to measure, as SPEC or NAME=SPEC; tokaido agents lists all"""
-    all_matches: Annotated[bool, Parameter(help=f"print more than {MOST_MATCHES} matches too")] = (
-        False
-    )
     until_decided: bool = False
     """stop a match when the better agent is known; --games is then the maximum"""
     error: float | None = None
     """maximum error probability of --until-decided [default: 0.05]"""
     luck_adjusted: bool = False
     """also report luck-adjusted scores, which have lower variance"""
-    shard: Annotated[str | None, Parameter(metavar="I/N")] = None
-    """play only part I of N of each match, for --from-records [default: all]"""
     from_records: Annotated[list[cli.Input], cli.Several] = field(default_factory=list)
     """report the games of these record files instead of playing"""
     records: cli.Records = None
@@ -100,8 +93,7 @@ def main(options: Evaluate) -> int:
         tokaido evaluate greedy random --games 1000 --seed 0
         tokaido evaluate policy:runs/mine greedy --json all.json --records games.jsonl
         tokaido evaluate python:my_bots:Careful greedy --until-decided --games 10000
-        tokaido evaluate greedy heuristic --shard 2/8 --records part-2.jsonl
-        tokaido evaluate --from-records part-1.jsonl part-2.jsonl --report page.html
+        tokaido evaluate --from-records seed-0.jsonl seed-1.jsonl --report page.html
     """
     if options.from_records:
         return _merge(options)
@@ -120,32 +112,23 @@ def _play(options: Evaluate) -> int:
     names, every = options.names, combinations(range(len(agents)), 2)
     # An agent that is given twice meets each other one once: its games would be equal.
     numbers = list({frozenset((names[i], names[j])): (i, j) for i, j in every}.values())
-    pairs = [(agents[i], agents[j]) for i, j in numbers]
-    states = [
-        MatchState(names[i], names[j], options.games, options.seed, board) for i, j in numbers
-    ]
-    if options.shard is not None:
-        states = [shard(state, *parse_shard(options.shard)) for state in states]
     specs = zip(names, options.agents, agents, strict=True)
     files = [files_of(name, spec, agent.sha256) for name, spec, agent in specs]
-    for state, (i, j) in zip(states, numbers, strict=True):
-        state.with_luck, state.files = options.luck_adjusted, files[i] | files[j]
-    results, stopped = play_matches(
-        *(pairs, states),
-        None if options.records is None else RecordFile(options.records, states),
-        executor=options.executor,
-        monitor=lambda state, number: match_state_bar(state, f"{number}/{len(pairs)}"),
-        error=options.error if options.until_decided else None,
-    )
-    result = _result_of(results, states, options, complete=stopped is None)
-    save_result(result, options)
-    _print_results(result, options)
-    if warning := _time_limit_note(options):
-        print(warning)
-    if stopped is not None:
-        return print_stopped(stopped, states, options.records)
-    _write_pictures(result, results, options, states)
-    return 0
+    states = []
+    for i, j in numbers:
+        states.append(MatchState(names[i], names[j], options.games, options.seed, board))
+        states[-1].with_luck, states[-1].files = options.luck_adjusted, files[i] | files[j]
+    records = opened_records(options.records, states)
+    with chosen_executor(options.executor) as executor:
+        matches, stopped = play_series(
+            *([(agents[i], agents[j]) for i, j in numbers], states),
+            error=options.error if options.until_decided else None,
+            records=records,
+            monitor=lambda state, number: match_state_bar(state, f"{number}/{len(states)}"),
+            executor=executor,
+        )
+    _show(matches, states, options, complete=stopped is None)
+    return 0 if stopped is None else print_stopped(stopped, states, options.records)
 
 
 def _time_limit_note(options: Evaluate) -> str | None:
@@ -167,7 +150,7 @@ def _make(spec: str, options: Evaluate) -> Agent:
 
 def _merge(options: Evaluate) -> int:
     """Print the results of the games of record files."""
-    if options.agents or options.records or options.shard or options.until_decided:
+    if options.agents or options.records or options.until_decided:
         raise ValueError("--from-records: expected only files, got agents or games to play too")
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
     check_replays(options.replays, options.report)
@@ -182,18 +165,12 @@ def _merge(options: Evaluate) -> int:
         )
     if not whole:
         raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
-    results = [MatchResult(state.to_match(), None) for state in whole]
-    result = _result_of(results, whole, options, complete=True)
-    save_result(result, options)
-    _print_results(result, options)
-    _write_pictures(result, results, options, whole)
+    _show([state.to_match() for state in whole], whole, options, complete=True)
     return 0
 
 
 def _check(options: Evaluate) -> None:
     """Refuse wrong options before a game is played."""
-    if options.shard is not None and options.until_decided:
-        raise ValueError("--shard: expected without --until-decided, which needs whole matches")
     if options.move_seconds is not None and not 0 < options.move_seconds < inf:
         raise ValueError(f"--move-seconds: expected more than 0, got {options.move_seconds:g}")
     if options.move_seconds and not any(spec.startswith("exec:") for spec in options.agents):
@@ -210,50 +187,29 @@ def _check(options: Evaluate) -> None:
         require_extra("figures need", "plots", "matplotlib")
 
 
-def _result_of(
-    results: Sequence[MatchResult], states: list[MatchState], options: Evaluate, *, complete: bool
-) -> Result:
-    seed = None if options.from_records else options.seed
-    luck, partial = options.luck_adjusted, bool(options.from_records)
-    command = measuring_command()
-    result = matches_result(
-        results, states[0].pool, seed, command, luck=luck, whole=complete and not partial
-    )
-    return replace(result, files=files_of_matches(states), complete=complete)
-
-
-def _print_results(result: Result, options: Evaluate) -> None:
-    """Print standings, and matches unless they are many."""
-    count = len(result.scores)
-    for table in tables_of(result):
-        if table.title != MATCHES or count <= MOST_MATCHES or options.all_matches:
-            print_table(table)
-        elif table.note:
-            print(table.note)
-    if options.until_decided:
-        for line in verdicts(result, options.error or ERROR):
-            print(line)
-    if count > MOST_MATCHES and not options.all_matches:
-        print(f"{count} matches: --all-matches prints them, --report and --json contain them")
-
-
-def _write_pictures(
-    result: Result,
-    results: Sequence[MatchResult],
-    options: Evaluate,
-    states: list[MatchState],
+def _show(
+    matches: Sequence[Match], states: list[MatchState], options: Evaluate, *, complete: bool
 ) -> None:
-    """Write figures and the page, if asked for."""
-    from tokaido_env.report.figures import write_figures
-    from tokaido_env.report.page import write_page
-
-    if options.plots is not None:
-        options.plots.mkdir(exist_ok=True)
+    """Write and print the result of matches, and the figures and the page of complete ones."""
+    merged = bool(options.from_records)
+    result = matches_result(
+        *(matches, states[0].pool, None if merged else options.seed, measuring_command()),
+        luck=options.luck_adjusted,
+        whole=complete and not merged,
+    )
+    result = replace(result, files=files_of_matches(states), complete=complete)
+    save_result(result, options)
+    print_result(result)
+    if options.until_decided:
+        print("\n".join(verdicts(result, options.error or ERROR)))
+    warning = _time_limit_note(options)
+    if warning:
+        print(warning)
+    if options.plots is not None and complete:
         write_figures(result, options.plots)
-    if options.report is not None:
-        matches = [match for match, _ in results]
+    if options.report is not None and complete:
         games = write_games(matches, states, options.report, options.replays)
-        write_page(result, options.report, note=_time_limit_note(options), games=games)
+        write_page(result, options.report, note=warning, games=games)
         linked = sum(map(len, games))
         print(f"{escape_text(str(options.report))}: a page with {linked} games to replay")
 

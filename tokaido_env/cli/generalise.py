@@ -13,16 +13,17 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.result import RecordsEntry, Result
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
     check_run,
+    chosen_executor,
     match_state_bar,
     measuring_command,
-    play_matches,
+    opened_records,
     print_stopped,
     resolved_records,
     show_result,
@@ -139,20 +140,22 @@ def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> i
     planned = generalisation_test(agent, [*by_spec], **numbers, seed=options.seed)
     _note_training(agent, planned.test)
     states, path = planned.matches(), options.records
-    _, stopped = play_matches(
-        *([(agent, by_spec[state.b]) for state in states], states),
-        None if path is None else RecordFile(path, states),
-        executor=options.executor,
-        monitor=lambda state, number: match_state_bar(
-            *(state, f"{number}/{len(states)}", state.pool.name),
-            lambda: _finished_boards(state),
-        ),
-    )
+    records = opened_records(path, states)
+    with chosen_executor(options.executor) as executor:
+        _, stopped = play_series(
+            *([(agent, by_spec[state.b]) for state in states], states),
+            records=records,
+            monitor=lambda state, number: match_state_bar(
+                *(state, f"{number}/{len(states)}", state.pool.name),
+                lambda: _finished_boards(state),
+            ),
+            executor=executor,
+        )
     if stopped is not None:
         return print_stopped(stopped, states, path)
-    records = None if path is None else RecordsEntry.of(path, sum(map(len, states)))
+    entry = None if path is None else RecordsEntry.of(path, sum(map(len, states)))
     command = measuring_command()
-    result = replace(planned.result(states), command=command, records=records)
+    result = replace(planned.result(states), command=command, records=entry)
     show_result(result, options)
     if options.plots is not None:
         write_figures(result, options.plots)

@@ -26,7 +26,6 @@ from tokaido_env.arena.ladder import (
 )
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import goodness_of_fit, rate_differences, rate_matches
-from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.result import RecordsEntry, Result
 from tokaido_env.arena.tournament import (
     MatchState,
@@ -41,9 +40,9 @@ from tokaido_env.cli.cli_options import (
     chosen_executor,
     match_state_bar,
     measuring_command,
+    opened_records,
     print_forfeits,
     print_result,
-    print_resumed,
     resolved_records,
     save_result,
     show_result,
@@ -123,9 +122,7 @@ def _place(agent: Agent, ladder: Ladder, options: Rate) -> Result:
     states = placement.possible_matches(
         spec, ladder, seed=seed, include_slow=slow, max_games=options.games
     )
-    records = None if path is None or not states else RecordFile(path, [*states.values()])
-    if records is not None:
-        print_resumed(records)
+    records = opened_records(path if states else None, [*states.values()])
 
     def play(a: str, b: str, games: int, seed: int) -> Match:
         state = states[b]

@@ -171,9 +171,9 @@ class AlphaZeroTrainer(Trainer):
         )
         if stopped is not None:
             raise stopped
-        match, decided = results[0]
+        match = results[0]
         figures = {"promotion/games": int(match.results.size), "promotion/score": match.score}
-        return figures | {"promoted": decided != "b"}
+        return figures | {"promoted": match.decided != "b"}
 
 
 def learn(

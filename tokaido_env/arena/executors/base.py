@@ -15,6 +15,7 @@ import os
 import pickle
 import signal
 import socket
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -179,14 +180,9 @@ def _arrived(
             try:
                 results, error = pickle.loads(future.result())
             except Exception as lost:  # of the pool: its class depends on the executor
-                results, error = (
-                    [],
-                    AgentFailed(
-                        f"the worker that played {task} was lost ({type(lost).__name__}): the "
-                        "agent ended it, memory ran out, or a script lacks "
-                        "if __name__ == '__main__'"
-                    ),
-                )
+                text = f"the worker that played {task} was lost ({type(lost).__name__}): the agent "
+                text += "ended it, memory ran out, or a script lacks if __name__ == '__main__'"
+                results, error = [], AgentFailed(text)
             for result in results:
                 yield number, result
         if error is not None:
@@ -245,6 +241,15 @@ def cpus() -> int:
 def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     numba.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent was killed: it would wait for tasks forever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 @lru_cache(_CACHED_AGENTS)
