@@ -106,10 +106,7 @@ def test_epsilon_baselines__have_a_separate_scale(ladder: Ladder) -> None:
     ("change", "rehash", "message"),
     [
         (lambda data: data["estimates"][0].update(value=99.0), False, r"hash: expected \w{16} of "),
-        (lambda data: data["estimates"].pop(0), True, r"estimates: expected those of its matches"),
         (lambda data: data.update(protocol="rate"), True, r"protocol: expected ladder, got 'rate'"),
-        (lambda data: data.update(seed=None), True, r"seed: expected an integer, got None"),
-        (lambda data: data["boards"].clear(), True, r"boards: expected one board or pool"),
         (lambda data: data["boards"][0].update(hash="0" * 16), True, r"hash: .* on another board"),
         (
             lambda data: data["boards"][0].update(name="x"),
@@ -121,12 +118,6 @@ def test_epsilon_baselines__have_a_separate_scale(ladder: Ladder) -> None:
             True,
             r"unknown board '/etc/hostname'",
         ),
-        (
-            lambda data: data["scores"][0].update(b="random"),
-            True,
-            r"scores\[0\]: expected two agents",
-        ),
-        (lambda data: data.update(anchor="x"), True, r"estimates: expected those of its matches"),
         (lambda data: data.clear(), False, r"version: expected 1, got None"),
     ],
 )
@@ -229,7 +220,6 @@ def test_make_ladder__never_destroys_saved_matches(path: Path) -> None:
     [
         (["random", "random"], 60, 0, "two or more, each once, got random, random"),
         (["random"], 60, 0, "two or more"),
-        (["random", "greedy"], 7, 0, "games of 'random' and 'greedy': expected an even"),
         (["random", "greedy"], 60, -1, "seed"),
     ],
 )

@@ -10,6 +10,8 @@ from test_report import FIGURES, tournament
 
 from tokaido_env.report import page
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = "<script>document.title = 'gone'</script>"
 IMAGE = "<img src=x onerror=\"document.title='gone'\">"
 TITLE = f"strong – {SCRIPT} – {IMAGE}"

@@ -1,19 +1,15 @@
 """Tests of printed tables: every name and number is whole, however narrow the terminal is."""
 
 import random
-import re
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pseudo_terminal
 import pytest
 from networks import random_policy
 from regrets import drawn_sums, small_set, truth_of
 
-from tokaido_env.__main__ import COMMANDS, COMPLETION, load, main as command
+from tokaido_env.__main__ import main as command
 from tokaido_env.arena.result import Measure
 from tokaido_env.report import tables
 from tokaido_env.report.result_tables import elo_cells
@@ -114,49 +110,6 @@ def test_table_text__keeps_names_and_numbers_whole_at_any_width(printed: list[Ta
             check_whole(table, width)
 
 
-SOME = random.Random(1).sample(range(40, 80), 2)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize(
-    "widths", [[40, *SOME, 100], pytest.param(range(40, 121), marks=pytest.mark.slow)]
-)
-def test_terminal__shows_names_and_numbers_whole_at_any_width(
-    printed: list[Table], tmp_path: Path, widths: Sequence[int]
-) -> None:
-    """Tables, help of every command, and progress, in a real terminal of each width."""
-    shown, options = pseudo_terminal.printed(tmp_path, printed, widths), known_options()
-    for width in widths:
-        for number, table in enumerate(printed):
-            check_whole(table, width, shown[width, str(number)])
-        words = [*pseudo_terminal.TITLE.split(), "3,456 of 12,000 games", "51.25 %", "53.75)"]
-        check_words(words, shown[width, "bar"], width)
-        words = ["1,234,567 of 4,000,000 steps", "value loss 0.125 · Elo -12 (-30 – 5)"]
-        check_words(words, shown[width, "run"], width)
-    assert {"tokaido", *COMMANDS} <= {name for _, name in shown}
-    for (width, name), text in shown.items():
-        if name in ("tokaido", *COMMANDS):
-            assert max(map(len, text.splitlines())) <= width
-            own = options.get(name, {"--help", "--version", *COMMANDS})
-            assert own <= set(re.findall(r"(?m)^│ (?:\* )? *([\w-]+)", text)), (width, name)
-            named = set(re.findall(r"(?<![\w-])--[\w-]*", text))
-            assert named <= set().union(*options.values(), {"--help", "--version", COMPLETION})
-
-
-def known_options() -> dict[str, set[str]]:
-    """The options of each command, by name."""
-    found = {}
-    for name in COMMANDS:
-        arguments = load(name).app().assemble_argument_collection(parse_docstring=True)
-        found[name] = {one.name for one in arguments if one.parameter.show is not False}
-    return found
-
-
-def check_words(words: Sequence[str], text: str, width: int) -> None:
-    for word in " ".join(words).split():
-        assert re.search(rf"(?<!\S){re.escape(word)}(?!\w)", text), (width, word, text)
-
-
 def check_whole(table: Table, width: int, text: str | None = None) -> None:
     text = table_text(table, width) if text is None else text
     lines: list[Any] = text.splitlines()
@@ -168,13 +121,6 @@ def check_whole(table: Table, width: int, text: str | None = None) -> None:
     atoms = {atom.strip(" ,") for atom in atoms}
     for line in lines:
         assert len(line) <= width or line.strip(" ,") in atoms, (width, line)
-
-
-def test_check_whole__detects_a_cut_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = table_text(WIDE, 80).replace("policy:[/x]", "policy:[/\nx]")
-    monkeypatch.setitem(globals(), "table_text", lambda table, width: cut)
-    with pytest.raises(AssertionError):
-        check_whole(WIDE, 80)
 
 
 def test_table_text__has_short_printable_lines(tmp_path: Path) -> None:

@@ -77,11 +77,6 @@ class Generalise:
     runs: Annotated[int, Parameter(group=COMPARE)] = 1
     """training seeds of each method, files of one method in a row"""
 
-    @property
-    def gap(self) -> bool:
-        """Whether to play on boards of train too."""
-        return not self.no_gap
-
 
 @cli.command("generalise", AgentFailed)
 def main(options: Generalise) -> int:
@@ -134,10 +129,16 @@ def _compare(options: Generalise) -> None:
 
 
 def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> int:
-    names = "split", "boards", "pairs", "train", "gap"
-    numbers = {name: getattr(options, name) for name in names}
     by_spec = {opponent.spec: opponent for opponent in opponents}
-    planned = generalisation_test(agent, [*by_spec], **numbers, seed=options.seed)
+    planned = generalisation_test(
+        *(agent, [*by_spec]),
+        split=options.split,
+        boards=options.boards,
+        pairs=options.pairs,
+        train=options.train,
+        gap=not options.no_gap,
+        seed=options.seed,
+    )
     _note_training(agent, planned.test)
     states, path = planned.matches(), options.records
     records = opened_records(path, states)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +15,6 @@ from tokaido_env.arena import placement
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.ladder import (
     Ladder,
-    PlayMatch,
     epsilon_baselines,
     is_epsilon_baseline,
     ladder_for,
@@ -185,7 +182,15 @@ def ladder(options: BuildLadder) -> int:
     if options.anchor is not None:
         check_choice("--anchor", options.anchor, specs)
     games = ladder_schedule(specs, options.games, options.max_distance)
-    with _match_player(options, board, dict(zip(specs, agents, strict=True))) as play_two:
+    by_spec = dict(zip(specs, agents, strict=True))
+
+    def play_two(a: str, b: str, games: int, seed: int) -> Match:
+        state = MatchState(a, b, min(games, options.games), seed, board)
+        with match_state_bar(state, "") as progress:
+            play_remaining(state, by_spec[a], by_spec[b], progress=progress, executor=executor)
+        return state.to_match()
+
+    with chosen_executor(options.executor) as executor:
         made = make_ladder(
             *(specs, games, options.seed, board, play_two, options.ladder),
             anchor=options.anchor,
@@ -197,19 +202,3 @@ def ladder(options: BuildLadder) -> int:
         parts = [f"{one.title}\n\n{markdown(one)}\n{one.note}\n" for one in tables_of(result)]
         write_text(options.markdown, "\n".join(parts))
     return 0
-
-
-@contextmanager
-def _match_player(
-    options: BuildLadder, board: BoardPool, agents: Mapping[str, Agent]
-) -> Iterator[PlayMatch]:
-    """Yield a function that plays a match of two specs, with at most `--games` games."""
-
-    def play_two(a: str, b: str, games: int, seed: int) -> Match:
-        state = MatchState(a, b, min(games, options.games), seed, board)
-        with match_state_bar(state, "") as progress:
-            play_remaining(state, agents[a], agents[b], progress=progress, executor=executor)
-        return state.to_match()
-
-    with chosen_executor(options.executor) as executor:
-        yield play_two

@@ -75,7 +75,7 @@ class CallTask(NamedTuple):
     def run(self) -> Iterator[Any]:
         """Call the function: see `Task.run`."""
         agents = (one if isinstance(one, Agent) else make_verified(*one) for one in self.agents)
-        yield from self.function(*agents, *self.arguments)
+        return self.function(*agents, *self.arguments)
 
     def __str__(self) -> str:
         return self.text
