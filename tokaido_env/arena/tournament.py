@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.registry import as_agent, as_agents, sha256_of
+from tokaido_env.agents.registry import as_agent, as_agents, cost_of, sha256_of
 from tokaido_env.arena.executors.base import (
     CallTask,
     Executor,
@@ -39,6 +39,7 @@ from tokaido_env.core.rng import arena_seed
 from tokaido_env.record import Files
 
 BATCH_SIZE = 4096  # games at once
+_SEARCHES = 100_000  # simulations a decision times games of a task of a worker: about a second
 
 OnProgress = Callable[[int], None]
 """Called with each number of newly finished games."""
@@ -265,6 +266,9 @@ def _tasks(
     """Split the unfinished games among the first `games` into tasks, a batch each."""
     missing = np.flatnonzero(~match_state.finished[:games])
     at_once = min(BATCH_SIZE, a.games_at_once, b.games_at_once)
+    if executor.workers > 1:  # a stop loses the tasks that run
+        cost = max(cost_of(a.source), cost_of(b.source), 1)
+        at_once = min(at_once, max(_SEARCHES // cost, 8) if a.batched and b.batched else 8)
     agents, total = (task_agent(a, executor), task_agent(b, executor)), len(match_state)
     tasks = []
     for part in split_work(missing, executor.workers):

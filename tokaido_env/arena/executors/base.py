@@ -39,7 +39,7 @@ elsewhere."""
 TaskResult = tuple[int, Any]
 """The number of a task, in the order in which tasks were taken, and one of its results."""
 
-_TASKS_PER_WORKER = 16  # enough to share work evenly between workers, and to lose little of it
+_TASKS_PER_WORKER = 8  # enough to share work evenly between workers
 _CACHED_AGENTS = 8  # for each worker
 _SECONDS = 10.0  # of waiting for a result, before the number of workers is read again
 
