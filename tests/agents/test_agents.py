@@ -41,7 +41,6 @@ def with_file(spec: str, policy_file: Path) -> str:
         "policy_search,sims=40",
         *("champion", "champion:sims=8", "champion:sims=8,temperature=2"),
         *("generalist", "generalist:sims=8", "generalist:sims=8,endings=network"),
-        *("exploiter:heuristic,sims=8", "exploiter:champion,sims=8"),
     ],
 )
 def test_act__returns_legal_actions_that_depend_on_key_and_position_alone(

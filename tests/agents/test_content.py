@@ -24,7 +24,7 @@ def digest(*paths: Path) -> str:
     return "+".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
 
 
-def test_sha256_of__is_that_of_the_policy_of_an_agent_or_its_victim(tmp_path: Path) -> None:
+def test_sha256_of__is_that_of_the_policy_of_an_agent(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     random_policy(seed=1).save(run / "best")
@@ -32,10 +32,9 @@ def test_sha256_of__is_that_of_the_policy_of_an_agent_or_its_victim(tmp_path: Pa
         f"policy:{run},temperature=1",
         f"policy:{run / 'best'}",
         f"policy_search:{run},sims=2",
-        f"exploiter:policy:{run},sims=2",
     ):
         assert sha256_of(spec) == make(spec).sha256 == digest(run / "best")
-    for spec in ("random", "mcts:sims=2", "exploiter:greedy,sims=2", "champion"):
+    for spec in ("random", "mcts:sims=2", "champion"):
         assert make(spec).sha256 == ""
 
 

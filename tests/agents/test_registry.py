@@ -23,7 +23,6 @@ def test_specs__expand_the_home_folder(
     for spec in ("policy:~/my runs", "policy:~/my runs/best,temperature=1"):
         assert isinstance(make(spec), PolicyAgent)
         assert policy_path_of(spec) == path
-    assert policy_path_of("exploiter:policy:~/my runs") == path
     with pytest.raises(AgentError, match="no such policy file"):
         make("policy:runs/~/best")
 
@@ -35,13 +34,12 @@ def test_check_spec_in_file__refuses_code_and_finds_policies_next_to_the_file(
     theirs.mkdir()
     (theirs / "net").write_bytes(policy_file.read_bytes())
     monkeypatch.chdir(tmp_path)
-    for spec in ("python:bot:Bot", "exec:./bot", "exploiter:python:bot:Bot"):
+    for spec in ("python:bot:Bot", "exec:./bot"):
         with pytest.raises(AgentError, match=r"^here: .*: a file may not name code to run"):
             check_spec_in_file(spec, "here", theirs)
         assert check_spec_in_file(spec, "here", theirs, [spec]) == spec
     for spec, found in (
         ("policy:net,temperature=1", f"policy:{theirs}/net,temperature=1"),
-        ("exploiter:policy:net", f"exploiter:policy:{theirs}/net"),
         ("policy:theirs/net", "policy:theirs/net"),
         ("greedy:epsilon=0.5", "greedy:epsilon=0.5"),
     ):
@@ -134,6 +132,6 @@ def test_parameter__refuses_values_out_of_range(
 def test_describe__lists_every_kind() -> None:
     assert [re.split(r"[:\[]", usage)[0] for usage, _ in describe()] == [
         *("random", "greedy", "heuristic", "rusher", "hoarder", "mcts"),
-        *("champion", "generalist", "policy_search", "exploiter", "policy", "python", "exec"),
+        *("champion", "generalist", "policy_search", "policy", "python", "exec"),
     ]
     assert all(meaning.endswith(".") for _, meaning in describe())

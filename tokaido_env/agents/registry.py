@@ -1,6 +1,6 @@
 """The registry of agents: spec strings, their parameters, `make` and `as_agent`.
 
-A spec is `NAME:key=value,key=value`. A path, a victim, a class or a command stands as it is before
+A spec is `NAME:key=value,key=value`. A path, a class or a command stands as it is before
 the parameters: `policy:PATH,temperature=1`. It ends where a comma, a name and "=" follow, so it
 cannot contain these; a command has no parameters.
 """
@@ -26,7 +26,7 @@ from tokaido_env.agents.content import module_file, program_files, sha256_of_fil
 from tokaido_env.core.arguments import MAX_NAME_CHARS, escape_text, repr_short, unknown_name
 from tokaido_env.files import expand_home
 
-PATH, VICTIM, CLASS, COMMAND = "PATH", "VICTIM", "MODULE:CLASS", "PROGRAM [ARGS]"
+PATH, CLASS, COMMAND = "PATH", "MODULE:CLASS", "PROGRAM [ARGS]"
 """The texts that a spec may begin with."""
 
 
@@ -85,7 +85,7 @@ class AgentKind:
         usage: the grammar, such as "mcts[:sims=N][,rollout=full]".
         meaning: a sentence for lists of agents.
         parameters: by name; a class of the user takes any.
-        takes: the text before the parameters, `PATH`, `VICTIM`, `CLASS` or `COMMAND`; "": none.
+        takes: the text before the parameters, `PATH`, `CLASS` or `COMMAND`; "": none.
         cost: returns the simulations of `mcts` that take as long as a decision, by the parameters.
     """
 
@@ -114,7 +114,6 @@ DEFAULT_SIMS = 400
 
 # Costs are in simulations of `mcts`; these are measured times of a simulation in that unit.
 NETWORK_SIM_COST = 16
-RESPONSE_SIM_COST = 2 * NETWORK_SIM_COST
 
 _ENDINGS = Parameter(str, choices=("exact", "network"))
 _NETWORK_SEARCH: dict[str, Parameter] = {
@@ -204,17 +203,6 @@ KINDS = {
         takes=PATH,
         cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
     ),
-    "exploiter": AgentKind(
-        "champion",
-        "ExploiterAgent",
-        "exploiter:VICTIM[,sims=N]",
-        "Searches for a best response to the agent VICTIM, with N simulations a decision "
-        "(default: 400, some milliseconds). VICTIM is random, greedy, heuristic, champion, "
-        "generalist or policy:PATH.",
-        {"sims": Parameter(int, 1, MAX_SIMS)},
-        takes=VICTIM,
-        cost=lambda parameters: RESPONSE_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
-    ),
     "policy": AgentKind(
         "policy",
         "PolicyAgent",
@@ -254,8 +242,8 @@ def make(spec: str) -> Agent:
         AgentError: if a kind or a parameter is unknown, or a value is out of range.
     """
     kind, text, parameters = _parse(spec)
-    found: dict[str, Any] = {VICTIM: make, PATH: expand_home}
-    texts = [found.get(kind.takes, str)(text)] if kind.takes else []
+    text = expand_home(text) if kind.takes == PATH else text
+    texts = [text] if kind.takes else []
     module = importlib.import_module(f"tokaido_env.agents.{kind.module}")
     agent: Agent = getattr(module, kind.name)(*texts, **parameters)
     agent.source, agent.sha256 = agent.spec, sha256_of(spec)
@@ -378,14 +366,12 @@ def runs_user_code(spec: str) -> bool:
 
 
 def policy_path_of(spec: str) -> Path | None:
-    """Return the path of the policy file of an agent or its victim, None without one.
+    """Return the path of the policy file of an agent, None without one.
 
     Raises:
         AgentError: as for `make`.
     """
     kind, text, _ = _parse(spec)
-    if kind.takes == VICTIM:
-        return policy_path_of(text)
     if kind.takes != PATH:
         return None
     path = Path(expand_home(text))
@@ -395,7 +381,7 @@ def policy_path_of(spec: str) -> Path | None:
 def sha256_of(spec: str) -> str:
     """Return the SHA-256 of the files that an agent is made from, "" if there are none.
 
-    They are its policy or its victim's; its module and files among its parameters; its program.
+    They are its policy; its module and files among its parameters; its program.
     """
     try:
         path, (kind, text, parameters) = policy_path_of(spec), _parse(spec)
@@ -433,9 +419,7 @@ def check_spec_in_file(spec: str, where: str, folder: Path, trusted: Container[s
             "this agent on the command line (train: --agents, rate: --allow-agents)"
         )
     new = text
-    if kind.takes == VICTIM:
-        new = check_spec_in_file(text, where, folder, trusted)
-    elif kind.takes == PATH:
+    if kind.takes == PATH:
         path = Path(expand_home(text))
         own = folder / path
         if own.exists() and own.resolve() != path.resolve():

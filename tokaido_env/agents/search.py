@@ -13,11 +13,9 @@ visited one (`is_decided`), which saves almost half of them.
 - `PolicySearchAgent` has a network. Its values evaluate leaves, and those of afterstates give the
   priors. It selects by PUCT and chooses by a lower confidence bound. A simulation continues through
   decisions with one legal action, so that it ends where the network was trained.
-- `ExploiterAgent` has a network and an opponent model. Where the opponent decides, simulations take
-  each action by the opponent's odds, and continue. The result approximates a best response.
 
-Numba compiles the kernels once for each of these, because `network is None` and `opponent is None`
-are known at compile time.
+Numba compiles the kernels once for each of these, because `network is None` is known at compile
+time.
 """
 
 from __future__ import annotations
@@ -38,12 +36,6 @@ from tokaido_env.agent import (
 )
 from tokaido_env.agents.ending_actions import EXACT, LIMIT, exact_action
 from tokaido_env.agents.inference import AFTERSTATE_LOGIT, forward, value_of
-from tokaido_env.agents.opponent_model import (
-    OpponentModel,
-    new_opponent,
-    opponent_decides,
-    write_reply_odds,
-)
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.search_config import (
     C_PUCT,
@@ -67,7 +59,6 @@ from tokaido_env.agents.selection import (
     highest_bound,
     is_decided,
     most_visited,
-    select_by_probability,
     select_puct,
     select_ucb1,
     write_priors,
@@ -98,8 +89,8 @@ _LEAF_LIMIT = 1_000  # positions of an exact result; a leaf with more is evaluat
 _ROLLOUT, _ROLLOUT_ACTION = 21, 22  # purposes of random numbers
 
 # A network's simulation adds a decision and often the chance before it. It continues through forced
-# decisions, or the modelled opponent's, while two nodes remain for each simulation to come.
-_NODES_PER_SIM, _NODES_PER_NETWORK_SIM, _NODES_PER_RESPONSE_SIM = 1, 3, 6
+# decisions while two nodes remain for each simulation to come.
+_NODES_PER_SIM, _NODES_PER_NETWORK_SIM = 1, 3
 
 # Ctrl-C takes effect between calls of a kernel.
 _SIMS_PER_CALL, _NETWORK_SIMS_PER_CALL = 1 << 20, 1 << 17
@@ -128,7 +119,6 @@ class SearchAgent(Agent):
     Attributes:
         config: the settings of the search.
         network: the network for priors and values, None for the heuristic's evaluation.
-        opponent: the model of the opponent, None where the search plays for both players.
     """
 
     spec: str
@@ -136,14 +126,13 @@ class SearchAgent(Agent):
     may_fail = False
     config: SearchConfig
     network: Weights | None = None
-    opponent: OpponentModel | None = None
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; a search ends once it is decided."""
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         positions = PositionBatch(boards, states, legal)
         config = self.config._replace(stops_early=True)
-        return search(self.network, config, positions, keys, self.opponent).actions
+        return search(self.network, config, positions, keys).actions
 
     def judge(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
@@ -157,7 +146,7 @@ class SearchAgent(Agent):
         """
         boards, states, legal, keys = check_agent_arguments(boards, states, legal, keys)
         positions = PositionBatch(boards, states, legal)
-        found = search(self.network, self.config, positions, keys, self.opponent)
+        found = search(self.network, self.config, positions, keys)
         actions, values, visits = found
         # The chosen action may have fewer visits than another (`highest_bound`).
         visits[np.arange(len(actions)), actions] = visits.max(axis=1)
@@ -243,7 +232,6 @@ def search(
     config: SearchConfig,
     positions: PositionBatch,
     keys: Keys,
-    opponent: OpponentModel | None = None,
 ) -> SearchResult:
     """Search n positions; the same positions and keys give the same bytes on any number of threads.
 
@@ -252,7 +240,6 @@ def search(
         config: the settings of the search.
         positions: positions at decisions.
         keys: uint64 (n,), the seeds of the searches.
-        opponent: the model of the players who do not decide in these positions; needs a network.
     """
     n, sims = len(keys), config.sims
     found = SearchResult(
@@ -260,21 +247,16 @@ def search(
         values=np.empty(n, np.float32),
         visits=np.zeros((n, N_ACTIONS), np.int32),
     )
-    nodes = _nodes_per_sim(network, opponent) * sims + 2
-    per_call = _SIMS_PER_CALL if network is None else _NETWORK_SIMS_PER_CALL
+    by_network = network is not None
+    nodes = (_NODES_PER_NETWORK_SIM if by_network else _NODES_PER_SIM) * sims + 2
+    per_call = _NETWORK_SIMS_PER_CALL if by_network else _SIMS_PER_CALL
     threads = threads_for(n)
     step = max(1, threads, per_call // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
         work = positions.part(part), keys[part], found.part(part), np.zeros(1, np.int64)
-        _search_each(threads, network, opponent, config, nodes, *work)
+        _search_each(threads, network, config, nodes, *work)
     return found
-
-
-def _nodes_per_sim(network: Weights | None, opponent: OpponentModel | None) -> int:
-    if opponent is not None:
-        return _NODES_PER_RESPONSE_SIM
-    return _NODES_PER_SIM if network is None else _NODES_PER_NETWORK_SIM
 
 
 class Job(NamedTuple):
@@ -300,7 +282,6 @@ def _search_each(
     first: int,
     last: int,
     network: Any,
-    model: Any,
     config: SearchConfig,
     nodes: int,
     positions: PositionBatch,
@@ -310,15 +291,14 @@ def _search_each(
 ) -> None:
     """Search positions, each thread with its own tree of so many nodes."""
     for w in range(first, last):
-        net, opponent = thread_copy(network, w), new_opponent(model, w)
+        net = thread_copy(network, w)
         memory = new_tree(nodes, network is not None), new_workspace(net)
-        _search_until_done(net, opponent, config, positions, keys, found, memory, taken)
+        _search_until_done(net, config, positions, keys, found, memory, taken)
 
 
 @subroutine
 def _search_until_done(
     network: Any,
-    opponent: Any,
     config: SearchConfig,
     positions: PositionBatch,
     keys: Any,
@@ -332,12 +312,12 @@ def _search_until_done(
         which = i if len(positions.boards) > 1 else 0
         position = PositionRow(positions.boards[which], positions.states[i], positions.legal[i])
         job = Job(config, position, keys[i], memory[0], memory[1])
-        found.actions[i], found.values[i] = _search(network, opponent, job, found.visits[i])
+        found.actions[i], found.values[i] = _search(network, job, found.visits[i])
         i = fetch_add(taken, 1)
 
 
 @subroutine
-def _search(network: Any, opponent: Any, job: Job, visits: Any) -> tuple[int, np.float32]:
+def _search(network: Any, job: Job, visits: Any) -> tuple[int, np.float32]:
     """Return the chosen action of the root, and the root's value for player_0.
 
     A single legal action is not searched.
@@ -347,19 +327,19 @@ def _search(network: Any, opponent: Any, job: Job, visits: Any) -> tuple[int, np
     reset_tree(tree, position.state, position.legal)
     root = tree.nodes[0]
     root["visits"] = int64(by_network)  # PUCT counts the root's evaluation as a visit
-    root["value"] = _evaluate_leaf(network, opponent, job, 0, 0)
+    root["value"] = _evaluate_leaf(network, job, 0, 0)
     if int64(root["edges"]) == 1:
         visits[lowest_action(position.legal)] = config.sims
         return lowest_action(position.legal), root["value"]
     for sim in range(config.sims):
         free = len(tree.nodes) - 2 * (config.sims - 1 - sim)
-        leaf, depth = _select_leaf(network, opponent, job, free)
+        leaf, depth = _select_leaf(network, job, free)
         node = tree.nodes[leaf]
         if int64(node["visits"]) == 0:
             if config.plays_out:
                 node["value"] = _rollout(job, leaf, hash_bits(job.search_key, _ROLLOUT, 0, sim))
             else:
-                node["value"] = _evaluate_leaf(network, opponent, job, leaf, tree.path[depth - 1])
+                node["value"] = _evaluate_leaf(network, job, leaf, tree.path[depth - 1])
         node["visits"] += 1
         back_up(tree, depth, node["value"], by_network)
         if config.stops_early and is_decided(tree, config.sims - 1 - sim, by_network):
@@ -375,12 +355,11 @@ def _search(network: Any, opponent: Any, job: Job, visits: Any) -> tuple[int, np
 
 
 @kernel
-def _select_leaf(network: Any, opponent: Any, job: Job, free: int) -> tuple[int, int]:
+def _select_leaf(network: Any, job: Job, free: int) -> tuple[int, int]:
     """Descend from the root to a leaf; return the leaf and the number of edges of the path.
 
     Args:
-        free: the number of nodes up to which a simulation continues through forced decisions and
-            the opponent's.
+        free: the number of nodes up to which a simulation continues through forced decisions.
     """
     board, tree = job.position.board, job.tree
     at = 0
@@ -389,47 +368,41 @@ def _select_leaf(network: Any, opponent: Any, job: Job, free: int) -> tuple[int,
         node = tree.nodes[at]
         visits = int64(node["visits"])
         new = at > 0 and visits == 0
-        if new:
-            write_reply_odds(opponent, job.position, tree, at)
-        if int(node["over"]) or (new and _is_leaf(network, opponent, tree, node, free)):
+        if int(node["over"]) or (new and _is_leaf(network, tree, node, free)):
             return at, depth
         node["visits"] = visits + 1
         if int(node["player"]) == NO_PLAYER:
             at = sample_chance(board, job.search_key, tree, at, visits, network is not None)
             continue
-        edge = _select_edge(network, opponent, job, node, visits)
+        edge = _select_edge(network, job, node, visits)
         tree.path[depth] = edge
         depth += 1
         at = expand(board, tree, at, tree.edges[edge])
 
 
 @kernel
-def _is_leaf(network: Any, opponent: Any, tree: Tree, node: Row, free: int) -> bool:
+def _is_leaf(network: Any, tree: Tree, node: Row, free: int) -> bool:
     """Return whether a simulation ends at a new node."""
     if network is None or int(node["player"]) == NO_PLAYER:
         return True
-    passed = int64(node["edges"]) == 1 or opponent_decides(opponent, tree, node)
-    room = int64(tree.size[0]["nodes"]) + 2 <= free
-    return not (passed and room)
+    has_room = int64(tree.size[0]["nodes"]) + 2 <= free
+    return not (int64(node["edges"]) == 1 and has_room)
 
 
 @kernel
-def _select_edge(network: Any, opponent: Any, job: Job, node: Row, visits: int) -> int:
+def _select_edge(network: Any, job: Job, node: Row, visits: int) -> int:
     """Return the edge that a simulation takes from a decision node."""
     if network is None:
         return select_ucb1(job.tree, node, visits)
-    if opponent_decides(opponent, job.tree, node):
-        return select_by_probability(job.tree, node, visits)
     return select_puct(job.tree, node, visits, np.float32(job.config.c_puct))
 
 
 @subroutine
-def _evaluate_leaf(network: Any, opponent: Any, job: Job, at: int, edge: int) -> np.float32:
+def _evaluate_leaf(network: Any, job: Job, at: int, edge: int) -> np.float32:
     """Return the value of a node for player_0; with a network, write its edges' priors and values.
 
     Args:
         network: `Weights`; None: the heuristic's evaluation.
-        opponent: an `Opponent`, or None.
         job: the search.
         at: index of the node.
         edge: index of the edge that leads to it; not read at the root.
@@ -441,7 +414,7 @@ def _evaluate_leaf(network: Any, opponent: Any, job: Job, at: int, edge: int) ->
     if int(node["over"]):
         return final_result(board, s)
     mask = edge_mask(tree, node) if int(node["player"]) != NO_PLAYER else np.uint64(0)
-    if job.config.exact_endings and opponent is None and at > 0 and is_last_round(board, s):
+    if job.config.exact_endings and at > 0 and is_last_round(board, s):
         frames = workspace.scratch[0]["frames"]
         frames[0]["state"] = s
         value = best_ending(board, frames, mask, _LEAF_LIMIT)
@@ -454,9 +427,8 @@ def _evaluate_leaf(network: Any, opponent: Any, job: Job, at: int, edge: int) ->
             return np.float32(tree.values[edge])
         return np.float32(1 - 2 * active_seat(s)) * value_of(network, leaf, workspace)
     value = forward(network, leaf, workspace, workspace.logits)
-    if not opponent_decides(opponent, tree, node):
-        write_priors(tree, node, workspace.logits, np.float32(job.config.temperature))
-        _write_values(tree, node, workspace.logits)
+    write_priors(tree, node, workspace.logits, np.float32(job.config.temperature))
+    _write_values(tree, node, workspace.logits)
     return np.float32(1 - 2 * int64(node["player"])) * value
 
 

@@ -3,8 +3,7 @@
 A simulation selects an edge
 
 - by UCB1 (Kocsis and Szepesvári 2006) without a network;
-- by PUCT (Silver et al. 2018, AlphaZero) with a network's priors;
-- where a modelled opponent decides, each as often as its odds, in a fixed order.
+- by PUCT (Silver et al. 2018, AlphaZero) with a network's priors.
 """
 
 from __future__ import annotations
@@ -99,28 +98,6 @@ def select_puct(tree: Tree, node: Row, visits: int, c_puct: np.float32) -> int:
         bound = value + explore * tree.priors[k] / np.float32(1 + edge_visits)
         if bound > best:
             best = bound
-            choice = k
-    return choice
-
-
-@kernel
-def select_by_probability(tree: Tree, node: Row, visits: int) -> int:
-    """Return the edge that is furthest behind its odds, as an index into `tree.edges`.
-
-    Edges without odds are never selected.
-
-    Args:
-        tree: the tree; the odds are its priors.
-        node: at a decision, a row of `NODE`.
-        visits: earlier visits of the node.
-    """
-    first = int64(node["first"])
-    choice = first
-    largest = np.float32(-np.inf)
-    for k in range(first, first + int64(node["edges"])):
-        deficit = tree.priors[k] * np.float32(visits + 1) - np.float32(tree.edges[k]["visits"])
-        if deficit > largest:
-            largest = deficit
             choice = k
     return choice
 
