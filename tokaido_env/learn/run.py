@@ -358,10 +358,9 @@ def train(
         AgentFailed: if a worker of the executor fails.
     """
     folder = Path(folder)
-    load_settings(folder)  # refuses other folders before a lock is written there
+    settings = load_settings(folder)  # refuses other folders before a lock is written there
     with locked(folder), deterministic():
         delete_unfinished(folder)
-        settings = load_settings(folder)
         run = Run(folder, settings, executor or SerialExecutor())
         with torch_threads(settings.threads), interruptible() as stopping:
             return _train(run, report, stopping, checkpoint_minutes)
