@@ -4,10 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from tokaido_env.core.state import STATE
-from tokaido_env.tensor_file import as_numbers, as_rows, read_tensors, write_tensors
+from tokaido_env.tensor_file import read_tensors, write_tensors
 
 MAX_BYTES = 1 << 20
 ARRAYS: dict[str, Any] = {
@@ -30,23 +28,3 @@ def test_read_tensors__returns_what_was_written(tmp_path: Path) -> None:
         assert arrays[name].shape == array.shape
         assert (arrays[name] == array).all()
         assert arrays[name].flags.writeable
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        np.frombuffer(bytes(range(2 * STATE.itemsize)), STATE),
-        np.array(["moon", "é"]),
-        np.zeros(0, STATE),
-        np.arange(5, dtype=np.uint8),
-    ],
-)
-def test_as_rows__inverts_as_numbers(rows: Any) -> None:
-    numbers = as_numbers({"rows": rows})
-    assert numbers["rows"].dtype.kind in "biuf"
-    again = as_rows(numbers | {"more": rows}, {"rows": rows})
-    assert list(again) == ["rows"]
-    assert again["rows"].dtype == rows.dtype
-    assert again["rows"].tobytes() == rows.tobytes()
-    other = np.zeros((2, 3), np.uint8)
-    assert as_rows({"rows": other}, {"rows": np.zeros(2, STATE)})["rows"] is other

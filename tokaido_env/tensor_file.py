@@ -23,8 +23,6 @@ Array = npt.NDArray[Any]
 
 SHA256 = "sha256"  # key of the header
 
-_NUMBERS = "biuf"  # kinds of dtypes that the format has
-
 
 class TensorFile(NamedTuple):
     """The contents of a file.
@@ -43,7 +41,7 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], header: Mapping[str, 
 
     Args:
         path: of the file.
-        arrays: numbers or bools of any shape, by name; see `as_numbers` for others.
+        arrays: numbers or bools of any shape, by name.
         header: strings by key.
 
     Raises:
@@ -102,36 +100,6 @@ def _contents_sha256(arrays: Mapping[str, Array], header: Mapping[str, str]) -> 
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def as_numbers(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Return arrays in dtypes of the format.
-
-    Args:
-        arrays: by name. Those of another dtype, (n,), such as states, become their bytes, uint8
-            (n, itemsize).
-    """
-    return {
-        name: array
-        if array.dtype.kind in _NUMBERS
-        else np.ascontiguousarray(array).view(np.uint8).reshape(len(array), array.dtype.itemsize)
-        for name, array in arrays.items()
-    }
-
-
-def as_rows(arrays: Mapping[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
-    """Return arrays as they were before `as_numbers`.
-
-    Args:
-        arrays: from `as_numbers`, by name; those whose bytes do not fit `like` stay as they are.
-        like: arrays with the expected names and dtypes; others are left out.
-    """
-    return {name: _view(array, like[name].dtype) for name, array in arrays.items() if name in like}
-
-
-def _view(array: Array, dtype: np.dtype[Any]) -> Array:
-    is_bytes = array.dtype == np.uint8 and array.ndim == 2 and array.shape[1] == dtype.itemsize
-    return array.reshape(-1).view(dtype) if is_bytes and dtype.kind not in _NUMBERS else array
 
 
 def _sorted_header(header: bytes) -> bytes:

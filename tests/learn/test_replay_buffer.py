@@ -13,7 +13,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.selfplay_games import SelfPlayGames
 from tokaido_env.learn.settings_schema import RunError
-from tokaido_env.tensor_file import as_numbers, write_tensors
+from tokaido_env.tensor_file import read_tensors, write_tensors
 
 POOL = BoardPool.load("family:train/3")
 
@@ -59,7 +59,8 @@ def test_load_samples__refuses_invalid_arrays(
 ) -> None:
     path = tmp_path / "0001-0000.safetensors"
     samples = samples.take(np.arange(40))
-    arrays = as_numbers(samples._asdict())
+    save_samples(path, samples)
+    arrays = read_tensors(path, 1 << 20).arrays
     write_tensors(path, arrays | {name: change(arrays[name])}, {})
     with pytest.raises(RunError, match=f"broken samples: {message}.*: delete the file"):
         load_samples(path, POOL)

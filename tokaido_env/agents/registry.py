@@ -416,7 +416,7 @@ def check_spec_in_file(spec: str, where: str, folder: Path, trusted: Container[s
     if kind.is_user_code:
         raise AgentError(
             f"{where}: {repr_short(spec)}: a file may not name code to run: if you trust it, name "
-            "this agent on the command line (train: --agents, rate: --allow-agents)"
+            "this agent on the command line (rate: --allow-agents)"
         )
     new = text
     if kind.takes == PATH:

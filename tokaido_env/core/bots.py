@@ -33,25 +33,14 @@ def random_action(mask: Mask, bits: np.uint64) -> Action:
 
 @subroutine
 def greedy_action(board: Row, s: Row, mask: Mask, bits: np.uint64, scratch: Any) -> Action:
-    """Return a uniformly random action of `greedy_choices`.
-
-    Args:
-        mask: the legal actions, not empty.
-        bits: 64 random bits.
-        scratch: a `STATE` array of shape (2,), overwritten.
-    """
-    return random_action(greedy_choices(board, s, mask, scratch), bits)
-
-
-@subroutine
-def greedy_choices(board: Row, s: Row, mask: Mask, scratch: Any) -> Mask:
-    """Return the actions that increase the score margin most at once, all the best ones.
+    """Return a random one of the actions that increase the score margin most at once.
 
     A move counts with its best effect, unless chance comes between. Ties go to more coins, then to
     using an effect.
 
     Args:
         mask: the legal actions, not empty.
+        bits: 64 random bits.
         scratch: a `STATE` array of shape (2,), overwritten.
     """
     best = 0
@@ -68,7 +57,7 @@ def greedy_choices(board: Row, s: Row, mask: Mask, scratch: Any) -> Mask:
             first = False
         if value == best:
             ties |= _ONE << np.uint64(action)
-    return ties
+    return random_action(ties, bits)
 
 
 @kernel

@@ -21,7 +21,7 @@ from tokaido_env.core.rules import legal
 from tokaido_env.core.state import OVER, SETUP, STATE, copy_rows
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.observers import masks
-from tokaido_env.tensor_file import as_numbers, read_tensors, write_tensors
+from tokaido_env.tensor_file import read_tensors, write_tensors
 
 MAX_BYTES = 4 << 30  # of a file of samples
 
@@ -104,7 +104,8 @@ def save_samples(path: Path, samples: Samples) -> None:
         OSError: as `files.atomic_write`.
         InUseError: as `files.atomic_write`.
     """
-    write_tensors(path, as_numbers(samples._asdict()), {})
+    states = samples.states.view(np.uint8).reshape(-1, STATE.itemsize)
+    write_tensors(path, samples._asdict() | {"states": states}, {})
 
 
 def load_samples(path: Path, board: Boards) -> Samples:
