@@ -18,12 +18,11 @@ from pathlib import Path
 from cyclopts import App
 from pages import fill
 
-from tokaido_env.__main__ import COMMANDS, load
+from tokaido_env.__main__ import COMMANDS, app
 from tokaido_env.cli import actions
 from tokaido_env.cli.features import index_formula
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.observation import FEATURES, Feature, width
-from tokaido_env.learn.settings import METHODS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
@@ -135,7 +134,7 @@ class Option:
 
 def command_sections() -> str:
     """Return a section for the options that several commands share, and one for each command."""
-    sections = {name: section(load(name).app(_widest(name))) for name in COMMANDS}
+    sections = {name: section(app()[name]) for name in COMMANDS}
     shared = shared_options(sections.values())
     items = "\n".join(option.line for option in shared.values())
     return "\n".join(
@@ -151,7 +150,7 @@ def shared_options(sections: Iterable[str]) -> dict[str, Option]:
 
     Of options of one name with different texts, the text of most commands is shared.
     """
-    lines = [line for text in sections for line in _without_settings(text).splitlines()]
+    lines = [line for text in sections for line in text.splitlines()]
     found = [option for line in lines if (option := _option(line))]
     often = Counter(option.text for option in found).most_common()
     texts = {}
@@ -163,48 +162,16 @@ def shared_options(sections: Iterable[str]) -> dict[str, Option]:
     return texts
 
 
-def settings_sections() -> str:
-    """Return the settings of training by the methods that have them."""
-    found: dict[str, dict[str, str]] = {}
-    for method in METHODS:
-        whole = section(load("train").app(["--method", method]))
-        _, _, text = whole.partition(f"**Settings of `--method` {method}**:\n")
-        for line in text.splitlines():
-            if option := _option(line):
-                found.setdefault(option.text, {})[method] = option.default
-    sections: dict[tuple[str, ...], list[str]] = {}
-    for text, defaults in found.items():
-        item = re.sub(r" [A-Z]+`", "`", text, count=1)  # the default shows the type
-        sections.setdefault(tuple(defaults), []).append(f"{item} ({_defaults(defaults)})")
-    ordered = sorted(
-        sections.items(), key=lambda one: (-len(one[0]), list(METHODS).index(one[0][0]))
-    )
-    return "\n".join(
-        f"### Settings of {_methods(methods)}\n\n" + "\n".join(items) + "\n"
-        for methods, items in ordered
-    )
-
-
-def _widest(name: str) -> Sequence[str]:
-    """Return arguments with which the help of a command has most options."""
-    return ("--method", "alphazero") if name == "train" else ()
-
-
 def _option(line: str) -> Option | None:
     """Return the option of a line of the help; None if it has none."""
     found = re.fullmatch(r"(\* `(--[\w-]+)[^`]*`: .*?)(?: \*?\[default: ([^]]*)\]\*?)?", line)
     return Option(found[2], found[1], found[3] or "off") if found else None
 
 
-def _without_settings(text: str) -> str:
-    """Return the section of a command without the settings of a method of training."""
-    return re.sub(r"\*\*Settings of .*?\n\n(?=\*\*)", "", text, flags=re.DOTALL)
-
-
 def _command(name: str, text: str, shared: Mapping[str, Option]) -> str:
     """Return the section of a command, which only names its shared options."""
     lines, named = [], []
-    for line in _without_settings(text).splitlines():
+    for line in text.splitlines():
         option = _option(line)
         if option is None or option.text not in shared:
             lines.append(option.line if option else line)
@@ -215,27 +182,12 @@ def _command(name: str, text: str, shared: Mapping[str, Option]) -> str:
     text, _, _ = "\n".join(lines).partition("**Examples**")  # of `--help` only
     own = "\n\n".join([text.rstrip(), *([f"**Shared**: {', '.join(named)}"] if named else [])])
     # Without a group of which all options are shared.
-    own = re.sub(r"\*\*[^*\n]+\*\*:\n+(?=\*\*)", "", own) + "\n"
-    return own + ("\n" + settings_sections() if name == "train" else "")
-
-
-def _defaults(defaults: Mapping[str, str]) -> str:
-    """Return the defaults of a setting: one if the methods have the same."""
-    if len(set(defaults.values())) == 1:
-        return f"default: {next(iter(defaults.values()))}"
-    return "default: " + ", ".join(f"{method} {default}" for method, default in defaults.items())
-
-
-def _methods(methods: Sequence[str]) -> str:
-    return (
-        "all methods" if len(methods) == len(METHODS) else " and ".join(f"`{m}`" for m in methods)
-    )
+    return re.sub(r"\*\*[^*\n]+\*\*:\n+(?=\*\*)", "", own) + "\n"
 
 
 def section(parser: App) -> str:
     """Return the help of a command as Markdown, with its examples as code."""
-    (called,) = parser.name
-    text = parser.generate_docs(heading_level=2).replace(f"{called} {called.split()[1]}", called)
+    text = parser.generate_docs(heading_level=2).replace("## ", "## tokaido ", 1)
     text = re.sub(r"\n {2,}", " ", text).replace("; tokaido agents lists all", "")
     examples = textwrap.dedent((parser.help_epilogue or "").removeprefix("Examples:\n\n"))
     text = re.sub(r"```.*?```\n\n", "", text, flags=re.DOTALL)  # how it is called

@@ -69,11 +69,16 @@ def newest_checkpoint(run: Path) -> Path:
     return max((run / "checkpoints").glob("*.safetensors"))
 
 
+def train(words: list[str]) -> int:
+    """Run `train`; return its exit status."""
+    from tokaido_env.__main__ import main
+
+    return main(["train", *words])
+
+
 def resume(run: Path, *options: str) -> int:
     """Run `train --resume`; return its exit status."""
-    from tokaido_env.cli.train import main
-
-    return main(["--resume", str(run), *options])
+    return train(["--resume", str(run), *options])
 
 
 def error_line(capsys: pytest.CaptureFixture[str]) -> str:

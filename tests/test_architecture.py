@@ -29,7 +29,6 @@ OPTIONAL = {
 WRITERS = {
     "tokaido_env/core/kernel_cache.py": "a lock on the entry",
     "tokaido_env/files.py": "a lock on the temporary file",
-    "tokaido_env/cli/command.py": "none: new temporary files, and pipes",
     "tokaido_env/arena/records.py": "a lock on the record file",
     "tokaido_env/learn/metrics.py": "the lock on the run folder",
     "tokaido_env/web/game_file.py": "the lock that `tokaido play` takes",

@@ -128,7 +128,7 @@ def _is_declaring() -> bool:
         return False
     while frame is not None:
         file, function = Path(frame.f_code.co_filename), frame.f_code.co_name
-        if file.parts[-2:] == ("cli", "command.py") and function in ("app", "parse"):
+        if "cyclopts" in file.parts and function == "parse_args":
             return True
         frame = frame.f_back
     return False

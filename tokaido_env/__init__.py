@@ -3,7 +3,7 @@
     game = Game(seed=7)       one game
     batch = Batch(4096)       many games as arrays
     game_seed(7, i)           the seed of game i of seed 7
-    env(), raw_env()          PettingZoo environments; also `pettingzoo.make`
+    env(), raw_env()          PettingZoo environments
     gymnasium.make("tokaido_env:TokaidoDuo-v0")   Gymnasium environment; also `make_vec`
     agents                    opponents for training and evaluation
 
@@ -12,28 +12,9 @@ are compiled on their first call and cached on disk.
 """
 
 import importlib
-import signal
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-
-def _is_command() -> bool:
-    """Return whether Python was started by `python -m tokaido_env` or its script `tokaido`."""
-    (started,) = sys.orig_argv[-len(sys.argv) :][:1] or [""]
-    if sys.argv[:1] == ["-m"]:
-        return started in ("tokaido_env", "-mtokaido_env")
-    script = Path(sys.executable or "/").parent / "tokaido"
-    return Path(started).name == "tokaido" and Path(started).resolve() == script.resolve()
-
-
-# Ctrl-C ends a command silently while it loads modules; `__main__` restores Python's handler.
-ends_by_signal = _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-if ends_by_signal:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-import gymnasium  # noqa: E402
-import pettingzoo  # noqa: E402
+import gymnasium
 
 if TYPE_CHECKING:
     from tokaido_env import agents
@@ -49,12 +30,6 @@ if TYPE_CHECKING:
     from tokaido_env.game import Game
     from tokaido_env.position import PositionError
     from tokaido_env.record import Record, RecordError
-
-if not Path(__file__).with_name("py.typed").is_file():
-    raise ImportError(
-        "tokaido_env: expected a folder with all its files, got "
-        f"{Path(__file__).parent}: it does not run from a zip file: unpack it, or install it by pip"
-    )
 
 __version__ = "0.1.0"
 
@@ -104,9 +79,6 @@ if "TokaidoDuo-v0" not in gymnasium.registry:  # it is, when this module is relo
         entry_point="tokaido_env.gym:TokaidoDuoEnv",
         vector_entry_point="tokaido_env.gym:TokaidoDuoVectorEnv",
     )
-# PettingZoo has a registry from version 1.27 on.
-if "tokaido_duo-v0" not in getattr(pettingzoo, "aec_registry", ("tokaido_duo-v0",)):
-    pettingzoo.register("aec", "tokaido_duo_v0", entry_point="tokaido_env.aec:env")
 
 
 def __getattr__(name: str) -> Any:

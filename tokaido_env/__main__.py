@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout, suppress
-from typing import TYPE_CHECKING
 
-from tokaido_env import ends_by_signal
+from cyclopts import App, CycloptsError, Group
 
-if TYPE_CHECKING:
-    from cyclopts import App
+from tokaido_env import __version__
+from tokaido_env.cli import command as cli
 
-    from tokaido_env.cli.command import Command
-
+CLOSED_PIPE = 141  # exit status after SIGPIPE, as shells report it
 
 GROUPS = {
     "Play and look": {
@@ -45,115 +40,61 @@ GROUPS = {
 """By group: the name of each command, its place in the package `cli`, and its summary."""
 
 COMMANDS = {name: place for group in GROUPS.values() for name, (place, _) in group.items()}
-COMPLETION = "--install-completion"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status.
 
-    Characters that the console cannot show are replaced. A closed pipe, as of `tokaido … | head`,
-    ends the command silently.
+    An error of the user is printed as one line. A closed pipe, as of `tokaido … | head`, ends the
+    command silently.
     """
-    try:  # Ctrl-C may come while modules load
-        if ends_by_signal and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-            signal.signal(signal.SIGINT, _end)
-        from tokaido_env.cli.command import CLOSED_PIPE, program
-        from tokaido_env.core.arguments import SIMILAR
-
-        for stream, errors in (
-            (sys.stdin, "replace"),
-            (sys.stdout, SIMILAR),
-            (sys.stderr, SIMILAR),
-        ):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors=errors)
-        try:
-            return _run(sys.argv[1:] if arguments is None else list(arguments))
-        finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # for consoles without all characters
+    cli.start(words if words and words[0] in COMMANDS else ["tokaido"])
+    try:
+        status = app(summaries=words[:1] in ([], ["-h"], ["--help"]))(words)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status or 0
+    except (CycloptsError, cli.UsageError) as error:
+        return _failed(error, cli.USAGE)
     except KeyboardInterrupt:
-        print("tokaido: interrupted", file=sys.stderr)
-        return 130
-    except OSError as error:  # of standard output; commands report those of files
-        # Discard what cannot be printed, because Python would report it at exit.
-        with suppress(AttributeError, io.UnsupportedOperation):  # none, or one without a file
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return CLOSED_PIPE
-        print(f"{program()}: standard output: {error.strerror}", file=sys.stderr)
-        return 1
+        return _failed("interrupted", cli.INTERRUPTED)
+    except BrokenPipeError:  # Python would report it again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except (ValueError, OSError, ModuleNotFoundError, RuntimeError) as error:
+        return _failed(error, 1)
 
 
-def _end(number: int, frame: object) -> None:
-    """End on Ctrl-C while modules load: Python ignores exceptions in callbacks of imports."""
-    print("tokaido: interrupted", file=sys.stderr, flush=True)
-    os._exit(130)
+def _failed(error: object, status: int) -> int:
+    cli.note(" ".join(str(error).split()))
+    return status
 
 
-def _run(arguments: list[str]) -> int:
-    from tokaido_env.cli.command import USAGE, parse, program
-    from tokaido_env.core.arguments import unknown_name
-
-    name, *rest = arguments or [""]
-    if name in COMMANDS:
-        found = load(name)
-        if signal.getsignal(signal.SIGINT) is _end:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        return found(rest)
-    if name in ("-h", "--help", "--version", COMPLETION):
-        from cyclopts import CycloptsError
-        from cyclopts.completion import ShellDetectionError
-
-        try:
-            parse(app(loaded=name == COMPLETION), arguments)
-        except (CycloptsError, ShellDetectionError) as error:
-            print(f"{program()}: {name}: {error}", file=sys.stderr)
-            return USAGE
-        return 0
-    if not name:
-        with redirect_stdout(sys.stderr):
-            app().help_print([])
-        return USAGE
-    problem = unknown_name("command", name, COMMANDS)
-    print(f"{program()}: {problem}; {program()} --help lists all commands", file=sys.stderr)
-    return USAGE
-
-
-def load(name: str) -> Command:
-    """Return the command with a name; only now its module is loaded."""
-    module, attribute = COMMANDS[name].split(":")
-    found: Command = getattr(importlib.import_module(f"tokaido_env.cli.{module}"), attribute)
-    return found
-
-
-def app(*, loaded: bool = False) -> App:
-    """Return the parser of all commands, for help, version and shell completion.
+def app(*, summaries: bool = False) -> App:
+    """Return the parser of all commands; a command's module is loaded when it is looked up.
 
     Args:
-        loaded: whether to load the commands with their options; the help needs only the summaries.
+        summaries: whether it only lists the commands, each with its summary instead of its help.
     """
-    from cyclopts import App, Group
-
-    from tokaido_env import __version__
-    from tokaido_env.cli.command import HelpFormatter, program
-
     made = App(
-        "tokaido" if loaded else program(),
+        "tokaido",
         "Tokaido Duo for research.",
         version=f"tokaido_env {__version__}",
-        help_formatter=HelpFormatter(),
+        result_action="return_value",
+        exit_on_error=False,
+        print_error=False,
+        suppress_keyboard_interrupt=False,
     )
-    made.register_install_completion_command(COMPLETION, help="install completion in your shell")
+    made.register_install_completion_command(help="install completion in your shell")
     for order, (title, entries) in enumerate(GROUPS.items()):
         group = Group(title, sort_key=order)
         for name, (place, summary) in entries.items():
-            if loaded:
-                command = load(name).app()
-                command.group = (group,)
-                made.command(command, name)
-            else:
-                made.command(place, name, group=group, help=summary)
+            shown = summary if summaries else None
+            made.command(f"tokaido_env.cli.{place}", name, group=group, help=shown)
     return made
 
 

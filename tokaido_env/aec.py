@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pettingzoo
 from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
@@ -350,3 +351,8 @@ def _observation_space(observation: str, see_board: bool, mask: str) -> spaces.S
 env = TokaidoEnv
 raw_env = partial(TokaidoEnv, illegal="raise")
 """The environment for PettingZoo's own wrappers: an illegal action raises `IllegalMove`."""
+
+
+# PettingZoo has a registry from version 1.27 on.
+if "tokaido_duo-v0" not in getattr(pettingzoo, "aec_registry", ("tokaido_duo-v0",)):
+    pettingzoo.register("aec", "tokaido_duo_v0", entry_point="tokaido_env.aec:env")

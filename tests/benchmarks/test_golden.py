@@ -11,7 +11,7 @@ from golden_records import records, replayed
 from processes import ROOT
 
 from tokaido_env import ACTIONS, FEATURES, Game
-from tokaido_env.__main__ import load
+from tokaido_env.__main__ import app
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -68,7 +68,7 @@ def test_golden__lists_a_command_for_every_generated_file() -> None:
 def text_of(command: str, first: str, second: str = "") -> str:
     """Return the help of a command of the package, or the source of a program."""
     if command == "tokaido":
-        return reference_pages.section(load(first).app())
+        return reference_pages.section(app()[first])
     path = f"{second.replace('.', '/')}.py" if first == "-m" else first
     shared = ROOT / "benchmarks" / "options.py"
     return (ROOT / path).read_text(encoding="utf-8") + shared.read_text(encoding="utf-8")

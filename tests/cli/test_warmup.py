@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from processes import run_script
 
+from tokaido_env.__main__ import main
 from tokaido_env.cli import warmup
 from tokaido_env.core.jit import INTERPRETED
 
@@ -15,14 +16,13 @@ import gc, pkgutil, sys
 from importlib import import_module
 from numba.core.dispatcher import Dispatcher
 import tokaido_env
-from tokaido_env.cli.warmup import main
 from tokaido_env.core.kernel_cache import KernelCache
 for module in pkgutil.walk_packages(tokaido_env.__path__, "tokaido_env."):
     try:
         import_module(module.name)
     except ModuleNotFoundError as error:  # of an extra
         assert not error.name.startswith("tokaido_env"), error
-assert main([]) == 0
+assert main(["warmup"]) == 0
 print([
     f"{each.py_func.__module__}.{each.py_func.__qualname__}"
     for each in gc.get_objects()
@@ -43,7 +43,7 @@ def test_warmup__leaves_out_what_needs_missing_packages(
 ) -> None:
     groups = {"game": (lambda: None, ()), "learn": (lambda: None, ("no_such_package",))}
     monkeypatch.setattr(warmup, "GROUPS", groups)
-    assert warmup.main([]) == 0
+    assert main(["warmup"]) == 0
     printed = capsys.readouterr().out
     assert "game" in printed
     assert "learn" not in printed
@@ -55,5 +55,5 @@ def test_warmup__refuses_an_unwritable_cache_folder(
     (tmp_path / "file").touch()
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert warmup.main([]) == 1
+    assert main(["warmup"]) == 1
     assert capsys.readouterr().err.startswith("warmup: ")

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import torch
 from networks import SMALL, random_policy
-from short_run import SHORT, contents, metrics, options_of
+from short_run import SHORT, contents, metrics, options_of, train as main
 
 from tokaido_env.arena.executors.base import SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.train import main
 from tokaido_env.core.state import CHANCE_PHASES
 from tokaido_env.learn import alphazero, run as runs
 from tokaido_env.learn.alphazero import learn

@@ -28,13 +28,13 @@ from short_run import (
     newest_checkpoint,
     options_of,
     resume,
+    train as main,
 )
 from torch import nn
 
 from tokaido_env.agents import Policy
 from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.arena.ladder import LADDER
-from tokaido_env.cli.train import main
 from tokaido_env.learn import run as runs
 from tokaido_env.learn.metrics import Logs
 from tokaido_env.learn.network import torch_threads

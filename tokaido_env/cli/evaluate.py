@@ -18,7 +18,7 @@ from tokaido_env.agents import Agent, make
 from tokaido_env.agents.content import files_of
 from tokaido_env.agents.exec_agent import ProgramAgent
 from tokaido_env.agents.registry import check_names, parse_named_agent, policy_path_of
-from tokaido_env.arena.game_runner import AgentFailed, Numbers
+from tokaido_env.arena.game_runner import Numbers
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.records import merge_records, records_of
@@ -69,7 +69,7 @@ class Evaluate(cli.Matches):
     """report the games of these record files instead of playing"""
     records: cli.Records = None
     plots: cli.Plots = None
-    report: cli.File | None = None
+    report: cli.Output | None = None
     """write the results to this file as a page of HTML"""
     replays: Annotated[int | None, Parameter(group=cli.FILES)] = None
     """games of each match that --report links, as pages in a folder with its name plus .games
@@ -80,7 +80,7 @@ class Evaluate(cli.Matches):
     names: list[str] = field(init=False, default_factory=list)
 
 
-@cli.command("evaluate", AgentFailed)
+@cli.command("evaluate")
 def main(options: Evaluate) -> int:
     """Measure agents against each other in paired games.
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
-from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.result import RecordsEntry, Result
 from tokaido_env.arena.tournament import MatchState
@@ -78,7 +77,7 @@ class Generalise:
     """training seeds of each method, files of one method in a row"""
 
 
-@cli.command("generalise", AgentFailed)
+@cli.command("generalise")
 def main(options: Generalise) -> int:
     """Measure an agent on procedural boards that it has not trained on: Tokaido-100 by default.
 

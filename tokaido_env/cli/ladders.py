@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.registry import parse_named_agent, policy_path_of
 from tokaido_env.arena import placement
-from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.ladder import (
     Ladder,
     epsilon_baselines,
@@ -87,7 +86,7 @@ class Rate(cli.Matches):
     records: cli.Records = None
 
 
-@cli.command("rate", AgentFailed)
+@cli.command("rate")
 def rate(options: Rate) -> int:
     """Rate an agent against the agents of a ladder.
 
@@ -156,7 +155,7 @@ class BuildLadder(cli.Matches):
 
     agents: list[cli.AgentSpec] = field(kw_only=False)
     """agents of the ladder, weakest first; tokaido agents lists all"""
-    ladder: Annotated[cli.File, Parameter("--out")]
+    ladder: Annotated[cli.Output, Parameter("--out")]
     """ladder file to write"""
     max_distance: int = 1000
     """play only agents up to this many places apart"""
@@ -165,7 +164,7 @@ class BuildLadder(cli.Matches):
     markdown: cli.Markdown = None
 
 
-@cli.command("ladder", AgentFailed)
+@cli.command("ladder")
 def ladder(options: BuildLadder) -> int:
     """Play the matches of a ladder, agents given weakest first, and write a ladder file.
 

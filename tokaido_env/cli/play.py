@@ -52,7 +52,7 @@ class Play:
     """start from the last game of this record file [default: from the set-up]"""
     at: int | None = None
     """start after this number of events of --from [default: after all]"""
-    save: cli.File | None = None
+    save: cli.Output | None = None
     """save games to this record file, and resume its last game"""
     advice: cli.AgentSpec = "champion:sims=400"
     """agent that gives advice"""

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from tokaido_env.agents import make
 from tokaido_env.agents.content import files_of_agents
 from tokaido_env.agents.registry import policy_path_of
-from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.result import Measure, Result
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
@@ -55,7 +54,7 @@ class Regret:
     markdown: cli.Markdown = None
 
 
-@cli.command("regret", AgentFailed)
+@cli.command("regret")
 def main(options: Regret) -> int:
     """Measure the loss per decision of agents, in positions with rolled-out or solved actions.
 

@@ -52,7 +52,7 @@ class Replay(cli.Recorded):
     """agent that values the positions of the page"""
     summary: Annotated[bool, Parameter(group=INSTEAD)] = False
     """print rounds, triggers and mean scores by seat of all distinct games"""
-    gif: Annotated[cli.File | None, Parameter(group=INSTEAD)] = None
+    gif: Annotated[cli.Output | None, Parameter(group=INSTEAD)] = None
     """write one game as an animated GIF"""
     html: Annotated[cli.Output | None, Parameter(group=INSTEAD)] = None
     """write a page to step through"""
@@ -141,7 +141,7 @@ def _write_page(games: Games, options: Replay) -> int:
     assert out is not None
     page = replay_page(games.values(), options.board, agent=options.agent)
     write_text(out, page)
-    print(cli.as_given(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB"))
+    print(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB")
     return 0
 
 

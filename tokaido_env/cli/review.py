@@ -13,7 +13,6 @@ import numpy as np
 
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import check_executor, open_executor
-from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
@@ -86,13 +85,13 @@ class Reviewing(cli.Recorded):
     executor: cli.ExecutorSpec = "serial"
     json: cli.Output | None = None
     """write the reviews to this file as JSON"""
-    data: cli.File | None = None
+    data: cli.Output | None = None
     """write a row per event to this .parquet file"""
     html: cli.Output | None = None
     """write a page to step through"""
 
 
-@cli.command("review", AgentFailed)
+@cli.command("review")
 def main(options: Reviewing) -> int:
     """Review recorded games: the loss of each decision, and the luck of each roll and draw.
 

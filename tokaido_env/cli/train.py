@@ -11,10 +11,9 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from cyclopts import App, Group, Parameter
+from cyclopts import Group, Parameter
 
 from tokaido_env.arena.executors import open_executor
-from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.cli import command as cli
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
@@ -60,46 +59,42 @@ class Train:
     )
     """minutes without a checkpoint after which the next update saves one; 0: never; a resume may
     change it"""
-
-
-@cli.options
-class TrainOnSearch(Train):
-    """Options of a method that plays games by an executor."""
-
     executor: Annotated[cli.ExecutorSpec, Parameter(show_default="serial; only of alphazero")] = (
         "serial"
     )
 
 
-def _options_of(arguments: Sequence[str]) -> type[Train]:
-    """Return the options with the settings of the method: of the option, the run or the file."""
-    early = App(default_command=Train, help_flags=(), version_flags=())
-    _, bound, *_ = early.parse_known_args(arguments)
-    return with_settings(_settings_class(Train(**bound.arguments)))
+def _with_settings() -> type[Train]:
+    """Return the options with the settings of all methods: None for what the user has not set."""
+    owners: dict[str, list[type[RunSettings]]] = {}
+    for kind in METHODS.values():
+        for one in fields(kind):
+            owners.setdefault(one.name, []).append(kind)
+    settings = [(name, _option(name, kinds), field(default=None)) for name, kinds in owners.items()]
+    return make_dataclass("TrainOptions", settings, bases=(Train,), kw_only=True)
 
 
-def with_settings(kind: type[RunSettings]) -> type[Train]:
-    """Return the options of a method: a setting is None if the user has not set it."""
-    types, group = get_type_hints(kind), Group(f"Settings of --method {kind.METHOD}", sort_key=2)
-    settings = [
-        (
-            one.name,
-            Annotated[
-                types[one.name] | None,
-                Parameter(
-                    group=group,
-                    help=one.metadata["help"],
-                    show_default=_default_of(one.default),
-                    choices=one.metadata["allowed"].choices or None,
-                ),
-            ],
-            field(default=None),
-        )
-        for one in fields(kind)
+def _option(name: str, kinds: Sequence[type[RunSettings]]) -> Any:
+    """Return the type of an option for a setting of some methods."""
+    methods = [kind.METHOD for kind in kinds]
+    own = [next(one for one in fields(kind) if one.name == name) for kind in kinds]
+    names = "all methods" if len(kinds) == len(METHODS) else " and ".join(methods)
+    return Annotated[
+        get_type_hints(kinds[0])[name] | None,
+        Parameter(
+            group=Group(f"Settings of {names}", sort_key=5 - len(kinds)),
+            help=_by_method(methods, [one.metadata["help"] for one in own], ": ", "; "),
+            show_default=_by_method(methods, [_default_of(one.default) for one in own], " ", ", "),
+            choices=own[0].metadata["allowed"].choices or None,
+        ),
     ]
-    base = TrainOnSearch if kind.METHOD == "alphazero" else Train
-    made: type[Train] = make_dataclass(base.__name__, settings, bases=(base,), kw_only=True)
-    return cli.with_arguments(made)
+
+
+def _by_method(methods: Sequence[str], texts: Sequence[str], colon: str, comma: str) -> str:
+    """Return the text of all methods, or the text of each."""
+    if len(set(texts)) == 1:
+        return texts[0]
+    return comma.join(f"{method}{colon}{text}" for method, text in zip(methods, texts, strict=True))
 
 
 def _default_of(default: object) -> str:
@@ -121,31 +116,12 @@ def _settings_class(options: Train) -> type[RunSettings]:
     return METHODS[method or TdSettings.METHOD]
 
 
-def _owner_of(option: str, known: list[str]) -> str:
-    """Return an error that names the methods of a setting, if the chosen method lacks it."""
-    name = option.removeprefix("--").replace("-", "_")
-    owners = [method for method, kind in METHODS.items() if name in kind.defaults()]
-    if not owners:
-        return ""
-    (own,) = [kind for kind in METHODS.values() if f"--{kind.LENGTH}" in known]
-    is_length = name in [kind.LENGTH for kind in METHODS.values()]
-    more = f"; {own.METHOD} has --{own.LENGTH}" if is_length else f", not for {own.METHOD}"
-    return f"{option} is for {' and '.join(owners)}{more}"
-
-
-@cli.command(
-    "train",
-    AgentFailed,
-    interrupted="stopped at once; --resume continues from the last checkpoint",
-    kind_of=_options_of,
-    explain=_owner_of,
-)
+@cli.command("train", _with_settings())
 def main(options: Train) -> int:
     """Train an agent by self-play.
 
     A run takes three minutes on two cores. It saves checkpoints: --resume continues it after Ctrl-C
-    or a kill, or extends it. Settings on the command line override those of the file. Use
-    --method NAME --help to list the settings of a method.
+    or a kill, or extends it. Settings on the command line override those of the file.
 
     Examples:
         tokaido train --run runs/first
@@ -175,8 +151,14 @@ def main(options: Train) -> int:
 
 def _requested(options: Train, kind: type[RunSettings]) -> dict[str, Any]:
     """Return the settings of the command line and the file."""
-    given = {name: getattr(options, name) for name in kind.defaults()}
-    typed = {name: kind.checked(name, one) for name, one in given.items() if one is not None}
+    typed = {}
+    for name in dict.fromkeys(name for one in METHODS.values() for name in one.defaults()):
+        if (value := getattr(options, name)) is None:
+            continue
+        if name not in kind.defaults():
+            option = f"--{name.replace('_', '-')}"
+            raise cli.UsageError(f"{option}: expected a setting of {kind.METHOD}, see --help")
+        typed[name] = kind.checked(name, value)
     if options.config is None:
         return typed
     return read_config(options.config, kind.METHOD).settings | typed
@@ -189,9 +171,7 @@ def _train(folder: Path, options: Train) -> int:
     stopped_by = 0
     with ExitStack() as stack:
         bar = stack.enter_context(run_bar(settings.length, settings.LENGTH))
-        executor = None
-        if isinstance(options, TrainOnSearch):
-            executor = stack.enter_context(open_executor(options.executor))
+        executor = stack.enter_context(open_executor(options.executor))
 
         def report(progress: Progress) -> None:
             nonlocal stopped_by
@@ -204,7 +184,7 @@ def _train(folder: Path, options: Train) -> int:
 
         complete = run.train(folder, report, executor, options.checkpoint_minutes)
     if not complete:
-        again = f"{cli.program('train')} --resume {quote(str(folder))}"
+        again = f"tokaido train --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")
         return 128 + stopped_by  # as shells report it: 130 after Ctrl-C, 143 after SIGTERM
     best = "the highest rating" if settings.rate_every else "the same: without ratings"
