@@ -45,8 +45,6 @@ ERRORS = (
     ("evaluate greedy random --executor processes:0", "executor"),
     ("evaluate greedy random --error 0.1", "--error"),
     ("evaluate --from-records nowhere", "nowhere"),
-    ("evaluate greedy random --shard 2", "shard"),
-    ("evaluate greedy random --shard 1/2 --until-decided", "--until-decided"),
     ("rate greedy --ladder no.json", "no.json"),
     (f"rate greedy --json {LADDER}", str(LADDER)),
     ("ladder greedy random --out /", "/"),

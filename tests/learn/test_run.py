@@ -498,7 +498,7 @@ def test_train__refuses_folders_of_a_run_and_those_without_one(
     assert contents(run, logs=True) == before
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     assert main(["--run", str(tmp_path / "file")]) == 1
-    assert re.search("file.*: Not a directory", error_line(capsys))
+    assert "file" in error_line(capsys)
     for folder in (tmp_path, tmp_path / "nowhere"):
         assert resume(folder) == 1
         assert f"{folder}: no run folder" in error_line(capsys)
