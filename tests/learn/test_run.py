@@ -1,7 +1,6 @@
 """Training runs of each method: files, metrics, ratings, resumed runs and refusals."""
 
 import json
-import re
 import signal
 import tomllib
 from collections.abc import Callable
