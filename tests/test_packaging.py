@@ -160,15 +160,6 @@ def test_wheel__has_every_file_of_the_package_and_no_other(archive: Path, instal
     assert tree == files
 
 
-def test_import__refuses_a_zip_file(archive: Path, required: Path, tmp_path: Path) -> None:
-    for words in (("-c", "import tokaido_env"), ("-m", "tokaido_env", "evaluate", "greedy")):
-        done = run((archive, required), tmp_path, *words)
-        assert (done.returncode, done.stdout) == (1, "")
-        refusal = f"ImportError: tokaido_env: expected a folder with all its files, got {archive}"
-        assert refusal in done.stderr
-        assert "it does not run from a zip file: unpack it, or install" in done.stderr
-
-
 def test_build__fails_without_a_package_or_a_data_file(archive: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(archive) as source:
         names = [n for n in source.namelist() if n.startswith(("tokaido_env/", "setup", "py"))]

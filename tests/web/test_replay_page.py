@@ -270,8 +270,6 @@ def test_command__writes_a_page(tmp_path: Path, golden: list[Record], capsys: Ou
     size = f"{out.stat().st_size / 1e6:.1f}"
     assert capsys.readouterr().out == f"{out}: games 1, {size} MB\n"
     assert list(tmp_path.iterdir()) == [out]
-    assert main(["replay", str(GOLDEN), "--game", "5", "--html", "-"]) == 0
-    assert capsys.readouterr().err == f"-: games 1, {size} MB\n"
     save([played(30).record()], tmp_path / "games.jsonl")
     words = ["replay", str(tmp_path / "games.jsonl"), "--value-agent", "greedy", "--html", str(out)]
     assert main(words) == 0
