@@ -16,6 +16,7 @@ import gc, pkgutil, sys
 from importlib import import_module
 from numba.core.dispatcher import Dispatcher
 import tokaido_env
+from tokaido_env.__main__ import main
 from tokaido_env.core.kernel_cache import KernelCache
 for module in pkgutil.walk_packages(tokaido_env.__path__, "tokaido_env."):
     try:
