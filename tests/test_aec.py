@@ -108,7 +108,7 @@ def test_box__has_its_mask_in_infos_only() -> None:
     e = env(observation="box")
     e.reset(seed=1)
     assert {"action_mask" in e.infos[agent] for agent in AGENTS} == {True}
-    with pytest.raises(ValueError, match=r"mask: expected one of 'both', 'infos', got"):
+    with pytest.raises(ValueError, match=r"^mask: "):
         env(observation="box", mask="observation")
 
 
@@ -205,17 +205,6 @@ def test_step__raises_for_illegal_actions_if_requested() -> None:
     assert facts(e) == before
 
 
-def test_action_space__contains_playable_actions_only() -> None:
-    """Any element of the action space can be played, also a 0-d array."""
-    for kind in (int, np.int8, np.int64, np.array):
-        e = env()
-        e.reset(seed=0)
-        action = kind(e.game.legal_actions()[0])
-        assert e.action_space("player_0").contains(action)
-        e.step(action)
-        assert e.infos["player_0"]["player"] == 0
-
-
 # Observations and spaces
 
 
@@ -262,13 +251,3 @@ def test_reset__from_a_final_position_is_done() -> None:
     e.step(None)
     e.step(None)
     assert e.agents == []
-
-
-# Options
-
-
-def test_metadata__has_name_and_render_modes() -> None:
-    e = env()
-    assert e.metadata["name"] == str(e) == "tokaido_duo_v0"
-    assert e.metadata["is_parallelizable"] is False
-    assert e.possible_agents == AGENTS

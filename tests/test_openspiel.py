@@ -17,7 +17,8 @@ from learner_games import expected_observation, reward_of  # noqa: E402
 from open_spiel.python.observation import make_observation  # noqa: E402
 from positions import other_board_data, random_move, write_board  # noqa: E402
 
-from tokaido_env import Board, BoardError, Game, IllegalMove, openspiel  # noqa: E402
+import tokaido_env.openspiel  # noqa: E402, F401  registers the game
+from tokaido_env import Board, BoardError, Game, IllegalMove  # noqa: E402
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS  # noqa: E402
 from tokaido_env.core.board_features import N_BOARD_FEATURES  # noqa: E402
 from tokaido_env.core.observation import N_FEATURES  # noqa: E402
@@ -103,12 +104,13 @@ def test_new_initial_state__starts_from_positions(other_board: str) -> None:
             assert sum(state.returns()) == 0
 
 
-def test_new_initial_state__refuses_other_positions(other_board: str) -> None:
+@pytest.mark.parametrize("kind", [lambda there: there.to_dict(), lambda _: "{", lambda _: {}])
+def test_new_initial_state__refuses_other_positions(
+    kind: Callable[[Any], Any], other_board: str
+) -> None:
     there = walk(load(board=other_board).new_initial_state(), random.Random(1), 30)
-    bad: list[Any] = [there.to_dict(), {}, "{", "null", [1], 3, {**there.to_dict(), "round": -1}]
-    for position in bad:
-        with pytest.raises(PositionError):
-            load().new_initial_state(position)
+    with pytest.raises(PositionError):
+        load().new_initial_state(kind(there))
 
 
 # The game's declarations
@@ -212,24 +214,15 @@ def test_action_to_string__returns_labels_at_any_node() -> None:
     assert state.action_to_string(CHANCE, 0).startswith("boutique:C1=")
     for seat in (0, 1):
         assert tuple(state.action_to_string(seat, a) for a in range(N_ACTIONS)) == LABELS
-    for action in (-1, 49, 10**6):
-        with pytest.raises(ValueError, match=f"^action: expected 0 to 48, got {action}$"):
-            openspiel.TokaidoDuoGame().new_initial_state()._action_to_string(0, action)
 
 
-def test_apply_action__refuses_illegal_moves() -> None:
-    state = walk(load().new_initial_state(), random.Random(0), 11)
-    assert state.is_chance_node()
-    for wrong in (0, 215, 216):  # impossible and unknown outcomes
-        if wrong not in state.legal_actions():
-            refuse(state, wrong, "no outcome")
-    walk(state, random.Random(0), 1)
-    assert not state.is_chance_node()
-    for wrong in (IDS["discard:fan"], N_ACTIONS):
-        refuse(state, wrong, "legal are")
-
-
-def refuse(state: Any, action: int, message: str) -> None:
+@pytest.mark.parametrize(
+    ("steps", "action", "message"), [(11, 215, "no outcome"), (12, IDS["discard:fan"], "legal are")]
+)
+def test_apply_action__refuses_illegal_moves(steps: int, action: int, message: str) -> None:
+    state = walk(load().new_initial_state(), random.Random(0), steps)
+    assert state.is_chance_node() == (steps == 11)
+    assert action not in state.legal_actions()
     before = facts(state)
     with pytest.raises(IllegalMove, match=message):
         state.apply_action(action)
@@ -252,17 +245,12 @@ def test_load_game__accepts_the_string_of_a_game(other_board: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "error", "message"),
-    [
-        ({"board": "honshu"}, BoardError, "unknown board 'honshu': expected one of"),
-        ({"see_board": "maybe"}, Exception, "see_board"),
-        ({"seed": "1"}, pyspiel.SpielError, "Available parameters are: board, reward"),
-    ],
+    ("params", "error"), [({"board": "honshu"}, BoardError), ({"see_board": "maybe"}, Exception)]
 )
 def test_load_game__refuses_wrong_parameters(
-    params: dict[str, str], error: type[Exception], message: str
+    params: dict[str, str], error: type[Exception]
 ) -> None:
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=next(iter(params.values()))):
         load(**params)
 
 
@@ -276,35 +264,27 @@ COPIES: dict[str, Callable[[Any], Any]] = {
     "with the game": lambda state: pyspiel.deserialize_game_and_state(
         pyspiel.serialize_game_and_state(state.get_game(), state)
     )[1],
+    "pickled game": lambda state: pickle.loads(pickle.dumps(state.get_game())).deserialize_state(
+        state.serialize()
+    ),
+    "copied game": lambda state: copy.deepcopy(state.get_game()).deserialize_state(
+        state.serialize()
+    ),
 }
 
 
 @pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
-@pytest.mark.parametrize("steps", [5, 90])
 def test_clone__continues_identically_and_independently(
-    copied: Callable[[Any], Any], steps: int, other_board: str
+    copied: Callable[[Any], Any], other_board: str
 ) -> None:
     game = load(board=other_board, reward="margin")
-    state = walk(game.new_initial_state(), random.Random(2), steps)
+    state = walk(game.new_initial_state(), random.Random(2), 90)
     before = facts(state)
     other = copied(state)
     assert facts(other) == before
     after = facts(walk(other, random.Random(3), 40))
     assert facts(state) == before
     assert facts(walk(state, random.Random(3), 40)) == after
-
-
-@pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))], ids=["deep", "pickle"]
-)
-def test_deepcopy__of_a_game_is_complete(copied: Callable[[Any], Any], other_board: str) -> None:
-    game = load(board=other_board, reward="margin")
-    other = copied(game)
-    assert other == game
-    assert other.board == game.board
-    assert other.max_chance_nodes_in_history() == game.max_chance_nodes_in_history()
-    states = [walk(each.new_initial_state(), random.Random(4)) for each in (game, other)]
-    assert facts(states[0]) == facts(states[1])
 
 
 # Observers
@@ -320,20 +300,9 @@ def test_observer__writes_its_tensor_for_both_seats() -> None:
         assert observation.tensor.tolist() == seen(state.game, seat)
         assert observation.dict["observation"].tolist() == observation.tensor.tolist()
         assert observation.string_from(state, seat) == str(state)
-
-
-def test_observer__of_the_history_has_no_tensor() -> None:
-    game = load()
-    observation = make_observation(game, pyspiel.IIGObservationType(perfect_recall=True))
-    state = walk(game.new_initial_state(), random.Random(6), 60)
-    assert observation.tensor is None
-    assert observation.string_from(state, 0) == state.history_str()
-
-
-def test_observer__refuses_parameters_and_unknown_players() -> None:
-    game = load()
-    with pytest.raises(ValueError, match=r"^params: "):
-        openspiel.TokaidoDuoObserver({"detail": 1})
     for player in (2, -1):
         with pytest.raises(ValueError, match=r"^player: "):
-            make_observation(game).set_from(game.new_initial_state(), player)
+            observation.set_from(state, player)
+    of_history = make_observation(game, pyspiel.IIGObservationType(perfect_recall=True))
+    assert of_history.tensor is None
+    assert of_history.string_from(state, 0) == state.history_str()

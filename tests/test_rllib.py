@@ -26,7 +26,7 @@ from ray.rllib.core.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
-from tokaido_env import Game, env
+from tokaido_env import Game
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import episode_seed, game_seed
 from tokaido_env.rllib import NAME, POLICY, MaskedModule, TokaidoMultiAgentEnv, self_play_config
@@ -39,13 +39,6 @@ from rllib_ppo import ActionModule, LearnerEnv, NetworkAgent, self_play
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
 
 AGENTS = ["player_0", "player_1"]
-
-
-def same(one: Any, other: Any) -> bool:
-    """Return whether nested dicts of arrays and values are equal."""
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    return bool(np.array_equal(one, other))
 
 
 def positions(cls: Any, games: int) -> Iterator[tuple[Game, dict[str, Any]]]:
@@ -76,41 +69,6 @@ def module_of(kind: Any, cls: Any, model_config: Any = None) -> Any:
 
 
 # The environment
-
-
-@pytest.mark.parametrize(
-    ("seed", "options"),
-    [
-        (3, {}),
-        (2**53 - 9, {"board": "family:train/50", "reward": "margin", "see_board": True}),
-        (5, {"board": "short"}),
-    ],
-)
-def test_env__equals_the_pettingzoo_env(seed: int, options: dict[str, Any], short: Path) -> None:
-    """Same seed and actions give the same agents, observations, rewards, ends and infos."""
-    if options.get("board") == "short":
-        options = {"board": short}
-    rng, theirs, ours = np.random.default_rng(seed), env(**options), TokaidoMultiAgentEnv(options)
-    for first in (seed, None):
-        theirs.reset(seed=first)
-        seen, infos = ours.reset(seed=first)
-        while True:
-            agent = theirs.agent_selection
-            observation, _, _, _, info = theirs.last()
-            assert same(seen, {agent: observation})
-            assert same(infos, {agent: info})
-            assert ours.observation_spaces[agent].contains(seen[agent])
-            action = int(rng.choice(np.flatnonzero(observation["action_mask"])))
-            theirs.step(action)
-            seen, rewards, ended, truncated, infos = ours.step({agent: np.int64(action)})
-            assert not any(truncated.values())
-            if ended["__all__"]:
-                break
-            assert rewards == {theirs.agent_selection: 0.0}
-            assert not any(ended.values())
-        assert (rewards, infos.keys()) == (theirs.rewards, set(AGENTS))
-        assert same(seen, {agent: theirs.observe(agent) for agent in AGENTS})
-        assert ended == theirs.terminations | {"__all__": True}
 
 
 def test_step__loses_on_an_illegal_action() -> None:

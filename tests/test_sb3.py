@@ -1,7 +1,6 @@
 """Tests of `tokaido_env.sb3`: the Stable-Baselines3 VecEnv."""
 
 from collections.abc import Iterator
-from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
-from tokaido_env import IllegalMove, SeedError
+from tokaido_env import IllegalMove
 from tokaido_env.agents import make
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import episode_seed, game_seed
@@ -135,8 +134,7 @@ def test_masks__are_found_by_sb3_contrib() -> None:
     masks = get_action_masks(env)
     assert (masks.shape, masks.dtype) == ((5, N_ACTIONS), np.bool_)
     assert np.array_equal(masks, env.action_masks())
-    for indices in ([3, 1], [2]):
-        assert np.array_equal(env.env_method("action_masks", indices=indices), masks[indices])
+    assert np.array_equal(env.env_method("action_masks", indices=[3, 1]), masks[[3, 1]])
     assert np.array_equal(get_action_masks(VecNormalize(env)), masks)
 
 
@@ -149,8 +147,6 @@ def test_attributes__are_read_and_set_per_game() -> None:
     assert [env.has_attr(name) for name in ("opponent", "seat", "action_masks", "weather")] == [
         *[True, True, True, False]
     ]
-    with pytest.raises(ValueError, match="method_name"):
-        env.env_method("fly")
     with pytest.raises(AttributeError, match="attr_name: seats cannot be set"):
         env.set_attr("seat", 0, [0])
     env.set_attr("weather", "rain")
@@ -159,14 +155,12 @@ def test_attributes__are_read_and_set_per_game() -> None:
     assert env.env_is_wrapped(gymnasium.Wrapper) == [False] * 3
 
 
-def test_render__shows_the_games(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_render__shows_the_games() -> None:
     pytest.importorskip("resvg_py")
     env = TokaidoVecEnv(2, "random", 7, seat=0, render_mode="rgb_array")
     env.reset()
     height, width, _ = env.get_images()[0].shape
     assert env.render().shape == (2 * height, width, 3)
-    with pytest.raises(ValueError, match=r"render_mode: expected .*'rgb_array'"):
-        TokaidoVecEnv(1, "random", 0, render_mode="human")
 
 
 def test_seed__applies_from_the_next_reset_and_later_resets_continue() -> None:
@@ -183,11 +177,6 @@ def test_seed__applies_from_the_next_reset_and_later_resets_continue() -> None:
         ]
         assert env.reset().tolist() == [alone.observation() for alone in now]
         assert env.seed() == seeds
-        if episode == 1:
-            env = deepcopy(env)
-    with pytest.raises(SeedError):
-        env.seed(-1)
-    assert env.seed() == seeds
 
 
 # Learning
