@@ -155,15 +155,10 @@ def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> Ac
 def _check_array(
     name: str, value: Any, dtype: np.dtype[Any], lengths: tuple[int | None, ...]
 ) -> Any:
-    is_array = isinstance(value, np.ndarray)
-    if is_array and value.dtype == dtype and value.ndim == 1 and len(value) in lengths:
-        return value if value.flags.carray else np.require(value, requirements=["C", "A", "W"])
-    shapes = "(1,) or (n,)" if len(lengths) > 1 else "(n,)"
-    expected = f"{name}: expected an array of {_DTYPE_NAMES[dtype]}, of shape {shapes}"
-    if not is_array:
-        got = f"{type(value).__name__} {repr_short(value)}"
-        raise TypeError(f"{expected}, got {got}; for one Game call agent.choose(game)")
-    if value.dtype != dtype:
-        raise TypeError(f"{expected}, got an array of {repr_short(value.dtype)}")
-    games = "" if lengths[-1] is None else f" for {lengths[-1]} games"
-    raise ValueError(f"{expected}, got {value.shape}{games}")
+    if not isinstance(value, np.ndarray) or value.dtype != dtype:
+        expected = f"{name}: expected an array of {_DTYPE_NAMES[dtype]}, got {repr_short(value)}"
+        raise TypeError(f"{expected}; for one Game call agent.choose(game)")
+    if value.ndim != 1 or len(value) not in lengths:
+        shapes = " or ".join(f"({length},)" for length in lengths)
+        raise ValueError(f"{name}: expected an array of shape {shapes}, got {value.shape}")
+    return value if value.flags.carray else np.require(value, requirements=["C", "A", "W"])

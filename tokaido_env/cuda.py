@@ -50,9 +50,6 @@ from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
 from tokaido_env.observers import check_observation
 from tokaido_env.timestep import TimeStep
 
-MIN_COMPUTE_CAPABILITY = (7, 0)
-"""The lowest supported compute capability: Volta, 2017."""
-
 _THREADS = 128  # per block
 _OUTPUT_BYTES = 12  # of `StepOutput`, per game
 
@@ -68,7 +65,7 @@ BYTES_PER_STEP = (
 
 
 class CudaError(RuntimeError):
-    """There is no usable GPU, or its memory is too small; the message says which."""
+    """There is no usable GPU, or none with this index."""
 
 
 class CudaBatch(NotCopied):
@@ -96,7 +93,7 @@ class CudaBatch(NotCopied):
 
     Raises:
         ValueError: as `Batch`.
-        CudaError: no driver, an unknown or unsupported GPU, or too little memory on it.
+        CudaError: no driver, or an unknown GPU.
     """
 
     copy_remedy = "restore its `snapshot()` in another CudaBatch or Batch"
@@ -131,7 +128,6 @@ class CudaBatch(NotCopied):
         if see_board:
             blocks = board_features_of(self._host.boards, self._dtype)
             width += blocks.shape[1]
-        self._check_memory(n, width)
         self._allocate(n, width, blocks)
         self._begun = False
 
@@ -156,7 +152,7 @@ class CudaBatch(NotCopied):
 
         Raises:
             IllegalMove: as `Batch.step`; no game is played.
-            ValueError: another dtype, shape or GPU.
+            ValueError: another dtype or shape.
         """
         self._need_begun()
         self._select()
@@ -261,18 +257,6 @@ class CudaBatch(NotCopied):
         _check_device(self._device)
         cuda.select_device(self._device)
 
-    def _check_memory(self, n: int, width: int) -> None:
-        """Raise `CudaError` if the free memory of the GPU is too small for the games."""
-        per_game = width * np.dtype(self._dtype).itemsize + _OUTPUT_BYTES + 8  # a move
-        per_game += MASK_BYTES + 8 + sum(_size(record) for record in (STATE, LUCK, EPISODE_INFO))
-        needed = n * per_game + len(self.pool) * (_size(BOARD) + _size(STATE))
-        free = _free_memory()
-        if free is not None and needed > free:
-            raise CudaError(
-                f"n: {n} games need {needed / 2**20:,.0f} MiB on the GPU, got "
-                f"{free / 2**20:,.0f} MiB free: use fewer games, or observation='uint8' or None"
-            )
-
     def _allocate(self, n: int, width: int, blocks: npt.NDArray[Any]) -> None:
         host, new = self._host, cuda.device_array
         self.games = kernels.Games(
@@ -350,11 +334,6 @@ class CudaBatch(NotCopied):
         if not hasattr(moves, "copy_to_host" if SIMULATED else "__cuda_array_interface__"):
             self._moves.copy_to_device(batch_validation.checked_moves(moves, len(self)))
             return self._moves
-        device = _device_of(moves)
-        if device not in (None, self._device):
-            raise ValueError(
-                f"moves: expected an array on GPU {self._device}, got one on GPU {device}"
-            )
         found = moves if SIMULATED else cuda.as_cuda_array(moves)  # PyTorch has other dtypes
         if found.dtype != np.int64 or tuple(found.shape) != (len(self),):
             got = f"{found.dtype} of shape {tuple(found.shape)}"
@@ -366,12 +345,6 @@ class CudaBatch(NotCopied):
             raise RuntimeError("game 0 has not begun: call reset(seed=…) first")
 
 
-def _device_of(array: Any) -> int | None:
-    """Return the index of an array's GPU; None if the array does not give it."""
-    dlpack_device = getattr(array, "__dlpack_device__", None)
-    return None if dlpack_device is None else int(dlpack_device()[1])
-
-
 def _check_device(device: int) -> None:
     if SIMULATED:
         return
@@ -381,22 +354,6 @@ def _check_device(device: int) -> None:
     count = len(cuda.gpus)
     if not 0 <= device < count:
         raise CudaError(f"device: expected 0 to {count - 1}, got {repr_short(device)}")
-    capability = cuda.gpus[device].compute_capability
-    if capability < MIN_COMPUTE_CAPABILITY:
-        lowest, got = (f"{major}.{minor}" for major, minor in (MIN_COMPUTE_CAPABILITY, capability))
-        raise CudaError(
-            f"device: expected a GPU of compute capability {lowest} or newer, got {got} "
-            f"of GPU {device}"
-        )
-
-
-def _free_memory() -> int | None:
-    """Return the free bytes on the GPU; None in the simulator."""
-    return None if SIMULATED else int(cuda.current_context().get_memory_info().free)
-
-
-def _size(record: np.dtype[Any]) -> int:
-    return aligned(record).itemsize
 
 
 def dlpack(array: Any) -> Any:

@@ -22,9 +22,8 @@ Parameters: `board`, the name of a built-in board, the path of a board file or `
 no pool, because OpenSpiel games have no seed to draw a board; `reward`, "win", or "margin" for the
 score margin / 100, clipped to [-1, 1]; `see_board`, True or False.
 
-`new_initial_state(position)` starts from a position: a dict of `Game.to_dict`, its JSON or its
-struct. `to_struct`, `to_dict`, `to_json` and `to_observation_struct` return the position, the same
-for both players; the struct of an action or outcome is `{"action": LABEL}`.
+`new_initial_state(position)` starts from a position, a dict of `Game.to_dict`. `str(state)` is the
+position in JSON.
 
 OpenSpiel serialises states of Python games as pickles: load only trusted ones. It finds the game
 again by its string, in which a path must not contain a comma, `=` or a bracket.
@@ -48,14 +47,13 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
-from tokaido_env.core.arguments import check_choice, repr_short
+from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.constants import CHARACTERS, COASTAL_TOWNS, PAINTINGS
 from tokaido_env.core.rules import MAX_OUTCOMES, rewards_of
 from tokaido_env.core.state import MAX_PENDING
 from tokaido_env.core.stepping import weights_of
 from tokaido_env.game import Game
 from tokaido_env.observers import GameObserver
-from tokaido_env.position import PositionError
 
 SHORT_NAME = "tokaido_duo"
 REWARDS = ("win", "margin")
@@ -121,22 +119,18 @@ class TokaidoDuoGame(pyspiel.Game):
             del values["see_board"]
         super().__init__(_TYPE, info, values)
 
-    def new_initial_state(
-        self, position: Mapping[str, Any] | str | pyspiel.StateStruct | None = None
-    ) -> TokaidoDuoState:
+    def new_initial_state(self, position: Mapping[str, Any] | None = None) -> TokaidoDuoState:
         """Return the state before the set-up, or at a position.
 
         Args:
-            position: a position on the game's board: the dict that `Game.to_dict` and
-                `state.to_dict` return, its JSON, or the struct that `state.to_struct` returns.
+            position: a position on the game's board, as `state.game.to_dict` returns it.
 
         Raises:
             PositionError: for a position that no game can reach, or on another board.
         """
         state = TokaidoDuoState(self)
         if position is not None:
-            parsed = _position_of(position)
-            state.game = Game.from_dict(parsed, board=self.board, seed=0, chance="explicit")
+            state.game = Game.from_dict(position, board=self.board, seed=0, chance="explicit")
         return state
 
     def max_chance_nodes_in_history(self) -> int:
@@ -217,29 +211,6 @@ class TokaidoDuoState(pyspiel.State):
         game = self.game
         return list(rewards_of(game.boards, game.states, 0, self.get_game().margin))
 
-    def _to_struct(self) -> dict[str, Any]:
-        """Return the position; OpenSpiel makes `to_struct`, `to_dict` and `to_json` of it."""
-        return self.game.to_dict()
-
-    def _to_observation_struct(self, player: int) -> dict[str, Any]:
-        """Return the position, the same for both players."""
-        return self.game.to_dict()
-
-    def _action_to_struct(self, player: int, action: int) -> dict[str, str]:
-        """Return `{"action": LABEL}` of an action or, for the chance player, of an outcome."""
-        return {"action": self._action_to_string(player, action)}
-
-    def _struct_to_actions(self, struct: Mapping[str, Any]) -> list[int]:
-        """Return the id of the legal action or outcome of a struct, in a list.
-
-        Raises:
-            ValueError: if its label is not legal here, naming the labels that are.
-        """
-        player = self.current_player()
-        labels = {self._action_to_string(player, one): one for one in self.legal_actions()}
-        check_choice("action", struct.get("action"), labels)
-        return [labels[struct["action"]]]
-
     def __str__(self) -> str:
         """Return the position as one line of JSON, which `Game.from_dict` reads."""
         return json.dumps(self.game.to_dict())
@@ -274,17 +245,6 @@ class TokaidoDuoObserver:
     def string_from(self, state: TokaidoDuoState, player: int) -> str:
         """Return the position as text, the same for both seats."""
         return str(state)
-
-
-def _position_of(position: Any) -> Any:
-    if isinstance(position, pyspiel.StateStruct):
-        return position.to_dict()
-    if not isinstance(position, str):
-        return position  # Game.from_dict checks it
-    try:
-        return json.loads(position)
-    except (ValueError, RecursionError) as error:
-        raise PositionError(f"position: expected JSON, got {repr_short(position)}") from error
 
 
 pyspiel.register_game(_TYPE, TokaidoDuoGame)

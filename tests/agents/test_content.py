@@ -52,9 +52,10 @@ def test_sha256_of__is_that_of_the_module_and_of_files_among_its_parameters(
     monkeypatch.syspath_prepend(tmp_path)
     assert sha256_of("python:my_bots.more.shy:Low") == digest(inner)
     assert not {"my_bots", "my_bots.more.shy"} & set(sys.modules)  # it is not imported
-    monkeypatch.chdir(tmp_path / "my_bots")  # a module of the current folder comes first
-    (tmp_path / "my_bots" / "bot.py").write_text(f"{BOT}# shy\n")
-    assert sha256_of("python:bot:Low") == digest(tmp_path / "my_bots" / "bot.py")
+    monkeypatch.setattr(sys, "path", sys.path[1:])
+    monkeypatch.chdir(tmp_path / "my_bots")
+    (tmp_path / "my_bots" / "shy_bot.py").write_text(f"{BOT}# shy\n")
+    assert sha256_of("python:shy_bot:Low") == digest(tmp_path / "my_bots" / "shy_bot.py")
 
 
 def test_sha256_of__is_that_of_the_files_that_a_command_names(

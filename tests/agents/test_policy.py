@@ -2,7 +2,6 @@
 
 import os
 import random
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from networks import SMALL, counting_policy, decisions, random_policy
 
 from tokaido_env import Game
-from tokaido_env.agent import AgentError
 from tokaido_env.agents import PolicyError, make
 from tokaido_env.agents.inference import choose_actions
 from tokaido_env.agents.policy import MAX_FILE_BYTES, LayerSizes, Policy, PolicyAgent, tensor_shapes
@@ -72,16 +70,6 @@ def test_policy_agent__samples_from_the_softmax(temperature: float) -> None:
     assert counts.sum() == counts[legal].sum()
     deviation = np.sqrt(n * shares * (1 - shares))
     assert (np.abs(counts[legal] - n * shares) < 4.5 * deviation).all()
-
-
-@pytest.mark.parametrize("temperature", [-1.0, 10.1, float("nan")])
-def test_policy_agent__refuses_other_temperatures(temperature: float, policy_file: Path) -> None:
-    for make_one in (
-        lambda: PolicyAgent(str(policy_file), temperature),
-        lambda: PolicyAgent.from_policy(random_policy(), "p", temperature),
-    ):
-        with pytest.raises(AgentError, match="temperature: "):
-            make_one()
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1e-310, 1.0, 10.0])
@@ -168,8 +156,8 @@ def test_load__refuses_a_flipped_bit(policy_file: Path) -> None:
 WRONG_HEADERS = [
     ({"rules": "1"}, "rules"),
     ({"board": "0123456789abcdef"}, "board"),
-    ({"format": "chess-policy"}, "format|not a policy"),
-    ({"training": "{"}, "training"),
+    ({"format": "chess-policy"}, "not a policy"),
+    ({"training": "["}, "training"),
     ({"training": "[]"}, "training"),
 ]
 
@@ -177,7 +165,7 @@ WRONG_HEADERS = [
 @pytest.mark.parametrize(("change", "key"), WRONG_HEADERS)
 def test_load__refuses_a_wrong_header(policy_file: Path, change: Header, key: str) -> None:
     rewrite(policy_file, header=lambda header: header | change)
-    assert re.search(key, refusal(policy_file))
+    assert key in refusal(policy_file)
 
 
 def no_units(tensors: Tensors) -> Tensors:

@@ -2,14 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from networks import random_policy
 
 from tokaido_env.agents import AgentError, describe, make
 from tokaido_env.agents.policy import PolicyAgent
-from tokaido_env.agents.registry import Parameter, check_spec_in_file, cost_of, policy_path_of
+from tokaido_env.agents.registry import check_spec_in_file, cost_of, policy_path_of
 from tokaido_env.agents.search import PolicySearchAgent
 
 
@@ -84,49 +83,29 @@ def test_make__takes_a_path_as_it_is(
 
 
 @pytest.mark.parametrize(
-    ("spec", "message"),
+    ("spec", "names"),
     [
-        ("gredy", "unknown agent 'gredy': the nearest is 'greedy'; tokaido agents"),
-        (
-            "greedy:eps=0.2",
-            "agent 'greedy:eps=0.2': unknown parameter 'eps': the nearest is 'epsilon'; "
-            "expected greedy[:epsilon=E]",
-        ),
-        ("policy:x,heat=1", "unknown parameter 'heat': expected one of temperature, endings; exp"),
-        ("policy:a,b", "a,b: no such policy file"),
-        ("mcts:400", "unknown parameter '400'"),
-        ("mcts:sims=4,sims=5", "sims: expected once, got it twice"),
-        *((spec, "expected policy:PATH") for spec in ("policy", "policy:")),
-        *((spec, "PATH[,sims=N]") for spec in ("policy_search", "policy_search:")),
-        ("policy:nowhere", "nowhere: no such policy file"),
-        ("champion:sims=0", "sims: expected an integer from 1 to 1000000, got '0'"),
-        ("champion:temperature=1", "champion: temperature: expected together with sims=N"),
-        ("champion:c_puct=1,temperature=1", "c_puct and temperature: expected together with sims"),
-        ("champion:sims=8,endings=x", "endings: expected 'exact' or 'network', got 'x'"),
-        ("mcts:rollout=2", "rollout: expected 'full', got '2'"),
-        ("policy:x,temperature=warm", "temperature: expected a number from 0 to 10, got 'warm'"),
+        ("gredy", ["gredy", "greedy"]),
+        ("greedy:eps=0.2", ["eps", "epsilon", "greedy[:epsilon=E]"]),
+        ("policy:x,heat=1", ["heat", "temperature, endings"]),
+        ("policy:a,b", ["a,b: no such policy file"]),
+        ("mcts:400", ["400"]),
+        ("mcts:sims=4,sims=5", ["sims: expected once"]),
+        *((spec, ["policy:PATH"]) for spec in ("policy", "policy:")),
+        *((spec, ["PATH[,sims=N]"]) for spec in ("policy_search", "policy_search:")),
+        ("champion:sims=0", ["sims", "from 1 to 1000000"]),
+        ("champion:sims=" + "9" * 400, ["sims", "from 1 to 1000000"]),
+        ("champion:c_puct=1,temperature=1", ["c_puct and temperature", "sims=N"]),
+        ("champion:sims=8,endings=x", ["endings", "'exact' or 'network'"]),
+        ("mcts:rollout=2", ["rollout", "'full'"]),
+        ("policy:x,temperature=warm", ["temperature", "from 0 to 10"]),
+        ("policy:x,temperature=nan", ["temperature", "from 0 to 10"]),
     ],
 )
-def test_make__refuses_a_wrong_spec_with_a_remedy(spec: Any, message: str) -> None:
+def test_make__refuses_a_wrong_spec_with_a_remedy(spec: str, names: list[str]) -> None:
     with pytest.raises(AgentError) as error:
         make(spec)
-    assert message in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "text", "message"),
-    [
-        (Parameter(int, 1, 4), "5", "expected an integer from 1 to 4, got '5'"),
-        (Parameter(str, choices=("a", "b")), "c", "expected 'a' or 'b', got 'c'"),
-        (Parameter(int, 1, 4), "9" * 400, "expected an integer from 1 to 4, got '9999"),
-        (Parameter(float), "1e999", "expected a number, got '1e999'"),
-    ],
-)
-def test_parameter__refuses_values_out_of_range(
-    parameter: Parameter, text: str, message: str
-) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        parameter.parse(text)
+    assert all(name in str(error.value) for name in names)
 
 
 def test_describe__lists_every_kind() -> None:

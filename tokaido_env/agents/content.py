@@ -20,16 +20,10 @@ def module_file(name: str) -> str:
     if name.endswith(".py") or "/" in name:
         return expand_home(name)
     top, *rest = name.split(".")
-    found = importlib.util.find_spec(top)
+    found = importlib.util.find_spec(top) or PathFinder.find_spec(top, [str(Path.cwd())])
     for part in rest:
         found = found and PathFinder.find_spec(part, found.submodule_search_locations or [])
-    return own_file(name) or (found and found.origin) or ""
-
-
-def own_file(name: str) -> str:
-    """Return the path of a module in the current folder, "" if it is not there."""
-    path = name.replace(".", "/")
-    return next((x for x in (f"{path}/__init__.py", f"{path}.py") if Path(x).is_file()), "")
+    return (found and found.origin) or ""
 
 
 def program_files(command: str) -> list[str]:

@@ -207,8 +207,6 @@ class PolicyAgent(Agent):
         return odds / odds.sum(axis=1, keepdims=True), values
 
     def _begin(self, policy: Policy, temperature: float, endings: str) -> None:
-        if not 0.0 <= temperature <= 10.0:
-            raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
         check_choice("policy: endings", endings, (EXACT, NETWORK))
         self.exact_endings = endings == EXACT and not temperature
         self.policy = policy

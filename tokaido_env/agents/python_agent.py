@@ -23,7 +23,6 @@ from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.adapters import AgentAdapter, PerGameAdapter
-from tokaido_env.agents.content import own_file
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import FILE, expand_home, file_kind
 
@@ -66,24 +65,11 @@ def _import(spec: str, name: str) -> ModuleType:
         sys.path.append(folder)
         importlib.invalidate_caches()
     try:
-        module = _load(file) if file else importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise AgentError(
-                f"agent {spec!r}: module {name!r} needs {error.name!r}, which is not installed"
-            ) from error
-        _check_own_file(spec, name, sys.modules.get(name.partition(".")[0]))
-        raise AgentError(
-            f"agent {spec!r}: no module {name!r}: expected {name.replace('.', '/')}.py in "
-            f"{folder}, or an installed module"
-        ) from None
+        return _load(file) if file else importlib.import_module(name)
     except (Exception, SystemExit) as error:
         raise AgentError(
             f"agent {spec!r}: module {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    if not file:
-        _check_own_file(spec, name, module)
-    return module
 
 
 def _load(file: Path) -> ModuleType:
@@ -100,17 +86,6 @@ def _load(file: Path) -> ModuleType:
     return sys.modules[name]
 
 
-def _check_own_file(spec: str, name: str, found: ModuleType | None) -> None:
-    """Raise `AgentError` if a module is not the one that the current folder has by that name."""
-    own = own_file(name)
-    taken = getattr(found, "__file__", None)
-    if own and (taken is None or Path(taken).resolve() != Path(own).resolve()):
-        raise AgentError(
-            f"agent {spec!r}: module {name!r} is {taken or 'built into Python'}, not {own} in "
-            f"{Path.cwd()}: give the path: python:{own}:CLASS"
-        )
-
-
 def _agent_class(spec: str, module: ModuleType, name: str) -> type:
     """Return a class of a module, if its instances are agents."""
     cls = getattr(module, name, None)
@@ -118,7 +93,7 @@ def _agent_class(spec: str, module: ModuleType, name: str) -> type:
         classes = {key: each for key, each in vars(module).items() if isinstance(each, type)}
         own = [key for key, each in classes.items() if each.__module__ == module.__name__]
         raise AgentError(
-            f"agent {spec!r}: no class {name!r} in module {module.__name__!r}: its classes are "
+            f"agent {spec!r}: no class {name!r} in {module.__file__}: its classes are "
             f"{escape_text(', '.join(own) or 'none', 200)}"
         )
     if not any(callable(getattr(cls, method, None)) for method in ("act", "choose")):
