@@ -1,9 +1,7 @@
 """Tests of the tables of decisions and games against games replayed in the environment."""
 
 import json
-import os
 import random
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from positions import other_board_data, position, shikoku_data, write_board
+from positions import other_board_data, position, write_board
 from refusals import check_refused
 
 from tokaido_env import Game, raw_env
@@ -110,14 +108,6 @@ def test_export__rows_equal_the_environment(tmp_path: Path) -> None:
     check_rows(rows_of(out), expected)
 
 
-def test_docs__list_the_columns_of_decisions() -> None:
-    section = PAGE.read_text(encoding="utf-8").partition("\n## Decisions\n")[2]
-    table = section.partition("|---|---|---|\n")[2].partition("\n\n")[0]
-    cells = [line.split("|")[1] for line in table.splitlines()]
-    names = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
-    assert names == list(dataset.columns("float32"))
-
-
 def test_export__uint8_observations_divide_to_float32(tmp_path: Path) -> None:
     raw, out = tmp_path / "raw.parquet", tmp_path / "games.parquet"
     dataset.export(GOLDEN, raw, dtype="uint8")
@@ -195,21 +185,11 @@ def test_export__is_reproducible(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [first, second]
 
 
-def test_export__refuses_values_too_large_for_uint8(tmp_path: Path) -> None:
-    board = write_board(tmp_path / "long.toml", shikoku_data() | {"max_rounds": 300})
-    game = Game(board, seed=1)
-    game.play(game.legal_actions()[0])
-    save([game.record()], tmp_path / "games.jsonl")
-    with pytest.raises(ValueError, match="expected max_rounds of at most 255 for 'uint8', got 300"):
-        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.parquet", board, "uint8")
-
-
 @pytest.mark.parametrize(
     ("records", "out", "message"),
     [
         (GOLDEN, "games.csv", "expected a name that ends in .parquet"),
         (GOLDEN, "nowhere/games.parquet", "there is no folder"),
-        (GOLDEN.with_name("nowhere.jsonl"), "games.parquet", "nowhere.jsonl"),
         (Path(__file__), "games.parquet", "line 1: not a whole line of JSON"),
         ("empty", "games.parquet", "expected decisions, found none"),
         ("bytes.parquet", "games.parquet", "not a text file"),
@@ -226,18 +206,6 @@ def test_export__refuses_wrong_files_in_one_line(
     assert (tmp_path / "bytes.parquet").read_bytes() == b"\xff\xfe{}\n"
 
 
-def test_export__refuses_a_name_of_a_megabyte(tmp_path: Path) -> None:
-    """Otherwise each row of a table would contain it: 11 GiB for 1,400 games."""
-    record = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[0])
-    record["players"][1] = "x" * 10**6
-    (tmp_path / "games.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
-    message = "players: expected names of at most 1000 characters, got one of 1000000$"
-    with pytest.raises(RecordError, match=f"line 1: record: {message}"):
-        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.parquet")
-    with pytest.raises(RecordError, match=message):
-        Game(seed=1).record(["a", "x" * 10**6])
-
-
 def forfeited(moves: int, seed: int = 4) -> Record:
     """A game that the player to decide forfeits after some decisions."""
     game = Game(seed=seed)
@@ -249,7 +217,7 @@ def forfeited(moves: int, seed: int = 4) -> Record:
     return replace(record, forfeit=Forfeit(seat, "illegal"))
 
 
-@pytest.mark.parametrize("moves", [1, 30, 31, 32, 33])
+@pytest.mark.parametrize("moves", [1, 31, 32])
 def test_export__of_a_forfeit_has_its_result(moves: int, tmp_path: Path) -> None:
     record = forfeited(moves)
     save([record], tmp_path / "games.jsonl")
@@ -335,41 +303,18 @@ def test_games_table__joins_the_table_of_decisions(tmp_path: Path) -> None:
         assert counts[seat].tolist() == table[f"decisions_{seat}"].tolist()
 
 
-def test_games_table__has_forfeits(match: Path, tmp_path: Path) -> None:
-    line = json.loads(match.read_text().splitlines()[0])
-    game, events = Game(line["board"], line["seed"]), []
-    for event in line["events"][:60]:
-        events.append(event)
-        if event in IDS:
-            game.play(event)
-    record = json.loads(game.record(("a", "b")).to_json())
-    seat = game.player or 0
-    record |= {"winner": 1 - seat, "end": "forfeit"}
-    record |= {"forfeit": {"seat": seat, "reason": "time", "detail": "slow"}}
-    (tmp_path / "f.jsonl").write_text(json.dumps(record) + "\n")
-    out = tmp_path / "f.parquet"
-    assert main(["export", str(tmp_path / "f.jsonl"), str(out), "--rows", "games"]) == 0
-    (row,) = rows_of(out)
-    assert (row["end"], row["forfeit_seat"], row["forfeit_reason"]) == ("forfeit", seat, "time")
+def test_games_table__has_forfeits(tmp_path: Path) -> None:
+    record = forfeited(9)
+    save([record], tmp_path / "f.jsonl")
+    dataset.export(tmp_path / "f.jsonl", tmp_path / "f.parquet", rows="games")
+    (row,) = rows_of(tmp_path / "f.parquet")
+    seat = 1 - (record.winner or 0)
+    assert (row["end"], row["forfeit_seat"], row["forfeit_reason"]) == ("forfeit", seat, "illegal")
     assert row["trigger"] == ""
 
 
-@pytest.mark.parametrize(
-    ("records", "out", "error"),
-    [
-        (Path(os.devnull), "games.parquet", "expected games, found none"),
-    ],
-)
-def test_games_table__refuses_wrong_files(
-    records: Path, out: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", str(records), str(tmp_path / out), "--rows", "games"]) == 1
-    assert error in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_docs__list_all_columns_of_games() -> None:
+def test_docs__list_all_columns() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for name in dataset.GAME_COLUMNS:
+    for name in (*dataset.columns("float32"), *dataset.GAME_COLUMNS):
         root, _, seat = name.rpartition("_")
         assert f"`{name}`" in page or (seat == "1" and f"`{root}_0`" in page)

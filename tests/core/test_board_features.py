@@ -134,10 +134,8 @@ def test_board_features_of__ignore_orders_that_do_not_affect_play() -> None:
 def test_board_features_of__refuses_rounds_that_uint8_cannot_hold() -> None:
     record = Board.from_dict(shikoku_data() | {"max_rounds": 256}).record
     assert board_features_of(record)[0, 0] * 400 == 256
-    with pytest.raises(ValueError, match="expected max_rounds of at most 255 for 'uint8', got 256"):
+    with pytest.raises(ValueError, match="max_rounds of at most 255"):
         board_features_of(record, "uint8")
-    with pytest.raises(ValueError, match="dtype: expected"):
-        board_features_of(record, "int8")
 
 
 def test_board_features__cover_the_block() -> None:

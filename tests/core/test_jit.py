@@ -12,14 +12,12 @@ from tokaido_env.core import jit
 needs_compiler = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
 
 
-def test_import__loads_no_large_library() -> None:
-    loaded = set(run_script("import sys, tokaido_env; print(*sys.modules)").split())
+def test_import__loads_no_large_library_and_resolves_every_public_name() -> None:
+    script = "import sys, tokaido_env; print(*sys.modules)"
+    loaded = set(run_script(script).split())
     large = {"numba", "stable_baselines3", "sb3_contrib", "torch", "pyspiel", "rich"}
     assert {"tokaido_env", "gymnasium"} <= loaded  # the package registers its environments there
     assert not loaded & large
-
-
-def test_import__resolves_every_public_name() -> None:
     script = "import tokaido_env; print(all(hasattr(tokaido_env, n) for n in dir(tokaido_env)))"
     assert run_script(script) == "True\n"
 

@@ -96,17 +96,16 @@ def test_afterstates_of_a_game__are_those_of_a_batch() -> None:
 
 def test_afterstates__need_a_decision() -> None:
     batch = Batch(2, autoreset=False)
-    with pytest.raises(RuntimeError, match="game 0 has not begun: call reset"):
+    with pytest.raises(RuntimeError, match="game 0 has not begun"):
         batch.afterstates()
     batch.reset(seed=0)
-    with pytest.raises(ValueError, match="inputs: expected one of 'afterstates', 'float32', None"):
+    with pytest.raises(ValueError, match=r"^inputs: "):
         batch.afterstates(inputs="afterstate")  # type: ignore[arg-type]
     batch.finish("random")
-    with pytest.raises(ValueError, match=r"^game 1: nothing to decide at OVER: begin its next"):
+    with pytest.raises(ValueError, match=r"^game 1: nothing to decide at OVER"):
         batch.afterstates(np.array([1, 0]))
-    explicit, game = Batch(1, chance="explicit"), Game(chance="explicit")
+    explicit = Batch(1, chance="explicit")
     explicit.reset(seed=0)
-    with pytest.raises(ValueError, match=r"^game 0: nothing to decide at SETUP: play an outcome"):
-        explicit.afterstates()
-    with pytest.raises(ValueError, match=r"^nothing to decide at SETUP: afterstates exist"):
-        game.afterstates()
+    for seen in (explicit, Game(chance="explicit")):
+        with pytest.raises(ValueError, match="nothing to decide at SETUP"):
+            seen.afterstates()
