@@ -1,36 +1,24 @@
 """Random results of every kind, and those of their intervals that exclude their value.
 
-    python tests/random_results.py 10000     a few minutes; exit status 1 if there are any
-
 Results are extreme on purpose: one pair, one board that decides, all won, all drawn, cycles.
 """
 
-import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matches import Floats, match_of_results
-from msgspec import structs
 from regrets import drawn_sums, small_set, truth_of
 
-from tokaido_env.arena.intervals import clustered_mean
-from tokaido_env.arena.ladder import Ladder
 from tokaido_env.arena.ratings import goodness_of_fit, rate_against, rate_matches
 from tokaido_env.arena.result import BoardsEntry, Measure, Result, Score
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.cli_options import matches_result
-from tokaido_env.cli.ladders import with_differences
-from tokaido_env.report.comparison import comparison_table
-from tokaido_env.report.result_tables import tables_of
-from tokaido_env.report.tables import Table
 from tokaido_env.study.generalise import HAND_MADE, GeneralisationTest, _pool_of
 from tokaido_env.study.regret import (
     AgentChoices,
@@ -40,16 +28,8 @@ from tokaido_env.study.regret import (
 from tokaido_env.study.regret_set import RegretSet
 from tokaido_env.study.value_error import value_measures
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-
-import learning_report
-
 Interval = tuple[str, float, float, float]
 """A measure, its value, and the ends of its interval."""
-
-NUMBER = r"([-+\d.,]+)"
-WITH_INTERVAL = re.compile(rf"{NUMBER}(?: %)? \({NUMBER} to {NUMBER}\)")
-ENDS = re.compile(rf"{NUMBER}%? – {NUMBER}%?")
 
 
 def pair_shares(rng: np.random.Generator) -> Floats:
@@ -79,7 +59,7 @@ def pair_results(rng: np.random.Generator, boards: int, pairs: int) -> Floats:
 # Results
 
 
-def of_matches(rng: np.random.Generator) -> Iterator[Result | Table]:
+def of_matches(rng: np.random.Generator) -> Iterator[Result]:
     agents = [f"a{i}" for i in range(rng.integers(2, 5))]
     matches = []
     for number, (a, b) in enumerate(combinations(agents, 2)):
@@ -90,7 +70,7 @@ def of_matches(rng: np.random.Generator) -> Iterator[Result | Table]:
     yield matches_result(matches, BoardPool.load(), 0, "", luck=True, whole=False)
 
 
-def of_ladder(rng: np.random.Generator) -> Iterator[Result | Table]:
+def of_ladder(rng: np.random.Generator) -> Iterator[Result]:
     names = [f"a{i}" for i in range(rng.choice([2, 3, 5, 12]))]
     most = int(rng.choice([1, 2, 20]))  # places apart
 
@@ -105,7 +85,7 @@ def of_ladder(rng: np.random.Generator) -> Iterator[Result | Table]:
     ratings = (*rate_matches(known, anchor=anchor, resamples=300), *goodness_of_fit(known))
     rated = tuple(one.rounded(2) for one in ratings)
     ladder = Result.made("ladder", agents=tuple(names), scores=known, estimates=rated, **about)
-    yield with_differences(Ladder(ladder, pool))
+    yield ladder
     own = [score("x", name) for name in rng.choice(names, rng.integers(1, 4))]
     own = list({one.b: one for one in own}.values())
     placed = rate_against("x", own, known, anchor=anchor, resamples=300)
@@ -117,7 +97,7 @@ def pool_of(split: str, boards: int) -> BoardPool:
     return _pool_of(split, boards)
 
 
-def of_generalise(rng: np.random.Generator) -> Iterator[Result | Table]:
+def of_generalise(rng: np.random.Generator) -> Iterator[Result]:
     sizes = 2, 3, 5, 12, 30
     handmade = rng.random() < 0.3
     test = pool_of(HAND_MADE, 6) if handmade else pool_of("test", int(rng.choice(sizes)))
@@ -133,8 +113,6 @@ def of_generalise(rng: np.random.Generator) -> Iterator[Result | Table]:
             _fill(state, rng)
         found.append(asked.result(states))
     yield from found
-    yield comparison_table([found])
-    yield comparison_table([[one] for one in found])
 
 
 def _fill(state: MatchState, rng: np.random.Generator) -> None:
@@ -148,7 +126,7 @@ def regret_set() -> RegretSet:
     return small_set(most=5)
 
 
-def of_regret(rng: np.random.Generator) -> Iterator[Result | Table]:
+def of_regret(rng: np.random.Generator) -> Iterator[Result]:
     bare = regret_set()
     truth = truth_of(bare, rng, float(rng.choice([0.0, 0.01, 0.3])))
     positions = replace(bare, sums=drawn_sums(bare, truth, rng, int(rng.choice([0, 2]))))
@@ -168,65 +146,18 @@ def of_regret(rng: np.random.Generator) -> Iterator[Result | Table]:
     yield Result.made("regret", agents=("a",), boards=boards, seed=0, estimates=estimates)
 
 
-def of_learning(rng: np.random.Generator) -> Iterator[Result | Table]:
-    runs = {}
-    for seed in range(rng.integers(1, 6)):
-        results = pair_results(rng, 1, 50)
-        match, elo = match_of_results(results), float(rng.normal(0, 500))
-        digits = "".join(str(round(4 * score)) for score in results.mean(axis=1))
-        ends = elo - 100 * rng.random(), elo + 100 * rng.random()
-        run = {"elo": elo, "elo_ci95": ends, "ci95": match.interval, "pairs": digits}
-        runs[str(seed)] = run | dict.fromkeys(("decisions", "seconds", "wall"), 1) | {"curve": []}
-    row = {"method": "m", "track": "raw", "budget": "2m", "runs": runs}
-    lines = learning_report.table("2m", [row]).splitlines()[2:]
-    header, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
-    yield Table("learning", tuple(header), [tuple(cells) for cells in rows])
-
-
-def of_reviews(rng: np.random.Generator) -> Iterator[Result | Table]:
-    """Yield a mean over games, as `tokaido review` prints it."""
-    values = rng.exponential(0.02, 30) * (rng.random(30) < rng.random())
-    found = clustered_mean(values, rng.integers(0, rng.choice([1, 2, 20]), 30))
-    assert found is not None
-    mean = structs.asdict(found) | {"measure": "regret", "agent": "review"}
-    yield Result.made("regret", agents=("a",), boards=(), seed=0, estimates=(Measure(**mean),))
-
-
-KINDS = of_matches, of_ladder, of_generalise, of_regret, of_learning, of_reviews
+KINDS = of_matches, of_ladder, of_generalise, of_regret
 
 
 # Intervals
 
 
-def intervals_of(result: Result | Table) -> Iterator[Interval]:
-    """Yield all intervals of a result, and those that its tables print."""
-    tables = [result] if isinstance(result, Table) else []
-    if isinstance(result, Result):
-        for score in result.scores:
-            yield "score", score.value, score.low, score.high
-        for one in result.estimates:
-            yield one.measure, one.value, one.low, one.high
-        tables = tables_of(result) if result.boards else []
-    for table in tables:
-        for row in table.rows:
-            yield from _printed(table, row)
-
-
-def _printed(table: Table, row: tuple[str, ...]) -> Iterator[Interval]:
-    for place, (header, cell) in enumerate(zip(table.headers, row, strict=True)):
-        inside, ends = WITH_INTERVAL.search(_ascii(cell)), ENDS.fullmatch(_ascii(cell))
-        if inside:
-            texts = inside.groups()
-        elif ends and header == "95 % interval":
-            texts = (_ascii(row[place - 1]).rstrip("%"), *ends.groups())
-        else:
-            continue
-        value, low, high = (float(text.replace(",", "")) for text in texts)
-        yield f"printed: {table.headers[place - bool(ends)]}", value, low, high
-
-
-def _ascii(text: str) -> str:
-    return text.replace("−", "-")
+def intervals_of(result: Result) -> Iterator[Interval]:
+    """Yield all intervals of a result."""
+    for score in result.scores:
+        yield "score", score.value, score.low, score.high
+    for one in result.estimates:
+        yield one.measure, one.value, one.low, one.high
 
 
 def wrong_intervals(count: int, seed: int = 0) -> tuple[Counter[str], list[Interval]]:
@@ -242,12 +173,3 @@ def wrong_intervals(count: int, seed: int = 0) -> tuple[Counter[str], list[Inter
                 if not low <= value <= high:
                     wrong.append(one)
     return counts, wrong
-
-
-if __name__ == "__main__":
-    counted, excluded = wrong_intervals(int(sys.argv[1]))
-    for name, number in sorted(counted.items()):
-        print(f"{number:9,} {name}")
-    print(f"{sum(counted.values()):,} intervals, {len(excluded)} without their value")
-    print(*excluded[:20], sep="\n")
-    sys.exit(bool(excluded))

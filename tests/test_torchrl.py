@@ -13,7 +13,7 @@ from torchrl.envs import SerialEnv, StepCounter, TransformedEnv
 from torchrl.envs.utils import check_env_specs
 
 from tokaido_env import Batch
-from tokaido_env.core.arguments import IllegalMove, SeedError
+from tokaido_env.core.arguments import IllegalMove
 from tokaido_env.torchrl import TokaidoDuoEnv, value_sign
 
 with warnings.catch_warnings():
@@ -61,19 +61,6 @@ def test_rollout__equals_the_games_of_a_batch() -> None:
     assert ended > 3
 
 
-def test_rollout__has_the_afterstates_of_a_batch() -> None:
-    env = TokaidoDuoEnv(3, observation="afterstates")
-    env.set_seed(9)
-    data, batch = env.rollout(30), Batch(3, observation="afterstates", autoreset=False)
-    turn = batch.reset(seed=9)
-    for t in range(30):
-        for name in ("observation", "actions", "action_mask"):
-            assert np.array_equal(data[:, t][name].numpy(), turn.observation[name])
-        turn = batch.step(data[:, t]["action"].numpy())
-    with pytest.raises(ValueError, match="observation: expected one of 'float32', 'afterstates'"):
-        TokaidoDuoEnv(3, observation="uint8")  # type: ignore[arg-type]
-
-
 def test_rollout__keeps_finished_games_until_all_are_done(short: Path) -> None:
     env = TransformedEnv(TokaidoDuoEnv(4, board=short), StepCounter())
     env.set_seed(3)
@@ -103,11 +90,9 @@ def test_env__is_on_its_device() -> None:
     assert make(device=None).rollout(3).device is None
 
 
-def test_env__refuses_wrong_arguments() -> None:
+def test_step__names_an_illegal_action_and_the_remedy() -> None:
     env = TokaidoDuoEnv(2)
     data = env.reset()
     data["action"] = (~data["action_mask"]).int().argmax(dim=1)
     with pytest.raises(IllegalMove, match=r"game 0: illegal action .*; apply action_mask: "):
         env.step(data)
-    with pytest.raises(SeedError):
-        env.set_seed(-1)

@@ -56,37 +56,22 @@ def test_readme__lists_every_example() -> None:
     assert {*re.findall(r"`([\w-]+\.(?:py|pl|c|toml))`", README), "README.md"} == files
 
 
-def test_temple_bot__beats_random(folder: Path) -> None:
-    assert re.search(r" 1 +\S+:TempleBot +10 ", run(folder, "temple_bot"))  # ahead of `random`
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+needs_perl = pytest.mark.skipif(shutil.which("perl") is None, reason="needs Perl")
 
 
-def test_decliner__loses_every_game(folder: Path) -> None:
-    assert re.search(r":Decliner .* 0\.0% ", run(folder, "simple_players"))
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-def test_engine__beats_random(folder: Path) -> None:
-    assert re.search(r" 1 +exec:\./engine +10 ", run(folder, "engine"))
-
-
-@pytest.mark.skipif(shutil.which("perl") is None, reason="needs Perl")
-def test_trader__beats_random(folder: Path) -> None:
-    assert re.search(r" 1 +exec:perl agents/trader\.pl +10 ", run(folder, "trader"))
-
-
-@pytest.mark.slow
-def test_pytorch_agent__learns_and_beats_random(folder: Path) -> None:
-    pytest.importorskip("torch")
-    assert re.search(r"pytorch_agent\S+\n +rank 1, games 10", run(folder, "pytorch_agent"))
-
-
-@pytest.mark.slow
-def test_sb3_agent__learns_and_plays(folder: Path) -> None:
-    pytest.importorskip("sb3_contrib")
-    assert "SB3Agent" in run(folder, "sb3_agent")
-
-
-@pytest.mark.slow
-def test_one_file_ppo__learns_and_plays(folder: Path) -> None:
-    pytest.importorskip("torch")
-    assert "against greedy: " in run(folder, "one_file_ppo", "--games", "8")
+@pytest.mark.parametrize(
+    ("example", "package", "printed"),
+    [
+        ("temple_bot", "numpy", r" 1 +\S+:TempleBot +10 "),  # ahead of `random`
+        pytest.param("simple_players", "numpy", r":Decliner .* 0\.0% ", marks=pytest.mark.slow),
+        pytest.param("engine", "numpy", r" 1 +exec:\./engine +10 ", marks=needs_cc),
+        pytest.param("trader", "numpy", r" 1 +exec:perl agents/trader\.pl +10 ", marks=needs_perl),
+        pytest.param("sb3_agent", "sb3_contrib", "SB3Agent", marks=pytest.mark.slow),
+        pytest.param("one_file_ppo", "torch", "against greedy: ", marks=pytest.mark.slow),
+    ],
+)
+def test_example__plays(example: str, package: str, printed: str, folder: Path) -> None:
+    pytest.importorskip(package)
+    more = ("--games", "8") if example == "one_file_ppo" else ()
+    assert re.search(printed, run(folder, example, *more))

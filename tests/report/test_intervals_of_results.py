@@ -1,4 +1,4 @@
-"""Every interval of every kind of result contains its value, also as printed."""
+"""Every interval of every kind of result contains its value."""
 
 import pytest
 from random_results import wrong_intervals
