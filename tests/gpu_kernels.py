@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 Kernel = tuple[Callable[..., None], tuple[Any, ...]]
 """A kernel, and the types of its arguments."""
 
@@ -52,93 +54,70 @@ def _no_device() -> Iterator[None]:
 
 
 def kernels() -> dict[str, Kernel]:
-    """Return all kernels by name."""
+    """Return all kernels by name, each with the types of small arrays like those of `CudaBatch`."""
+    from tokaido_env import cuda_kernels
+    from tokaido_env.agents.cuda_agents import choose_by_heuristic, choose_by_network
     from tokaido_env.core.stepping import STEP_OPTIONS
 
-    games, flat, options = _games(), _array("int64", 1), _records(STEP_OPTIONS)
-    seats, floats, bytes_ = _array("int8", 1), _array("float32", 2), _array("uint8", 2)
-    types: dict[str, tuple[Any, ...]] = {
-        "step": (games, _output(), flat, options),
-        "step_greedy": (games, _output(), flat, options),
-        "write_output": (games, _output()),
-        "find_illegal": (games, flat, _array("int32", 1)),
+    games, output, flat = _games(), _output(), _new(np.int64, 1)
+    seats, floats, bytes_ = _new(np.int8, 1), _new(np.float32, 2), _new(np.uint8, 2)
+    arguments: dict[str, tuple[Any, ...]] = {
+        "step": (games, output, flat, _new(STEP_OPTIONS, 1)),
+        "step_greedy": (games, output, flat, _new(STEP_OPTIONS, 1)),
+        "write_output": (games, output),
+        "find_illegal": (games, flat, _new(np.int32, 1)),
         "observe": (games, seats, floats, floats, floats),
         "observe as uint8": (games, seats, bytes_, bytes_, bytes_),
-        "keys": (games, _array("uint64", 1)),
-        "weights": (games, _array("int64", 2)),
+        "keys": (games, _new(np.uint64, 1)),
+        "weights": (games, _new(np.int64, 2)),
         "outcomes": (games, flat),
     }
-    from tokaido_env import cuda_kernels
+    found = {name: (getattr(cuda_kernels, name.split()[0]), own) for name, own in arguments.items()}
+    results = floats, _new(np.float32, 1), flat
+    by_network = games, *_network(), np.int64(0), np.float64(0.0), *results
+    found["choose_by_heuristic"] = choose_by_heuristic, (games, flat)
+    found["choose_by_network"] = choose_by_network, by_network
+    return {name: (kernel, _types(own)) for name, (kernel, own) in found.items()}
 
-    found = {
-        name: (getattr(cuda_kernels, name.partition(" ")[0]), own) for name, own in types.items()
-    }
-    return found | _agent_kernels(games)
 
+def _types(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    from numba.cuda.typing.typeof import typeof
 
-def _agent_kernels(games: Any) -> dict[str, Kernel]:
-    from tokaido_env.agents import cuda_agents
-
-    moves = _array("int64", 1)
-    outputs = _array("float32", 2), _array("float32", 1), moves
-    network = games, *_network(), _array("int64", 0), _array("float64", 0)
-    return {
-        "choose_by_heuristic": (cuda_agents.choose_by_heuristic, (games, moves)),
-        "choose_by_network": (cuda_agents.choose_by_network, (*network, *outputs)),
-    }
+    return tuple(map(typeof, arguments))
 
 
 def _network() -> tuple[Any, Any]:
-    """Return the types of a network's weights and of its workspace."""
-    from numba import types
-
+    """Return a network's weights and its workspace."""
     from tokaido_env.agents.weights import Weights
     from tokaido_env.agents.workspaces import Workspace
     from tokaido_env.features.evaluation import SCRATCH
 
-    one, two, units = _array("float32", 1), _array("float32", 2), _array("int64", 2)
-    whole_one, whole_two, whole_three = (_array("int16", axes) for axes in (1, 2, 3))
-    memory = _records(SCRATCH), two, units, whole_two, whole_three, whole_three
-    workspace = types.NamedTuple((*memory, units, two, two), Workspace)
-    weights = types.NamedTuple((whole_two, one, whole_one, two, one, one, one), Weights)
-    return weights, workspace
+    one, two, units = _new(np.float32, 1), _new(np.float32, 2), _new(np.int64, 2)
+    whole_one, whole_two, whole_three = (_new(np.int16, axes) for axes in (1, 2, 3))
+    memory = _new(SCRATCH, 1), two, units, whole_two, whole_three, whole_three
+    weights = Weights(whole_two, one, whole_one, two, one, one, one)
+    return weights, Workspace(*memory, units, two, two)
 
 
 def _games() -> Any:
-    from numba import types
-
     from tokaido_env.core.rng import LUCK
     from tokaido_env.core.state import BOARD, STATE
     from tokaido_env.core.stepping import EPISODE_INFO
     from tokaido_env.cuda_kernels import Games
 
-    records = [_records(dtype) for dtype in (BOARD, STATE, STATE, LUCK, EPISODE_INFO)]
-    return types.NamedTuple((*records, _array("uint64", 1), _array("uint64", 2)), Games)
+    records = [_new(dtype, 1) for dtype in (BOARD, STATE, STATE, LUCK, EPISODE_INFO)]
+    return Games(*records, _new(np.uint64, 1), _new(np.uint64, 2))
 
 
 def _output() -> Any:
-    from numba import types
-
     from tokaido_env.cuda_kernels import StepOutput
 
-    seats, flags = _array("int8", 1), _array("boolean", 1)
-    own = seats, _array("float32", 2), flags, flags, seats, seats
-    return types.NamedTuple(own, StepOutput)
+    seats, flags = _new(np.int8, 1), _new(np.bool_, 1)
+    return StepOutput(seats, _new(np.float32, 2), flags, seats, seats)
 
 
-def _records(dtype: Any) -> Any:
-    """Return the type of an array (n,) of aligned records."""
-    from numba import types
-    from numba.cuda.np.numpy_support import from_dtype
-
+def _new(dtype: Any, axes: int) -> Any:
+    """Return an array with one item in each axis; records are aligned."""
     from tokaido_env.core.aligned_dtypes import aligned
 
-    return types.Array(from_dtype(aligned(dtype)), 1, "C")
-
-
-def _array(kind: str, axes: int) -> Any:
-    """Return the type of an array with a number of axes, of a number with none."""
-    from numba import types
-
-    own = getattr(types, kind)
-    return types.Array(own, axes, "C") if axes else own
+    return np.zeros((1,) * axes, aligned(dtype) if np.dtype(dtype).names else dtype)
