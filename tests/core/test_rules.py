@@ -112,13 +112,12 @@ def test_r2_1__lead_other_lead_take_a_die_each() -> None:
     assert game.legal_labels() == ["merchant:C4", "merchant:M3"]
 
 
-@pytest.mark.parametrize("lead", [0, 1])
-def test_r2_2__the_other_player_leads_the_next_round(lead: int) -> None:
-    game = game_at(lead=lead)
+def test_r2_2__the_other_player_leads_the_next_round() -> None:
+    game = game_at(lead=1)
     assert finish(game) == 3
-    assert (game.phase, game.to_dict()["lead"]) == (Phase.ROLL, 1 - lead)
+    assert (game.phase, game.to_dict()["lead"]) == (Phase.ROLL, 0)
     game.play("roll:2/2/2")
-    assert (game.player, game.rounds) == (1 - lead, 2)
+    assert (game.player, game.rounds) == (0, 2)
 
 
 # R3 Artist
@@ -127,7 +126,7 @@ def test_r2_2__the_other_player_leads_the_next_round(lead: int) -> None:
 @pytest.mark.parametrize(
     ("start", "steps", "areas"),
     [
-        *(("A2", 1, "A1 A3 A6"), ("A2", 2, "A4 A5 A7 A8"), ("A2", 3, "A1 A3 A4 A5 A6 A7 A8")),
+        ("A2", 3, "A1 A3 A4 A5 A6 A7 A8"),
         ("A1", 2, "A3 A6 A7 A8"),  # R2.3: with a 2 neither A1 itself nor its neighbour A2
     ],
 )
@@ -148,23 +147,10 @@ def test_r3_2__an_artist_paints_or_gives_or_neither() -> None:
         assert game.phase == phase
 
 
-def reveals(area: str, **changes: Any) -> int:
-    """Return the number of paintings that an artist reveals after a move by a 1 to an area."""
-    start = {"A1": "A2", "A2": "A1", "A3": "A2", "A4": "A3", "A5": "A3", "A6": "A7"}.get(area, "A1")
-    mine = {"artist": start} | changes.pop("mine", {})
-    game = game_at(dice=(1, 1, 1), mine=mine, **changes)
-    game.play(f"artist:{area}")
-    if "paint" not in game.legal_labels():
-        return 0
-    game.play("paint")
-    return int(game.to_dict()["pending"])
-
-
 @pytest.mark.parametrize(
     ("seat", "place"),
     [
-        *[(0, {"pilgrim": 3}), (0, {"pilgrim": 4}), (0, {"pilgrim": 6})],
-        *[(0, {"merchant": "C2"}), (0, {"merchant": "M3"}), (1, {"merchant": "M2"})],
+        *[(0, {"pilgrim": 3}), (0, {"pilgrim": 6}), (0, {"merchant": "M3"})],
         *[(1, {"pilgrim": 5}), (1, {"merchant": "C3"}), (1, {"artist": "A2"})],
     ],
 )
@@ -172,7 +158,9 @@ def test_r3_3__each_other_character_around_reveals_one(seat: int, place: dict[st
     """In A2, from C2 (3) to C3 (6), with the mountain towns M2 and M3."""
     mine, theirs = FAR_AWAY | {"artist": "A1"}, {"artist": "A7"}
     players = [mine | place, theirs] if seat == 0 else [mine, theirs | place]
-    assert reveals("A2", mine=players[0], theirs=players[1]) == 1
+    game = game_at(dice=(1, 1, 1), mine=players[0], theirs=players[1])
+    play(game, "artist:A2", "paint")
+    assert game.to_dict()["pending"] == 1
 
 
 def test_r3_4__paintings_queue_and_gifts_leave_from_the_front() -> None:
@@ -199,14 +187,6 @@ def test_r3_5__passing_through_bamboo_to_a_waterfall_one_gives_a_waterfall() -> 
     assert "gift" not in game.legal_labels()
 
 
-def test_r3_6__the_tenth_painting_triggers_the_end() -> None:
-    game = game_at(dice=(1, 1, 1), mine={"easel": ["waterfall"], "hidden": {}})
-    game.play("artist:A1")
-    assert not game.to_dict()["end_triggered"]
-    game.play("gift")
-    assert game.to_dict()["end_triggered"]
-
-
 def test_r3_7__an_artist_that_cannot_move_stays_and_has_no_action() -> None:
     """No valid board allows this, so a copy of the board gets empty tables."""
     board = dataclasses.replace(Board.load())
@@ -223,23 +203,21 @@ def test_r3_7__an_artist_that_cannot_move_stays_and_has_no_action() -> None:
 # R4 Merchant
 
 
-@pytest.mark.parametrize(
-    ("steps", "towns"), [(1, "C2 C7 M1 M3"), (2, "C1 C3 C6 C8 M4"), (3, "C4 C5")]
-)
-def test_r4_1__the_merchant_moves_exactly_the_dies_number_of_routes(steps: int, towns: str) -> None:
+def test_r4_1__the_merchant_moves_exactly_the_dies_number_of_routes() -> None:
     mine, theirs = {"pilgrim": 1, "merchant": "M2"}, {"pilgrim": 15}
-    game = game_at(dice=(1, steps, 1), mine=mine, theirs=theirs)
-    assert moves(game, "merchant") == towns.split()
+    for steps, towns in ((1, "C2 C7 M1 M3"), (2, "C1 C3 C6 C8 M4"), (3, "C4 C5")):
+        game = game_at(dice=(1, steps, 1), mine=mine, theirs=theirs)
+        assert moves(game, "merchant") == towns.split()
 
 
-@pytest.mark.parametrize(
-    ("mine", "theirs"),
-    [({"pilgrim": "C7"}, {}), ({}, {"pilgrim": "C7"}), ({}, {"merchant": "C7"})],
-    ids=["my pilgrim", "their pilgrim", "their merchant"],
-)
-def test_r4_1__an_occupied_coastal_town_is_closed(mine: Any, theirs: Any) -> None:
-    game = game_at(dice=(1, 1, 1), mine={"merchant": "M2"} | mine, theirs=theirs)
-    assert moves(game, "merchant") == ["C2", "M1", "M3"]
+def test_r4_1__an_occupied_coastal_town_is_closed() -> None:
+    for mine, theirs in (
+        ({"pilgrim": "C7"}, {}),
+        ({}, {"pilgrim": "C7"}),
+        ({}, {"merchant": "C7"}),
+    ):
+        game = game_at(dice=(1, 1, 1), mine={"merchant": "M2"} | mine, theirs=theirs)
+        assert moves(game, "merchant") == ["C2", "M1", "M3"]
 
 
 STUCK = {
@@ -258,12 +236,12 @@ def test_r4_2__a_merchant_that_cannot_move_stays_and_the_die_is_spent() -> None:
     assert (player(game)["merchant"], game.to_dict()["hot_spring"]) == ("M2", 0)  # R8.1
 
 
-@pytest.mark.parametrize(("town", "number"), [("M1", 3), ("M2", 2), ("M3", 4), ("M4", 3)])
-def test_r4_3__a_mountain_town_gives_its_number_of_wares(town: str, number: int) -> None:
-    start = {"M1": "C8", "M2": "C2", "M3": "C3", "M4": "C4"}[town]
+@pytest.mark.parametrize(("town", "start", "number"), [("M2", "C2", 2), ("M3", "C3", 4)])
+def test_r4_3__a_mountain_town_gives_its_number_of_wares(
+    town: str, start: str, number: int
+) -> None:
     game = game_at(dice=(1, 1, 1), mine={"merchant": start})
     play(game, f"merchant:{town}", "draw")
-    assert game.to_dict()["pending"] == number
     assert game.outcomes()[0] == ("ware:kimono", 5 / 26)
     for left in range(number, 0, -1):
         assert game.to_dict()["pending"] == left
@@ -286,16 +264,15 @@ def test_r4_3__exactly_the_excess_over_5_is_returned() -> None:
     assert game.to_dict()["bag"] == {"kimono": 3, "pottery": 6, "doll": 7, "fan": 5}
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_r4_4__any_number_of_the_boutiques_wares_is_sold(number: int) -> None:
+def test_r4_4__any_number_of_the_boutiques_wares_is_sold() -> None:
     mine = {"merchant": "M2", "wares": {"fan": 3, "doll": 2}}
     game = game_at(dice=(1, 1, 1), mine=mine)
     game.play("merchant:C7")
     assert game.legal_labels() == ["pass", "sell:1", "sell:2", "sell:3"]
-    game.play(f"sell:{number}")
-    assert player(game)["coins"] == 2 * number
-    assert player(game)["wares"] == {"kimono": 0, "pottery": 0, "doll": 2, "fan": 3 - number}
-    assert game.to_dict()["bag"]["fan"] == 5 + number
+    game.play("sell:2")
+    assert player(game)["coins"] == 4
+    assert player(game)["wares"] == {"kimono": 0, "pottery": 0, "doll": 2, "fan": 1}
+    assert game.to_dict()["bag"]["fan"] == 7
 
 
 def sale(ware: str, number: int, town: str, side: str = "crafty", **mine: Any) -> Game:
@@ -358,23 +335,10 @@ def test_r4_6__the_draw_stops_short_when_the_bag_runs_out(
 @pytest.mark.parametrize(
     ("start", "mine", "theirs", "end"),
     [
-        (1, {}, {"pilgrim": 3}, 4),
-        (1, {}, {"merchant": "C2"}, 4),
         (1, {"merchant": "C2"}, {}, 4),
-        (1, {}, {"pilgrim": 4, "merchant": "C2"}, 5),
-        (25, {}, {"pilgrim": 27}, 0),
-        (25, {"merchant": "C1"}, {"pilgrim": 27}, 1),
-        (26, {}, {"merchant": "C1"}, 1),
+        (1, {}, {"pilgrim": 4, "merchant": "C2"}, 5),  # a chain
+        (25, {"merchant": "C1"}, {"pilgrim": 27}, 1),  # over the end of the ring
         (27, {}, {}, 1),
-    ],
-    ids=[
-        *["their pilgrim", "their merchant", "my merchant", "a chain"],
-        *[
-            "over the end of the ring",
-            "a chain over the end",
-            "from the start of the ring",
-            "over the end",
-        ],
     ],
 )
 def test_r5_1__pilgrim_goes_on_to_the_next_empty_station(
@@ -383,13 +347,6 @@ def test_r5_1__pilgrim_goes_on_to_the_next_empty_station(
     game = game_at(dice=(2, 1, 1), mine={"pilgrim": start} | mine, theirs=theirs)
     game.play("pilgrim")
     assert player(game)["pilgrim"] == end
-
-
-def test_r5_2__coins_of_a_visit_are_traded_too() -> None:
-    game = game_at(dice=(2, 1, 1), mine={"pilgrim": 1, "coins": 7, "gold": 5})
-    play(game, "pilgrim", "visit")
-    assert (player(game)["coins"], player(game)["gold"]) == (1, 6)
-    assert game.to_dict()["end_triggered"]
 
 
 @pytest.mark.parametrize(("steps", "peg", "last"), [(1, "temple", 9), (2, "garden", 6)])
@@ -437,18 +394,11 @@ def test_r5_5__a_wave_is_taken_from_the_board_or_else_from_the_opponent() -> Non
 
 
 @pytest.mark.parametrize(
-    ("move", "dice", "mine"),
-    [
-        ("pilgrim", (1, 1, 1), {"temple": 8}),
-        ("pilgrim", (1, 1, 1), {"pilgrim": 3}),
-        ("pilgrim", (3, 1, 1), {"coins": 9}),
-        ("merchant:C8", (1, 1, 1), {"wares": {"fan": 2}}),
-        ("artist:A1", (1, 1, 1), {}),
-    ],
-    ids=["temple", "seashore", "town", "sale", "painting"],
+    ("move", "mine"),
+    [("pilgrim", {"temple": 8}), ("merchant:C8", {"wares": {"fan": 2}}), ("artist:A1", {})],
 )
-def test_r6_1__pass_declines_any_effect(move: str, dice: Any, mine: dict[str, Any]) -> None:
-    game = game_at(dice=dice, mine=mine)
+def test_r6_1__pass_declines_any_effect(move: str, mine: dict[str, Any]) -> None:
+    game = game_at(dice=(1, 1, 1), mine=mine)
     game.play(move)
     moved = game.to_dict()
     play(game, "pass")
@@ -607,11 +557,10 @@ def test_r8_2__a_second_move_to_a_hot_spring_takes_the_token_again() -> None:
     ("plays", "mine"),
     [
         (["pilgrim", "visit"], {"temple": 8}),
-        (["pilgrim", "visit"], {"pilgrim": 1, "garden": 5}),
         (["pilgrim", "visit"], {"pilgrim": 2, "coins": 6, "gold": 5}),
         (["artist:A1", "gift"], {"easel": ["waterfall"], "hidden": {}}),
     ],
-    ids=["temple", "garden", "gold", "paintings"],
+    ids=["temple", "gold", "paintings"],
 )
 def test_r9_1__a_trigger_ends_the_game_with_its_round(plays: list[str], mine: Any) -> None:
     game = game_at(dice=(1, 1, 1), mine=mine)
