@@ -5,7 +5,7 @@
 # make fuzz       run damaged files of every format: make fuzz N=10000
 # make kills      kill commands and resume them: make kills N=100
 # make certify-rllib  run RLlib's check and our tests of it, in a separate environment
-# make certify-all    check every library in four environments, print one table; run the recipes
+# make certify-all    check every library in four environments; run the recipes
 # make test-cuda  compile the GPU code and test it, in a separate environment
 # make docs       build the site in docs/_build/html: pages, API and executed notebooks
 # make golden     make the derived files again that take seconds

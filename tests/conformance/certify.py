@@ -5,123 +5,60 @@
 
 The first form tests the libraries of this Python environment, in some minutes. Some libraries need
 versions of others that exclude each other, so no single environment has them all: the second form,
-of `make certify-all`, runs the first in each environment. The merged table has one outcome per
-check: a failure before a pass, a pass with the tested versions before one with others.
+of `make certify-all`, runs the first in each environment. Every check must pass in one of them and
+fail in none.
 """
 
-from __future__ import annotations
-
-import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections import defaultdict
 from pathlib import Path
 
 from checks import CHECKS
-from library_check import Check, verdict_of
+from library_check import verdict_of
 from rollouts import ROLLOUTS
 
-import tokaido_env
-
-Row = dict[str, str]
-"""A row: package, version, check, outcome, detail and environment."""
-
-ORDER = ("FAILED", "passed", "not installed")
+OUTPUT = "CERTIFY_OUTPUT"
+"""The environment variable with the file for the outcomes, by check."""
 
 
-def certify(checks: Sequence[Check], json_file: Path | None) -> int:
-    """Print the table of this environment, and write it; return 1 if a check failed, else 0."""
-    print(f"tokaido_env {tokaido_env.__version__}, Python {platform.python_version()}")
-    verdicts = []
-    for check in checks:
-        verdicts.append(verdict_of(check))
-        print(verdicts[-1], flush=True)
-    if json_file is not None:
-        json_file.write_text(json.dumps(list(map(asdict, verdicts)), indent=1))
-    outcomes = Counter(verdict.outcome for verdict in verdicts)
-    passed, failed, missing = (outcomes[name] for name in ("passed", "FAILED", "not installed"))
-    print(f"{passed} passed, {failed} failed, {missing} not installed")
-    return 1 if failed else 0
+def certify() -> int:
+    """Print the table of this environment; return 1 if a check failed, else 0."""
+    outcomes = {}
+    for check in (*CHECKS, *ROLLOUTS):
+        verdict = verdict_of(check)
+        outcomes[f"{check.package}, {check.name}"] = verdict.outcome
+        print(verdict, flush=True)
+    if OUTPUT in os.environ:
+        Path(os.environ[OUTPUT]).write_text(json.dumps(outcomes))
+    return int("FAILED" in outcomes.values())
 
 
-def certified(environment: Path) -> list[Row]:
-    """Return the rows of one environment, none if it does not exist.
-
-    Raises:
-        RuntimeError: if the environment wrote no table.
-    """
-    python = environment / "bin" / "python"
-    if not (environment / "ready").exists():
-        return []
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder, "table.json")
-        command = [str(python), __file__, "--json", str(table)]
-        # Threads of libraries would disturb the measured rates.
-        done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False)
-        if not table.exists():
-            raise RuntimeError(f"{' '.join(command)} ended with {done.returncode} and no table")
-        rows: list[Row] = json.loads(table.read_text())
-    return [row | {"environment": environment.name} for row in rows]
-
-
-def merged(rows: Iterable[Row]) -> list[Row]:
-    """Return one row per check, in the order of the first environment."""
-    best: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        check = row["package"], row["check"]
-        if check not in best or _rank(row) < _rank(best[check]):
-            best[check] = row
-    return list(best.values())
-
-
-def _rank(row: Row) -> tuple[int, bool]:
-    return ORDER.index(row["outcome"]), "tested with" in row["detail"]
-
-
-def markdown(rows: Iterable[Row]) -> str:
-    """Return rows as a Markdown table."""
-    lines = ["| library | check | outcome | |", "|---|---|---|---|"]
-    for row in rows:
-        library = f"{row['package']} {row['version']}".strip()
-        lines.append(f"| {library} | {row['check']} | {row['outcome']} | {row['detail']} |")
-    return "\n".join(lines)
-
-
-def certify_all(environments: Sequence[Path]) -> int:
-    """Print all tables and the merged one; return 1 if a check failed or ran nowhere."""
-    rows, absent = [], []
+def certify_all(environments: list[Path]) -> int:
+    """Print the table of each environment; return 1 if a check failed or passed nowhere, else 0."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
     for environment in environments:
         print(f"\n{environment}", flush=True)
-        found = certified(environment)
-        rows += found
-        if not found:
-            absent.append(environment)
+        if not (environment / "ready").exists():
             print("not installed: see the output of `make` above")
-    table = merged(rows)
-    print(f"\nPython {platform.python_version()}, {platform.system()}\n\n{markdown(table)}\n")
-    for environment in absent:
-        print(f"{environment} does not exist: the table lacks its libraries")
-    return 0 if all(row["outcome"] == "passed" for row in table) and not absent else 1
-
-
-def main() -> int:
-    """Print the table of this environment or of several."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    folders = "folders of environments that `make certify-all` made (default: this environment)"
-    parser.add_argument("environments", nargs="*", type=Path, help=folders)
-    file = "also write the table of this environment to this file as JSON (default: none)"
-    parser.add_argument("--json", type=Path, metavar="FILE", help=file)
-    options = parser.parse_args()
-    if options.environments:
-        return certify_all(options.environments)
-    return certify((*CHECKS, *ROLLOUTS), options.json)
+            found[str(environment)].add("not installed")
+            continue
+        with tempfile.NamedTemporaryFile() as file:
+            # Threads of libraries would disturb the measured rates.
+            own = {"OMP_NUM_THREADS": "1", OUTPUT: file.name}
+            command = [str(environment / "bin" / "python"), __file__]
+            subprocess.run(command, env=os.environ | own, check=False)
+            for check, outcome in json.load(file).items():
+                found[check].add(outcome)
+    wrong = [
+        check for check, outcomes in found.items() if outcomes - {"not installed"} != {"passed"}
+    ]
+    print(f"\n{len(found)} checks; failed, or passed nowhere: {', '.join(wrong) or 'none'}")
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(certify_all([*map(Path, sys.argv[1:])]) if sys.argv[1:] else certify())
