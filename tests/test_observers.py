@@ -101,10 +101,9 @@ def test_observation_space__has_tight_bounds(form: dict[str, Any]) -> None:
 
 
 def test_see_board__needs_a_vector_observation() -> None:
-    with pytest.raises(ValueError, match=r"^see_board: needs an observation, got observation=None"):
-        Batch(2, observation=None, see_board=True)
-    with pytest.raises(ValueError, match=r"^see_board: expected False .*: the look-ahead inputs"):
-        Batch(2, observation="afterstates", see_board=True)
+    for observation in (None, "afterstates"):
+        with pytest.raises(ValueError, match=r"^see_board: "):
+            Batch(2, observation=observation, see_board=True)  # type: ignore[arg-type]
     quiet = Batch(2, observation=None)
     assert quiet.reset(seed=0).observation is None
     assert quiet.observe(quiet.all_games, [0, 1]).shape == (2, N_FEATURES)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from custom_agents import Dice, Highest, Settings
+from custom_agents import Highest, Settings
 from positions import shikoku_data, write_board
 
 from tokaido_env import Game
@@ -91,26 +91,18 @@ def test_choose__gets_repeatable_random_numbers() -> None:
     assert len(set(numbers)) == len(numbers)
 
 
-def test_per_game_adapter__plays_on_a_custom_board(tmp_path: Path) -> None:
-    path = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 7})
-    agent = make("python:custom_agents:Dice")
-    match = play_match(agent, make("random"), 4, 0, path, executor=SerialExecutor())
-    assert match.games["rounds"].max() <= 7
-    batch = Batch(1, path)
-    batch.reset(seed=0)
-    with pytest.raises(AgentError, match="unknown board: call prepare"):
-        PerGameAdapter(Dice(), "dice").act(batch.boards, batch.states, batch.legal, batch.legal)
-
-
 def test_per_game_adapter__plays_on_several_boards_at_once(tmp_path: Path) -> None:
     other = Board.load(write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 7}))
     batch = Batch(4, ["shikoku", other])
     batch.reset(seed=0)
-    recorder = Recorder()
+    recorder, games = Recorder(), np.arange(4)
     agent = PerGameAdapter(recorder, "recorder")
+    arguments = batch.boards_of(games), batch.states, batch.legal, batch.keys(games)
+    with pytest.raises(AgentError, match="unknown board: call prepare"):
+        agent.act(*arguments)
+    recorder.games.clear()
     agent.prepare([other])
-    games = np.arange(4)
-    actions = agent.act(batch.boards_of(games), batch.states, batch.legal, batch.keys(games))
+    actions = agent.act(*arguments)
     assert [game.board.max_rounds for game in recorder.games] == [200, 7, 200, 7]
     assert not batch.check_moves(games, actions)[1].any()
 

@@ -137,12 +137,10 @@ def test_sample__rolls_independent_dice() -> None:
 # Streams
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_sample__rolls_the_same_dice_for_any_moves(seed: int) -> None:
-    first, second = (dice_of_rounds(seed, moves) for moves in (1, 2))
+def test_sample__rolls_the_same_dice_for_any_moves() -> None:
+    first, second, other = (dice_of_rounds(*seeds) for seeds in ((3, 1), (3, 2), (103, 1)))
     together = min(len(first), len(second))
-    assert first[:together] == second[:together]
-    assert dice_of_rounds(seed + 100, 1)[:together] != first[:together]
+    assert first[:together] == second[:together] != other[:together]
 
 
 # Episodes
@@ -185,9 +183,3 @@ def test_game_seed__seeds_at_any_distance_have_no_game_in_common() -> None:
     seeds = [game_seed(seed, game) for seed in chosen for game in range(200)]
     assert len(set(seeds)) == len(seeds)
     assert abs(np.mean(seeds) / 2**52 - 1) < 0.02
-
-
-@pytest.mark.parametrize("game", [-1, 1.0, None, True])
-def test_game_seed__refuses_what_is_no_index(game: Any) -> None:
-    with pytest.raises(ValueError, match=r"^game: expected an integer from 0, got "):
-        game_seed(0, game)
