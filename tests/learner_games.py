@@ -1,6 +1,5 @@
 """Reference games of one learner against an opponent, played with `Game`."""
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,16 +29,12 @@ class LearnerGame:
 
     Attributes:
         decisions: number of decisions in the game; `length` of them were the learner's.
-        moments: counts of "learner again" and "opponent again" (a second decision in a row), and
-            of "learner returns" and "opponent returns" (a ware, inside the other's pick).
     """
 
     def __init__(self, seed: int, seat: int, opponent: Agent, board: Any = "shikoku") -> None:
         self.game = Game(board, seed=seed)
         self.seed, self.seat, self.opponent = seed, seat, opponent
         self.decisions = self.length = 0
-        self.moments: Counter[str] = Counter()
-        self._last: int | None = None
         self._play_opponent()
 
     def play(self, action: int) -> None:
@@ -68,11 +63,6 @@ class LearnerGame:
             self._decide(int(actions[0]))
 
     def _decide(self, action: int) -> None:
-        role = "learner" if self.game.player == self.seat else "opponent"
-        self.moments[f"{role} again"] += self._last == self.game.player
-        if self.game.phase == Phase.DISCARD:
-            self.moments[f"{role} returns"] += picker(self.game.to_dict()) != self.game.player
-        self._last = self.game.player
         self.decisions += 1
         self.game.play(action)
 

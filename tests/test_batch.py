@@ -219,21 +219,14 @@ def test_batch__equals_single_games_and_their_next_episodes(case: str, tmp_path:
             odds = weights[weights > 0] / max(weights.sum(), 1)
             assert odds.tolist() == pytest.approx([p for _, p in game.outcomes()])
         counts["ends"] += timestep.terminated.sum()
-        counts["twice"] += (
-            (timestep.next_player == timestep.player) & (timestep.player != -1)
-        ).sum()
         counts["in timestep"] += (timestep.next_player == 1 - timestep.player).sum()
-        counts["mixed"] += len(set(timestep.mover == -1)) == 2
-        counts["whole points"] += (np.abs(timestep.reward[timestep.terminated]) == 1).sum()
         moves = random_moves(rng, batch, timestep)
         timestep, expected = batch.step(moves), reference.step(moves)
     assert [batch.boards_of(np.array([i])).tobytes() for i in range(FEW)] == [
         game.boards.tobytes() for game in reference.games
     ]
     assert counts["in timestep"] > 20
-    assert INTERPRETED or bool(counts["mixed"]) == (chance == "explicit" or not autoreset)
     assert INTERPRETED or counts["ends"] > 2
-    assert INTERPRETED or bool(counts["whole points"]) == (not margin)
 
 
 def test_step__accepts_any_integer_arrays() -> None:

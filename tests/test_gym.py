@@ -1,6 +1,5 @@
 """Tests of `tokaido_env.gym`: `Game` and `SyncVectorEnv` as references, opponents."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -87,7 +86,7 @@ def test_step__runs_to_the_learners_next_decision(
         return LearnerGame(seed, own, opponents[i % len(opponents)], board=pool[i % len(pool)])
 
     seen, _ = envs.reset(seed=base)
-    games, episodes, moments = [begin(i, 0) for i in range(n)], [0] * n, Counter[str]()
+    games, episodes = [begin(i, 0) for i in range(n)], [0] * n
     steps = walk(envs, 420 if boards == ["shikoku"] else 60)
     for actions, seen, rewards, terminated, truncated, info in steps:
         assert not truncated.any()
@@ -101,7 +100,6 @@ def test_step__runs_to_the_learners_next_decision(
                 assert (final["seat"], final["seed"]) == (own, alone.seed)
                 assert envs.boards[final["board"]] == alone.game.board
                 assert info["final_obs"][i].tolist() == alone.observation()
-                moments += alone.moments
                 episodes[i] += 1
                 games[i] = begin(i, episodes[i])
             assert info["player"][i] == (NO_PLAYER if terminated[i] else own)
@@ -111,9 +109,6 @@ def test_step__runs_to_the_learners_next_decision(
             legal = games[i].game.legal_actions()
             assert np.flatnonzero(info["action_mask"][i]).tolist() == legal
     assert min(episodes) >= 2
-    if boards == ["shikoku"]:
-        assert min(moments["learner again"], moments["opponent again"]) > 100
-        assert min(moments["learner returns"], moments["opponent returns"]) > 0
 
 
 def test_opponents__decide_in_batches() -> None:

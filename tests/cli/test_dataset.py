@@ -293,16 +293,6 @@ def test_games_table__rows_equal_the_records(match: Path, tmp_path: Path) -> Non
     assert table["trigger"].nunique() > 1
 
 
-def test_games_table__joins_the_table_of_decisions(tmp_path: Path) -> None:
-    games, decisions = tmp_path / "g.parquet", tmp_path / "d.parquet"
-    assert main(["export", str(GOLDEN), str(games), "--rows", "games"]) == 0
-    assert main(["export", str(GOLDEN), str(decisions)]) == 0
-    counts = pd.read_parquet(decisions).groupby(["game", "seat"]).size().unstack()
-    table = pd.read_parquet(games).set_index("game")
-    for seat in range(2):
-        assert counts[seat].tolist() == table[f"decisions_{seat}"].tolist()
-
-
 def test_games_table__has_forfeits(tmp_path: Path) -> None:
     record = forfeited(9)
     save([record], tmp_path / "f.jsonl")

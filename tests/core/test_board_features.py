@@ -15,12 +15,10 @@ from tokaido_env import Board
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.board_features import (
     BOARD_FEATURES,
-    BOARD_SCALES,
     N_BOARD_FEATURES,
     board_features_of,
 )
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, STATIONS, TOWNS
-from tokaido_env.core.observation import FEATURES
 
 TRACKS = (
     ("commerce", "points"),
@@ -136,15 +134,3 @@ def test_board_features_of__refuses_rounds_that_uint8_cannot_hold() -> None:
     assert board_features_of(record)[0, 0] * 400 == 256
     with pytest.raises(ValueError, match="max_rounds of at most 255"):
         board_features_of(record, "uint8")
-
-
-def test_board_features__cover_the_block() -> None:
-    start = 0
-    for feature in BOARD_FEATURES:
-        assert (feature.start, feature.size > 0, feature.scale > 0) == (start, True, True)
-        assert feature.meaning
-        assert (BOARD_SCALES[feature.slice] == feature.scale).all()
-        start += feature.size
-    assert start == N_BOARD_FEATURES == len(BOARD_SCALES)
-    assert not BOARD_SCALES.flags.writeable
-    assert not {f.name for f in BOARD_FEATURES} & {f.name for f in FEATURES}

@@ -2,8 +2,10 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numba
+import numpy as np
 import pytest
 from processes import ROOT, run_script
 
@@ -92,47 +94,22 @@ def test_parallel__uses_threads_for_many_games_outside_forks(tmp_path: Path) -> 
         assert output == "5000 2 10 1 5000 2 child 1 "
 
 
-HOLD = """
-import ctypes, threading
-import numba, numpy
-from tokaido_env.core.jit import parallel
-
-inside, go = threading.Event(), threading.Event()
-
-@ctypes.CFUNCTYPE(ctypes.c_int)
-def stay():
-    inside.set()
-    return go.wait(60)
-
-@parallel
-def threads(games, out):
+def thread_ids(games: Any, out: Any) -> None:
     for j in numba.prange(len(games)):
         out[j] = numba.get_thread_id()
-        if games[j] < 0:
-            stay()
-
-def count(games):
-    out = numpy.full(len(games), -1)
-    threads(games, out)
-    return len(set(out.tolist()))
-
-games = numpy.arange(5000)
-counts = [count(games)]
-thread = threading.Thread(target=lambda: counts.append(count(games - 1)))
-thread.start()
-assert inside.wait(60)
-counts.append(count(games))  # while the other thread is in the kernel
-go.set()
-thread.join()
-counts.append(count(games))
-print(*counts)
-"""
 
 
 @needs_compiler
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread only")
-def test_parallel__runs_serially_in_a_second_python_thread() -> None:
+def test_parallel__runs_serially_while_another_python_thread_is_in_such_a_kernel() -> None:
     """Some of Numba's threading layers would end the process."""
-    environment = {"NUMBA_NUM_THREADS": "2", "NUMBA_THREADING_LAYER": "workqueue"}
-    no_cache = {"XDG_CACHE_HOME": os.devnull, "NUMBA_CACHE_DIR": ""}
-    assert run_script(HOLD, **environment, **no_cache) == "2 1 2 2\n"
+    write: Any = jit.parallel(thread_ids)
+
+    def count() -> int:
+        out = np.full(5000, -1)
+        write(out, out)
+        return len(set(out.tolist()))
+
+    with jit._threads_in_use:
+        assert count() == 1
+    assert count() > 1

@@ -21,7 +21,7 @@ from positions import (
 from tokaido_env import Board, Game
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, TOWNS
 from tokaido_env.core.jit import INTERPRETED
-from tokaido_env.core.observation import FEATURES, N_FEATURES, SCALES, Feature, encode_game
+from tokaido_env.core.observation import FEATURES, N_FEATURES, Feature, encode_game
 from tokaido_env.core.state import Phase
 
 Vector = npt.NDArray[np.float32]
@@ -159,16 +159,3 @@ def test_encode__can_be_decoded_on_another_board(tmp_path: Any) -> None:
         game = random_walk(seed, 10 * seed, path)
         for seat in (0, 1):
             assert Decoder(observe(game, seat), game.board).position() == game.to_dict()
-
-
-def test_features__cover_the_vector() -> None:
-    start = 0
-    for feature in FEATURES:
-        assert feature.start == start
-        assert feature.size > 0
-        assert feature.meaning
-        assert (SCALES[feature.slice] == feature.scale).all()
-        start += feature.size
-    assert start == N_FEATURES == len(SCALES)
-    names = [feature.name for feature in FEATURES]
-    assert len(set(names)) == len(names)

@@ -1,7 +1,6 @@
 """Tests of the errors for optional packages that are not installed."""
 
 import re
-import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,9 +10,6 @@ from processes import ROOT, run_script
 from tokaido_env.core import optional_deps
 from tokaido_env.core.optional_deps import ExtraError, extra_error, install_command, require_extra
 
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-    "optional-dependencies"
-]
 ADAPTERS = {
     "tokaido_env.sb3": ("stable_baselines3", "train"),
     "tokaido_env.openspiel": ("pyspiel", "openspiel"),
@@ -81,16 +77,3 @@ def test_train__names_missing_libraries_before_it_begins(tmp_path: Path) -> None
         f"train: training needs {library}: pip install '.[train]'\n1\n" for _, library in cases
     )
     assert not list(tmp_path.iterdir())
-
-
-def test_messages__name_existing_extras() -> None:
-    """No message holds the command itself, which differs between checkouts and packages."""
-    files = (ROOT / "tokaido_env").rglob("*.py")
-    extras = set()
-    for path in files:
-        text = path.read_text(encoding="utf-8")
-        assert "tokaido-env[" not in text, path
-        calls = re.findall(r'extra_error\("[^"]*", [\w.]+, "(\w+)"\)', text)
-        extras |= {*calls, *re.findall(r'require_extra\("[^"]*", "(\w+)"', text)}
-    assert extras <= EXTRAS.keys()
-    assert len(extras) > 6

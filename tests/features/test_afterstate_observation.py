@@ -8,27 +8,17 @@ from learner_games import as_lists, expected_afterstates
 from networks import decisions, random_play
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tokaido_env import FEATURES
 from tokaido_env.agents import make
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import Phase
 from tokaido_env.features.afterstate_observation import (
-    AFTERSTATE_FEATURES,
     AFTERSTATE_INPUTS,
-    N_AFTERSTATE,
-    N_OBSERVED,
 )
 from tokaido_env.features.network_inputs import INPUT_UNITS, N_INPUTS
 from tokaido_env.observers import observe
 
 
-def test_tables__describe_every_number_once() -> None:
-    for table, size in ((AFTERSTATE_INPUTS, N_OBSERVED), (AFTERSTATE_FEATURES, N_AFTERSTATE)):
-        assert len({each.name for each in table}) == len(table)
-        numbers = np.concatenate([np.arange(size)[each.slice] for each in table])
-        assert numbers.tolist() == list(range(size))
-    first = [(each.name, each.slice) for each in AFTERSTATE_INPUTS[: len(FEATURES)]]
-    assert first == [(each.name, each.slice) for each in FEATURES]
+def test_units__are_those_of_the_inputs() -> None:
     units = np.repeat([e.unit for e in AFTERSTATE_INPUTS], [e.size for e in AFTERSTATE_INPUTS])
     rounded = INPUT_UNITS == 1 / 64  # the forward pass rounds results, the observation does not
     assert np.array_equal(units[:N_INPUTS].astype(np.float32)[~rounded], INPUT_UNITS[~rounded])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tokaido_env.core import board_features, observation
-from tokaido_env.core.observation import layout_hash
+from tokaido_env.core.observation import N_FEATURES, layout_hash
 from tokaido_env.features import (
     afterstate_observation,
     lookahead_features,
@@ -80,3 +80,23 @@ def test_layout_hash__leaves_out_meanings_only(name: str) -> None:
     found |= {layout_hash(others), layout_hash(layout[::-1]), layout_hash(layout, [])}
     assert len(found - {known}) == len(changed) + 3
     assert layout_hash(layout, []) != layout_hash([], layout)
+
+
+SIZES = {
+    "observation": (N_FEATURES, observation.SCALES),
+    "board": (board_features.N_BOARD_FEATURES, board_features.BOARD_SCALES),
+    "look-ahead": (lookahead_features.N_LOOKAHEAD, None),
+    "inputs": (afterstate_observation.N_OBSERVED, None),
+    "actions": (afterstate_observation.N_AFTERSTATE, None),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layout__describes_every_number_once(name: str) -> None:
+    layout, (size, scales) = LAYOUTS[name], SIZES[name]
+    assert len({entry.name for entry in layout}) == len(layout)
+    assert all(entry.meaning for entry in layout)
+    numbers = np.concatenate([np.arange(size)[entry.slice] for entry in layout])
+    assert numbers.tolist() == list(range(size))
+    if scales is not None:
+        assert scales.tolist() == [entry.scale for entry in layout for _ in range(entry.size)]
