@@ -18,7 +18,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,10 +52,6 @@ MASK_LOCATIONS: tuple[MaskLocation, ...] = ("both", "observation", "infos")
 _SEATS: dict[str, int] = {agent: seat for seat, agent in enumerate(AGENTS)}
 ILLEGAL_REWARD = -1.0
 _REMEDY = "choose by action_mask, for example env.action_space(agent).sample(action_mask)"
-
-_BEFORE_RESET = frozenset(
-    ("rewards", "terminations", "truncations", "infos", "agent_selection", "num_agents", "agents")
-)
 
 
 class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
@@ -266,23 +261,11 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
 
     def agent_iter(self, max_iter: int = 2**63) -> Any:
         """Iterate over `agent_selection` before each step, until all agents are done."""
-        if "game" not in self.__dict__:
-            EnvLogger.error_agent_iter_before_reset()
-        return self._selected_agents(max_iter)
-
-    def _selected_agents(self, max_iter: int) -> Iterator[str]:
         while self.agents and max_iter > 0:
             max_iter, self._moved = max_iter - 1, False
             yield self.agent_selection
             if not self._moved:
                 raise AssertionError("need to call step() or reset() in a loop over `agent_iter`")
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "game":
-            raise AssertionError("env.reset() needs to be called before the game is read")
-        if name in _BEFORE_RESET:
-            raise AttributeError(f"{name} cannot be accessed before reset")
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def _next_episode(self, seed: int | None) -> tuple[int, int]:
         if seed is not None:

@@ -7,7 +7,7 @@ All environments take their observations from here. `Observer` writes those of m
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -290,15 +290,12 @@ class GameObserver:
             observe_afterstates(1, _FIRST, game.boards, game.states, _NO_INFO, seats, row[None])
         elif self._sees_board:
             encode_game(game.boards, game.states, 0, seat, row[:N_FEATURES])
-            row[N_FEATURES:] = self._static_part_of(game, board_features_of)[0]
+            if self._cached_board is not game.boards:
+                self._static_part = board_features_of(game.boards)[0]
+                self._cached_board = game.boards
+            row[N_FEATURES:] = self._static_part
         else:
             encode_game(game.boards, game.states, 0, seat, row)
-
-    def _static_part_of(self, game: Game, encode_boards: Callable[[Any], Any]) -> Any:
-        if self._cached_board is not game.boards:
-            self._static_part = encode_boards(game.boards)
-            self._cached_board = game.boards
-        return self._static_part
 
 
 def observation_at(observations: Any, game: int) -> Any:

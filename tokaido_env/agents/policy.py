@@ -44,7 +44,6 @@ from tokaido_env.tensor_file import TensorFile, read_tensors, write_tensors
 FORMAT = "tokaido-duo-policy"
 VERSION = 5
 
-_OTHER_MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of other libraries' models
 MAX_FILE_BYTES = 96 << 20  # bytes: layers of 4096 units, copied for every thread
 
 
@@ -237,13 +236,7 @@ def _read_file(path: Path, where: str) -> TensorFile:
     except ModuleNotFoundError as error:
         raise PolicyError(str(error)) from None
     except ValueError as error:
-        reason = str(error)
-        if path.suffix in _OTHER_MODELS:
-            reason = (
-                "a model of another library plays as python:MODULE:CLASS, see "
-                "docs/how-to/write-an-agent.md"
-            )
-        raise PolicyError(f"{where}: not a policy file: {reason}") from None
+        raise PolicyError(f"{where}: not a policy file: {error}") from None
 
 
 def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:

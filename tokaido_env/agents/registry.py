@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, count
 from math import inf
 from pathlib import Path
@@ -84,7 +84,7 @@ class AgentKind:
             it takes one, and with the parameters by name.
         usage: the grammar, such as "mcts[:sims=N][,rollout=full]".
         meaning: a sentence for lists of agents.
-        parameters: by name; a class of the user takes any.
+        parameters: by name; none by default; a class of the user takes any.
         takes: the text before the parameters, `PATH`, `CLASS` or `COMMAND`; "": none.
         cost: returns the simulations of `mcts` that take as long as a decision, by the parameters.
     """
@@ -93,7 +93,7 @@ class AgentKind:
     name: str
     usage: str
     meaning: str
-    parameters: dict[str, Parameter]
+    parameters: dict[str, Parameter] = field(default_factory=dict)
     takes: str = ""
     cost: Callable[[Mapping[str, Any]], int] = lambda parameters: 0
 
@@ -129,7 +129,6 @@ KINDS = {
         "RandomAgent",
         "random",
         "Takes each legal action with equal probability.",
-        {},
     ),
     "greedy": AgentKind(
         "baselines",
@@ -145,7 +144,6 @@ KINDS = {
         "heuristic",
         "Takes the move and effect with the best hand-written evaluation; its weights were tuned "
         "by self-play.",
-        {},
     ),
     "rusher": AgentKind(
         "heuristic",
@@ -153,7 +151,6 @@ KINDS = {
         "rusher",
         "Gives paintings to end the game soon: the heuristic with other weights. It scores 26 % "
         "against heuristic.",
-        {},
     ),
     "hoarder": AgentKind(
         "heuristic",
@@ -161,7 +158,6 @@ KINDS = {
         "hoarder",
         "Collects wares, coins and slabs: the heuristic with other weights. It scores 31 % "
         "against heuristic.",
-        {},
     ),
     "mcts": AgentKind(
         "search",
@@ -220,7 +216,6 @@ KINDS = {
         "Plays a class of your own with act(boards, states, legal, keys), or with "
         "choose(game, rng) for one game at a time. MODULE may be the path of a file, such as "
         "bots/my_bot.py. The class gets the other parameters.",
-        {},
         takes=CLASS,
     ),
     "exec": AgentKind(
@@ -229,7 +224,6 @@ KINDS = {
         "exec:PROGRAM [ARGS]",
         "Plays a program of your own in any language, which reads positions and writes actions as "
         "lines of JSON.",
-        {},
         takes=COMMAND,
     ),
 }
