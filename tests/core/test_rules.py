@@ -1,10 +1,10 @@
 """Worked examples of the rules of `docs/reference/rules.md`, named by rule number.
 
-`test_reference.py` covers the remaining cases. Player 0 has the first pick unless a test says
-otherwise; `mine` holds the entries of player 0. Spaces of the ring: 0 C1, 1 temple, 2 garden, 3 C2,
-4 seashore, 5 temple, 6 C3, 7 temple, 8 hot spring, 9 garden, 10 C4, 14 C5, 27 seashore. The
-boutiques are kimono/4 in C1 and C2, pottery/4 in C3, pottery/3 in C4, doll/3 in C5, doll/2 in C6,
-fan/2 in C7 and C8.
+`test_reference.py` plays all cases against the naive reference. Player 0 has the first pick unless
+a test says otherwise; `mine` holds the entries of player 0. Spaces of the ring: 0 C1, 1 temple,
+2 garden, 3 C2, 4 seashore, 5 temple, 6 C3, 7 temple, 8 hot spring, 9 garden, 10 C4, 14 C5,
+27 seashore. The boutiques are kimono/4 in C1 and C2, pottery/4 in C3, pottery/3 in C4, doll/3 in
+C5, doll/2 in C6, fan/2 in C7 and C8.
 """
 
 import dataclasses
@@ -251,19 +251,6 @@ def test_r4_3__a_mountain_town_gives_its_number_of_wares(
     assert game.phase == Phase.MOVE
 
 
-def test_r4_3__exactly_the_excess_over_5_is_returned() -> None:
-    game = game_at(dice=(1, 1, 1), mine={"merchant": "C8", "wares": {"kimono": 3, "doll": 1}})
-    play(game, "merchant:M1", "draw", "ware:fan", "ware:fan")
-    assert game.phase == Phase.DRAW  # six in hand, but one more draw comes first
-    game.play("ware:fan")
-    assert (game.phase, game.player) == (Phase.DISCARD, 0)
-    assert game.legal_labels() == ["discard:kimono", "discard:doll", "discard:fan"]
-    play(game, "discard:doll", "discard:kimono")
-    assert game.phase == Phase.MOVE
-    assert player(game)["wares"] == {"kimono": 2, "pottery": 0, "doll": 0, "fan": 3}
-    assert game.to_dict()["bag"] == {"kimono": 3, "pottery": 6, "doll": 7, "fan": 5}
-
-
 def test_r4_4__any_number_of_the_boutiques_wares_is_sold() -> None:
     mine = {"merchant": "M2", "wares": {"fan": 3, "doll": 2}}
     game = game_at(dice=(1, 1, 1), mine=mine)
@@ -288,12 +275,10 @@ def sale(ware: str, number: int, town: str, side: str = "crafty", **mine: Any) -
     ("begun", "sold", "gold", "coins"),
     [
         (("pottery", 4, "C4", 0, 0), "sell:4", 1, 2),
-        (("fan", 3, "C7", 4, 0), "sell:3", 1, 0),
         (("kimono", 5, "C2", 8, 0), "sell:5:wave", 3, 3),  # 8 + 5 × 5 = 33
         (("kimono", 5, "C2", 8, 5), "sell:5:wave", 6, 23),
-        (("kimono", 5, "C2", 23, 6), "sell:5:wave", 6, 48),
     ],
-    ids=["a slab", "exactly ten", "while ten remain", "the sixth slab", "no seventh"],
+    ids=["a slab", "while ten remain", "the sixth slab"],
 )
 def test_r4_5__ten_coins_are_a_slab(begun: Any, sold: str, gold: int, coins: int) -> None:
     ware, number, town, held, slabs = begun
@@ -306,9 +291,7 @@ def test_r4_5__ten_coins_are_a_slab(begun: Any, sold: str, gold: int, coins: int
 @pytest.mark.parametrize(
     ("bag", "drawn", "offered"),
     [
-        ([0, 0, 0, 0], 0, {"draw": False, "draw:wave": False}),
         ([0, 1, 1, 0], 2, {"draw": True, "draw:wave": False}),
-        ([1, 1, 1, 0], 3, {"draw": True, "draw:wave": False}),
         ([1, 1, 1, 1], 3, {"draw": True, "draw:wave": True}),
     ],
 )
@@ -364,13 +347,6 @@ def test_r5_3__a_visit_moves_the_peg(steps: int, peg: str, last: int) -> None:
     assert (game.phase, game.player) == (Phase.MOVE, 1)  # no effect to offer
 
 
-@pytest.mark.parametrize("owner", [None, 1], ids=["the board", "the opponent"])
-def test_r5_4__the_token_is_taken_from(owner: int | None) -> None:
-    game = game_at(dice=(1, 1, 1), mine={"pilgrim": 7}, hot_spring=owner)
-    play(game, "pilgrim", "visit")
-    assert game.to_dict()["hot_spring"] == 0
-
-
 def at_seashore(**owners: tuple[str, int | None]) -> Game:
     game = game_at(dice=(1, 1, 1), mine={"pilgrim": 3}, waves=owners)
     game.play("pilgrim")
@@ -409,12 +385,6 @@ def test_r6_1__pass_declines_any_effect(move: str, mine: dict[str, Any]) -> None
         assert after[key] == moved[key]
 
 
-def test_r6_2__an_effect_is_offered_only_if_there_is_one() -> None:
-    game = game_at(dice=(1, 1, 1))
-    game.play("merchant:C8")  # no fan to sell
-    assert (game.phase, game.player) == (Phase.MOVE, 1)
-
-
 def test_r6_2__a_repeat_is_offered_only_if_there_is_a_move() -> None:
     """A valid board always has a way back, so a copy of the board gets no route out of M2."""
     board = dataclasses.replace(Board.load())
@@ -435,12 +405,6 @@ def test_r7_1__the_pilgrims_wave_is_a_step_less_or_more(side: str, end: int) -> 
     without_wave.play("pilgrim")
     game.play("pilgrim:wave")
     assert (player(without_wave)["pilgrim"], player(game)["pilgrim"]) == (5, end)
-
-
-@pytest.mark.parametrize(("side", "offered"), [("tranquil", False), ("hasty", True)])
-def test_r7_1__tranquil_has_no_use_with_a_1(side: str, offered: bool) -> None:
-    game = game_at(dice=(1, 1, 1), waves={"pilgrim": (side, 0)})
-    assert ("pilgrim:wave" in game.legal_labels()) == offered
 
 
 def test_r7_2__proficient_reveals_one_more() -> None:
@@ -480,18 +444,6 @@ def test_r7_3__crafty_brings_a_coin_more_for_each_ware_of_a_sale_or_none() -> No
     assert (player(without_wave)["coins"], player(game)["coins"]) == (6, 9)
 
 
-@pytest.mark.parametrize("draw", ["draw", "draw:wave"])
-def test_r7_3__robust_holds_six_also_after_a_plain_draw(draw: str) -> None:
-    held = {"draw": 4, "draw:wave": 3}[draw]
-    mine = {"merchant": "C2", "wares": {"doll": held}}
-    game = game_at(dice=(1, 1, 1), mine=mine, waves={"merchant": ("robust", 0)})
-    play(game, "merchant:M2", draw)
-    while game.phase == Phase.DRAW:
-        game.play("ware:fan")
-    assert sum(player(game)["wares"].values()) == 6
-    assert game.phase == Phase.MOVE
-
-
 def test_r7_4__a_player_who_loses_robust_with_six_wares_returns_one() -> None:
     """Player 0 takes robust from player 1, and repeats afterwards."""
     game = game_at(
@@ -529,16 +481,6 @@ def test_r8_1__the_holder_uses_the_same_die_again_with_the_same_character() -> N
     assert (player(game)["pilgrim"], player(game)["garden"]) == (4, 2)
     assert (game.phase, game.player) == (Phase.MOVE, 1)  # once in a pick (R8.3)
     assert game.to_dict()["dice_left"] == ["merchant", "artist"]
-
-
-@pytest.mark.parametrize("owner", [None, 1])
-@pytest.mark.parametrize("effect", ["visit", "pass"])
-def test_r8_1__the_token_is_not_used_in_the_pick_that_gained_it(
-    owner: int | None, effect: str
-) -> None:
-    game = game_at(dice=(1, 1, 1), mine={"pilgrim": 7}, hot_spring=owner)
-    play(game, "pilgrim", effect)
-    assert (game.phase, game.player) == (Phase.MOVE, 1)
 
 
 def test_r8_2__a_second_move_to_a_hot_spring_takes_the_token_again() -> None:
@@ -618,7 +560,6 @@ def test_r9_4__leftovers_score_nothing() -> None:
 @pytest.mark.parametrize(
     ("mine", "theirs", "winner"),
     [
-        ({"temple": 5}, {}, 0),
         ({"temple": 5}, {"temple": 6}, 1),
         ({"coins": 1}, {"coins": 2}, 1),
         ({}, {}, None),
@@ -630,9 +571,3 @@ def test_r10_1__points_decide_at_the_cap(mine: Any, theirs: Any, winner: int | N
     assert finish(game) == 3
     assert (game.phase, game.end, game.is_over) == (Phase.OVER, "cap", True)
     assert game.winner() == winner
-
-
-def test_r10_1__a_trigger_in_the_last_round_is_the_reason_of_the_end() -> None:
-    game = game_at(round=200, mine={"temple": 9})
-    finish(game)
-    assert game.end == "triggers"
