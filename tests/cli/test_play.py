@@ -75,7 +75,7 @@ def test_terminal__names_the_error_of_an_agent_and_goes_on() -> None:
             raise RuntimeError("no model")
 
     out = terminal_output(Session((HUMAN, Failing()), seed=4), ["1"] * 30 + ["u", "q"])
-    assert "the agent failed: RuntimeError: no model; u takes your move back, q quits" in out
+    assert "failing: RuntimeError: no model; u takes your move back, q quits" in out
 
 
 def stopped_after(lines: Iterable[str]) -> Callable[[str], str]:

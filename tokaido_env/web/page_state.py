@@ -33,6 +33,14 @@ class ShownJob(TypedDict):
     """whether this is the first job of the agent, which may compile"""
 
 
+class Failure(TypedDict):
+    """What went wrong in a job."""
+
+    task: str
+    """as `ShownJob.task`"""
+    text: str
+
+
 class SessionState(Frame, ShownGame):
     """What a page shows of a session."""
 
@@ -40,7 +48,9 @@ class SessionState(Frame, ShownGame):
     player: int | None
     """the player to decide"""
     seats: list[str]
-    """the spec of each player, "human" for a person"""
+    """the spec of each player, "human" for a person; `names` are those of the record"""
+    humans: list[int]
+    """the seats of people"""
     board: str
     chance: str
     """ "sampled" or "explicit" """
@@ -60,14 +70,20 @@ class PageState(SessionState):
 
     version: int
     """number of changes so far"""
+    game: str
+    """id of the game, another one after each new game"""
     advice: dict[str, Any] | None
     """`moves`, as `MoveSuggestion` with its `text`, and `win_probability`"""
     advisor: str
     jobs: list[ShownJob]
     agents_running: bool
     plays_forced: bool
-    error: str
-    """of an agent or of saving"""
+    failure: Failure | None
+    """of the newest job; None after the next success"""
+    save_error: str
+    """why the game is not saved, "" if it is"""
+    review_progress: tuple[int, int] | None
+    """the judged decisions of the review, and all that it will judge"""
     is_chosen: bool
     """whether a person chose this game; otherwise pages offer a choice"""
     opponents: list[dict[str, Any]]
@@ -89,7 +105,8 @@ def session_state(session: Session, review: Review | None) -> SessionState:
         **shown,
         "waits_for": session.waits_for,
         "player": game.player,
-        "seats": list(session.names),
+        "seats": session.seats,
+        "humans": session.humans,
         "board": game.board.name,
         "chance": game.chance,
         "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
