@@ -137,7 +137,8 @@ def test_opponents__are_those_of_the_ladder() -> None:
     assert [one["level"] for one in levels] == [*range(1, len(levels) + 1)]
     assert (levels[0], levels[-1]) == (rated[0], rated[-1])
     assert np.diff([one["elo"] for one in levels[:-1]]).min() >= LEVEL_STEP - 1
-    assert len({one["plays"] for one in levels}) == len(levels)
+    for key in ("plays", "name"):
+        assert len({one[key] for one in levels}) == len(levels)
     assert all(Session((one["spec"], HUMAN)).names[0] == one["spec"] for one in found)
 
 

@@ -108,7 +108,9 @@ def text(browser: Browser, name: str) -> str:
 
 
 def click(browser: Browser, name: str) -> None:
-    browser.find_element(By.CLASS_NAME, name).click()
+    button = browser.find_element(By.CLASS_NAME, name)
+    browser.execute_script("arguments[0].closest('details')?.setAttribute('open', '')", button)
+    button.click()
 
 
 def act_and_wait(browser: Browser, served: Served, act: Any) -> None:
@@ -632,7 +634,7 @@ def test_preview__shows_the_gain_at_the_destination(opened: Browser, served: Ser
         odds = any("%" in line for line in one["details"])
         assert (f"{one['group']} to {one['name']}" in text(opened, "preview")) is odds
     press(opened, "?")
-    assert "undo" in wait_for(opened, ".keys-dialog[open]").text
+    assert "undo" in wait_for(opened, ".panel[open]").text
     press(opened, Keys.ESCAPE)
 
 

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -269,7 +268,7 @@ def test_review__survives_a_move_and_advice() -> None:
 
 
 BOTS = {
-    "hung python": "import time\nclass Bot:\n    def choose(self, game, rng):\n        time.sleep(999)",
+    "hung python": "class Bot:\n  def choose(self, game, rng):\n    while True: pass",
     "hung exec": "import time\ntime.sleep(999)",
     "review": "",
 }

@@ -352,13 +352,13 @@ def test_theme__follows_the_system_and_the_button(opened: Browser) -> None:
         until(opened, lambda b: tones() == {"dark"})
         ground = "return getComputedStyle(document.getElementById('game')).backgroundColor"
         dark = opened.execute_script(ground)
-        assert opened.find_element("class name", "theme").text == "Use light theme"
+        assert opened.find_element("class name", "theme").text == "Light theme"
         click(opened, "theme")
         assert tones() == {"light"}
         assert opened.execute_script(ground) != dark
         choose(opened, "games", 1)  # its graph is new
         assert tones() == {"light"}
-        assert opened.find_element("class name", "theme").text == "Use dark theme"
+        assert opened.find_element("class name", "theme").text == "Dark theme"
     finally:
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 

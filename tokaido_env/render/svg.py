@@ -45,6 +45,7 @@ from tokaido_env.render.scene import (
     place_of,
     round_text,
     site_of,
+    result_text,
     status_text,
     steps_left,
     track_name,
@@ -133,10 +134,12 @@ def panels_of(scene: Scene) -> dict[str, Parts]:
 def _heading(scene: Scene) -> Parts:
     seat = scene.position["player"]
     turn = "" if seat is None else titled_group(scene.names[seat], pawn(seat, 8), at=(18, 36))
+    is_over = scene.position["phase"] == "OVER"
+    status = result_text(scene) if is_over else status_text(scene)
     return {
         "round": text_at(10, 18, shortened(round_text(scene), 56), "dim"),
         "picks": _picks(scene),
-        "status": turn + text_at(10 if seat is None else 34, 41, status_text(scene), "bold big"),
+        "status": turn + text_at(10 if seat is None else 34, 41, status, "bold big"),
         "value": "" if scene.value is None else _value(scene.value, scene.names),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from tokaido_env.core.constants import CHARACTERS
-from tokaido_env.render.scene import Scene
+from tokaido_env.render.scene import Scene, end_text
 from tokaido_env.study.review import Review
 from tokaido_env.web.advice import Advice
 from tokaido_env.web.frames import Frame, ShownGame, frame_of, game_of
@@ -15,10 +15,10 @@ from tokaido_env.web.previews import previews_of
 _ANIMATED = 16  # newest events with their motions
 _MAX_OUTCOMES = 24  # listed chance outcomes, the likeliest first
 _ASKS = {
-    "MOVE": "take a die and move",
-    "EFFECT": "choose an effect",
-    "DISCARD": "return a ware",
-    "REPEAT": "move again, or keep the hot spring token",
+    "MOVE": "take a die and move its character",
+    "EFFECT": "choose what the {die} does here, or decline",
+    "DISCARD": "you hold too many wares, return one",
+    "REPEAT": "move the {die} again for the hot spring token, or keep the token",
 }
 
 
@@ -150,10 +150,13 @@ def _probabilities(scene: Scene) -> list[dict[str, Any]]:
 
 def _status_of(session: Session) -> str:
     """Return the status as text; a single person is addressed as "you"."""
-    text = session.status_text()
+    position = session.scenes[-1].position
     if session.waits_for != "human" or len(session.humans) > 1:
-        return text
-    return f"Your turn: {_ASKS[session.game.phase.name]}{''.join(text.partition(' · ')[1:])}"
+        return session.status_text()
+    text = f"Your turn: {_ASKS[position['phase']].format_map(position)}."
+    if position["end_triggered"]:
+        text += f" This is the last round: {end_text(session.scenes[-1])}."
+    return text
 
 
 def advice_json(advice: Advice) -> dict[str, Any]:
