@@ -108,8 +108,8 @@ def test_draw__shows_a_whole_position() -> None:
 
 IN_FULL = """
 Tokaido Duo · round 21 · player_0 leads · shikoku
-EFFECT · player_1 chooses an effect · selected die: artist · from A2 · last
-round
+EFFECT · player_1 chooses an effect · last round · selected die: artist · from
+A2
    COASTAL TOWN    STATIONS AFTER IT              AREA               NEXT TO
  0 C1 kimono 4     temple  garden                 A1 ≋ waterfall[Aa] A2 A7 A8
  3 C2 kimono 4     seashore  temple               A2 ╫ bamboo        A1 A3 A6

@@ -225,8 +225,7 @@ def test_keys__work_from_every_control_but_fields(opened: Browser, served: Serve
         opened.execute_script(focus, control)
         act_and_wait(opened, served, lambda: press(opened, "1"))
         assert len(game.events()) > len(before), control
-    forced = opened.find_element(By.CLASS_NAME, "play-forced")
-    forced.click()
+    click(opened, "play-forced")
     act_and_wait(opened, served, lambda: press(opened, "u"))
     press(opened, Keys.SPACE)  # the browser's own key of a check box
     until(opened, lambda b: served.live_game.state()["plays_forced"])
@@ -319,7 +318,7 @@ def test_new_game__asks_once_in_mid_game(opened: Browser, served: Served, tmp_pa
         return found
 
     act_and_wait(opened, served, start)  # nothing to lose: not asked
-    until(opened, lambda b: opponents()[0]["spec"] in text(b, "players"))
+    until(opened, lambda b: opponents()[0]["name"] in text(b, "players"))
     first = served.live_game.session
     play_first(opened, served)
     for answer in (Keys.ESCAPE, Keys.ENTER):  # Cancel has the focus
@@ -564,6 +563,7 @@ def check_views(browser: Browser, served: Served) -> None:
     assert (message["kind"], message["name"]) == ("command", "play")
     assert message["arguments"] == {
         "move": label,
+        "game": served.live_game.state()["game"],
         "log_length": len(served.live_game.state()["log"]),
     }
     answer = {"id": message["id"], "error": "not today"}
@@ -586,15 +586,22 @@ def test_phone__needs_no_sideways_scrolling(opened: Browser, served: Served) -> 
         "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     )
     assert widths[0] <= widths[1]
-    click(opened, "new-game")
+    press(opened, "n")
     start = wait_for(opened, ".start .level").find_element(By.XPATH, "ancestor::dialog")
     assert start.get_property("scrollWidth") <= start.get_property("clientWidth")
     press(opened, Keys.ESCAPE)
     tops = opened.execute_script(
-        "return ['[data-panel=island]', '.choices', '[data-panel=player_0]', '.undo', '.log']"
+        "return ['[data-panel=island]', '[data-panel=player_0]', '.undo', '.log']"
         ".map((one) => document.querySelector(one).getBoundingClientRect().top)"
     )
     assert tops == sorted(tops)
+    for scrolled in (0, 600):  # the choices stay
+        box = opened.execute_script(
+            "scrollTo(0, arguments[0]);"
+            "return document.querySelector('.choices button').getBoundingClientRect().toJSON()",
+            scrolled,
+        )
+        assert 0 < box["top"] < box["bottom"] <= 900
 
 
 @pytest.mark.slow
@@ -608,7 +615,7 @@ def test_start__takes_one_key_against_the_first_level(browser: Browser, served: 
         levels = [one for one in opponents() if one["level"]]
         assert len(cards) == len(levels)
         for card, one in zip(cards, levels, strict=True):
-            assert f"{one['level']}. {one['spec']}\n{one['plays']}\nElo " in card.text
+            assert f"{one['name']}\n{one['plays']}\n{one['spec']} · Elo " in card.text
             assert str(abs(one["elo"])) in card.text
         browser.refresh()  # the dialog opens again
         wait_for(browser, ".start[open] .board-map g")
@@ -702,7 +709,7 @@ def test_end__shows_why_without_storage_too(opened: Browser, served: Served) -> 
 def test_last_game__is_resumed_from_the_browser(opened: Browser, served: Served) -> None:
     play_first(opened, served)
     events = served.live_game.session.game.events()
-    saved = "return JSON.parse(localStorage['tokaido.last'] ?? '{}').title"
+    saved = "return JSON.parse(localStorage['tokaido.games'] ?? '[{}]')[0].title"
     until(
         opened,
         lambda b: f"{len(served.live_game.session.log)} events" in str(b.execute_script(saved)),

@@ -280,12 +280,12 @@ def die_state(position: Position, character: str) -> str:
 _STATUS = {
     "SETUP": "chance deals boutiques and waves",
     "ROLL": "chance rolls the dice",
-    "MOVE": "{name} takes a die and moves",
-    "EFFECT": "{name} chooses an effect of the {die}",
-    "DRAW": "chance draws a ware, {pending} in all",
-    "REVEAL": "chance reveals a painting, {pending} in all",
-    "DISCARD": "{name} returns a ware",
-    "REPEAT": "{name} may move the {die} again",
+    "MOVE": "{} takes a die and moves",
+    "EFFECT": "{} chooses an effect",
+    "DRAW": "chance draws a ware",
+    "REVEAL": "chance reveals a painting",
+    "DISCARD": "{} returns a ware",
+    "REPEAT": "{} may repeat the die",
 }
 _ENDS = {  # R9.1, by key of a player
     "temple": "{} reached the end of the temple track",
@@ -308,8 +308,7 @@ def status_text(scene: Scene) -> str:
     if position["phase"] == "OVER":
         return f"{result_text(scene)} · {end_text(scene)}"
     seat = position["player"]
-    name = "" if seat is None else scene.names[seat]
-    text = _STATUS[position["phase"]].format_map({**position, "name": name})
+    text = _STATUS[position["phase"]].format("" if seat is None else scene.names[seat])
     is_last = position["end_triggered"] or position["round"] == scene.board.max_rounds
     return f"{text} · last round" if is_last else text
 

@@ -13,7 +13,9 @@ from tokaido_env.render.style import style
 # Each imports earlier ones.
 _FRAMES = ("dom.js", "motion.js", "frames.js")
 _LIVE = ("dialogs.js", "help.js", "start.js", "live_game.js")
-_PAGE = "body, #connection { margin: 0; } body:has([data-theme=dark]) { background: #12161c; }"
+_PAGE = """body, #connection { margin: 0; }
+body:has([data-theme=dark]) { background: #12161c; }
+@media (max-width: 899px) { html:has(.turn) { scroll-padding-bottom: 46vh; } }"""
 
 
 def static_text(name: str) -> str:
