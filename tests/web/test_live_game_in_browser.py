@@ -1,22 +1,26 @@
 """Tests of the play page in a browser: clicks, keys, tabs and a phone."""
 
 import json
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-import uvicorn
 from browsers import Browser, quiet, until
+from live_pages import (
+    Served,
+    act_and_wait,
+    click,
+    play_first,
+    press,
+    text,
+    wait_for,
+)
 from positions import verified
 
 from tokaido_env import record
-from tokaido_env.web.game_session import HUMAN, Session
-from tokaido_env.web.live_game import LiveGame
+from tokaido_env.web.game_session import HUMAN
 from tokaido_env.web.opponents import opponents
-from tokaido_env.web.server import create_app, listen, new_token, page_address
 from tokaido_env.web.static_files import css_text, module_text
 
 pytest.importorskip("selenium.webdriver")
@@ -51,89 +55,6 @@ for (const one of document.querySelectorAll("body *:not(svg, svg *)")) {
 }
 return found;
 """
-
-
-class Served(NamedTuple):
-    """A live game and the address of its page."""
-
-    live_game: LiveGame
-    page: str
-
-
-@pytest.fixture
-def live_game(request: pytest.FixtureRequest) -> LiveGame:
-    """The served game; an indirect parameter chooses another one."""
-    game = getattr(request, "param", ((HUMAN, "greedy"), "shikoku", 7))
-    return LiveGame(Session(*game), advisor="champion", pace=0.0)
-
-
-@pytest.fixture
-def served(live_game: LiveGame) -> Iterator[Served]:
-    """Serve a game as the command does, and close it."""
-    listener, token = listen(), new_token()
-    port = listener.getsockname()[1]
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(live_game, port, token), log_level="critical")
-    )
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
-    yield Served(live_game, page_address(port, token))
-    live_game.close()
-    server.should_exit = True
-    thread.join(20)
-
-
-@pytest.fixture
-def opened(browser: Browser, served: Served) -> Iterator[Browser]:
-    """The page of the game; at the end it has logged nothing and contacted no other host."""
-    browser.set_window_size(1280, 900)
-    with quiet(browser, served.page):
-        wait_for(browser, ".choices button")
-        yield browser
-    names = browser.execute_script(
-        "return performance.getEntriesByType('resource').map((one) => one.name)"
-    )
-    own = served.page.partition("#")[0]
-    assert all(name.startswith((own, "data:")) for name in names)
-    browser.get("about:blank")
-
-
-def wait_for(browser: Browser, selector: str) -> Any:
-    return until(browser, lambda b: b.find_elements(By.CSS_SELECTOR, selector))[0]
-
-
-def text(browser: Browser, name: str) -> str:
-    found: str = browser.find_element(By.CLASS_NAME, name).text
-    return found
-
-
-def click(browser: Browser, name: str) -> None:
-    button = browser.find_element(By.CLASS_NAME, name)
-    browser.execute_script("arguments[0].closest('details')?.setAttribute('open', '')", button)
-    button.click()
-
-
-def act_and_wait(browser: Browser, served: Served, act: Any) -> None:
-    """Act, and wait until no agent thinks and the page shows the result."""
-    before = served.live_game.version
-    act()
-    until(browser, lambda b: served.live_game.version > before)
-    state = served.live_game.state()
-    while state["waits_for"] == "agent":
-        state = served.live_game.state(state["version"], 5)
-    until(
-        browser,
-        lambda b: (
-            len(b.find_elements(By.CSS_SELECTOR, ".log li")) == len(state["log"]) + 1
-            and len(b.find_elements(By.CSS_SELECTOR, ".choices [data-label]"))
-            == (0 if state["enters_roll"] else len(state["choices"]))
-        ),
-    )
-
-
-def play_first(browser: Browser, served: Served) -> None:
-    """Play the first choice."""
-    act_and_wait(browser, served, wait_for(browser, ".choices button").click)
 
 
 def check_refusals_logged(browser: Browser) -> None:
@@ -197,10 +118,6 @@ def hold(browser: Browser, key: str, text: str = "", repeats: int = 8) -> None:
 
 
 KEY_CODES = {"1": 49, "u": 85, " ": 32, "Enter": 13, "ArrowLeft": 37}
-
-
-def press(browser: Browser, *keys: str) -> None:
-    ActionChains(browser).send_keys(*keys).perform()
 
 
 CONTROLS = (
