@@ -302,16 +302,16 @@ def play_sequence(browser: Browser, server: Server, rng: random.Random) -> None:
     browser.execute_script("for (const one of document.querySelectorAll('dialog')) one.close()")
     browser.execute_script("document.querySelector('.current')?.click()")
     server.game.command("run_agents", {"on": True})
-    until(browser, lambda b: is_settled(b, server))
+    assert until(browser, lambda b: is_settled(b, server)), done
     logged = [one["message"] for one in browser.get_log("browser")]
     assert all("ERR_" in one or "400" in one or "403" in one for one in logged), (done, logged)
+    if server.game.state()["can_undo"]:
+        now = server.game.state()["game"], server.game.query("record", {})
+        until(browser, lambda b: now in [(x["id"], x["record"]) for x in b.execute_script(KEPT)])
     kept = {one["id"]: one["record"] for one in browser.execute_script(KEPT)}
     assert len(kept) == 10 or before.keys() <= kept.keys(), done
     for line in kept.values():
         verified(line)
-    state = server.game.state()
-    if state["can_undo"]:
-        assert server.game.query("record", {}).strip() == kept[state["game"]].strip(), done
     first = browser.current_window_handle
     browser.switch_to.new_window("tab")
     browser.get(server.page)

@@ -147,7 +147,7 @@ class LiveGame(NotCopied):
             match name, arguments:
                 case "record", _:
                     return self.session.record().to_json() + "\n"
-                case "frame", {"at": int(at)}:
+                case "frame", {"at": int(at)} if 0 <= at < len(self.session.scenes):
                     return frame_of(self.session.scenes[at])
                 case "missing", {"record": str(line)}:
                     return self._offers.missing(Record.from_json(line))
@@ -232,6 +232,8 @@ class LiveGame(NotCopied):
         """Run a command that leaves the position as it is."""
         session = self.session
         match name, arguments:
+            case "advise", _ if session.waits_for != "human":
+                raise ValueError("advise: no person is to move")
             case "advise", _:
                 self._failure = None
                 task = session.advice_task(self._judge)

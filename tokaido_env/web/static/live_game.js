@@ -13,7 +13,7 @@ const LONG = 15000; // milliseconds after which it offers another opponent
 const DRAWN = /^ (draws|reveals) /; // the person's own chance events
 const MOST_GAMES = 10; // kept in the browser
 const REPLACING_GAME = ["new_game", "load_record", "continue_from", "change_player"]; // commands
-const FOR_THIS_POSITION = ["play", "resign"];
+const FOR_THIS_POSITION = ["play", "resign", "advise"];
 // After a click on one of these the next position can have another button in its place.
 const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new .done, .continue-here, .rematch";
 
@@ -50,6 +50,7 @@ class LiveGame extends Frames {
     super(el, LAYOUT);
     this.model = model;
     this.state = { version: 0, log: [] };
+    el.inert = true; // until the first state
     this.pending = new Map(); // messages without an answer, by id
     this.viewId = Math.random().toString(36).slice(2); // several views can share a model
     this.messages = 0;
@@ -170,6 +171,7 @@ class LiveGame extends Frames {
     if (state.version <= this.state.version) return;
     const before = this.state;
     this.state = state;
+    this.el.inert = false;
     this.showPlayers(state.is_chosen ? state.seats : []);
     this.setGame(state);
     if (state.review) this.find("review").append(...this.graphs());
@@ -268,7 +270,7 @@ class LiveGame extends Frames {
   // Show the frame after a number of events; after all, the game goes on.
   async goTo(at) {
     const { version } = this.state;
-    if (at < 0) return;
+    if (at < 0 || this.el.inert) return;
     if (at >= this.end) {
       this.pause();
       this.showCurrent();
@@ -536,6 +538,7 @@ class LiveGame extends Frames {
 
   shortcut(pressed) {
     const key = pressed.length === 1 ? pressed.toLowerCase() : pressed; // Caps Lock
+    if (this.el.inert) return null;
     if (key === "Escape" && this.at !== null) return () => this.step(this.end);
     const name = { u: "undo", a: "advise", r: "review-game", n: "new-game", "?": "help", " ": "run-agents" }[key];
     const choice = /^[1-9]$/.test(key) ? this.find("choices").querySelectorAll("[data-label]")[key - 1] : null;
