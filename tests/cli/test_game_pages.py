@@ -1,8 +1,5 @@
 """Tests of the game pages that a report links."""
 
-import base64
-import gzip
-import json
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -11,6 +8,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from game_pages import games_of
 
 from tokaido_env.__main__ import main
 from tokaido_env.agents import make
@@ -79,8 +77,7 @@ def test_report__links_name_their_games(tournament: Path) -> None:
     for href, text in Links((tournament / "50% #1.html").read_text(encoding="utf-8")).found:
         file, _, number = unquote(href).rpartition("#game=")
         page = (tournament / file).read_text(encoding="utf-8")
-        packed = re.findall(r'"application/gzip">(.*?)<', page)[int(number) - 1]
-        film = json.loads(gzip.decompress(base64.b64decode(packed)))
+        film = games_of(page)[int(number) - 1]
         (first, second), (points, others) = film["names"], map(sum, film["points"][-1])
         assert text.startswith(f"{first} {points} – {second} {others}, ")
         games.add(text)

@@ -24,8 +24,7 @@ from tokaido_env.report.tables import Table, print_table
 Games = dict[int, Record]
 """Records by line number, from 1."""
 
-CHOICE = Group("Games", sort_key=2, validator=cli.only_one)
-INSTEAD = Group("Instead of each game", sort_key=3, validator=cli.only_one)
+INSTEAD = Group("Instead of each game", sort_key=2, validator=cli.only_one)
 
 _MOST_NAMES = 10  # in an error
 _ENDS = {
@@ -40,10 +39,8 @@ _ENDS = {
 class Replay(cli.Recorded):
     """Options of `tokaido replay`."""
 
-    game: Annotated[int | None, Parameter(group=CHOICE)] = None
-    """replay only the game on this line, from 1 [default: all]"""
-    games: Annotated[str | None, Parameter("--lines", metavar="A-B", group=CHOICE)] = None
-    """replay only the games on these lines [default: all]"""
+    game: Annotated[str | None, Parameter(metavar="N|A-B")] = None
+    """replay only the game on this line, or those on these lines, from 1 [default: all]"""
     lost_by: Annotated[str | None, Parameter(metavar="NAME")] = None
     """replay only the games that this player lost [default: all]"""
     quiet: bool = False
@@ -87,11 +84,7 @@ def _chosen(records: Sequence[Record], options: Replay) -> Games:
     """Return the chosen games."""
     first, last = 1, len(records)
     if options.game is not None:
-        first = last = options.game
-        if not 1 <= first <= len(records):
-            raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
-    elif options.games is not None:
-        first, last = _range(options.games, len(records))
+        first, last = _range(options.game, len(records))
     games = dict(zip(range(first, last + 1), records[first - 1 : last], strict=True))
     if options.lost_by is None:
         return games
@@ -103,10 +96,10 @@ def _chosen(records: Sequence[Record], options: Replay) -> Games:
 
 
 def _range(text: str, count: int) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text)
-    first, last = map(int, found.groups()) if found else (0, 0)
+    found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", text)
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= first <= last <= count:
-        raise RecordError(f"--lines: expected A-B, lines from 1 to {count}, got {repr_short(text)}")
+        raise RecordError(f"--game: expected N or A-B, up to {count}, got {repr_short(text)}")
     return first, last
 
 
@@ -135,7 +128,7 @@ def _write_page(games: Games, options: Replay) -> int:
     if len(games) > MAX_GAMES:
         raise RecordError(
             f"--html: expected up to {MAX_GAMES} games, got {len(games)}: choose some with "
-            "--lines A-B or --lost-by NAME"
+            "--game A-B or --lost-by NAME"
         )
     out = options.html
     assert out is not None

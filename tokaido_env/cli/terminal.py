@@ -37,7 +37,6 @@ class Terminal:
         session: the game to play.
         file: to save to; None saves nothing.
         advisor: spec of the agent that gives advice.
-        ask_forced: whether to ask for decisions with a single legal action.
         out: text stream to write to; None is standard output.
         read: takes a prompt and returns a typed line; None is `input`.
     """
@@ -48,11 +47,10 @@ class Terminal:
         file: GameFile | None = None,
         advisor: str = "champion:sims=400",
         *,
-        ask_forced: bool = False,
         out: TextIO | None = None,
         read: Callable[[str], str] | None = None,
     ) -> None:
-        self.session, self._ask_forced, self._file = session, ask_forced, file
+        self.session, self._file = session, file
         self._advisor: str | Agent = advisor
         self._out, self._read = out or sys.stdout, read or _input
         self._n_printed = len(session.log)  # events
@@ -84,7 +82,7 @@ class Terminal:
                 what = f"{type(error).__name__}: {str_short(str(error), 200)}"
                 self._print(f"  the agent failed: {what}; u takes your move back, q quits")
                 return self._ask([])
-        elif session.waits_for == "human" and session.is_forced and not self._ask_forced:
+        elif session.waits_for == "human" and session.is_forced:
             session.play(session.game.legal_labels()[0])
         else:
             return self._ask(self._choices())

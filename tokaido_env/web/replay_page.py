@@ -40,12 +40,8 @@ from tokaido_env.web.static_files import page_script, page_style, static_text
 if TYPE_CHECKING:
     from tokaido_env.study.review import Review
 
-MAX_GAMES = 100  # up to 0.9 MB each
-# Height of the frame in a notebook. Wide pages have the moves next to the board and fit: their
-# height follows from the width. Pages below `_NARROW` have the moves below the board and scroll.
-_FRAME_HEIGHT, _NARROW = "900px", "900px"
-_WIDE = "66.8cqw - 50px, min(66.8cqw - 18px, 640px)"  # the second: a sentence takes two lines
-_FITTING = f"min({_FRAME_HEIGHT}, max({_WIDE}, ({_NARROW} - 100cqw) * 999))"
+MAX_GAMES = 100  # up to 0.1 MB each
+_FRAME_HEIGHT = "800px"  # in a notebook; the page scrolls
 
 
 def replay_page(
@@ -53,16 +49,14 @@ def replay_page(
     board: Boards | None = None,
     *,
     agent: str | Agent | None = None,
-    packed: bool = False,
     reviews: Sequence[Review] | None = None,
 ) -> str:
-    """Return an HTML page that shows recorded games move by move.
+    """Return an HTML page that shows recorded games move by move, in browsers since 2023.
 
     Args:
         records: the games in the order of the page; the call verifies them.
         board: of the games, as for `record.load`.
         agent: an agent or its spec; the page shows its move probabilities and win estimates.
-        packed: compress the games to a tenth; browsers since 2023 can read them.
         reviews: one review per game, to show what each decision lost; not together with `agent`.
 
     Raises:
@@ -89,7 +83,7 @@ def replay_page(
             f"<option>{number}. {escape(game['choice'])}</option>"
             for number, game in enumerate(data, start=1)
         ),
-        games="\n".join(map(_packed if packed else _unpacked, data)),
+        games="\n".join(map(_packed, data)),
     )
 
 
@@ -106,9 +100,8 @@ class ReplayFrame:
     def _repr_html_(self) -> str:
         # The sandbox separates the page from the notebook and from other pages.
         return (
-            f'<div style="container-type:inline-size"><iframe srcdoc="{escape(self.page)}" '
-            f'sandbox="allow-scripts" title="replay" style="display:block;width:100%;'
-            f'height:{_FRAME_HEIGHT};height:{_FITTING};border:0"></iframe></div>'
+            f'<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts" title="replay" '
+            f'style="width:100%;height:{_FRAME_HEIGHT};border:0"></iframe>'
         )
 
 
@@ -226,19 +219,7 @@ def _deduplicated(
     return list(indices), panels
 
 
-def _unpacked(game: dict[str, Any]) -> str:
-    return f'<script type="application/json">{_json(game)}</script>'
-
-
 def _packed(game: dict[str, Any]) -> str:
-    """Return compressed data, which the page's script unpacks first."""
-    small = gzip.compress(_json(game).encode(), mtime=0)
+    """Return compressed data, a tenth of the size, which the page's script unpacks first."""
+    small = gzip.compress(json.dumps(game, separators=(",", ":")).encode(), mtime=0)
     return f'<script type="application/gzip">{base64.b64encode(small).decode()}</script>'
-
-
-def _json(data: dict[str, Any]) -> str:
-    """Return JSON for a script element: it contains no end tag and no comment."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text

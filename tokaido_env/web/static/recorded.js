@@ -91,8 +91,6 @@ class Recorded extends Frames {
   }
 }
 
-const scripts = [...document.querySelectorAll('script[type^="application/"]')];
-const packed = scripts.filter((script) => script.type === "application/gzip");
-const start = () => new Recorded(document.getElementById("game"), scripts, document.querySelector("select.games"));
-if (packed.length) Promise.all(packed.map(unpack)).then(start);
-else start();
+const scripts = [...document.querySelectorAll('script[type="application/gzip"]')];
+await Promise.all(scripts.map(unpack));
+new Recorded(document.getElementById("game"), scripts, document.querySelector("select.games"));
