@@ -24,7 +24,7 @@ USAGE = (
     ("play --seed=-1", "--seed"),
     ("play --seat 2", "--seat"),
     ("export a b --rows x", "--rows"),
-    ("replay g --summary --html x", "--summary and --html"),
+    ("replay g --gif y --html x", "--gif and --html"),
     ("train --run run --sims 3", "--sims"),
     ("train --run run --updates many", "--updates"),
     ("train --run run --resume run", "--run and --resume"),

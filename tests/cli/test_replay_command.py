@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean
 
 import pytest
 from game_pages import games_of
@@ -109,29 +108,6 @@ def test_replay__prints_every_result(tmp_path: Path, capsys: Output) -> None:
     assert [line.partition(":")[0] for line in lines[::2]] == [f"game {n}" for n in range(1, 8)]
     assert "reached the cap of 200 rounds, won by player_" in lines[-3]
     assert "unfinished in round 1" in lines[-1]
-
-
-def test_replay__prints_a_summary(games: list[Record], tmp_path: Path, capsys: Output) -> None:
-    path = tmp_path / "games.jsonl"
-    save([*games, games[0], forfeited(), Game(seed=1).record(["a", "b"])], path)
-    assert main(["replay", str(path), "--summary"]) == 0
-    captured = capsys.readouterr()
-    assert "1 left out" in captured.err  # equal to another
-    first, second, *table = captured.out.splitlines()
-    counts = "6 ended by a trigger, 0 reached the cap, 1 forfeited, 1 unfinished"
-    assert first == f"games: 8 ({counts})"
-    rounds = [record.rounds for record in games]
-    assert second == f"rounds: {mean(rounds):.1f} on average, {min(rounds)} to {max(rounds)}"
-    cells = {line[:20].strip(): line[20:].split() for line in table if "." in line or "(" in line}
-    for seat in range(2):
-        wins = [record.winner for record in games].count(seat)
-        assert cells["wins"][2 * seat] == str(wins)
-        for name, mean_score in cells.items():
-            if name in games[0].scores[0]:
-                expected = mean(record.scores[seat][name] for record in games)
-                assert mean_score[seat] == f"{expected:.1f}"
-    triggers = [int(n) for name in cells if "trigger" in name for n in cells[name][::2]]
-    assert (len(triggers), sum(triggers)) == (8, len(games))
 
 
 def test_replay__escapes_the_reason_of_a_forfeit(tmp_path: Path, capsys: Output) -> None:

@@ -51,7 +51,7 @@ def test_markdown_and_html__escape_cells() -> None:
     assert markdown(table).splitlines()[2] == "| a/b' | <i> |"
     assert markdown(table, code=True).splitlines()[3] == "| `c` | 1 |"
     assert "&lt;t&gt;" in html(table)
-    assert '<td role="cell" data-name="x">&lt;i&gt;</td>' in html(table)
+    assert "<td>&lt;i&gt;</td>" in html(table)
     assert html(table).endswith("<p>&amp;</p>")
 
 
@@ -97,7 +97,6 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
         patch.setattr(tables, "table_text", recorded)
         for words in commands:
             assert command([*words]) == 0, words
-        assert command(["replay", games, "--summary"]) == 0
         assert command(["review", games, "--judge", "champion"]) == 0
         assert len(found) > 25
     return found
