@@ -72,7 +72,7 @@ def test_map_layout__keeps_routes_clear_of_everything_else(mapped: Layouts) -> N
             for town, site in layout.towns.items():
                 assert town in route or distance_to_segment(site, *ends) > 36, (board.name, town)
             for name, site in zip(board.stations, layout.stations, strict=True):
-                assert name in route or distance_to_segment(site, *ends) > 24, (board.name, route)
+                assert name in route or distance_to_segment(site, *ends) > 22, (board.name, route)
             for area, site in layout.areas.items():
                 assert distance_to_segment(site, *ends) > 23, (board.name, area)
 

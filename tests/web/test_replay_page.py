@@ -201,9 +201,7 @@ def test_replay_frame__is_the_page_in_a_sandboxed_frame(tmp_path: Path) -> None:
     ((tag, attributes),) = Reader(frame._repr_html_()).elements
     assert (tag, attributes["sandbox"]) == ("iframe", "allow-scripts")
     assert attributes["srcdoc"] == frame.page == replay_page([game.record()], path)
-    assert replay_frame(game.record(), path).page == frame.page
-    with pytest.raises(ValueError, match="board: expected None"):
-        replay_frame(game, "greedy")
+    assert replay_frame(game.record(), board=path).page == frame.page
 
 
 # The command

@@ -52,7 +52,7 @@ class Terminal:
     ) -> None:
         self.session, self._file = session, file
         self._advisor: str | Agent = advisor
-        self._out, self._read = out or sys.stdout, read or _input
+        self._out, self._read = out or sys.stdout, read or input
         self._n_printed = len(session.log)  # events
 
     def run(self) -> int:
@@ -193,10 +193,3 @@ class Terminal:
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)
-
-
-def _input(prompt: str) -> str:
-    try:
-        return input(prompt)
-    except RuntimeError as error:  # of a process without a console
-        raise ValueError(f"--terminal: expected a console, got none: {error}") from None

@@ -85,9 +85,8 @@ class Picture:
         file = Path(path)
         if file.suffix.lower() != ".svg":
             raise ValueError(
-                f"path: expected a name that ends in .svg, got {repr_short(str(path))}; for PNG, "
-                "install the extra [render] and save "
-                "PIL.Image.fromarray(tokaido_env.render.raster.rasterise(picture.svg, 1000))"
+                f"path: expected a name that ends in .svg, got {repr_short(str(path))}; pixels are "
+                "from tokaido_env.render.raster.rasterise"
             )
         write_text(file, self.svg + "\n")
 

@@ -26,7 +26,6 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import as_agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
@@ -107,27 +106,21 @@ class ReplayFrame:
 
 def replay_frame(
     game: Game | Record,
-    board: Boards | None = None,
     *,
+    board: Boards | None = None,
     agent: str | Agent | None = None,
 ) -> ReplayFrame:
     """Return a replay page of one game for a notebook.
 
     Args:
         game: a game, finished or not, or a record.
-        board: of a record, as for `record.load`; None for a game.
+        board: of a record, as for `record.load`.
         agent: as for `replay_page`.
 
     Raises:
-        ValueError: if `game` is a `Game` and `board` is given.
-        Others: as for `replay_page`.
+        Errors as for `replay_page`.
     """
     if isinstance(game, Game):
-        if board is not None:
-            raise ValueError(
-                f"board: expected None, as the game has its board {repr_short(game.board.name)}, "
-                f"got {repr_short(board)}; name an agent by keyword, as in agent='greedy'"
-            )
         game, board = game.record(), game.board
     return ReplayFrame(replay_page([game], board, agent=agent))
 
