@@ -205,19 +205,13 @@ def test_page__offers_a_game_unless_one_was_given(
         listener.close()
 
 
-def test_terminal__describes_each_choice() -> None:
-    out = terminal_output(Session((HUMAN, "greedy"), seed=7), ["1"])
-    assert "   1  pilgrim         C2 · +2 coins\n" in out
-    assert "   2  visit           +2 coins\n" in out
-    assert "human takes the pilgrim's 3 to C2" in out
-
-
 def test_terminal__prints_advice_and_errors_without_changing_the_game() -> None:
     session = Session((HUMAN, "greedy"), seed=7)
     events = session.game.events()
     out = terminal_output(session, ["?", "o", "b", "h", "", "u", "merchant:X", "99", "0"])
     assert session.game.events() == events
     for line in (
+        "   1  pilgrim         C2 · +2 coins\n",
         ": preference 100 %\n",
         "  pilgrim   1 2 2 3 3 4\n",
         "undo your last choice",

@@ -68,7 +68,7 @@ def test_replay__refuses_a_page_of_too_many_games(
     save(games * 20, file)
     assert main(["replay", str(file), "--html", str(out)]) == 1
     err = capsys.readouterr().err
-    assert f"expected up to {MAX_GAMES} games, got 120: choose some with --game A-B" in err
+    assert f"a page holds 1 to {MAX_GAMES} games, got 120" in err
     assert not out.exists()
     assert main(["replay", str(file), "--html", str(out), "--game", "119-120"]) == 0
     assert capsys.readouterr().out.startswith(f"{out}: games 2, ")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from game_pages import GameData, games_of
-from positions import game_at, other_board_data, random_walk, write_board
+from positions import game_at, random_walk
 
 from tokaido_env import Game, Record, RecordError
 from tokaido_env.__main__ import main
@@ -20,7 +20,7 @@ from tokaido_env.core.serialization import POINTS
 from tokaido_env.record import load, save
 from tokaido_env.render.narration import display_names
 from tokaido_env.render.svg import panels_of
-from tokaido_env.web.replay_page import MAX_GAMES, replay_frame, replay_page
+from tokaido_env.web.replay_page import MAX_GAMES, replay_page
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
 HOSTILE = "</script><img src=x onerror=alert(1)>$title & '\""
@@ -192,16 +192,6 @@ def test_page__shows_a_hostile_name_as_text() -> None:
     (game_data,) = games_of(replay_page([game.record([HOSTILE, "Bob"])]))
     drawn = {tag for tag, _ in Reader("".join(game_data["markup"])).elements}
     assert drawn <= {"g", "title", "text", "path", "rect", "circle", "line", "svg"}
-
-
-def test_replay_frame__is_the_page_in_a_sandboxed_frame(tmp_path: Path) -> None:
-    path = write_board(tmp_path / "other.toml", other_board_data())
-    game = Game(path, seed=1)
-    frame = replay_frame(game)
-    ((tag, attributes),) = Reader(frame._repr_html_()).elements
-    assert (tag, attributes["sandbox"]) == ("iframe", "allow-scripts")
-    assert attributes["srcdoc"] == frame.page == replay_page([game.record()], path)
-    assert replay_frame(game.record(), board=path).page == frame.page
 
 
 # The command

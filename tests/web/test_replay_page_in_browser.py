@@ -13,7 +13,7 @@ from test_replay_page import HOSTILE, Reader, TempleAgent, panels_at, played
 
 from tokaido_env.__main__ import main
 from tokaido_env.record import Record, load, replay
-from tokaido_env.web.replay_page import replay_frame, replay_page
+from tokaido_env.web.replay_page import replay_page
 
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.keys import Keys
@@ -230,23 +230,3 @@ def test_phone__needs_no_sideways_scrolling(opened: Browser) -> None:
         assert opened.execute_script(bottom) == 844  # the controls stay visible
     finally:
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def test_notebook_frames__are_independent(
-    browser: Browser, records: list[Record], tmp_path: Path
-) -> None:
-    games = [*records, played(0).record()]  # the last has not begun
-    frames = [replay_frame(record)._repr_html_() for record in games]
-    path = tmp_path / "notebook.html"
-    path.write_text(f"<!DOCTYPE html><title>n</title><p>{'<p>'.join(frames)}", encoding="utf-8")
-    positions = []
-    with quiet(browser, path.as_uri()):
-        for index, steps in enumerate((2, 3, 0, 0)):
-            browser.switch_to.frame(index % 3)
-            wait_for_game(browser)
-            for _ in range(steps):
-                click(browser, "next")
-            positions.append(page_content(browser)["position"])
-            browser.switch_to.default_content()
-        assert positions == ["move 2 of 60", "move 3 of 90", "move 0 of 0", "move 2 of 60"]
-        assert browser.execute_script("return [document.title, location.hash]") == ["n", ""]

@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import Group, Parameter
 
 from tokaido_env.cli import command as cli
-from tokaido_env.core.arguments import escape_text, repr_short
+from tokaido_env.core.arguments import check_choice, escape_text, repr_short
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, load, replay
@@ -19,8 +19,6 @@ Games = dict[int, Record]
 """Records by line number, from 1."""
 
 INSTEAD = Group("Instead of each game", sort_key=2, validator=cli.only_one)
-
-_MOST_NAMES = 10  # in an error
 
 
 @cli.options
@@ -70,10 +68,7 @@ def _chosen(records: Sequence[Record], options: Replay) -> Games:
     games = dict(zip(range(first, last + 1), records[first - 1 : last], strict=True))
     if options.lost_by is None:
         return games
-    names = sorted({name for record in records for name in record.players})
-    if options.lost_by not in names:
-        listed = ", ".join(escape_text(name) for name in names[:_MOST_NAMES])
-        raise RecordError(f"--lost-by: expected one of {listed}, got {repr_short(options.lost_by)}")
+    check_choice("--lost-by", options.lost_by, {name for one in records for name in one.players})
     return {number: one for number, one in games.items() if _loser(one) == options.lost_by}
 
 
@@ -105,13 +100,8 @@ def _animate(games: Games, options: Replay) -> int:
 
 
 def _write_page(games: Games, options: Replay) -> int:
-    from tokaido_env.web.replay_page import MAX_GAMES, replay_page
+    from tokaido_env.web.replay_page import replay_page
 
-    if len(games) > MAX_GAMES:
-        raise RecordError(
-            f"--html: expected up to {MAX_GAMES} games, got {len(games)}: choose some with "
-            "--game A-B or --lost-by NAME"
-        )
     out = options.html
     assert out is not None
     page = replay_page(games.values(), options.board, agent=options.agent)

@@ -1,7 +1,6 @@
 """HTML page that steps through recorded games, in one file that loads nothing.
 
     Path("games.html").write_text(replay_page(load("games.jsonl")))
-    replay_frame(game)  # the same page inside a notebook
 
 Python draws all pictures. The page holds each distinct markup of each part once, with the moves at
 which the part changes; the script only puts markup in place.
@@ -14,7 +13,6 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -27,7 +25,6 @@ from tokaido_env.agents.registry import as_agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import copy_rows
-from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
 from tokaido_env.render.narration import display_names, log_entries
 from tokaido_env.render.scene import scenes_of, status_text
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
     from tokaido_env.study.review import Review
 
 MAX_GAMES = 100  # up to 0.1 MB each
-_FRAME_HEIGHT = "800px"  # in a notebook; the page scrolls
 
 
 def replay_page(
@@ -84,45 +80,6 @@ def replay_page(
         ),
         games="\n".join(map(_packed, data)),
     )
-
-
-@dataclass(frozen=True)
-class ReplayFrame:
-    """A replay page that notebooks show in a frame.
-
-    Attributes:
-        page: the HTML of the page.
-    """
-
-    page: str
-
-    def _repr_html_(self) -> str:
-        # The sandbox separates the page from the notebook and from other pages.
-        return (
-            f'<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts" title="replay" '
-            f'style="width:100%;height:{_FRAME_HEIGHT};border:0"></iframe>'
-        )
-
-
-def replay_frame(
-    game: Game | Record,
-    *,
-    board: Boards | None = None,
-    agent: str | Agent | None = None,
-) -> ReplayFrame:
-    """Return a replay page of one game for a notebook.
-
-    Args:
-        game: a game, finished or not, or a record.
-        board: of a record, as for `record.load`.
-        agent: as for `replay_page`.
-
-    Raises:
-        Errors as for `replay_page`.
-    """
-    if isinstance(game, Game):
-        game, board = game.record(), game.board
-    return ReplayFrame(replay_page([game], board, agent=agent))
 
 
 # A game as data
