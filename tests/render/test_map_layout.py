@@ -28,7 +28,7 @@ def sites_of(board: Board, layout: MapLayout) -> dict[str, Point]:
 def mapped(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Layouts:
     """Boards of all kinds with their layouts; `pytest --games 20000` adds many boards."""
     path = tmp_path_factory.mktemp("mapped") / "other.toml"
-    drawn = range(max(12, pytestconfig.getoption("games") // 100))
+    drawn = range(max(6, pytestconfig.getoption("games") // 100))
     every = [
         *map(Board.load, built_in_boards()),
         Board.load(write_board(path, other_board_data())),

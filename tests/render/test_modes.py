@@ -1,7 +1,6 @@
 """Tests of render/modes.py: environments as pixels and as text."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock
 
@@ -10,42 +9,24 @@ import numpy as np
 import pytest
 
 from tokaido_env import env
-from tokaido_env.gym import TokaidoDuoEnv
 from tokaido_env.render import raster
 
 for needed in ("resvg_py", "matplotlib", "PIL.Image"):
     pytest.importorskip(needed)
-Make = Callable[..., Any]
-
-
-@pytest.fixture(params=["pettingzoo", "gymnasium"])
-def make(request: pytest.FixtureRequest) -> Make:
-    """Constructor of an environment of either library."""
-    if request.param == "pettingzoo":
-        return env
-    return lambda **options: TokaidoDuoEnv("random", seat=0, **options)
-
-
-def step(e: Any) -> None:
-    """Play the lowest legal action."""
-    bare = e.unwrapped
-    mask = bare.action_masks() if isinstance(bare, TokaidoDuoEnv) else e.last()[0]["action_mask"]
-    e.step(int(mask.argmax()))
-
 
 # Pixels
 
 
-def test_rgb_array__returns_pixels_of_the_position(make: Make) -> None:
-    e = make(render_mode="rgb_array")
+def test_rgb_array__returns_pixels_of_the_position() -> None:
+    e: Any = env(render_mode="rgb_array")
     e.reset(seed=3)
     first = e.render()
     assert first.shape == (668, 1000, 3)
     assert first.dtype == np.uint8
     assert (e.render() == first).all()
-    step(e)
+    e.step(int(e.last()[0]["action_mask"].argmax()))
     assert (e.render() != first).any()
-    twin = make(render_mode="rgb_array")
+    twin: Any = env(render_mode="rgb_array")
     twin.reset(seed=3)
     assert (twin.render() == first).all()
 

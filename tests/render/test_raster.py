@@ -55,6 +55,7 @@ def scenes_of_moves(game: Game, names: tuple[str, str] = ("anna", "ben")) -> lis
     return list(frames_of(game.board, whole.states, whole.events, names))
 
 
+@pytest.mark.slow
 def test_gif__has_a_frame_for_each_move(
     short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,15 +84,3 @@ def test_evaluate__escapes_foreign_text(
     assert text_of(Path("r.html")).replace("\n", "").isprintable()
     for path in Path("plots").glob("*.svg"):
         assert text_of(path).replace("\n", "").isprintable()
-
-
-def test_ladder__escapes_foreign_text(
-    policy: str, board: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = ["--games", "4", "--board", board]
-    assert command(["ladder", "random", policy, *options, "--out", "l.json"]) == 0
-    assert command(["rate", "greedy", *options, "--ladder", "l.json"]) == 0
-    captured = capsys.readouterr()
-    assert is_harmless(captured.out)
-    assert is_harmless(captured.err)
-    assert captured.out.count(r"policy:[x]\x1b]0;gone") >= 2

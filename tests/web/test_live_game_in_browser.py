@@ -486,34 +486,6 @@ def test_phone__needs_no_sideways_scrolling(opened: Browser, served: Served) -> 
     assert tops == sorted(tops)
 
 
-# The numbers of animated elements and of tokens that move.
-RUNNING = """
-const all = document.getAnimations().filter((one) => !one.animationName);
-return [all.length, document.querySelectorAll(".moving").length];
-"""
-
-
-@pytest.mark.slow
-def test_animations__run_and_can_be_cut(opened: Browser, served: Served) -> None:
-    def running() -> Any:
-        return opened.execute_script(RUNNING)
-
-    def decide() -> None:
-        act_and_wait(opened, served, lambda: press(opened, "1"))
-
-    decide()
-    decide()
-    until(opened, lambda b: running()[0] > 0)
-    until(opened, lambda b: running() == [0, 0])  # and leave nothing
-    decide()
-    opened.refresh()
-    wait_for(opened, ".choices button")
-    assert running() == [0, 0]
-    decide()
-    act_and_wait(opened, served, lambda: press(opened, "u"))
-    assert running() == [0, 0]
-
-
 @pytest.mark.slow
 def test_end__shows_why_without_storage_too(opened: Browser, served: Served) -> None:
     opened.execute_script("Storage.prototype.setItem = () => { throw new Error('full'); }")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -154,24 +153,9 @@ def test_command__serves_until_ctrl_c(tmp_path: Path) -> None:
         state = ask("state")
         move = {"move": state["choices"][0]["label"], "log_length": len(state["log"])}
         assert ask("command/play", move) > state["version"]
-        check_closed_to_other_hosts(int(address.rstrip("/").rpartition(":")[2]))
     finally:
         command.send_signal(2)
         _, errors = command.communicate(timeout=30)
     assert (command.returncode, errors) == (0, "")
     (kept,) = record.load(file)
     assert len(kept.events) > len(state["log"])
-
-
-def check_closed_to_other_hosts(port: int) -> None:
-    """Check that other addresses of this machine do not answer, if there are any."""
-    try:
-        outside = socket.gethostbyname(socket.gethostname())
-    except OSError:
-        return
-    if outside.startswith("127."):
-        return
-    with socket.socket() as other:
-        other.settimeout(5)
-        with pytest.raises(OSError):  # noqa: PT011  whatever refuses
-            other.connect((outside, port))
