@@ -9,7 +9,7 @@
 | afterstates | with `observation="afterstates"`, the inputs of the networks, and `actions` |
 | rewards | at the end: +1 to the winner, -1 to the other player, 0 to both for a shared victory |
 | step | one decision; a player may decide several times in a row |
-| render modes | `tokaido_env.render.modes`: text, pixels |
+| render modes | `tokaido_env.render.modes`: text, pixels, a window |
 
 `env()` checks order, bounds and legality as PettingZoo's usual wrappers do; `raw_env()` is
 `env(illegal="raise")`.
@@ -38,7 +38,7 @@ from tokaido_env.core.rules import rewards_of
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.game import Game
 from tokaido_env.observers import AFTERSTATES, GameObserver, check_observation
-from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, check_render_mode, render
+from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, close_window, render
 from tokaido_env.spaces import action_space, mask_space, observation_space
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
             a box observation, which never contains it) or "both".
         illegal: "terminate" ends the game on an illegal action, with reward -1 for the offender
             and 0 for the other; "raise" raises `IllegalMove` and changes nothing.
-        render_mode: None, "ansi" or "rgb_array"; see `tokaido_env.render.modes`.
+        render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
 
     Attributes:
         game: the `Game` being played; read its record and position, but do not play it.
@@ -91,7 +91,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it as an instance attribute
         "name": "tokaido_duo_v0",
-        "render_modes": [*RENDER_MODES],
+        "render_modes": [*RENDER_MODES, "human"],
         "is_parallelizable": False,
         "render_fps": RENDER_FPS,
     }
@@ -114,7 +114,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         if mask is None:
             mask = "infos" if observation == "box" else "observation"
         check_choice("mask", mask, MASK_LOCATIONS if observation != "box" else ("both", "infos"))
-        check_render_mode(render_mode)
+        check_choice("render_mode", render_mode, (None, *RENDER_MODES, "human"))
         self.boards = BoardPool.load(board).check_drawn()
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
@@ -171,6 +171,8 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         self.truncations = dict.fromkeys(AGENTS, False)
         self._skip_agent_selection = None
         self._update_infos(None)
+        if self.render_mode == "human":
+            self.render()
 
     def step(self, action: Any) -> None:
         """Play an action of `agent_selection` after checks of order, bounds and legality.
@@ -208,6 +210,8 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
             return
         self._cumulative_rewards[agent] = 0.0
         self._update_infos(player)
+        if self.render_mode == "human":
+            self.render()
 
     def observe(self, agent: str) -> Any:
         """Return the observation of an agent, also while the other decides.
@@ -238,11 +242,15 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         return vector
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, depending on the render mode.
+        """Return the position as text or pixels, or show it, depending on the render mode.
 
         `tokaido_env.render.modes` has the types and shapes.
         """
         return render(self.render_mode, self.game.scene)
+
+    def close(self) -> None:
+        """Close the window, if one is open."""
+        close_window()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TokaidoEnv:
         """Copy the environment with its random number state; spaces and boards are shared."""

@@ -39,7 +39,7 @@ from tokaido_env.core.rng import seats_of_seeds
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat, observation_at
 from tokaido_env.opponents import GameOpponents, Opponents
-from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, check_render_mode, render
+from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, render
 from tokaido_env.spaces import action_space, observation_space
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.batch = Batch(num_envs, board, autoreset=False, reward=reward, **form)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = self.metadata | {"autoreset_mode": self.autoreset_mode}
-        check_render_mode(render_mode)
+        check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.render_mode = render_mode
         self._seating, self._raises_illegal = seat, illegal == "raise"
         self.num_envs = num_envs
@@ -409,7 +409,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        check_render_mode(render_mode)
+        check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.render_mode = render_mode
         self.games = TokaidoDuoVectorEnv(
             1, opponent, seat, autoreset_mode=AutoresetMode.DISABLED, **options

@@ -1,7 +1,7 @@
 """Tests of render/modes.py: environments as pixels and as text."""
 
 import sys
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import gymnasium
@@ -71,12 +71,35 @@ def test_ansi__has_colours_on_a_terminal_that_allows_them(
     assert ("\x1b[" in e.render()) is colours
 
 
-def test_human__is_a_window_of_gymnasiums(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Display without a screen."""
     pygame = pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr("tokaido_env.render.modes.RENDER_FPS", 1000)
+    return pygame.display
+
+
+def test_human__shows_every_step_in_a_window(screen: Any) -> None:
+    import pygame
+
+    e, twin = (cast("Any", env(render_mode=mode)) for mode in ("human", "rgb_array"))
+    for one in (e, twin):
+        one.reset(seed=3)
+    for _ in range(3):
+        shown = pygame.surfarray.array3d(screen.get_surface()).swapaxes(0, 1)
+        assert (shown == twin.render()).all()
+        action = int(e.last()[0]["action_mask"].argmax())
+        e.step(action)
+        twin.step(action)
+    assert e.render() is None
+    e.close()
+    assert not screen.get_init()
+
+
+def test_human__is_a_window_of_gymnasiums(screen: Any) -> None:
     with pytest.warns(UserWarning, match="HumanRendering"):
         e = gymnasium.make("TokaidoDuo-v0", render_mode="human", seat=0)
-    _, info = e.reset(seed=3)
-    e.step(int(info["action_mask"].argmax()))
-    assert pygame.display.get_surface().get_size() == (1000, 668)
+    e.reset(seed=3)
+    assert screen.get_surface().get_size() == (1000, 668)
     e.close()

@@ -68,7 +68,8 @@ def _chosen(records: Sequence[Record], options: Replay) -> Games:
     games = dict(zip(range(first, last + 1), records[first - 1 : last], strict=True))
     if options.lost_by is None:
         return games
-    check_choice("--lost-by", options.lost_by, {name for one in records for name in one.players})
+    names = sorted({name for record in records for name in record.players})
+    check_choice("--lost-by", options.lost_by, names)
     return {number: one for number, one in games.items() if _loser(one) == options.lost_by}
 
 

@@ -4,19 +4,19 @@
 |---|---|
 | `"ansi"` | returns text of 80 columns, with colours if the output is a terminal that has them |
 | `"rgb_array"` | returns pixels, uint8 (668, 1000, 3) |
+| `"human"` | shows the pixels in a window; resets and steps then show them automatically |
 
-`gymnasium.make(…, render_mode="human")` shows the pixels in a window of Gymnasium's.
+PettingZoo's environment has all three. `gymnasium.make` adds `"human"` by a wrapper of Gymnasium's.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import gymnasium
-
-from tokaido_env.core.arguments import check_choice
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 RENDER_MODES = ("ansi", "rgb_array")
 RENDER_FPS = 2
-
-
-def check_render_mode(mode: str | None) -> None:
-    """Raise `ValueError` for anything else than a render mode or None."""
-    check_choice("render_mode", mode, (None, *RENDER_MODES))
 
 
 def render(mode: str | None, current_scene: Callable[[], Scene]) -> str | Pixels | None:
@@ -52,4 +47,30 @@ def render(mode: str | None, current_scene: Callable[[], Scene]) -> str | Pixels
     from tokaido_env.render.raster import rasterise
     from tokaido_env.render.svg import WIDTH, draw as picture_of
 
-    return rasterise(picture_of(current_scene(), "light"), WIDTH)
+    pixels = rasterise(picture_of(current_scene(), "light"), WIDTH)
+    if mode == "rgb_array":
+        return pixels
+    _show(pixels)
+    return None
+
+
+def _show(pixels: Pixels) -> None:
+    """Show pixels in the window of this process, for one frame's time."""
+    from tokaido_env.render.raster import import_extra
+
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")
+    pygame = import_extra("pygame")
+    pygame.display.init()
+    height, width, _ = pixels.shape
+    surface = pygame.display.get_surface() or pygame.display.set_mode((width, height))
+    pygame.display.set_caption("Tokaido Duo")
+    surface.blit(pygame.image.frombuffer(pixels.tobytes(), (width, height), "RGB"), (0, 0))
+    pygame.display.flip()
+    pygame.event.pump()  # else the desktop reports a hanging window
+    pygame.time.wait(round(1000 / RENDER_FPS))
+
+
+def close_window() -> None:
+    """Close the window of this process."""
+    if (pygame := sys.modules.get("pygame")) is not None:
+        pygame.display.quit()

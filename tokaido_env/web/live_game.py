@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, Literal, NamedTuple
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import as_agent
@@ -23,7 +24,6 @@ from tokaido_env.web.advice import Advice
 from tokaido_env.web.frames import frame_of
 from tokaido_env.web.game_file import GameFile
 from tokaido_env.web.game_session import Session
-from tokaido_env.web.jobs import Job, Task, Worker
 from tokaido_env.web.offers import Offers
 from tokaido_env.web.page_state import PageState, advice_json, session_state
 
@@ -32,6 +32,48 @@ _PACE = 0.5  # seconds between decisions when two agents play each other
 _CHANCE_JUDGE = "champion"  # judges chance in a review
 
 Arguments = Mapping[str, Any]
+Task = Literal["move", "advice", "review"]
+
+
+class Job(NamedTuple):
+    """What an agent is to compute.
+
+    Attributes:
+        task: the kind of the result.
+        agent: its spec.
+        compute: returns the result, without reading the game.
+    """
+
+    task: Task
+    agent: str
+    compute: Callable[[], Any]
+
+
+class Worker:
+    """A thread that runs jobs one after another, until it is stopped.
+
+    The program does not wait for it at its end.
+
+    Args:
+        run: runs a job.
+    """
+
+    def __init__(self, run: Callable[[Job], None]) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._run = run
+        threading.Thread(target=self._run_all, daemon=True).start()
+
+    def start(self, job: Job) -> None:
+        """Run a job after the ones before."""
+        self._jobs.put(job)
+
+    def stop(self) -> None:
+        """End the thread after the jobs before."""
+        self._jobs.put(None)
+
+    def _run_all(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            self._run(job)
 
 
 class LiveGame(NotCopied):
