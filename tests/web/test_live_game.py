@@ -364,7 +364,6 @@ def test_rematch__does_not_wait_for_the_review(start: StartGame) -> None:
     [
         ("sing", {}, "sing"),
         ("play", {"move": "merchant:X", "log_length": 12}, "legal are"),
-        ("review", {}, "review"),
         ("new_game", {"seats": ["python:os:system", HUMAN]}, "seats"),
         ("new_game", {"board": "/etc/passwd"}, "board"),
         ("new_game", {"seed": -1}, "seed"),

@@ -94,8 +94,6 @@ def test_host_and_origin__must_be_those_of_the_server(client: TestClient, path: 
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/command/play", "[]"),
-        ("/command/play", '{"move": '),
         ("/command/play", '{"move": "merchant:X", "log_length": 12}'),
         ("/query/frame", '{"at": "1"}'),
         ("/command/load_record", '{"record": "\\ud800"}'),

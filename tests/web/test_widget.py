@@ -83,5 +83,3 @@ def test_play__seats_the_players() -> None:
     widget.close()
     with pytest.raises(ValueError, match="seat: expected 0 or 1, got 2"):
         play(seat=2)
-    with pytest.raises(ValueError, match="unknown agent 'nobody'"):
-        play("nobody")

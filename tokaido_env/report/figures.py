@@ -99,10 +99,6 @@ def _draw_regret(result: Result) -> Figure | None:
     return _draw_intervals("Regret", rows, "regret a choice, in 1/1000 of a result", 1000)
 
 
-def _estimate_of(score: Score) -> Estimate:
-    return Estimate(score.value, score.low, score.high)
-
-
 def _draw_intervals(
     title: str, rows: Named, label: str, scale: float = 1.0, form: str = ".1f"
 ) -> Figure | None:
@@ -177,7 +173,8 @@ def _score_between(scores: Sequence[Score], a: str, b: str) -> Estimate | None:
         pairs += [score.pairs[::-1] for score in scores if (score.a, score.b) == (b, a)]
     if not pairs:
         return None
-    return _estimate_of(Score.of_pairs(a, b, "", None, np.sum(pairs, axis=0)))
+    total = Score.of_pairs(a, b, "", None, np.sum(pairs, axis=0))
+    return Estimate(total.value, total.low, total.high)
 
 
 def _write_score(axes: Axes, x: int, y: int, score: Estimate, width: float) -> None:
