@@ -63,7 +63,6 @@ def _show(pixels: Pixels) -> None:
     pygame.display.init()
     height, width, _ = pixels.shape
     surface = pygame.display.get_surface() or pygame.display.set_mode((width, height))
-    pygame.display.set_caption("Tokaido Duo")
     surface.blit(pygame.image.frombuffer(pixels.tobytes(), (width, height), "RGB"), (0, 0))
     pygame.display.flip()
     pygame.event.pump()  # else the desktop reports a hanging window

@@ -84,9 +84,7 @@ class Picture:
         """
         file = Path(path)
         if file.suffix.lower() != ".svg":
-            raise ValueError(
-                f"path: expected a name that ends in .svg, got {repr_short(str(path))}"
-            )
+            raise ValueError(f"path: expected a name in .svg, got {repr_short(str(path))}")
         write_text(file, self.svg + "\n")
 
 
