@@ -417,7 +417,7 @@ def test_vector_render__returns_the_frames_of_sync_vector_env(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pictures of pixels stand for themselves."""
-    monkeypatch.setattr("tokaido_env.render.modes._pixels", lambda picture: picture)
+    monkeypatch.setattr("tokaido_env.render.raster.rasterise", lambda picture, width: picture)
     sync, native = both(2, AutoresetMode.SAME_STEP, opponent="random", render_mode=kind)
     assert (native.render_mode, native.metadata["render_fps"]) == (kind, 2)
     for envs in (sync, native):

@@ -38,7 +38,6 @@ class Terminal:
         session: the game to play.
         file: to save to; None saves nothing.
         advisor: spec of the agent that gives advice.
-        ask_forced: whether to ask for decisions with a single legal action.
         out: text stream to write to; None is standard output.
         read: takes a prompt and returns a typed line; None is `input`.
     """
@@ -49,14 +48,13 @@ class Terminal:
         file: GameFile | None = None,
         advisor: str = "champion:sims=400",
         *,
-        ask_forced: bool = False,
         out: TextIO | None = None,
         read: Callable[[str], str] | None = None,
     ) -> None:
-        self.session, self._ask_forced, self._file = session, ask_forced, file
+        self.session, self._file = session, file
         self._advice = advisor
         self._advisor: Agent | None = None
-        self._out, self._read = out or sys.stdout, read or _input
+        self._out, self._read = out or sys.stdout, read or input
         self._n_printed = len(session.log)  # events
 
     def run(self) -> int:
@@ -86,7 +84,7 @@ class Terminal:
                 what = failure_text(session.names[session.game.player or 0], error)
                 self._print(f"  {what}; u takes your move back, q quits")
                 return self._ask([])
-        elif session.waits_for == "human" and session.is_forced and not self._ask_forced:
+        elif session.waits_for == "human" and session.is_forced:
             session.play(session.game.legal_labels()[0])
         else:
             return self._ask(self._choices())
@@ -205,10 +203,3 @@ class Terminal:
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)
-
-
-def _input(prompt: str) -> str:
-    try:
-        return input(prompt)
-    except RuntimeError as error:  # of a process without a console
-        raise ValueError(f"--terminal: expected a console, got none: {error}") from None

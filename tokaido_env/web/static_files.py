@@ -43,17 +43,16 @@ def _script_of(*names: str) -> str:
 
 def page_style() -> str:
     """Return the style sheet of a page; older browsers have no scopes."""
-    return f"{_PAGE}\n{_drawings()}{_rules().replace(':scope', '.tokaido-app')}"
+    drawings, rules = _styles()
+    return f"{_PAGE}\n{drawings}{rules.replace(':scope', '.tokaido-app')}"
 
 
 def css_text() -> str:
     """Return the style sheet of the frames of games, scoped to their element."""
-    return f"{_drawings()}@scope (.tokaido-app) {{\n{_rules()}}}\n"
+    drawings, rules = _styles()
+    return f"{drawings}@scope (.tokaido-app) {{\n{rules}}}\n"
 
 
-def _drawings() -> str:
-    return style("light") + style("dark")
-
-
-def _rules() -> str:
-    return static_text("page.css") + static_text("play.css")
+def _styles() -> tuple[str, str]:
+    """Return the style sheet of pictures, and that of pages."""
+    return style("light") + style("dark"), static_text("page.css") + static_text("play.css")
