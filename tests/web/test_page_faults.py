@@ -131,7 +131,7 @@ def test_pause_and_error__end_with_their_game() -> None:
     game.close()
 
 
-@pytest.mark.parametrize("name", ["undo", "play_forced", "advise", "pause"])
+@pytest.mark.parametrize("name", ["undo", "play_forced", "pause"])
 def test_thought__is_kept_by_commands_that_leave_the_position(name: str) -> None:
     think = threading.Event()
     bot = Bot([think])

@@ -282,7 +282,7 @@ def act(browser: Browser, server: Server, action: str, rng: random.Random) -> No
 def test_random_sequences__lose_no_game(
     browser: Browser, pytestconfig: pytest.Config, record_property: Any
 ) -> None:
-    sequences = max(1, pytestconfig.getoption("--games") // 10)
+    sequences = max(1, pytestconfig.getoption("--games") // 100)
     server = Server()
     browser.get(server.page)
     for number in range(sequences):
