@@ -32,8 +32,8 @@ env.step(env.last()[0]["action_mask"].argmax())
 assert env.render()
 assert agents.make("greedy").spec == "greedy"
 assert tokaido_env.Board.load().name == "shikoku"
-from tokaido_env.web.replay_page import replay_frame
-assert "<iframe" in replay_frame(game)._repr_html_()
+from tokaido_env.web.replay_page import replay_page
+assert "<script" in replay_page([game.record()])
 from tokaido_env.agents.weights import SAMPLE_INPUTS
 assert SAMPLE_INPUTS.is_file()
 assert agents.make("champion").policy.training is not None

@@ -37,7 +37,7 @@ from tokaido_env.core.rules import rewards_of
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.game import Game
 from tokaido_env.observers import AFTERSTATES, GameObserver, check_observation
-from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
+from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, close_window, render
 from tokaido_env.spaces import action_space, mask_space, observation_space
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it as an instance attribute
         "name": "tokaido_duo_v0",
-        "render_modes": [*RENDER_MODES],
+        "render_modes": [*RENDER_MODES, "human"],
         "is_parallelizable": False,
         "render_fps": RENDER_FPS,
     }
@@ -109,7 +109,7 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
         if mask is None:
             mask = "infos" if observation == "box" else "observation"
         check_choice("mask", mask, MASK_LOCATIONS if observation != "box" else ("both", "infos"))
-        self._renderer = Renderer(render_mode)
+        check_choice("render_mode", render_mode, (None, *RENDER_MODES, "human"))
         self.boards = BoardPool.load(board).check_drawn()
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
@@ -241,16 +241,15 @@ class TokaidoEnv(CopiedWhole, AECEnv[str, Any, int | None]):
 
         `tokaido_env.render.modes` has the types and shapes.
         """
-        return self._renderer.render(self.game.scene, self.metadata["render_fps"])
+        return render(self.render_mode, self.game.scene)
 
     def close(self) -> None:
         """Close the window, if one is open."""
-        self._renderer.close()
+        close_window()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TokaidoEnv:
         """Copy the environment with its random number state; spaces and boards are shared."""
         other = shallow_copy(self)
-        other._renderer = copy.copy(self._renderer)
         if "game" in self.__dict__:
             other.game = copy.deepcopy(self.game, memo)
             other.agents = self.agents.copy()

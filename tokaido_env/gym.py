@@ -10,7 +10,7 @@
 | mask | `info["action_mask"]`, int8 (49,), 1 = legal; `action_masks()` for maskable learners |
 | reward | at the end: +1 for a win, -1 for a loss, 0 for a shared victory |
 | step | one decision of the learner, then the opponent's until the learner decides again |
-| render modes | `tokaido_env.render.modes`: text, pixels, a window |
+| render modes | `tokaido_env.render.modes`: text, pixels |
 
 The vector environment is the implementation; the single one has one of its games. The learner has
 one seat of each game. Between its decisions the opponents play, in batches or inside the kernel.
@@ -39,7 +39,7 @@ from tokaido_env.core.rng import seats_of_seeds
 from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import ObservationFormat, observation_at
 from tokaido_env.opponents import GameOpponents, Opponents
-from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
+from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, render
 from tokaido_env.spaces import action_space, observation_space
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  as Gymnasium declares it
-        "render_modes": ["ansi", "rgb_array"],
+        "render_modes": [*RENDER_MODES],
         "render_fps": RENDER_FPS,
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
@@ -121,8 +121,8 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.batch = Batch(num_envs, board, autoreset=False, reward=reward, **form)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = self.metadata | {"autoreset_mode": self.autoreset_mode}
+        check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.render_mode = render_mode
-        self._renderer = Renderer(render_mode, ("ansi", "rgb_array"))
         self._seating, self._raises_illegal = seat, illegal == "raise"
         self.num_envs = num_envs
         self.single_observation_space = observation_space(**form)
@@ -330,7 +330,7 @@ class TokaidoDuoVectorEnv(CopiedWhole, VectorEnv[Any, Any, npt.NDArray[Any]]):
             raise
 
     def _frame(self, game: int) -> Any:
-        return self._renderer.render(partial(self.scene, game), self.metadata["render_fps"])
+        return render(self.render_mode, partial(self.scene, game))
 
     def _info(self) -> dict[str, npt.NDArray[Any]]:
         """Return the info of every game, one array per key.
@@ -384,7 +384,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
     Args:
         opponent: as for `TokaidoDuoVectorEnv`.
         seat: as for `TokaidoDuoVectorEnv`.
-        render_mode: None, "ansi", "rgb_array" or "human"; see `tokaido_env.render.modes`.
+        render_mode: None, "ansi" or "rgb_array"; see `tokaido_env.render.modes`.
         options: `board`, `reward`, `observation`, `see_board` and `illegal`, as for
             `TokaidoDuoVectorEnv`.
 
@@ -409,7 +409,7 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        self._renderer = Renderer(render_mode)
+        check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.render_mode = render_mode
         self.games = TokaidoDuoVectorEnv(
             1, opponent, seat, autoreset_mode=AutoresetMode.DISABLED, **options
@@ -468,20 +468,14 @@ class TokaidoDuoEnv(CopiedWhole, gymnasium.Env[Any, Any]):
         return masks
 
     def render(self) -> str | Pixels | None:
-        """Return the position as text or pixels, or show it, depending on the render mode.
+        """Return the position as text or pixels, depending on the render mode.
 
         `tokaido_env.render.modes` has the types and shapes.
         """
-        return self._renderer.render(partial(self.games.scene, 0), self.metadata["render_fps"])
-
-    def close(self) -> None:
-        """Close the window, if one is open."""
-        self._renderer.close()
+        return render(self.render_mode, partial(self.games.scene, 0))
 
     def _seen(self) -> tuple[Any, dict[str, Any]]:
-        """Return the observation and the info; show the position in render mode "human"."""
-        if self.render_mode == "human":
-            self.render()
+        """Return the observation and the info."""
         games, info = self.games, self.games.batch.episode_info
         seat = games.seats.item()
         return observation_at(games.observe(), 0), {

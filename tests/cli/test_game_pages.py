@@ -1,16 +1,13 @@
 """Tests of the game pages that a report links."""
 
-import base64
-import gzip
-import json
 import re
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from game_pages import games_of
 
 from tokaido_env.__main__ import main
 from tokaido_env.agents import make
@@ -22,25 +19,10 @@ from tokaido_env.record import load
 AGENTS = ["random", "greedy", "heuristic"]
 
 
-class Links(HTMLParser):
-    """Links of a page to other files, with their text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, str]] = []
-        self.inside = False
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        href = dict(attrs).get("href") or "#"
-        self.inside = tag == "a" and not href.startswith("#")
-        if self.inside:
-            self.found.append((href, ""))
-
-    def handle_data(self, data: str) -> None:
-        if self.inside:
-            self.found[-1] = (self.found[-1][0], data)
-            self.inside = False
+def links_of(page: str) -> list[tuple[str, str]]:
+    """Return the links of a page to other files, with their text."""
+    found = re.findall(r'<a href="([^"#][^"]*)">([^<]*)</a>', page)
+    return [(unescape(href), unescape(text)) for href, text in found]
 
 
 def test_choose_games__takes_closest_and_clearest() -> None:
@@ -64,7 +46,7 @@ def tournament(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_report__links_two_games_of_each_match(tournament: Path) -> None:
-    links = Links((tournament / "50% #1.html").read_text(encoding="utf-8")).found
+    links = links_of((tournament / "50% #1.html").read_text(encoding="utf-8"))
     files = [unquote(href.partition("#")[0]) for href, _ in links]
     assert len(files) == 2 * len(set(files)) == 6
     for name in files:
@@ -76,11 +58,10 @@ def test_report__links_two_games_of_each_match(tournament: Path) -> None:
 
 def test_report__links_name_their_games(tournament: Path) -> None:
     games = set()
-    for href, text in Links((tournament / "50% #1.html").read_text(encoding="utf-8")).found:
+    for href, text in links_of((tournament / "50% #1.html").read_text(encoding="utf-8")):
         file, _, number = unquote(href).rpartition("#game=")
         page = (tournament / file).read_text(encoding="utf-8")
-        packed = re.findall(r'"application/gzip">(.*?)<', page)[int(number) - 1]
-        film = json.loads(gzip.decompress(base64.b64decode(packed)))
+        film = games_of(page)[int(number) - 1]
         (first, second), (points, others) = film["names"], map(sum, film["points"][-1])
         assert text.startswith(f"{first} {points} – {second} {others}, ")
         games.add(text)
@@ -98,9 +79,9 @@ def test_replays__sets_the_number_of_linked_games(tournament: Path, tmp_path: Pa
     command = ["evaluate", "--from-records", records, "--report"]
     assert main([*command, str(tmp_path / "a.html"), "--replays", "1"]) == 0
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert len(Links(page).found) == len(list((tmp_path / "a-games").iterdir())) == 3
+    assert len(links_of(page)) == len(list((tmp_path / "a-games").iterdir())) == 3
     assert main([*command, str(tmp_path / "b.html"), "--replays", "0"]) == 0
-    assert Links((tmp_path / "b.html").read_text(encoding="utf-8")).found == []
+    assert links_of((tmp_path / "b.html").read_text(encoding="utf-8")) == []
     assert not (tmp_path / "b-games").exists()
 
 
@@ -118,15 +99,3 @@ def test_write_games__skips_games_after_the_decision(tmp_path: Path) -> None:
         assert f"{int(game['rounds'])} rounds" in choice
         first = "random" if game["seat_of_a"] else "greedy"
         assert re.match(rf"\d\. {first} against", choice)
-
-
-def test_report__refuses_a_file_in_place_of_the_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "r-games").write_text("mine", encoding="utf-8")
-    assert (
-        main(["evaluate", "greedy", "random", "--games", "2", "--report", str(tmp_path / "r.html")])
-        == 1
-    )
-    assert "r-games: expected a folder, got a file" in capsys.readouterr().err
-    assert (tmp_path / "r-games").read_text(encoding="utf-8") == "mine"

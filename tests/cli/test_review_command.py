@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from game_pages import games_of
 
 from tokaido_env import Game, Record
 from tokaido_env.__main__ import main
@@ -101,8 +102,7 @@ def test_review_page__links_the_worst_moves() -> None:
     found = reviewed(record)
     page = replay_page([record], reviews=[found])
     assert HOSTILE not in page
-    (film,) = re.findall(r'<script type="application/json">(.*?)</script>', page)
-    film = json.loads(film)
+    (film,) = games_of(page)
     links = re.findall(r'href="([^"]+)">Move (\d+)</a> ([^<]*)</li>', film["review"]["html"])
     assert [int(number) - 1 for _, number, _ in links] == worst_of(found)
     assert len(links) > 5
@@ -113,16 +113,15 @@ def test_review_page__links_the_worst_moves() -> None:
         assert remark == remark_of(found, int(number) - 1)
     assert "<img" not in film["review"]["html"]
     assert film["wins"][-1] == {0: 1.0, 1: 0.0}[record.winner or 0]
-    plain = replay_page([record]).split('application/json">')[1].split("</script>")[0]
-    assert json.loads(plain)["review"] is None
+    assert games_of(replay_page([record]))[0]["review"] is None
 
 
 def test_review_page__reports_a_game_without_mistakes() -> None:
     record = recorded(4)
     found = reviewed(record)
     clean = replace(found, loss=np.where(np.isnan(found.loss), np.nan, 0.0))
-    page = replay_page([record], reviews=[clean])
-    assert "No significant mistakes found." in page
+    (film,) = games_of(replay_page([record], reviews=[clean]))
+    assert "No significant mistakes found." in film["review"]["html"]
 
 
 def test_review_page__refuses_reviews_of_other_games() -> None:

@@ -51,13 +51,8 @@ def _seed_test() -> None:
 def _render_test() -> None:
     from pettingzoo.test import render_test
 
-    def fast_env(**options: Any) -> Any:
-        env = tokaido_env.env(**options)
-        env.metadata = env.metadata | {"render_fps": 1000}
-        return env
-
-    with HEADLESS:
-        render_test(fast_env)
+    with HEADLESS, mock.patch("tokaido_env.render.modes.RENDER_FPS", 1000):
+        render_test(tokaido_env.env)
 
 
 def _performance_benchmark() -> str:

@@ -28,7 +28,7 @@ def sites_of(board: Board, layout: MapLayout) -> dict[str, Point]:
 def mapped(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Layouts:
     """Boards of all kinds with their layouts; `pytest --games 20000` adds many boards."""
     path = tmp_path_factory.mktemp("mapped") / "other.toml"
-    drawn = range(max(12, pytestconfig.getoption("games") // 100))
+    drawn = range(max(6, pytestconfig.getoption("games") // 100))
     every = [
         *map(Board.load, built_in_boards()),
         Board.load(write_board(path, other_board_data())),
@@ -72,7 +72,7 @@ def test_map_layout__keeps_routes_clear_of_everything_else(mapped: Layouts) -> N
             for town, site in layout.towns.items():
                 assert town in route or distance_to_segment(site, *ends) > 36, (board.name, town)
             for name, site in zip(board.stations, layout.stations, strict=True):
-                assert name in route or distance_to_segment(site, *ends) > 24, (board.name, route)
+                assert name in route or distance_to_segment(site, *ends) > 22, (board.name, route)
             for area, site in layout.areas.items():
                 assert distance_to_segment(site, *ends) > 23, (board.name, area)
 

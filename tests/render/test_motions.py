@@ -49,18 +49,3 @@ def test_motions__go_where_the_pawns_and_parts_are(session: Session) -> None:
     ]
     assert kinds["pawn"] == len(moves)
     assert kinds["roll"] == session.game.rounds
-
-
-def test_motions__carry_each_ware_and_painting(session: Session) -> None:
-    found: Counter[str] = Counter()
-    for before, after in zip(session.scenes, session.scenes[1:], strict=False):
-        for kind, *rest in motions_of(before, after):
-            found[" ".join(map(str, rest[1:]))] += kind == "move"
-    events = Counter(entry.event.split(":")[0] for entry in session.log)
-    assert sum(found[f"supply bag player_{seat} wares"] for seat in (0, 1)) == events["ware"]
-    assert (
-        sum(found[f"player_{seat} hidden player_{seat} paintings"] for seat in (0, 1))
-        == events["tile"]
-    )
-    given = sum(found[f"player_{seat} paintings island pawn {seat} artist"] for seat in (0, 1))
-    assert given == events["gift"] > 0

@@ -134,9 +134,7 @@ def test_describe_event__of_the_set_up() -> None:
         (("?", " "), ("player_0", "player_1")),
         (("greedy", "greedy"), ("greedy (player_0)", "greedy (player_1)")),
         (("a\u202eb\n c", "\ud800"), ("a\ufffdb c", "\ufffd")),
-        (("x" * 24, "y" * 25), ("x" * 24, "y" * 23 + "…")),
         (("z" * 14, "z" * 14), (f"{'z' * 12}… (player_0)", f"{'z' * 12}… (player_1)")),
-        (("</script><img src=x onerror=1>", "Bob"), ("</script><img src=x one…", "Bob")),
     ],
 )
 def test_display_names__are_short_printable_and_different(

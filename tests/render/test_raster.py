@@ -34,18 +34,6 @@ def test_rasterise__has_the_colours_of_the_picture() -> None:
     assert pixels.tolist() == expected.tolist()
 
 
-def test_rasterise__needs_no_system_font() -> None:
-    """A full block is drawn with any font name; bold letters have more ink."""
-    text = '<text x="0" y="9" font-size="10" font-family="No Such Font" {}>{}</text>'
-    block = rasterise(svg(text.format("", "\u2588"), 10, 12), 50)
-    assert (block[10:40, 5:20] == 0).all()
-    ink = [
-        255 - int(rasterise(svg(text.format(weight, "Tokaido"), 60, 12), 240).mean())
-        for weight in ("", 'font-weight="700"')
-    ]
-    assert 0 < ink[0] < ink[1]
-
-
 # Animations
 
 
@@ -67,6 +55,7 @@ def scenes_of_moves(game: Game, names: tuple[str, str] = ("anna", "ben")) -> lis
     return list(frames_of(game.board, whole.states, whole.events, names))
 
 
+@pytest.mark.slow
 def test_gif__has_a_frame_for_each_move(
     short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,17 +91,10 @@ def test_gif__has_a_frame_for_each_move(
     assert times[-1] > times[0]
     scenes = scenes_of_moves(game)
     assert len(scenes) == len(pictures)
+    assert [scene.position["phase"] for scene in (scenes[0], scenes[-1])] == ["MOVE", "OVER"]
+    assert not scenes[0].last
+    assert scenes[-1].position == game.to_dict()
     for scene, pixels in [*zip(scenes, pictures, strict=True)][::4]:
         exact = rasterise(draw(scene, "light"), 1000)
         assert (pixels == exact).all(axis=2).mean() > 0.9  # the rest: soft edges
         assert abs(pixels - exact).mean() < 1
-
-
-def test_frames_of__starts_with_the_first_move_and_ends_with_the_end() -> None:
-    game = played()
-    scenes = scenes_of_moves(game)
-    assert not scenes[0].last
-    assert all(scene.last for scene in scenes[1:])
-    assert [scene.position["phase"] for scene in (scenes[0], scenes[-1])] == ["MOVE", "OVER"]
-    assert scenes[-1].position == game.to_dict()
-    assert {scene.names for scene in scenes} == {("anna", "ben")}

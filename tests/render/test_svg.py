@@ -5,21 +5,18 @@ import pathlib
 import random
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from test_map_layout import sites_of
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import make
-from tokaido_env.boards.board import built_in_boards
-from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
+from tokaido_env.core.constants import AREAS, CHARACTERS, MOUNTAIN_TOWNS
 from tokaido_env.core.state import Phase
 from tokaido_env.render.map_layout import map_layout_of
 from tokaido_env.render.scene import choices_of, place_of, scene_of
 from tokaido_env.render.style import THEMES, style
-from tokaido_env.render.svg import draw, panels_of
+from tokaido_env.render.svg import draw
 
 Path = pytest.importorskip("matplotlib.path").Path
 SVG = "{http://www.w3.org/2000/svg}"
@@ -53,7 +50,7 @@ def texts(svg: str) -> list[str]:
     return ["".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-@pytest.mark.parametrize("moves", [20, 90, 400])
+@pytest.mark.parametrize("moves", [20, 400])
 def test_draw__has_a_title_for_everything(moves: int) -> None:
     game = played(moves)
     found = titles(draw(game.scene()))
@@ -151,49 +148,10 @@ def test_draw__shows_an_agents_probabilities_and_value() -> None:
     assert f"win estimate: player_0 {share:.0%}, player_1 {1 - share:.0%}" in titles(draw(scene))
     best = max(scene.choices, key=lambda choice: choice.probability or 0)
     assert f"{best.label} {best.probability:.0%}" in found
-    silent = first_pick(game).scene(make("greedy"))
-    assert [choice.probability for choice in silent.choices].count(1.0) == 1
-    assert silent.value is None
-    shares = [word for text in texts(draw(silent)) for word in text.split() if word.endswith("%")]
-    assert shares == ["100%", "100%"]  # on the island and in the list, for its only choice
+    assert first_pick(game).scene(make("greedy")).value is None
 
 
-def places_of(svg: str, title: str) -> Iterator[tuple[float, float]]:
-    """Return the points of objects with a title that starts with `title`."""
-    found = re.findall(rf'translate\(([\d.-]+) ([\d.-]+)\)" class=""><title>{title}', svg)
-    return ((float(x), float(y)) for x, y in found)
-
-
-@pytest.mark.parametrize("board", [*built_in_boards(), "family:3", "family:4"])
-def test_draw__keeps_initials_off_boutiques(board: str) -> None:
-    """For all coastal towns at once; an initial is 10 high, with a percentage at most 48 wide."""
-    game = first_pick(Game(board, seed=3))
-    scene = game.scene(make("random"))
-    towns = [game.board.stations.index(town) for town in COASTAL_TOWNS]
-    choices = tuple(scene.choices[0]._replace(place=index) for index in towns)
-    parts = panels_of(replace(scene, choices=choices))["island"]
-    letters = re.findall(r'x="([\d.-]+)" y="([\d.-]+)"', parts["letters"])
-    assert len(letters) == len(towns) == 8
-    boutiques = [at for part in parts.values() for at in places_of(part, "boutique")]
-    assert len(boutiques) == 8
-    for x, y in ((float(x), float(y)) for x, y in letters):
-        for left, top in boutiques:
-            assert abs(x - left) > 21 + 24 or not top - 14 < y < top + 14 + 10
-
-
-@pytest.mark.parametrize("seat", [0, 1])
-def test_draw__shortens_long_names(seat: int) -> None:
-    """At 11 units a letter, more than bold ones have, names end before the next object."""
-    game = first_pick(played(33))
-    names = ("champion:sims=400,temperature=1", "policy:runs/a-long-folder/best")
-    scene = replace(game.scene(), names=names, value=-1.0)
-    written = [text for text in texts(draw(scene)) if text.endswith("…") or "… " in text]
-    assert [len(text) for text in written] == [19 if game.player == i else 24 for i in (0, 1)]
-    assert 30 + 19 * 11 <= 239
-    assert names[seat][:18] in written[seat]
-
-
-@pytest.mark.parametrize("name", [HOSTILE, "\x00", "\x1b[31m", "\ud800", "\ufffe", "名前"])
+@pytest.mark.parametrize("name", [HOSTILE, "\x00", "\ud800", "名前"])
 def test_draw__accepts_any_name(name: str) -> None:
     game = played(10)
     svg = draw(scene_of(game.board, game.states, names=(name, "b")))
@@ -202,14 +160,13 @@ def test_draw__accepts_any_name(name: str) -> None:
     svg.encode()
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_theme__styles_only_its_pictures(theme: str) -> None:
-    svg = draw(played(10).scene(), theme)  # type: ignore[arg-type]
-    assert f'class="tokaido tokaido-{theme}"' in svg
-    rules = re.sub(r"@media[^{]*\{", "", style(theme))  # type: ignore[arg-type]
-    assert all(rule.startswith(f".tokaido-{theme}") for rule in re.findall(r"([^{}]+)\{", rules))
-    with pytest.raises(ValueError, match="theme: expected one of 'light', 'dark', 'auto'"):
-        draw(played(10).scene(), "blue")  # type: ignore[arg-type]
+def test_theme__styles_only_its_pictures() -> None:
+    for theme in THEMES:
+        assert f'class="tokaido tokaido-{theme}"' in draw(played(10).scene(), theme)  # type: ignore[arg-type]
+        rules = re.sub(r"@media[^{]*\{", "", style(theme))  # type: ignore[arg-type]
+        assert all(
+            rule.startswith(f".tokaido-{theme}") for rule in re.findall(r"([^{}]+)\{", rules)
+        )
 
 
 def test_show__returns_the_picture_of_a_game(tmp_path: pathlib.Path) -> None:
@@ -218,19 +175,10 @@ def test_show__returns_the_picture_of_a_game(tmp_path: pathlib.Path) -> None:
     assert game._repr_svg_() == picture.svg == picture._repr_svg_()
     picture.save(tmp_path / "board.svg")
     assert (tmp_path / "board.svg").read_text(encoding="utf-8") == picture.svg + "\n"
+    with pytest.raises(ValueError, match="path: "):
+        picture.save(tmp_path / "board.png")
     assert "%" not in "".join(texts(picture.svg))
     assert "%" in "".join(texts(game.show(make("random")).svg))
-
-
-@pytest.mark.parametrize("name", ["board.png", "board", "board.svg.gz"])
-def test_save__refuses_other_file_endings(
-    name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = rf"^path: expected a name that ends in \.svg, got '{name}'; for PNG, "
-    with pytest.raises(ValueError, match=found):
-        played(33).show().save(name)
-    assert not list(tmp_path.iterdir())
 
 
 def test_next_steps__are_worth_the_scores_of_the_board() -> None:

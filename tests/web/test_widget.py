@@ -59,19 +59,10 @@ def test_widget__plays_a_game_by_messages(widget: LiveGameWidget, answer: Any) -
     json.dumps(widget.state)
 
 
-@pytest.mark.parametrize(
-    ("message", "error"),
-    [
-        ({"id": 1, "kind": "command", "name": "sing", "arguments": {}}, "sing"),
-        ({"id": 1, "kind": "command", "name": 3, "arguments": {}}, "expected a name and an object"),
-        ({"id": 1, "kind": "query", "name": "frame"}, "expected a name and an object"),
-    ],
-)
-def test_widget__refuses_invalid_messages(answer: Any, message: Any, error: str) -> None:
-    assert answer("not a message") is None
-    answered = answer(message)
-    assert error in answered["error"]
-    assert "answer" not in answered
+def test_widget__answers_an_impossible_command_with_an_error(answer: Any) -> None:
+    answered = answer({"id": 1, "kind": "command", "name": "sing", "arguments": {}})
+    assert (answered["id"], "answer" in answered) == (1, False)
+    assert "sing" in answered["error"]
 
 
 def test_resume__shows_a_game_or_a_record() -> None:
@@ -92,5 +83,3 @@ def test_play__seats_the_players() -> None:
     widget.close()
     with pytest.raises(ValueError, match="seat: expected 0 or 1, got 2"):
         play(seat=2)
-    with pytest.raises(ValueError, match="unknown agent 'nobody'"):
-        play("nobody")

@@ -265,7 +265,7 @@ def write_games(
             chosen = choose_games(match, each)
             path = folder / f"match-{number}.html"
             records = records_of(match_state, _game_numbers(match, match_state)[chosen])
-            write_text(path, replay_page(records, match_state.pool, packed=True))
+            write_text(path, replay_page(records, match_state.pool))
             href = quote(f"{folder.name}/{path.name}")
             links.append(
                 [(_game_text(match, game), f"{href}#game={i}") for i, game in enumerate(chosen, 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +16,7 @@ from tokaido_env.boards.board_pool import Boards, board_by_name
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.terminal import Terminal
-from tokaido_env.core.arguments import Chance, str_short
+from tokaido_env.core.arguments import Chance
 from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.files import check_outputs, locked
 from tokaido_env.game import Game
@@ -56,8 +57,6 @@ class Play:
     """save games to this record file, and resume its last game"""
     advice: cli.AgentSpec = "champion:sims=400"
     """agent that gives advice"""
-    ask_forced: bool = False
-    """in a terminal, ask for moves with a single legal action too"""
 
 
 @cli.command("play")
@@ -80,7 +79,7 @@ def main(options: Play) -> int:
         file = None if path is None else GameFile(path, resumes=resumes)
         if not options.terminal:
             return _serve(session, file, options)
-        return Terminal(session, file, options.advice, ask_forced=options.ask_forced).run()
+        return Terminal(session, file, options.advice).run()
 
 
 def _serve(session: Session, file: GameFile | None, options: Play) -> int:
@@ -149,16 +148,18 @@ def _resumed(file: Path, options: Play, start: Game | None) -> Session:
     records = [record for _, record in read_unverified(file)]
     if not records:
         raise RecordError(f"{file}: expected a game to resume, got none")
-    you, other = (
+    players = [
         spec if spec in (None, HUMAN) else make(spec).spec
         for spec in (options.player, options.opponent)
-    )
-    found = [_differences(options, (you, other), start, record) for record in records]
+    ]
+    found = [_unlike(options, players, start, record) for record in records]
     if all(found):
-        text = "; ".join(f"--{name}: expected {own}, got {value}" for name, own, value in found[-1])
-        raise RecordError(f"{text}: omit it to resume the game of {file}, or name another file")
+        raise RecordError(
+            f"--{found[-1]}: {file} has no such game: omit it to resume the last one, or name "
+            "another file"
+        )
     record = records[-1]  # earlier games may be on other boards
-    trusted = [spec for spec in (you, other) if spec is not None]
+    trusted = [spec for spec in players if spec is not None]
     seats = [
         name if name == HUMAN else check_spec_in_file(name, str(file), file.parent, trusted)
         for name in record.players
@@ -167,31 +168,24 @@ def _resumed(file: Path, options: Play, start: Game | None) -> Session:
     return Session.from_record(record, seats, board)
 
 
-def _differences(
-    options: Play,
-    given: tuple[str | None, str | None],
-    start: Game | None,
-    record: Record,
-) -> list[tuple[str, ...]]:
-    """Return the given options that a game does not have: name, value of the game, given value.
-
-    The given player and opponent are compared in the seats that fit better.
-    """
-    you, other = given[0] or (HUMAN if HUMAN in record.players else None), given[1]
+def _unlike(
+    options: Play, players: Sequence[str | None], start: Game | None, record: Record
+) -> str:
+    """Return the first given option that a game does not have, "" if it has all."""
+    you, other = players[0] or (HUMAN if HUMAN in record.players else None), players[1]
     physical = record.seed is None
-    has_start = start is None or start.to_dict() == record.start
-    shared = [
-        ("physical", physical, options.physical or None),
-        ("seed", record.seed, None if physical and options.physical else options.seed),
-        ("board", record.board, None if _has_board(record, options.board) else options.board),
-        ("from", "the start of the game", None if has_start else options.source),
-    ]
-    found = []
-    for own in (1, 0) if options.seat == 0 else (0, 1):
-        seats = ("player", record.players[own], you), ("opponent", record.players[1 - own], other)
-        pairs = [("seat", own, options.seat), *seats, *shared]
-        found.append([pair for pair in pairs if pair[2] not in (None, pair[1])])
-    return [tuple(map(str_short, pair)) for pair in min(found, key=len)]
+    own = [seat for seat in (0, 1) if you in (None, record.players[seat])]
+    seats = [seat for seat in own if other in (None, record.players[1 - seat])]
+    has = {
+        "player": own,
+        "opponent": seats,
+        "seat": options.seat is None or options.seat in seats,
+        "physical": physical or not options.physical,
+        "seed": options.seed in (None, record.seed) or (physical and options.physical),
+        "board": options.board is None or _has_board(record, options.board),
+        "from": start is None or start.to_dict() == record.start,
+    }
+    return next((name for name, fits in has.items() if not fits), "")
 
 
 def _has_board(record: Record, boards: Boards | None) -> bool:

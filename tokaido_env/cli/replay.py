@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from statistics import mean
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from cyclopts import Group, Parameter
 
-from tokaido_env.arena.match import SCORE_KEYS, TRIGGERS
 from tokaido_env.cli import command as cli
-from tokaido_env.cli.cli_options import note_equal_games
-from tokaido_env.core.arguments import escape_text, repr_short
-from tokaido_env.core.constants import TRIGGER_LEVELS
+from tokaido_env.core.arguments import check_choice, escape_text, repr_short
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
-from tokaido_env.record import Record, RecordError, game_key, load, replay
-from tokaido_env.report.tables import Table, print_table
+from tokaido_env.record import Record, RecordError, load, replay
 
 Games = dict[int, Record]
 """Records by line number, from 1."""
 
-CHOICE = Group("Games", sort_key=2, validator=cli.only_one)
-INSTEAD = Group("Instead of each game", sort_key=3, validator=cli.only_one)
-
-_MOST_NAMES = 10  # in an error
-_ENDS = {
-    "triggers": "ended by a trigger",
-    "cap": "reached the cap",
-    "forfeit": "forfeited",
-    "": "unfinished",
-}
+INSTEAD = Group("Instead of each game", sort_key=2, validator=cli.only_one)
 
 
 @cli.options
 class Replay(cli.Recorded):
     """Options of `tokaido replay`."""
 
-    game: Annotated[int | None, Parameter(group=CHOICE)] = None
-    """replay only the game on this line, from 1 [default: all]"""
-    games: Annotated[str | None, Parameter("--lines", metavar="A-B", group=CHOICE)] = None
-    """replay only the games on these lines [default: all]"""
+    game: Annotated[str | None, Parameter(metavar="N|A-B")] = None
+    """replay only the game on this line, or those on these lines, from 1 [default: all]"""
     lost_by: Annotated[str | None, Parameter(metavar="NAME")] = None
     """replay only the games that this player lost [default: all]"""
     quiet: bool = False
     """print only the results"""
     agent: Annotated[cli.AgentSpec | None, Parameter("--value-agent")] = None
     """agent that values the positions of the page"""
-    summary: Annotated[bool, Parameter(group=INSTEAD)] = False
-    """print rounds, triggers and mean scores by seat of all distinct games"""
     gif: Annotated[cli.Output | None, Parameter(group=INSTEAD)] = None
     """write one game as an animated GIF"""
     html: Annotated[cli.Output | None, Parameter(group=INSTEAD)] = None
@@ -64,7 +45,6 @@ def main(options: Replay) -> int:
 
     Examples:
         tokaido replay games.jsonl --game 4
-        tokaido replay games.jsonl --summary
         tokaido replay games.jsonl --html games.html --value-agent champion
     """
     check_outputs(options.html, options.gif, read=[options.file, options.board])
@@ -75,9 +55,6 @@ def main(options: Replay) -> int:
         return _animate(games, options)
     if options.html is not None:
         return _write_page(games, options)
-    if options.summary:
-        _print_summary(games, options)
-        return 0
     for number, record in games.items():
         _print_game(number, record, options)
     return 0
@@ -87,26 +64,20 @@ def _chosen(records: Sequence[Record], options: Replay) -> Games:
     """Return the chosen games."""
     first, last = 1, len(records)
     if options.game is not None:
-        first = last = options.game
-        if not 1 <= first <= len(records):
-            raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
-    elif options.games is not None:
-        first, last = _range(options.games, len(records))
+        first, last = _range(options.game, len(records))
     games = dict(zip(range(first, last + 1), records[first - 1 : last], strict=True))
     if options.lost_by is None:
         return games
     names = sorted({name for record in records for name in record.players})
-    if options.lost_by not in names:
-        listed = ", ".join(escape_text(name) for name in names[:_MOST_NAMES])
-        raise RecordError(f"--lost-by: expected one of {listed}, got {repr_short(options.lost_by)}")
+    check_choice("--lost-by", options.lost_by, names)
     return {number: one for number, one in games.items() if _loser(one) == options.lost_by}
 
 
 def _range(text: str, count: int) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text)
-    first, last = map(int, found.groups()) if found else (0, 0)
+    found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", text)
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= first <= last <= count:
-        raise RecordError(f"--lines: expected A-B, lines from 1 to {count}, got {repr_short(text)}")
+        raise RecordError(f"--game: expected N or A-B, up to {count}, got {repr_short(text)}")
     return first, last
 
 
@@ -130,13 +101,8 @@ def _animate(games: Games, options: Replay) -> int:
 
 
 def _write_page(games: Games, options: Replay) -> int:
-    from tokaido_env.web.replay_page import MAX_GAMES, replay_page
+    from tokaido_env.web.replay_page import replay_page
 
-    if len(games) > MAX_GAMES:
-        raise RecordError(
-            f"--html: expected up to {MAX_GAMES} games, got {len(games)}: choose some with "
-            "--lines A-B or --lost-by NAME"
-        )
     out = options.html
     assert out is not None
     page = replay_page(games.values(), options.board, agent=options.agent)
@@ -180,44 +146,3 @@ def _result(record: Record) -> str:
         None: f"unfinished in round {record.rounds}",
     }
     return f"{ends[record.end]}: {'; '.join(parts)}"
-
-
-# The summary
-
-
-def _print_summary(games: Games, options: Replay) -> None:
-    """Print how games ended, and rounds, wins, mean scores and triggers of those played to the end.
-
-    The figures are those of `dataset.game_row`.
-    """
-    from tokaido_env.cli.dataset import game_row
-
-    distinct = {game_key(record): (n, record) for n, record in reversed(games.items())}
-    note_equal_games(len(games) - len(distinct))
-    rows = [game_row(n, record, replay(record, options.board)) for n, record in distinct.values()]
-    ends = Counter(row["end"] for row in rows)
-    counts = ", ".join(f"{ends[end]} {how}" for end, how in _ENDS.items())
-    print(f"games: {len(rows)} ({counts})")
-    whole = [row for row in rows if row["end"] in ("triggers", "cap")]
-    if not whole:
-        return
-    rounds = [row["rounds"] for row in whole]
-    print(f"rounds: {mean(rounds):.1f} on average, {min(rounds)} to {max(rounds)}\n")
-    title = f"played to the end: {len(whole)}"
-    print_table(Table(title, ("", "player_0", "player_1"), list(_cells(whole))))
-
-
-def _cells(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """Yield the lines of the table: a name, and a value of each seat."""
-    yield "wins", *_shares([row["winner"] for row in rows], len(rows))
-    for key in SCORE_KEYS:
-        yield key, *(f"{mean(row[f'{key}_{seat}'] for row in rows):.1f}" for seat in range(2))
-    for name, field in zip(TRIGGERS, TRIGGER_LEVELS, strict=True):
-        seats = [row["trigger_seat"] for row in rows if row["trigger"] == field]
-        yield f"{name} trigger", *_shares(seats, len(rows))
-
-
-def _shares(seats: Sequence[int], games: int) -> Iterator[str]:
-    """Yield the count of each seat, with its share of the games."""
-    for seat in range(2):
-        yield f"{seats.count(seat)} ({seats.count(seat) / games:.0%})"

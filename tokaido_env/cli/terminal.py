@@ -12,6 +12,7 @@ from tokaido_env.core.arguments import IllegalMove, escape_text, str_short
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.render.ansi import draw, has_colors
 from tokaido_env.render.scene import status_text
+from tokaido_env.web.advice import failure_text
 from tokaido_env.web.game_file import GameFile
 from tokaido_env.web.game_session import Session
 from tokaido_env.web.previews import previews_of
@@ -37,7 +38,6 @@ class Terminal:
         session: the game to play.
         file: to save to; None saves nothing.
         advisor: spec of the agent that gives advice.
-        ask_forced: whether to ask for decisions with a single legal action.
         out: text stream to write to; None is standard output.
         read: takes a prompt and returns a typed line; None is `input`.
     """
@@ -48,13 +48,13 @@ class Terminal:
         file: GameFile | None = None,
         advisor: str = "champion:sims=400",
         *,
-        ask_forced: bool = False,
         out: TextIO | None = None,
         read: Callable[[str], str] | None = None,
     ) -> None:
-        self.session, self._ask_forced, self._file = session, ask_forced, file
-        self._advisor: str | Agent = advisor
-        self._out, self._read = out or sys.stdout, read or _input
+        self.session, self._file = session, file
+        self._advice = advisor
+        self._advisor: Agent | None = None
+        self._out, self._read = out or sys.stdout, read or input
         self._n_printed = len(session.log)  # events
 
     def run(self) -> int:
@@ -80,11 +80,11 @@ class Terminal:
         if session.waits_for == "agent":
             try:
                 session.play_agent_move()
-            except Exception as error:  # by an agent
-                what = f"{type(error).__name__}: {str_short(str(error), 200)}"
-                self._print(f"  the agent failed: {what}; u takes your move back, q quits")
+            except (Exception, SystemExit) as error:  # by an agent
+                what = failure_text(session.names[session.game.player or 0], error)
+                self._print(f"  {what}; u takes your move back, q quits")
                 return self._ask([])
-        elif session.waits_for == "human" and session.is_forced and not self._ask_forced:
+        elif session.waits_for == "human" and session.is_forced:
             session.play(session.game.legal_labels()[0])
         else:
             return self._ask(self._choices())
@@ -172,10 +172,14 @@ class Terminal:
         self._board()
 
     def _advise(self) -> None:
-        self._advisor = as_agent(self._advisor)
-        advice = self.session.advice_task(self._advisor)()
+        try:
+            self._advisor = self._advisor or as_agent(self._advice)
+            advice = self.session.advice_task(self._advisor)()
+        except (Exception, SystemExit) as error:  # by the advisor
+            self._print(f"  no advice: {failure_text(self._advice, error)}")
+            return
         wins = "" if advice.win_probability is None else f": you win {advice.win_probability:.0%}"
-        self._print(f"  {escape_text(self._advisor.spec)}{wins}")
+        self._print(f"  {escape_text(self._advice)}{wins}")
         for move in advice.moves:
             self._print(f"  {move.describe()}")
 
@@ -190,15 +194,12 @@ class Terminal:
             self._print(f"  {odds:>6.1%}  {label}")
 
     def _save(self) -> None:
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             self._file.save(self.session.record())
+        except OSError as error:  # the next move tries again
+            self._print(f"  not saved: {str_short(str(error), 200)}")
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)
-
-
-def _input(prompt: str) -> str:
-    try:
-        return input(prompt)
-    except RuntimeError as error:  # of a process without a console
-        raise ValueError(f"--terminal: expected a console, got none: {error}") from None

@@ -53,6 +53,12 @@ _GLUE = "\N{NO-BREAK SPACE}"  # between words of a name, which stay on one line
 _COAST, _MOUNTAINS, _SUPPLY = (18, 30, 18, 11), (18, 30, 30), (8, 23, 23, 23)
 _BAG, _PLAYERS = (8, 47, 23), (8, 35, 35)
 
+_DETAILS = {
+    "die": "selected die: {}",
+    "origin": "from {}",
+    "pending": "pending draws: {}",
+    "end": "end reason: {}",
+}
 _STYLES = {
     "head": "1",
     "turn": "1;38;5;172",
@@ -77,7 +83,9 @@ def draw(scene: Scene, *, color: bool = True) -> str:
     """
     scene = replace(scene, names=SEATS)
     title = f"Tokaido Duo · {round_text(scene)}"[:WIDTH]
-    status = textwrap.wrap(f"{scene.position['phase']} · {status_text(scene)}", WIDTH)
+    position = scene.position
+    details = [text.format(position[key]) for key, text in _DETAILS.items() if position[key]]
+    status = textwrap.wrap(" · ".join((position["phase"], status_text(scene), *details)), WIDTH)
     tables = "\n".join((*_map(scene), *_supply(scene.position), *_players(scene)))
     if color:
         title, status = _styled(title, "head"), [_styled(line, "turn") for line in status]

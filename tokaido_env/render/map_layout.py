@@ -1,9 +1,8 @@
 """Map layout of SVG pictures: coordinates of a board's stations, towns and areas.
 
 The layout follows from the board's data alone. The ring is a closed, convex curve with stations at
-equal distances. Each mountain town is placed among its neighbours. Of the turns of the ring with C1
-in the north-west, the layout uses the one with the widest narrowest area. A relaxation then moves
-mountain towns that are too near to something else.
+equal distances, and C1 in the north-west. Each mountain town is placed among its neighbours. A
+relaxation then moves mountain towns that are too near to something else.
 """
 
 from __future__ import annotations
@@ -90,30 +89,26 @@ class MapLayout:
 @functools.lru_cache(maxsize=16)
 def map_layout_of(board: Board) -> MapLayout:
     """Return the map layout of a board."""
-    size = len(board.stations)
-    shares = _shares(board)
-    northwest = range(-(-size // 2), -(-3 * size // 4))  # of C1
-    turns = [_Turn(board, shares, turn / size) for turn in northwest]
-    best = max(turns, key=lambda turn: round(turn.narrowest, 3))
-    best.relax()
-    ring, normals = best.ring[::_PER_STATION], best.normals[::_PER_STATION]
+    draft = _Draft(board)
+    draft.relax()
+    ring, normals = draft.ring[::_PER_STATION], draft.normals[::_PER_STATION]
     return MapLayout(
         stations=_rounded(ring),
         inland=[(-x, -y) for x, y in normals.tolist()],
-        towns=dict(zip(MOUNTAIN_TOWNS, _rounded(best.towns), strict=True)),
-        areas={area: _rounded(best.middle(i)[None])[0] for i, area in enumerate(AREAS)},
-        pawns={area: _rounded(best.pawns(i)) for i, area in enumerate(AREAS)},
-        outlines={area: _rounded(best.outline(i)) for i, area in enumerate(AREAS)},
-        coast=_rounded(_coast(best.ring, best.normals)),
+        towns=dict(zip(MOUNTAIN_TOWNS, _rounded(draft.towns), strict=True)),
+        areas={area: _rounded(draft.middle(i)[None])[0] for i, area in enumerate(AREAS)},
+        pawns={area: _rounded(draft.pawns(i)) for i, area in enumerate(AREAS)},
+        outlines={area: _rounded(draft.outline(i)) for i, area in enumerate(AREAS)},
+        coast=_rounded(_coast(draft.ring, draft.normals)),
     )
 
 
-class _Turn:
-    """The layout with the ring turned by a fraction of a whole turn."""
+class _Draft:
+    """A layout with mountain towns that can still move."""
 
-    def __init__(self, board: Board, shares: Floats, turn: float) -> None:
-        self.board = board
-        self.ring, self.normals = _ring(shares, turn)
+    def __init__(self, board: Board) -> None:
+        self.board, size = board, len(board.stations)
+        self.ring, self.normals = _ring(_shares(board), size * 5 // 8 / size)  # to the north-west
         self.starts = [board.stations.index(town) * _PER_STATION for town in COASTAL_TOWNS]
         self.towns: Points = _barycentres(board, self.ring[self.starts])
 
@@ -139,11 +134,6 @@ class _Turn:
         np.subtract.at(moves, ends[:, 1], (along[..., None] * pushes).sum(axis=0))
         count = len(self.towns)
         return np.asarray(moves[-count:] + pushes[:count].sum(axis=1))
-
-    @functools.cached_property
-    def narrowest(self) -> float:
-        """The largest distance from a point to the border, in the narrowest area."""
-        return min(float(self._sites(area, _GRID)[1].max(initial=0)) for area in range(len(AREAS)))
 
     def outline(self, area: int) -> Points:
         """Return the border of an area: its coast, then the routes back through its towns."""

@@ -62,13 +62,13 @@ def _name(scene: Scene, seat: int, total: int) -> str:
 def _points(name: str, points: int, y: float) -> str:
     return titled_group(
         f"{name}: {points} points",
-        text_at(338, y, points, "bold big end"),
-        text_at(338, y + 13, name, "small dim end"),
+        text_at(344, y, points, "bold big end"),
+        text_at(344, y + 13, name, "small dim end"),
     )
 
 
 def _track(name: str, numbers: Sequence[int], peg: int, seat: int, y: float) -> str:
-    inside = [text_at(12, y + 4, name, "small dim")]
+    inside = [text_at(7, y + 4, name, "small dim")]
     for slot, number in enumerate(numbers, 1):
         x = 66 + 21 * (slot - 1)
         has_peg = slot == peg
@@ -79,7 +79,7 @@ def _track(name: str, numbers: Sequence[int], peg: int, seat: int, y: float) -> 
 
 def _next_steps(scene: Scene, seat: int) -> str:
     """Write the points of the next step on each track, and the steps left to the end."""
-    places = {"temple": (250, 60), "garden": (187, 84), "gold": (214, 133), "gifted": (236, 181)}
+    places = {"temple": (250, 60), "garden": (187, 84), "gold": (207, 133), "gifted": (236, 181)}
     texts = []
     for track, left in steps_left(scene.position["players"][seat]).items():
         points = scene.next_points[seat].get(track)
@@ -96,7 +96,7 @@ def _next_step(points: int | None) -> str:
 
 
 def _slabs(board: Board, gold: int, coins: int) -> str:
-    inside = [text_at(12, 118, "gold", "small dim")]
+    inside = [text_at(7, 118, "gold", "small dim")]
     for slab in range(LAST_SLAB):
         x = 57 + 25 * slab
         inside.append(box(x, 106, 21, 14, "gold" if slab < gold else "slot"))
@@ -109,12 +109,12 @@ def _slabs(board: Board, gold: int, coins: int) -> str:
 
 
 def _wares(player: Player, capacity: int) -> str:
-    inside = [text_at(12, 160, "wares", "small dim")]
+    inside = [text_at(7, 160, "wares", "small dim")]
     for column, ware in enumerate(WARES):
         sign, count = icons.WARES[ware], player["wares"][ware]
         inside.append(counted(sign, 20, count, 66 + 52 * column, 156, 14))
     total = sum(player["wares"].values())
-    inside.append(text_at(338, 160, f"{total} of {capacity}", "small dim end"))
+    inside.append(text_at(344, 160, f"{total} of {capacity}", "small dim end"))
     held = ", ".join(f"{player['wares'][ware]} {ware}" for ware in WARES)
     return titled_group(f"wares: {held}; {total} of at most {capacity}", *inside)
 
@@ -122,7 +122,7 @@ def _wares(player: Player, capacity: int) -> str:
 def _paintings(board: Board, player: Player) -> str:
     """Draw the ten paintings: given ones, revealed ones from the front, and face-down ones."""
     easel, gifted = player["easel"], player["gifted"]
-    inside = [text_at(12, 202, "paintings", "small dim")]
+    inside = [text_at(7, 202, "paintings", "small dim")]
     for slot in range(PAINTINGS):
         x, tile = 79 + 22.5 * slot, slot - gifted
         if tile < 0:
@@ -141,7 +141,7 @@ def _paintings(board: Board, player: Player) -> str:
 
 
 def _hidden(player: Player) -> str:
-    inside = [text_at(12, 247, "face down", "small dim"), box(72, 238, 9, 10, "back", 2)]
+    inside = [text_at(7, 247, "face down", "small dim"), box(73, 238, 9, 10, "back", 2)]
     for column, icon in enumerate(ICONS):
         sign, count = icons.ICONS[icon], player["hidden"][icon]
         inside.append(counted(sign, 16, count, 98 + 52 * column, 243, 13))
@@ -157,7 +157,7 @@ def _tokens(position: Position, seat: int) -> str:
             held.append((icons.WAVE, str(wave["side"]), f"wave of the {character}: {wave['side']}"))
     if position["hot_spring"] == seat:
         held.append((icons.SPRING, "hot spring", "hot spring token"))
-    inside = [text_at(12, 281, "tokens", "small dim")]
+    inside = [text_at(7, 281, "tokens", "small dim")]
     if not held:
         inside.append(text_at(66, 281, "–", "dim"))
     for column, (glyph, name, title) in enumerate(held):

@@ -287,11 +287,11 @@ _STATUS = {
     "DISCARD": "{} returns a ware",
     "REPEAT": "{} may repeat the die",
 }
-_DETAILS = {
-    "die": "selected die: {}",
-    "origin": "from {}",
-    "pending": "pending draws: {}",
-    "end": "end reason: {}",
+_ENDS = {  # R9.1, by key of a player
+    "temple": "{} reached the end of the temple track",
+    "garden": "{} reached the end of the garden track",
+    "gold": f"{{}} holds {TRIGGER_LEVELS['gold']} gold slabs",
+    "gifted": f"{{}} has given {TRIGGER_LEVELS['gifted']} paintings",
 }
 
 
@@ -305,19 +305,26 @@ def round_text(scene: Scene) -> str:
 def status_text(scene: Scene) -> str:
     """Return as text what happens next, or the result of the game."""
     position = scene.position
-    seat = position["player"]
     if position["phase"] == "OVER":
-        parts = [_result(scene)]
-    else:
-        parts = [_STATUS[position["phase"]].format("" if seat is None else scene.names[seat])]
-    parts += [text.format(position[key]) for key, text in _DETAILS.items() if position[key]]
+        return f"{result_text(scene)} · {end_text(scene)}"
+    seat = position["player"]
+    text = _STATUS[position["phase"]].format("" if seat is None else scene.names[seat])
     is_last = position["end_triggered"] or position["round"] == scene.board.max_rounds
-    if is_last and not position["end"]:
-        parts.append("last round")
-    return " · ".join(parts)
+    return f"{text} · last round" if is_last else text
 
 
-def _result(scene: Scene) -> str:
+def end_text(scene: Scene) -> str:
+    """Return as text why the game ends with this round (R9.1)."""
+    reached = [
+        text.format(name)
+        for name, player in zip(scene.names, scene.position["players"], strict=True)
+        for key, text in _ENDS.items()
+        if player[key] == TRIGGER_LEVELS[key]
+    ]
+    return "; ".join(reached) or f"round {scene.board.max_rounds} is the last"
+
+
+def result_text(scene: Scene) -> str:
     """Return the result with the winner's name (R9.2, R9.3)."""
     first, second = (sum(points.values()) for points in scene.points)
     winner = "shared victory" if scene.winner is None else f"{scene.names[scene.winner]} wins"

@@ -36,7 +36,7 @@ _RULES = {  # {name} is a colour
     "": "font:13px {font}",
     "text": "fill:{ink}",
     ".dim": "fill:{dim}",
-    ".small": "font-size:11px",
+    ".small": "font-size:12.8px",
     ".big": "font-size:16px",
     ".huge": "font-size:20px",
     ".bold": "font-weight:700",

@@ -43,6 +43,7 @@ from tokaido_env.render.scene import (
     Step,
     die_state,
     place_of,
+    result_text,
     round_text,
     site_of,
     status_text,
@@ -84,11 +85,7 @@ class Picture:
         """
         file = Path(path)
         if file.suffix.lower() != ".svg":
-            raise ValueError(
-                f"path: expected a name that ends in .svg, got {repr_short(str(path))}; for PNG, "
-                "install the extra [render] and save "
-                "PIL.Image.fromarray(tokaido_env.render.raster.rasterise(picture.svg, 1000))"
-            )
+            raise ValueError(f"path: expected a name in .svg, got {repr_short(str(path))}")
         write_text(file, self.svg + "\n")
 
 
@@ -133,10 +130,12 @@ def panels_of(scene: Scene) -> dict[str, Parts]:
 def _heading(scene: Scene) -> Parts:
     seat = scene.position["player"]
     turn = "" if seat is None else titled_group(scene.names[seat], pawn(seat, 8), at=(18, 36))
+    is_over = scene.position["phase"] == "OVER"
+    status = result_text(scene) if is_over else status_text(scene)
     return {
         "round": text_at(10, 18, shortened(round_text(scene), 56), "dim"),
         "picks": _picks(scene),
-        "status": turn + text_at(10 if seat is None else 34, 41, status_text(scene), "bold big"),
+        "status": turn + text_at(10 if seat is None else 34, 41, status, "bold big"),
         "value": "" if scene.value is None else _value(scene.value, scene.names),
     }
 
@@ -327,8 +326,9 @@ def _supply(scene: Scene) -> Parts:
     for column, character in enumerate(CHARACTERS):
         parts[f"die {character}"] = _die(scene, character, (40 + 62 * column, 42))
         wave = position["waves"][character]
-        at = (240 + 74 * column, 42)
-        parts[f"wave {character}"] = _wave(character, wave["side"], at, free=wave["owner"] is None)
+        side, free = wave["side"] or "not dealt", wave["owner"] is None
+        token = (f"wave of the {character}: {side}", icons.WAVE, (side, character))
+        parts[f"wave {character}"] = _token(*token, (240 + 74 * column, 42), free=free)
     spring = ("hot spring token", icons.SPRING, ("hot spring", ""))
     parts["spring"] = _token(*spring, (465, 42), free=position["hot_spring"] is None)
     parts["bag"] = _bag(position["bag"])
@@ -347,12 +347,6 @@ def _die(scene: Scene, character: str, at: Point) -> str:
     drawn = drawn if state in ("available", "selected") else faint(drawn)
     labels = text_at(0, 28, character, "mid small") + text_at(0, 41, state, "mid small dim")
     return titled_group(f"{character} die {value}, {state}", drawn, labels, at=at)
-
-
-def _wave(character: str, side: str | None, at: Point, *, free: bool) -> str:
-    name = side or "not dealt"
-    title = f"wave of the {character}: {name}"
-    return _token(title, icons.WAVE, (name, character), at, free=free)
 
 
 def _token(title: str, glyph: Glyph, labels: tuple[str, str], at: Point, *, free: bool) -> str:

@@ -29,22 +29,23 @@ def methods_of(results: Mapping[str, Result], seeds: int) -> Methods:
         raise ValueError(
             f"--runs: expected a divisor of {len(results)}, the number of files, got {seeds}"
         )
-    each = [_protocol(name, result) for name, result in results.items()]
-    for name, protocol in zip(results, each, strict=True):
-        if protocol != each[0]:
-            theirs, ours = (", ".join(map(escape_text, texts)) for texts in (protocol, each[0]))
-            first = next(iter(results))
-            raise ValueError(f"{name}: expected the protocol of {first}, {ours}; got {theirs}")
+    each = {name: _protocol(name, result) for name, result in results.items()}
+    first = next(iter(each))
+    for name, protocol in each.items():
+        if protocol != each[first]:
+            raise ValueError(
+                f"{name}: expected the protocol of {first}, {each[first]}; got {protocol}"
+            )
     found = list(results.values())
     return [found[first : first + seeds] for first in range(0, len(found), seeds)]
 
 
-def _protocol(name: str, result: Result) -> tuple[str, ...]:
+def _protocol(name: str, result: Result) -> str:
     if result.protocol != "generalise" or not test_scores(result):
         raise ValueError(f"{name}: expected a result of generalise, got one of {result.protocol}")
     boards, scores = result.boards[0], test_scores(result)
-    pairs = f"{boards.count} boards of hash {boards.hash}", f"{sum(scores[0].pairs)} pairs on each"
-    return f"against {scores[0].b}", *pairs, f"seed {result.seed}"
+    pairs = f"{boards.count} boards of hash {boards.hash}, {sum(scores[0].pairs)} pairs on each"
+    return escape_text(f"against {scores[0].b}, {pairs}, seed {result.seed}")
 
 
 def test_scores(result: Result) -> list[Score]:

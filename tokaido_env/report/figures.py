@@ -24,6 +24,7 @@ from tokaido_env.report.style import (
     INK,
     ON_COLOUR,
     PALETTE,
+    PAPER,
     WIDTH,
     drawing,
     new_axes,
@@ -98,10 +99,6 @@ def _draw_regret(result: Result) -> Figure | None:
     return _draw_intervals("Regret", rows, "regret a choice, in 1/1000 of a result", 1000)
 
 
-def _estimate_of(score: Score) -> Estimate:
-    return Estimate(score.value, score.low, score.high)
-
-
 def _draw_intervals(
     title: str, rows: Named, label: str, scale: float = 1.0, form: str = ".1f"
 ) -> Figure | None:
@@ -134,6 +131,9 @@ def _draw_intervals(
 
 
 def _draw_scores(result: Result) -> Figure | None:
+    """Draw the scores of rows against columns; a pair without games has no colour."""
+    from matplotlib.colors import LinearSegmentedColormap
+
     agents = [row.agent for row in standings(result)]
     n = len(agents)
     if result.protocol != "matches" or n < 3:
@@ -143,16 +143,20 @@ def _draw_scores(result: Result) -> Figure | None:
     below = 0.5 + names
     figure = new_figure(BELOW_TITLE + n * height + below + 0.4, "Score of row against column", "")
     axes = new_axes(figure, 0.7, below, 0.2, 0.4)
-    axes.set_xlim(-0.5, n - 0.5)
-    axes.set_ylim(n - 0.5, -0.5)
-    marks = [str(place) for place in range(1, n + 1)]
-    axes.set_yticks(range(n), marks)
-    axes.set_xticks(range(n), marks)
+    axes.set_facecolor(FAINT)
+    axes.set_xticks(range(n), map(str, range(1, n + 1)))
+    axes.set_yticks(range(n), map(str, range(1, n + 1)))
     axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
     axes.spines[:].set_visible(False)
-    for row, a in enumerate(agents):
-        for column, b in enumerate(agents):
-            _cell(axes, column, row, _score_between(result.scores, a, b), width)
+    scores = [[_score_between(result.scores, a, b) for b in agents] for a in agents]
+    values = [[np.nan if one is None else one.value for one in row] for row in scores]
+    ramp = LinearSegmentedColormap.from_list("score", ["#E69F00", "#FFFFFF", "#56B4E9"])
+    grid = np.arange(n + 1) - 0.5
+    axes.pcolormesh(grid, grid, values, cmap=ramp, vmin=0, vmax=1, edgecolors=PAPER, linewidth=3)
+    axes.invert_yaxis()
+    for (row, column), one in np.ndenumerate(np.array(scores, object)):
+        if one is not None:
+            _write_score(axes, column, row, one, width)
     total = float(figure.get_size_inches()[1])
     for place, agent in enumerate(agents):
         text, y = f"{place + 1}  {escape_text(agent, MOST)}", (names - 0.22 * place) / total
@@ -169,28 +173,18 @@ def _score_between(scores: Sequence[Score], a: str, b: str) -> Estimate | None:
         pairs += [score.pairs[::-1] for score in scores if (score.a, score.b) == (b, a)]
     if not pairs:
         return None
-    return _estimate_of(Score.of_pairs(a, b, "", None, np.sum(pairs, axis=0)))
+    total = Score.of_pairs(a, b, "", None, np.sum(pairs, axis=0))
+    return Estimate(total.value, total.low, total.high)
 
 
-def _cell(axes: Axes, x: int, y: int, score: Estimate | None, width: float) -> None:
-    """Draw a score with its interval in a cell `width` inches wide; grey without a score."""
-    from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.patches import Rectangle
-
-    box: dict[str, Any] = {"xy": (x - 0.48, y - 0.47), "width": 0.96, "height": 0.94}
-    if score is None:
-        axes.add_patch(Rectangle(**box, facecolor=FAINT, alpha=0.4))
-        return
-    ramp = LinearSegmentedColormap.from_list("score", ["#E69F00", "#FFFFFF", "#56B4E9"])
-    axes.add_patch(Rectangle(**box, facecolor=ramp(score.value), edgecolor=FAINT, linewidth=0.6))
+def _write_score(axes: Axes, x: int, y: int, score: Estimate, width: float) -> None:
+    """Write a score and its interval into a cell `width` inches wide."""
     texts: dict[str, Any] = {"ha": "center", "color": ON_COLOUR}
     if width < INTERVAL_WIDTH:
         size = min(11.0, 26 * width)
-        texts |= {"va": "center", "weight": "bold", "size": size}
-        axes.text(x, y, f"{100 * score.value:.0f}", **texts)
+        axes.text(x, y, f"{100 * score.value:.0f}", va="center", weight="bold", size=size, **texts)
         return
-    size = min(15.0, 18 * width)
-    text = f"{100 * score.value:.1f}"
+    text, size = f"{100 * score.value:.1f}", min(15.0, 18 * width)
     axes.text(x, y + 0.03, text, va="bottom", weight="bold", size=size, **texts)
     interval = f"{100 * score.low:.1f}–{100 * score.high:.1f}"
     axes.text(x, y + 0.12, interval, va="top", size=min(11.0, 12.5 * width), **texts)

@@ -5,8 +5,8 @@ The same result gives the same bytes.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import write_text
 from tokaido_env.report.figures import figures
 from tokaido_env.report.result_tables import tables_of
-from tokaido_env.report.style import FAINT, INK, PAPER, as_svg, drawing
+from tokaido_env.report.style import as_svg, drawing
 from tokaido_env.report.tables import html
 
 _CSS = Path(__file__).with_name("page.css")
@@ -23,8 +23,11 @@ _CSS = Path(__file__).with_name("page.css")
 MOST = 2000  # characters of a command or the title
 MOST_NAMED = 4  # agents in the title of a page
 
-# The page and its figures contain styles; browsers must run no script and load nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# Browsers must run no script and load nothing.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -68,8 +71,8 @@ def write_page(
     """
     with drawing():
         drawn = [
-            f'<figure class="wide" tabindex="0">{_inline(as_svg(figure, name), name, caption)}'
-            "</figure>"
+            f'<figure class="wide" tabindex="0"><img alt="{caption}" '
+            f'src="{_data_address(as_svg(figure, name))}"></figure>'
             for name, caption, figure in figures(result)
         ]
     sections = {
@@ -128,20 +131,5 @@ def _games(result: Result, games: Sequence[Links]) -> str:
     return "\n".join(parts)
 
 
-def _inline(svg: str, name: str, caption: str) -> str:
-    """Return an SVG to embed: with unique ids and the page's colours, and nothing to load."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
-    svg = svg.replace("xlink:href", "href")
-    used = set(re.findall(r"#([\w.-]+)[\")]", svg))
-    keep: Callable[[re.Match[str]], str] = lambda m: (  # noqa: E731
-        f' id="{name}-{m[1]}"' if m[1] in used else ""
-    )
-    svg = re.sub(r' id="([^"]*)"', keep, svg)
-    svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
-    svg = svg.replace(f"fill: {PAPER}", "fill: none", 1)  # the background
-    for colour, variable in ((INK, "ink"), (FAINT, "faint")):
-        svg = svg.replace(colour, f"var(--{variable}, {colour})")
-    label = escape(caption)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1).strip()
+def _data_address(svg: str) -> str:
+    return "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()

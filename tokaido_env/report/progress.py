@@ -71,21 +71,18 @@ def match_bar(
 
 
 def _bar(*, transient: bool = False) -> Progress:
-    """Return a display on standard error: lines of text, which break between words, and a bar."""
+    """Return a display on standard error: a text with a bar."""
     from rich import progress
-    from rich.console import Console, RenderableType
-    from rich.text import Text
+    from rich.console import Console
+    from rich.table import Column
 
-    class Lines(progress.Progress):
-        def get_renderables(self) -> Iterator[RenderableType]:
-            for task in self.tasks:
-                yield Text(task.description, overflow="fold")
-                yield self.make_tasks_table([task])
-
-    columns = progress.BarColumn(bar_width=20), progress.TimeRemainingColumn()
+    folding = Column(overflow="fold")
+    text = progress.TextColumn("{task.description}", markup=False, table_column=folding)
+    columns = text, progress.BarColumn(bar_width=20), progress.TimeRemainingColumn()
     console = Console(stderr=True)
-    hidden = not console.is_terminal
-    return Lines(*columns, console=console, transient=transient, disable=hidden)
+    return progress.Progress(
+        *columns, console=console, transient=transient, disable=not console.is_terminal
+    )
 
 
 class RunBar(NamedTuple):

@@ -82,13 +82,12 @@ _HEADERS = ("agent", "against", "games", "wins", "score", "95 % interval", *SCOR
 def matches_table(scores: Sequence[Score], title: str) -> Table:
     """Return games, score and points of both agents of each match, and of several the opponents.
 
-    If games reached the cap on rounds, the last column has their share. A note counts equal games.
+    A note counts equal games.
     """
     headers: tuple[str, ...] = _HEADERS
     rows = [row for score in scores for row in _match_rows(score)]
     if len(scores) == 1:
         headers, rows = _without_opponent(headers), [_without_opponent(row) for row in rows]
-    headers, rows = _with_cap_share(scores, headers, rows)
     equal = sum(score.games.equal for score in scores if score.games is not None)
     total = sum(score.n for score in scores)
     note = f"{equal:,} of {total:,} games are equal to another game: two agents play alike."
@@ -97,17 +96,6 @@ def matches_table(scores: Sequence[Score], title: str) -> Table:
 
 def _without_opponent(cells: tuple[str, ...]) -> tuple[str, ...]:
     return cells[:1] + cells[2:]
-
-
-def _with_cap_share(
-    scores: Sequence[Score], headers: tuple[str, ...], rows: list[tuple[str, ...]]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Append the share of games that reached the cap on rounds, if any did, to all rows."""
-    if not any(score.games is not None and score.games.capped for score in scores):
-        return headers, rows
-    shares = ["" if x.games is None else f"{x.games.capped / x.n:.1%}" for x in scores]
-    cells = (share for share in shares for _ in range(len(rows) // len(scores)))
-    return (*headers, "at the cap"), [(*row, cell) for row, cell in zip(rows, cells, strict=True)]
 
 
 def _match_rows(score: Score) -> list[tuple[str, ...]]:
@@ -161,7 +149,7 @@ def _of_rate(result: Result) -> list[Table]:
     ratings = Table(f"Ratings: {scale(result.anchor)}", headers, rows, note=note)
     matches = [_match_rows(score)[0][1:] for score in result.scores]
     title = f"{result.agents[0]}, {title_of(result)}"
-    return [Table(title, *_with_cap_share(result.scores, _HEADERS[1:], matches)), ratings]
+    return [Table(title, _HEADERS[1:], matches), ratings]
 
 
 def scale(anchor: str) -> str:

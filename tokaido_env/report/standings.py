@@ -58,20 +58,16 @@ def _standing(agent: str, scores: Sequence[Score]) -> Standing:
         return sum(value * one.n for value, one in zip(values, own, strict=True)) / total
 
     sides = [int(agent == score.b) for score in own]
-    games = [one.games for one in own if one.games is not None]
+    games = [(one.games, side) for one, side in zip(own, sides, strict=True) if one.games]
     # As player_0, agent b plays the games in which agent a is player_1.
-    pairs = [
-        (1 - g.seats[1], 1 - g.seats[0]) if s else g.seats
-        for g, s in zip(games, sides, strict=True)
-    ]
+    seats = [(1 - g.seats[1], 1 - g.seats[0]) if side else g.seats for g, side in games]
+    values = [1 - one.value if side else one.value for one, side in zip(own, sides, strict=True)]
     return Standing(
         rank=0,
         agent=agent,
         games=total,
-        score=mean(
-            [1 - one.value if side else one.value for one, side in zip(own, sides, strict=True)]
-        ),
-        seats=(mean([pair[0] for pair in pairs]), mean([pair[1] for pair in pairs])),
-        points=mean([sum(g.points[s]) for g, s in zip(games, sides, strict=True)]),
-        forfeits=sum(g.forfeits[s] for g, s in zip(games, sides, strict=True)),
+        score=mean(values),
+        seats=(mean([first for first, _ in seats]), mean([second for _, second in seats])),
+        points=mean([sum(g.points[side]) for g, side in games]),
+        forfeits=sum(g.forfeits[side] for g, side in games),
     )

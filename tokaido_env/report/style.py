@@ -24,7 +24,6 @@ PALETTE = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C8C8C", "#D6C700"),
     *("#332288", "#882255", "#999933", "#44AA99"),
 )
-CHARACTER_COLOURS = ("#0072B2", "#E69F00", "#009E73")  # faith, commerce, culture
 INK, FAINT, PAPER = "#1b1e24", "#c9ccd3", "#ffffff"
 ON_COLOUR = "#1a1d23"  # text on colours, also in dark mode
 WIDTH, DPI = 10.0, 120  # inches, dots per inch: pictures of 1200 pixels

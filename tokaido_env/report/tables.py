@@ -114,24 +114,22 @@ def _markdown_cell(text: str) -> str:
 
 
 def html(table: Table) -> str:
-    """Return a table as HTML, which the style sheet turns into a list on phones."""
+    """Return a table as HTML."""
     table = _printable(table)
-    headers = [escape(header) for header in table.headers]
     rows = []
     for row in table.rows:
         cells = [
-            f'<th role="rowheader" scope="row">{escape(cell)}</th>'
+            f'<th scope="row">{escape(cell)}</th>'
             if i == table.left
-            else f'<td role="cell" data-name="{header}">{escape(cell)}</td>'
-            for i, (header, cell) in enumerate(zip(headers, row, strict=True))
+            else f"<td>{escape(cell)}</td>"
+            for i, cell in enumerate(row)
         ]
-        rows.append(f'<tr role="row">{"".join(cells)}</tr>')
-    top = "".join(f'<th scope="col">{header}</th>' for header in headers)
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    top = "".join(f'<th scope="col">{escape(header)}</th>' for header in table.headers)
     body, note = "\n".join(rows), f"\n<p>{escape(table.note)}</p>" if table.note else ""
     return (
-        f'<h3>{escape(table.title)}</h3>\n<table role="table">\n<thead role="rowgroup">'
-        f'<tr role="row">{top}</tr></thead>\n<tbody role="rowgroup">\n{body}\n</tbody>\n'
-        f"</table>{note}"
+        f"<h3>{escape(table.title)}</h3>\n<table>\n<thead><tr>{top}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody>\n</table>{note}"
     )
 
 

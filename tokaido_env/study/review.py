@@ -123,6 +123,10 @@ class Review:
     loss: Floats
     error: Floats
 
+    def progress(self) -> tuple[int, int]:
+        """Return the number of judged decisions, and of all that there are to judge."""
+        return int((self.best != NO_ACTION).sum()), len(_choice_rows(self.trajectory))
+
     def choices(self, game: int = 0) -> Numbers:
         """Return the rows of a game in which there was a choice, int64 (k,)."""
         rows = self.trajectory.rows(game)
@@ -214,6 +218,33 @@ def review(
         ValueError: for fewer samples, or an agent that gives no values.
         AgentFailed: if an agent fails.
     """
+    everything = len(trajectory.events)
+    *_, whole = review_parts(trajectory, judge, value_agent, chance_samples, seed, everything)
+    return whole
+
+
+def review_parts(
+    trajectory: Trajectory,
+    judge: Agent,
+    value_agent: Agent,
+    chance_samples: int = CHANCE_SAMPLES,
+    seed: int = 0,
+    rows_at_once: int = 8,
+) -> Iterator[Review]:
+    """Yield the review of games as it grows: first without judged decisions, last the whole.
+
+    Args:
+        trajectory: as for `review`, also the next four.
+        judge: as there.
+        value_agent: as there.
+        chance_samples: as there.
+        seed: as there.
+        rows_at_once: the number of decisions that each part adds.
+
+    Raises:
+        ValueError: as `review`.
+        AgentFailed: as `review`.
+    """
     check_chance_samples(chance_samples)
     judge, value_agent = as_agents(judge, value_agent)
     for agent in (judge, value_agent):
@@ -222,17 +253,24 @@ def review(
     luck = np.zeros(len(values))
     chance = np.flatnonzero((trajectory.movers == NO_PLAYER) & (trajectory.events != NO_ACTION))
     luck[chance] = values[chance + 1] - values[chance]
-    legal = trajectory.legal
-    rows = np.flatnonzero(trajectory.decided & (legal & (legal - np.uint64(1)) != 0))
     best = np.full(len(values), NO_ACTION)
     loss, error = np.full(len(values), np.nan), np.full(len(values), np.nan)
-    best[rows] = _preferred_actions(trajectory, judge, rows, seed)
-    loss[rows] = error[rows] = 0.0
-    other = rows[best[rows] != trajectory.events[rows]]
-    samples = _sampled_losses(trajectory, judge, other, best[other], chance_samples, seed)
-    loss[other], error[other] = samples.mean(axis=1), interval_half_width(samples)
     specs = judge.spec, value_agent.spec
-    return Review(trajectory, *specs, chance_samples, values, luck, best, loss, error)
+    rows = _choice_rows(trajectory)
+    for some in [rows[:0], *(rows[part] for part in chunked(np.arange(len(rows)), rows_at_once))]:
+        best[some] = _preferred_actions(trajectory, judge, some, seed)
+        loss[some] = error[some] = 0.0
+        other = some[best[some] != trajectory.events[some]]
+        samples = _sampled_losses(trajectory, judge, other, best[other], chance_samples, seed)
+        loss[other], error[other] = samples.mean(axis=1), interval_half_width(samples)
+        found = best.copy(), loss.copy(), error.copy()
+        yield Review(trajectory, *specs, chance_samples, values, luck, *found)
+
+
+def _choice_rows(trajectory: Trajectory) -> Numbers:
+    """Return the rows of decisions with two or more legal actions, int64 (k,)."""
+    legal = trajectory.legal
+    return np.flatnonzero(trajectory.decided & (legal & (legal - np.uint64(1)) != 0))
 
 
 def check_chance_samples(chance_samples: int) -> None:

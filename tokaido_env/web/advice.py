@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, AgentError
 from tokaido_env.core.actions import LABELS
+from tokaido_env.core.arguments import IllegalMove, str_short
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
@@ -97,3 +98,10 @@ def _sampled_wins(
     values = values_after_actions(judge, game.board, states, chosen, shared)
     wins: npt.NDArray[np.float64] = (1 + (1 - 2 * (game.player or 0)) * values) / 2
     return wins
+
+
+def failure_text(agent: str, error: BaseException) -> str:
+    """Return in one line, with the name of the agent, what went wrong in its decision."""
+    text = str_short(str(error), 200)
+    is_named = isinstance(error, AgentError | IllegalMove)
+    return text if is_named else f"{agent}: {type(error).__name__}: {text}".removesuffix(": ")

@@ -68,7 +68,8 @@ def game_of(
     names, sentences = scenes[0].names, [entry.sentence for entry in log]
     first = 0 if animated is None else max(0, len(log) - animated)
     motions = list(map(motions_of, scenes[first:], scenes[first + 1 :]))
-    wins = None if scenes[-1].value is None else [_win(scene.value) for scene in scenes]
+    values = [scene.value for scene in scenes]
+    wins = [None if one is None else round((1 + one) / 2, 4) for one in values]
     if review is not None:
         wins = [round(float(value), 4) for value in review.values]
     return {
@@ -77,16 +78,11 @@ def game_of(
         "motions": {"first": first, "events": motions},
         "rounds": _rounds(scenes),
         "points": [[[of[key] for key in POINTS] for of in scene.points] for scene in scenes],
-        "wins": wins,
+        "wins": None if wins[-1] is None else wins,
         "review": None
         if review is None
         else review_json(review, names, sentences, players, number),
     }
-
-
-def _win(value: float | None) -> float | None:
-    """Return player_0's win probability, ties counted half, for its expected result."""
-    return None if value is None else round((1 + value) / 2, 4)
 
 
 def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:

@@ -11,13 +11,14 @@ chance outcomes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from tokaido_env.agent import Agent
+from tokaido_env.agents.exec_agent import ProgramAgent
 from tokaido_env.agents.registry import as_agent, as_agents
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS, LABELS
@@ -36,11 +37,15 @@ from tokaido_env.record import (
 )
 from tokaido_env.render.narration import LogEntry, display_names, log_entries
 from tokaido_env.render.scene import Scene, scenes_of, status_text
+from tokaido_env.study.review import Review, review_parts
 from tokaido_env.trajectory import Trajectory
 from tokaido_env.web.advice import Advice, advice_on
 
 HUMAN = "human"
 """Used in place of an agent spec: a person decides."""
+
+CHANCE_JUDGE = "champion"
+"""Judges chance in a review."""
 
 WaitsFor = Literal["human", "agent", "chance", "nobody"]
 
@@ -60,6 +65,7 @@ class Session(CopiedWhole):
         board: as for `Game`.
         seed: of chance, as for `Game`; agents derive their random keys from it too.
         chance: "sampled", or "explicit" if people enter rolls and draws.
+        names: of the players in records, by default those of the agents.
 
     Attributes:
         game: the current game; play through the session, not through the game.
@@ -81,17 +87,22 @@ class Session(CopiedWhole):
         board: Boards = "shikoku",
         seed: int | None = None,
         chance: Chance = "sampled",
+        names: Sequence[str] | None = None,
     ) -> None:
         if len(seats) != 2:
             raise ValueError(f"seats: expected two, got {len(seats)}")
         agents = iter(as_agents(*(seat for seat in seats if seat != HUMAN)))
         self.agents = [None if seat == HUMAN else next(agents) for seat in seats]
-        self.names = tuple(HUMAN if agent is None else agent.spec for agent in self.agents)
+        self.names = tuple(self.seats if names is None else names)
         self._start(board, seed, chance)
 
     @classmethod
     def from_record(
-        cls, record: Record, seats: Sequence[str | Agent], board: Boards | None = None
+        cls,
+        record: Record,
+        seats: Sequence[str | Agent],
+        board: Boards | None = None,
+        names: Sequence[str] | None = None,
     ) -> Session:
         """Return a session that resumes a game where its record ends.
 
@@ -99,6 +110,7 @@ class Session(CopiedWhole):
             record: verified as by `record.load`.
             seats: as for a session.
             board: as for `record.load`.
+            names: as for a session.
 
         Raises:
             RecordError: if an event or the result of the record is wrong, or a player has forfeited
@@ -111,7 +123,7 @@ class Session(CopiedWhole):
         played = replay(record, board)
         check_outcomes_of_seed(record, played)
         chance: Chance = "explicit" if record.seed is None else "sampled"
-        session = cls(seats, played.board, record.seed, chance)
+        session = cls(seats, played.board, record.seed, chance, names)
         events = [event for event in record.events if record.seed is None or event in IDS]
         if record.start is not None:
             on, seed = played.board, session._seed
@@ -124,6 +136,12 @@ class Session(CopiedWhole):
         if resigned:
             session.resign()
         return session
+
+    def close(self) -> None:
+        """End the programs of its agents (`exec:`), also while they decide."""
+        for agent in self.agents:
+            if isinstance(agent, ProgramAgent):
+                agent.wrapped.process.end()
 
     def restart(self) -> None:
         """Start a new game with the same players, board and kind of chance."""
@@ -148,6 +166,11 @@ class Session(CopiedWhole):
         names = display_names(self.names)
         self.scenes += scenes_of(played.board, played.states, played.events, rows, names, last=last)
         self.log += log_entries(self.scenes[len(self.log) :], played.labels())
+
+    @property
+    def seats(self) -> list[str]:
+        """For each player `HUMAN` or the spec of its agent."""
+        return [HUMAN if agent is None else agent.spec for agent in self.agents]
 
     @property
     def humans(self) -> list[int]:
@@ -197,7 +220,7 @@ class Session(CopiedWhole):
         """Let the agent to move decide and play; return the label of its action.
 
         Raises:
-            IllegalMove: if no agent is to move.
+            IllegalMove: if no agent is to move, or its answer is illegal.
         """
         label = self.agent_task()()
         self.apply(label)
@@ -206,7 +229,8 @@ class Session(CopiedWhole):
     def agent_task(self) -> Callable[[], str]:
         """Return a function that returns the label of the agent's decision, without playing it.
 
-        The function does not read the session, so another thread may call it.
+        The function does not read the session, so another thread may call it. It raises
+        `IllegalMove` for an illegal answer.
 
         Raises:
             IllegalMove: if no agent is to move.
@@ -215,7 +239,16 @@ class Session(CopiedWhole):
         if agent is None:
             raise IllegalMove("cannot play for an agent: no agent is to move")
         position = self.game.boards, self.game.state, *self._legal_and_keys()
-        return lambda: LABELS[int(agent.act(*position)[0])]
+        legal = self.game.legal_actions()
+
+        def decide() -> str:
+            action = int(agent.act(*position)[0])
+            if action in legal:
+                return LABELS[action]
+            answer = LABELS[action] if 0 <= action < len(LABELS) else f"the action {action}"
+            raise IllegalMove(f"{agent.spec} answered {answer}, which is illegal here")
+
+        return decide
 
     def apply(self, label: str) -> None:
         """Play an action or a chance outcome without an undo point, as for an agent's decision."""
@@ -260,6 +293,19 @@ class Session(CopiedWhole):
         position = self.game.copy("same")
         legal, keys = self._legal_and_keys()
         return lambda: advice_on(position, as_agent(agent), legal, keys, most)
+
+    def review_task(self, agent: str | Agent) -> Callable[[], Iterator[Review]]:
+        """Return a function that yields an agent's review of the game so far, as it grows.
+
+        Another thread may call it.
+        """
+        played, resigned = replay(self.record(), self.game.board), self.resigned
+
+        def reviews() -> Iterator[Review]:
+            for found in review_parts(played, as_agent(agent), as_agent(CHANCE_JUDGE)):
+                yield found if resigned is None else found.with_forfeit(resigned)
+
+        return reviews
 
     # Text and record
 

@@ -10,7 +10,7 @@ from tokaido_env.agents.registry import policy_path_of, runs_user_code
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import is_family
-from tokaido_env.core.arguments import repr_short
+from tokaido_env.core.arguments import repr_short, str_short
 from tokaido_env.record import Record
 from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.opponents import opponents
@@ -35,7 +35,7 @@ class Offers:
         }
         self.opponents = [one for one in opponents() if one["spec"] not in self._objects]
         self.boards = list(dict.fromkeys([*built_in_boards(), board.name]))
-        self._names = {HUMAN, *session.names, *(one["spec"] for one in self.opponents)}
+        self._names = {HUMAN, *session.seats, *(one["spec"] for one in self.opponents)}
 
     def players(self, seats: Any) -> list[str | Agent]:
         """Return players by name, as `Session` takes them.
@@ -69,17 +69,30 @@ class Offers:
             )
         return BoardPool.load(name)
 
-    def recorded(self, line: str) -> Session:
-        """Return the game of a record's line; a person replaces each player that is not offered.
+    def missing(self, record: Record) -> list[str]:
+        """Return the players of a record that are not offered and run a file or other code."""
+        self._names.update(filter(_is_safe, record.players))
+        return [name for name in record.players if name not in self._names]
+
+    def recorded(self, record: Record, *, plays_both: bool) -> Session:
+        """Return the game of a record.
+
+        Args:
+            record: of a game.
+            plays_both: whether a person plays both seats; the players keep their names.
 
         Raises:
-            ValueError: for a wrong record.
+            ValueError: for a wrong record, or one with a player that is not offered.
         """
-        record = Record.from_json(line)
-        self._names.update(filter(_is_safe, record.players))
-        seats = [name if name in self._names else HUMAN for name in record.players]
         board = self._board if record.board == self._board.name else None
-        return Session.from_record(record, self.players(seats), board)
+        if plays_both:
+            return Session.from_record(record, (HUMAN, HUMAN), board, record.players)
+        if missing := self.missing(record):
+            raise ValueError(
+                f"record: this page does not offer {str_short(missing[0])}: start tokaido play "
+                f"with --opponent {str_short(missing[0])}, or play both seats"
+            )
+        return Session.from_record(record, self.players(record.players), board)
 
 
 def _is_safe(spec: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 from tokaido_env.agents.registry import KINDS, cost_of
@@ -11,6 +12,15 @@ from tokaido_env.boards.board_pool import BoardPool
 UNRATED = ("generalist",)  # not on the ladder
 LEVEL_STEP = 150  # least Elo between two levels; the stronger one scores about 70 %
 _SECONDS_PER_COST = 5e-7  # processor time of one thread, AMD EPYC, 2026-11-26
+_NAMES = {  # of levels, by kind and names of parameters
+    "random": "Beginner",
+    "greedy:epsilon": "Beginner",
+    "greedy": "Intermediate",
+    "heuristic": "Intermediate",
+    "mcts:sims": "Advanced",
+    "champion": "Champion",
+    "champion:sims": "Champion with search",
+}
 _PLAYS = {  # by kind and names of parameters; other agents have the description of their kind
     "greedy:epsilon": "Takes the largest gain at once; {epsilon:.0%} of its decisions are random.",
     "mcts:sims": "Searches {sims:,.0f} continuations before each decision.",
@@ -21,8 +31,9 @@ _PLAYS = {  # by kind and names of parameters; other agents have the description
 def opponents() -> list[dict[str, Any]]:
     """Return the agents to play against: rated ones, weakest first, then those without a rating.
 
-    Each has its `spec`; how it `plays` and `thinks` as text; `elo` with `ci95` on the default
-    board's ladder, or None; and its `level` from 1, the weakest, or None between two levels.
+    Each has its `spec`; a `name`, that of a level for people; how it `plays` and `thinks` as text;
+    `elo` with `ci95` on the default board's ladder, or None; and its `level` from 1, the weakest,
+    or None between two levels.
     """
     pool = BoardPool.load()
     ratings = Ladder.load(ladder_for(pool), pool).agents  # the best first
@@ -33,15 +44,33 @@ def opponents() -> list[dict[str, Any]]:
             level, least = level + 1, rating.value + LEVEL_STEP
         rated = {"elo": round(rating.value), "ci95": [round(rating.low), round(rating.high)]}
         found.append(_described(rating.agent) | rated | {"level": level if is_level else None})
+    levels = [one for one in found if one["level"]]
+    for name, same in groupby(levels, lambda one: _NAMES[_form(one["spec"])]):
+        several = [*same]
+        for number, one in enumerate(several, start=1):
+            one["name"] = name if len(several) == 1 else f"{name} {number}"
     return [*found, *map(_described, UNRATED)]
+
+
+def _form(spec: str) -> str:
+    """Return the kind of a spec and the names of its parameters, joined by ":"."""
+    kind, _, text = spec.partition(":")
+    return ":".join([kind, *(part.partition("=")[0] for part in text.split(",") if text)])
 
 
 def _described(spec: str) -> dict[str, Any]:
     kind, _, text = spec.partition(":")
     given = {part.partition("=")[0]: part.partition("=")[2] for part in text.split(",") if text}
     plays = KINDS[kind].meaning.partition(";")[0].rstrip(".") + "."
-    if (form := _PLAYS.get(":".join([kind, *given]))) is not None:
+    if (form := _PLAYS.get(_form(spec))) is not None:
         plays = form.format(**{name: float(value) for name, value in given.items()})
     seconds = cost_of(spec) * _SECONDS_PER_COST
     thinks = "answers at once" if seconds < 0.1 else f"thinks about {seconds:.1g} s"
-    return {"spec": spec, "plays": plays, "thinks": thinks, "elo": None, "level": None}
+    return {
+        "spec": spec,
+        "name": spec,
+        "plays": plays,
+        "thinks": thinks,
+        "elo": None,
+        "level": None,
+    }

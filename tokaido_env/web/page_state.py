@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from tokaido_env.core.constants import CHARACTERS
-from tokaido_env.render.scene import Scene
+from tokaido_env.render.scene import Scene, end_text
 from tokaido_env.study.review import Review
 from tokaido_env.web.advice import Advice
 from tokaido_env.web.frames import Frame, ShownGame, frame_of, game_of
@@ -15,10 +15,10 @@ from tokaido_env.web.previews import previews_of
 _ANIMATED = 16  # newest events with their motions
 _MAX_OUTCOMES = 24  # listed chance outcomes, the likeliest first
 _ASKS = {
-    "MOVE": "take a die and move",
-    "EFFECT": "choose an effect",
-    "DISCARD": "return a ware",
-    "REPEAT": "move again, or keep the hot spring token",
+    "MOVE": "take a die and move its character",
+    "EFFECT": "choose what the {die} does here, or decline",
+    "DISCARD": "you hold too many wares, return one",
+    "REPEAT": "move the {die} again for the hot spring token, or keep the token",
 }
 
 
@@ -33,6 +33,14 @@ class ShownJob(TypedDict):
     """whether this is the first job of the agent, which may compile"""
 
 
+class Failure(TypedDict):
+    """What went wrong in a job."""
+
+    task: str
+    """as `ShownJob.task`"""
+    text: str
+
+
 class SessionState(Frame, ShownGame):
     """What a page shows of a session."""
 
@@ -40,7 +48,9 @@ class SessionState(Frame, ShownGame):
     player: int | None
     """the player to decide"""
     seats: list[str]
-    """the spec of each player, "human" for a person"""
+    """the spec of each player, "human" for a person; `names` are those of the record"""
+    humans: list[int]
+    """the seats of people"""
     board: str
     chance: str
     """ "sampled" or "explicit" """
@@ -60,14 +70,20 @@ class PageState(SessionState):
 
     version: int
     """number of changes so far"""
+    game: str
+    """id of the game, another one after each new game"""
     advice: dict[str, Any] | None
     """`moves`, as `MoveSuggestion` with its `text`, and `win_probability`"""
     advisor: str
     jobs: list[ShownJob]
     agents_running: bool
     plays_forced: bool
-    error: str
-    """of an agent or of saving"""
+    failure: Failure | None
+    """of the newest job; None after the next success"""
+    save_error: str
+    """why the game is not saved, "" if it is"""
+    review_progress: tuple[int, int] | None
+    """the judged decisions of the review, and all that it will judge"""
     is_chosen: bool
     """whether a person chose this game; otherwise pages offer a choice"""
     opponents: list[dict[str, Any]]
@@ -89,7 +105,8 @@ def session_state(session: Session, review: Review | None) -> SessionState:
         **shown,
         "waits_for": session.waits_for,
         "player": game.player,
-        "seats": list(session.names),
+        "seats": session.seats,
+        "humans": session.humans,
         "board": game.board.name,
         "chance": game.chance,
         "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
@@ -133,10 +150,13 @@ def _probabilities(scene: Scene) -> list[dict[str, Any]]:
 
 def _status_of(session: Session) -> str:
     """Return the status as text; a single person is addressed as "you"."""
-    text = session.status_text()
+    position = session.scenes[-1].position
     if session.waits_for != "human" or len(session.humans) > 1:
-        return text
-    return f"Your turn: {_ASKS[session.game.phase.name]}{''.join(text.partition(' · ')[1:])}"
+        return session.status_text()
+    text = f"Your turn: {_ASKS[position['phase']].format_map(position)}."
+    if position["end_triggered"]:
+        text += f" This is the last round: {end_text(session.scenes[-1])}."
+    return text
 
 
 def advice_json(advice: Advice) -> dict[str, Any]:

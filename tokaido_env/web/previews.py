@@ -29,6 +29,15 @@ def previews_of(board: Board, states: Any) -> list[dict[str, Any]]:
     return [_preview(board, states, one) for one in sorted(legal, key=lambda a: (a == PASS, a))]
 
 
+def action_text(board: Board, states: Any, action: int) -> str:
+    """Return an action with its destination or its gain; `states` is `STATE` (1,)."""
+    shown = _preview(board, states, action)
+    name = str(shown["name"])
+    if action > ARTIST_STAY:
+        return name
+    return f"{shown['group'].lower()} {name if name == 'stays' else f'to {name}'}"
+
+
 def _preview(board: Board, states: Any, action: int) -> dict[str, Any]:
     after = state_after(board, states, action)
     found = {"label": LABELS[action], "group": _group(states[0], action), "details": []}

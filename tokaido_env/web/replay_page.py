@@ -1,7 +1,6 @@
 """HTML page that steps through recorded games, in one file that loads nothing.
 
     Path("games.html").write_text(replay_page(load("games.jsonl")))
-    replay_frame(game)  # the same page inside a notebook
 
 Python draws all pictures. The page holds each distinct markup of each part once, with the moves at
 which the part changes; the script only puts markup in place.
@@ -14,7 +13,6 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -26,9 +24,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import as_agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
-from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
 from tokaido_env.render.narration import display_names, log_entries
 from tokaido_env.render.scene import scenes_of, status_text
@@ -40,12 +36,7 @@ from tokaido_env.web.static_files import page_script, page_style, static_text
 if TYPE_CHECKING:
     from tokaido_env.study.review import Review
 
-MAX_GAMES = 100  # up to 0.9 MB each
-# Height of the frame in a notebook. Wide pages have the moves next to the board and fit: their
-# height follows from the width. Pages below `_NARROW` have the moves below the board and scroll.
-_FRAME_HEIGHT, _NARROW = "900px", "900px"
-_WIDE = "66.8cqw - 50px, min(66.8cqw - 18px, 640px)"  # the second: a sentence takes two lines
-_FITTING = f"min({_FRAME_HEIGHT}, max({_WIDE}, ({_NARROW} - 100cqw) * 999))"
+MAX_GAMES = 100  # up to 0.1 MB each
 
 
 def replay_page(
@@ -53,16 +44,14 @@ def replay_page(
     board: Boards | None = None,
     *,
     agent: str | Agent | None = None,
-    packed: bool = False,
     reviews: Sequence[Review] | None = None,
 ) -> str:
-    """Return an HTML page that shows recorded games move by move.
+    """Return an HTML page that shows recorded games move by move, in browsers since 2023.
 
     Args:
         records: the games in the order of the page; the call verifies them.
         board: of the games, as for `record.load`.
         agent: an agent or its spec; the page shows its move probabilities and win estimates.
-        packed: compress the games to a tenth; browsers since 2023 can read them.
         reviews: one review per game, to show what each decision lost; not together with `agent`.
 
     Raises:
@@ -89,54 +78,8 @@ def replay_page(
             f"<option>{number}. {escape(game['choice'])}</option>"
             for number, game in enumerate(data, start=1)
         ),
-        games="\n".join(map(_packed if packed else _unpacked, data)),
+        games="\n".join(map(_packed, data)),
     )
-
-
-@dataclass(frozen=True)
-class ReplayFrame:
-    """A replay page that notebooks show in a frame.
-
-    Attributes:
-        page: the HTML of the page.
-    """
-
-    page: str
-
-    def _repr_html_(self) -> str:
-        # The sandbox separates the page from the notebook and from other pages.
-        return (
-            f'<div style="container-type:inline-size"><iframe srcdoc="{escape(self.page)}" '
-            f'sandbox="allow-scripts" title="replay" style="display:block;width:100%;'
-            f'height:{_FRAME_HEIGHT};height:{_FITTING};border:0"></iframe></div>'
-        )
-
-
-def replay_frame(
-    game: Game | Record,
-    board: Boards | None = None,
-    *,
-    agent: str | Agent | None = None,
-) -> ReplayFrame:
-    """Return a replay page of one game for a notebook.
-
-    Args:
-        game: a game, finished or not, or a record.
-        board: of a record, as for `record.load`; None for a game.
-        agent: as for `replay_page`.
-
-    Raises:
-        ValueError: if `game` is a `Game` and `board` is given.
-        Others: as for `replay_page`.
-    """
-    if isinstance(game, Game):
-        if board is not None:
-            raise ValueError(
-                f"board: expected None, as the game has its board {repr_short(game.board.name)}, "
-                f"got {repr_short(board)}; name an agent by keyword, as in agent='greedy'"
-            )
-        game, board = game.record(), game.board
-    return ReplayFrame(replay_page([game], board, agent=agent))
 
 
 # A game as data
@@ -226,19 +169,7 @@ def _deduplicated(
     return list(indices), panels
 
 
-def _unpacked(game: dict[str, Any]) -> str:
-    return f'<script type="application/json">{_json(game)}</script>'
-
-
 def _packed(game: dict[str, Any]) -> str:
-    """Return compressed data, which the page's script unpacks first."""
-    small = gzip.compress(_json(game).encode(), mtime=0)
+    """Return compressed data, a tenth of the size, which the page's script unpacks first."""
+    small = gzip.compress(json.dumps(game, separators=(",", ":")).encode(), mtime=0)
     return f'<script type="application/gzip">{base64.b64encode(small).decode()}</script>'
-
-
-def _json(data: dict[str, Any]) -> str:
-    """Return JSON for a script element: it contains no end tag and no comment."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.core.actions import LABELS
+from tokaido_env.core.state import copy_rows
 from tokaido_env.study.review import MARKS, Review
+from tokaido_env.web.previews import action_text
 
 _MAX_LISTED = 20  # marked decisions
 
@@ -30,7 +31,13 @@ def remark_of(review: Review, row: int) -> str:
     if mark is None:
         return ""
     lost = f"{review.loss[row]:.1%} ± {review.error[row]:.1%}"
-    return f" · {mark}: {LABELS[review.best[row]]} was better by {lost}"
+    return f" · {mark}: {_better(review, row)} was better by {lost}"
+
+
+def _better(review: Review, row: int) -> str:
+    """Return the action that the judge would play, with its destination."""
+    states = copy_rows(review.trajectory.states, np.array([row]))
+    return action_text(review.trajectory.board, states, int(review.best[row]))
 
 
 def worst_of(review: Review, most: int = _MAX_LISTED) -> list[int]:
@@ -116,7 +123,7 @@ def moments_of(
     behind = np.flatnonzero((review.values - 0.5) * (review.values[-1] - 0.5) <= 0)
     lucky = names[int(review.luck[luck] < 0)]
     turn = int(behind[-1]) if len(behind) else len(sentences)
-    lost = f"lost {review.loss[row]:.1%}: {LABELS[review.best[row]]} was better"
+    lost = f"lost {review.loss[row]:.1%}: {_better(review, row)} was better" if counts.any() else ""
     found = [
         ("Largest loss", row, lost, counts.any()),
         ("Largest luck", luck, f"{abs(review.luck[luck]):.1%} for {lucky}", review.luck[luck]),

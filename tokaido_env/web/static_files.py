@@ -12,8 +12,10 @@ from tokaido_env.render.style import style
 
 # Each imports earlier ones.
 _FRAMES = ("dom.js", "motion.js", "frames.js")
-_LIVE = ("dialogs.js", "start.js", "live_game.js")
-_PAGE = "body, #connection { margin: 0; } body:has([data-theme=dark]) { background: #12161c; }"
+_LIVE = ("dialogs.js", "help.js", "start.js", "live_game.js")
+_PAGE = """body, #connection { margin: 0; }
+body:has([data-theme=dark]) { background: #12161c; }
+@media (max-width: 899px) { html:has(.turn) { scroll-padding-bottom: 46vh; } }"""
 
 
 def static_text(name: str) -> str:
@@ -41,17 +43,16 @@ def _script_of(*names: str) -> str:
 
 def page_style() -> str:
     """Return the style sheet of a page; older browsers have no scopes."""
-    return f"{_PAGE}\n{_drawings()}{_rules().replace(':scope', '.tokaido-app')}"
+    drawings, rules = _styles()
+    return f"{_PAGE}\n{drawings}{rules.replace(':scope', '.tokaido-app')}"
 
 
 def css_text() -> str:
     """Return the style sheet of the frames of games, scoped to their element."""
-    return f"{_drawings()}@scope (.tokaido-app) {{\n{_rules()}}}\n"
+    drawings, rules = _styles()
+    return f"{drawings}@scope (.tokaido-app) {{\n{rules}}}\n"
 
 
-def _drawings() -> str:
-    return style("light") + style("dark")
-
-
-def _rules() -> str:
-    return static_text("page.css") + static_text("play.css")
+def _styles() -> tuple[str, str]:
+    """Return the style sheet of pictures, and that of pages."""
+    return style("light") + style("dark"), static_text("page.css") + static_text("play.css")

@@ -12,7 +12,7 @@ its requests.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tokaido_env.core.optional_deps import extra_error
@@ -131,19 +131,10 @@ class LiveGameWidget(NotCopied, anywidget.AnyWidget):
 
     def _answer(self, widget: Any, message: Any, buffers: Any) -> None:
         """Handle the command or query in a message, and send its answer or error."""
-        if not isinstance(message, Mapping):
-            return
-        answer: dict[str, Any] = {"id": message.get("id")}
+        game, answer = self._live_game, {"id": message["id"]}
+        handle = game.command if message["kind"] == "command" else game.query
         try:
-            answer["answer"] = self._handle(message)
+            answer["answer"] = handle(message["name"], message["arguments"])
         except ValueError as error:
             answer["error"] = str_short(str(error), 400)
         self.send(answer)
-
-    def _handle(self, message: Mapping[str, Any]) -> Any:
-        name, arguments = message.get("name"), message.get("arguments")
-        if not isinstance(name, str) or not isinstance(arguments, Mapping):
-            raise ValueError("message: expected a name and an object of arguments")
-        if message.get("kind") == "command":
-            return self._live_game.command(name, arguments)
-        return self._live_game.query(name, arguments)

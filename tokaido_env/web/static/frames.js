@@ -4,23 +4,23 @@ import { DURATION, Motions, prefersMotion } from "./motion.js";
 
 const ROWS = ["pilgrim: faith", "merchant: commerce", "artist: culture", "total"];
 
-const panel = (name, width, height) =>
-  `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido" role="graphics-document document"></svg>`;
+const panel = (name, width, height, label) =>
+  `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido" role="graphics-document document" aria-label="${label}"></svg>`;
 
 const symbol = (name, label, key, paths) =>
   `<button class="${name}" type="button" aria-label="${label}" title="${key}"><svg viewBox="0 0 20 20">${paths}</svg></button>`;
 
 export const BOARD = `<section class="board" aria-label="Board">
-${panel("heading", 1000, 50)}
-<div>${panel("island", 640, 470)}${panel("supply", 640, 124)}</div>
-<div>${panel("player_0", 350, 304)}${panel("player_1", 350, 304)}</div>
+${panel("heading", 1000, 50, "Round")}
+<div>${panel("island", 640, 470, "Map")}${panel("supply", 640, 124, "Dice, bag and tokens")}</div>
+<div>${panel("player_0", 350, 304, "Board of player_0")}${panel("player_1", 350, 304, "Board of player_1")}</div>
 </section>`;
 
 const sign = (name) => `<svg viewBox="-14 -14 28 28" aria-hidden="true" class="tokaido">${GLYPHS[name]}</svg>`;
 const cell = (look, inside = "") => `<svg viewBox="-14 -14 28 28" aria-hidden="true" class="tokaido"><rect x="-11" y="-12" width="22" height="24" rx="3" class="${look}"/>${inside}</svg>`;
 const signs = (...names) => names.map((name) => `<span>${sign(name)} ${name}</span>`).join(" ");
 
-export const LEGEND = `<details class="legend"><summary>Read the board</summary><dl>
+export const LEGEND_LIST = `<dl class="legend-list">
 <dt>stations</dt><dd>${signs("temple", "garden", "seashore", "hot spring")}</dd>
 <dt>towns</dt><dd>C1 to C8 buy the ware of their token at its price. The number in a mountain town counts the wares that a merchant draws.</dd>
 <dt>wares</dt><dd>${signs("kimono", "pottery", "doll", "fan")}</dd>
@@ -31,7 +31,9 @@ export const LEGEND = `<details class="legend"><summary>Read the board</summary>
 <dt>+4 · 5 left</dt><dd>The next step of the track brings 4 points; 5 steps are left to the end of the game.</dd>
 <dt>2 of 5</dt><dd>The player holds 2 wares, and may hold 5.</dd>
 <dt>paintings</dt><dd><span>${cell("slot", `<g class="faint">${GLYPHS.given}</g>`)} given</span> <span>${cell("moon", GLYPHS.moon)} revealed, the front first</span> <span>${cell("back")} face down</span>. The number below is the culture once the painting is given.</dd>
-</dl></details>`;
+</dl>`;
+
+export const LEGEND = `<details class="legend"><summary>Read the board</summary>${LEGEND_LIST}</details>`;
 
 export const PLAYBACK = `<input class="slider" type="range" min="0" max="0" value="0" step="1" aria-label="Move">
 <div class="steps">
@@ -306,7 +308,7 @@ export class Frames {
 
   applyTheme(isDark) {
     this.el.dataset.theme = isDark ? "dark" : "light";
-    this.find("theme").textContent = isDark ? "Use light theme" : "Use dark theme";
+    this.find("theme").textContent = isDark ? "Light theme" : "Dark theme";
     for (const svg of this.el.querySelectorAll("svg.tokaido")) svg.setAttribute("class", this.themeClass());
   }
 }

@@ -6,22 +6,26 @@ import { confirmed } from "./dialogs.js";
 import { button, element, holding, percent, rowOf, svgOf } from "./dom.js";
 import { BOARD, Frames, LEGEND, MOVES, PLAYBACK } from "./frames.js";
 import { prefersMotion } from "./motion.js";
-import { showKeys, showStart, storage } from "./start.js";
+import { playerName, showChange, showHelp, showStart, storage } from "./start.js";
 
 const SLOW = 2000; // milliseconds after which the page explains that an agent compiles
-const REPLACING_GAME = ["new_game", "load_record", "continue_from"]; // commands
-const FOR_THIS_POSITION = ["play", "resign", ...REPLACING_GAME]; // dropped after another command
+const LONG = 15000; // milliseconds after which it offers another opponent
+const DRAWN = /^ (draws|reveals) /; // the person's own chance events
+const MOST_GAMES = 10; // kept in the browser
+const REPLACING_GAME = ["new_game", "load_record", "continue_from", "change_player"]; // commands
+const FOR_THIS_POSITION = ["play", "resign", "advise"];
 // After a click on one of these the next position can have another button in its place.
 const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new .done, .continue-here, .rematch";
 
 const LAYOUT = `
-<header><h1>Tokaido Duo</h1><p class="players"></p><button class="keys" type="button" title="?" aria-label="Keys">?</button><button class="theme" type="button"></button></header>
+<header><h1>Tokaido Duo</h1><p class="players"></p><button class="help" type="button" title="?">How to play</button><button class="theme" type="button"></button></header>
 <p class="error" role="alert"></p>
 <main>
 ${BOARD}
 <section class="points turn" aria-label="Turn" tabindex="-1">
 <p class="status" aria-live="polite"></p>
 <p class="news" aria-live="polite"></p>
+<div class="failure" role="alert" hidden><p></p><div class="row"><button class="try-again" type="button">Try again</button><button class="choose-another" type="button">Choose another</button></div></div>
 <div class="history" hidden>${PLAYBACK}<div class="row"><button class="current" type="button">Return to game</button><button class="continue-here" type="button">Continue from here</button></div></div>
 <div class="dice"></div>
 <div class="choices"></div>
@@ -30,26 +34,23 @@ ${BOARD}
 ${LEGEND}
 </section>
 <section class="controls" aria-label="Game controls">
-<fieldset><legend>Game</legend><div class="row"><button class="new-game" type="button" title="n">New game</button><button class="undo" type="button" title="u">Undo</button><button class="resign" type="button">Resign</button>
+<div class="row"><button class="undo" type="button" title="u">Undo</button><button class="advise" type="button" title="a">Get advice</button><button class="review-game" type="button" title="r">Review game</button><button class="new-game" type="button" title="n">New game</button></div>
+<details class="more"><summary>More</summary><div class="row"><button class="run-agents" type="button" title="space">Pause agents</button><button class="change-player" type="button">Change opponent</button><button class="resign" type="button">Resign</button><button class="save" type="button">Save game</button><label class="file">Load game <input class="load" type="file" accept=".jsonl,.json"></label>
 <label><input class="play-forced" type="checkbox" checked> Play forced moves automatically</label>
-<label><input class="animate" type="checkbox"> Animate moves</label>
-</div></fieldset>
-<fieldset><legend>Agents</legend><div class="row"><button class="advise" type="button" title="a">Get advice</button><button class="run-agents" type="button" title="space">Pause agents</button><button class="review-game" type="button" title="r">Review game</button></div></fieldset>
-<fieldset><legend>Files</legend><div class="row"><button class="save" type="button">Save game</button><label class="file">Load game <input class="load" type="file" accept=".jsonl,.json"></label>
-</div></fieldset>
+<label><input class="animate" type="checkbox"> Animate moves</label></div></details>
 </section>
 ${MOVES}
 <div class="preview" hidden></div>
 </main>
-<dialog class="keys-dialog"></dialog>
-<dialog class="start" aria-label="New game"></dialog>
-<dialog class="question" role="alertdialog"></dialog>`;
+<dialog class="panel"></dialog>
+<dialog class="start" aria-label="New game"></dialog>`;
 
 class LiveGame extends Frames {
   constructor(model, el) {
     super(el, LAYOUT);
     this.model = model;
-    this.state = { version: 0 };
+    this.state = { version: 0, log: [] };
+    el.inert = true; // until the first state
     this.pending = new Map(); // messages without an answer, by id
     this.viewId = Math.random().toString(36).slice(2); // several views can share a model
     this.messages = 0;
@@ -103,13 +104,15 @@ class LiveGame extends Frames {
     }
   }
 
-  // Send a command after the ones before are shown; `given` may depend on their result.
-  command(name, given = () => ({})) {
-    const { version } = this.state;
+  // Send a command after the ones before are shown; it means the game and the position at the click.
+  command(name, given = {}) {
+    const { game, log } = this.state;
+    const meant = { ...(name !== "undo" && { game }), ...(FOR_THIS_POSITION.includes(name) && { log_length: log.length }) };
     this.commands = this.commands.then(() => this.attempt(async () => {
-      const isLate = FOR_THIS_POSITION.includes(name) && this.state.version !== version;
+      const now = { game: this.state.game, log_length: this.state.log.length };
+      const isLate = Object.entries(meant).some(([key, value]) => now[key] !== value);
       if (isLate || (name === "undo" && !this.state.can_undo)) return; // pressed too often
-      const answered = await this.send("command", name, given());
+      const answered = await this.send("command", name, { ...given, ...meant });
       if (this.state.version < answered) await new Promise((resolve) => this.waiting.push([answered, resolve]));
       this.showError("");
       if (REPLACING_GAME.includes(name)) this.showCurrent();
@@ -124,18 +127,29 @@ class LiveGame extends Frames {
     if (this.warning !== before) this.showError("");
   }
 
-  // Store the game, to resume it in another session of the program.
+  // Keep the game among the last ones, to resume it also in another session of the program.
   async keepGame() {
-    const { seats, log, board } = this.state;
-    this.record = await this.query("record");
-    this.store("last", { record: this.record, title: `${seats.join(" against ")}, ${board}, ${log.length} events` });
+    const { game: id, names, log, board } = this.state;
+    const record = await this.query("record");
+    if (id !== this.state.game) return; // a late answer
+    const title = `${names.map((name) => playerName(this, name)).join(" against ")}, ${board}, ${log.length} events`;
+    const others = storage.read("games", []).filter((one) => one.id !== id);
+    this.store("games", [{ id, record, title, time: Date.now() }, ...others].slice(0, MOST_GAMES));
+  }
+
+  // Go on with a recorded game; ask if one of its players is not offered here.
+  async resume(record, id = "") {
+    const [missing] = await this.query("missing", { record });
+    const text = `This page does not offer ${missing}. To play against it, stop the program, start tokaido play with --opponent ${missing}, and resume the game there. Or play both seats here; the record keeps the names.`;
+    if (missing && !(await confirmed(this, "Play both seats?", text, "Play both seats"))) return;
+    await this.replace("load_record", { record, id, plays_both: Boolean(missing) });
   }
 
   // Ask before another game replaces one in progress.
   async mayReplaceGame() {
     const { waits_for: waitsFor, can_undo: canUndo, can_review: canReview } = this.state;
     if (waitsFor === "nobody" || !(canUndo || canReview)) return true;
-    return confirmed(this, "Leave this game?", "The game is not over. Save it first to keep it.", "Leave game");
+    return confirmed(this, "Leave this game?", `The game is not over. ${this.warning || "This browser keeps it: resume it from the list of New game."}`, "Leave game");
   }
 
   query(name, given = {}) {
@@ -143,12 +157,12 @@ class LiveGame extends Frames {
   }
 
   showError(message) {
-    this.find("error").textContent = message || this.state.error || this.warning || "";
+    this.find("error").textContent = message || this.state.save_error || this.warning || "";
   }
 
   play(move) {
     this.motions.clear();
-    return this.command("play", () => ({ move, log_length: this.state.log.length }));
+    return this.command("play", { move });
   }
 
   // Display
@@ -157,28 +171,46 @@ class LiveGame extends Frames {
     if (state.version <= this.state.version) return;
     const before = this.state;
     this.state = state;
-    this.find("players").textContent = `${state.names.join(" against ")} · ${state.board}`;
+    this.el.inert = false;
+    this.showPlayers(state.is_chosen ? state.seats : []);
     this.setGame(state);
     if (state.review) this.find("review").append(...this.graphs());
     if (this.at === null) this.find("log").parentElement.scrollTop = this.find("log").scrollHeight;
     this.goTo(this.at ?? this.end);
-    this.animate(before.log ?? state.log);
+    this.animate(before.game === state.game ? before.log : state.log);
     this.updateControls();
-    if (state.error) this.showError("");
+    this.showFailure();
+    if (state.save_error !== before.save_error) this.showError("");
     if (!state.is_chosen && before.is_chosen !== false) showStart(this);
     else if (state.is_chosen && !before.is_chosen) this.find("start").close();
-    if (before.version && state.can_undo && state.log.length !== before.log.length) this.attempt(() => this.keepGame());
+    const isNew = state.game !== before.game || state.log.length !== before.log.length;
+    if (state.can_undo && isNew) this.attempt(() => this.keepGame());
     for (const one of this.waiting.splice(0)) {
       if (one[0] <= state.version) one[1]();
       else this.waiting.push(one);
     }
   }
 
+  showPlayers(seats) {
+    const { names, board } = this.state;
+    const shown = seats.map((spec, seat) => playerName(this, spec === "human" ? names[seat] : spec));
+    this.find("players").textContent = shown.length ? `${shown.join(" against ")} · ${board}` : "";
+  }
+
+  // Show what went wrong with an agent, and what to do.
+  showFailure() {
+    const { failure, humans } = this.state;
+    const panel = this.find("failure");
+    panel.hidden = !failure;
+    panel.lastElementChild.hidden = failure?.task !== "move";
+    if (panel.firstElementChild.textContent !== (failure?.text ?? "")) panel.firstElementChild.textContent = failure?.text ?? "";
+    this.find("change-player").disabled = humans.length > 1;
+  }
+
   // Animate the events since the last state, if it was of the same game.
   animate(before) {
     const { log, motions } = this.state;
-    const continues = before.length <= log.length && before.at(-1)?.[2] === log[before.length - 1]?.[2];
-    if (!continues || this.at !== null) this.motions.clear();
+    if (before.length > log.length || this.at !== null) this.motions.clear();
     else this.motions.add(motions.events.slice(Math.max(0, before.length - motions.first)));
   }
 
@@ -199,41 +231,46 @@ class LiveGame extends Frames {
 
   // Return the seat of the only person, or null.
   human() {
-    const [first, second] = this.state.seats.map((name) => name === "human");
-    return first === second ? null : Number(second);
+    const { humans } = this.state;
+    return humans.length === 1 ? humans[0] : null;
   }
 
-  // Return what the opponent did in its last pick.
+  // Return what the opponent did in its last pick, and what the person has drawn since the one before.
   newsText() {
     const { log, names, player } = this.state;
-    const other = 1 - (this.human() ?? player ?? 0);
-    const last = log.findLastIndex(([, seat]) => seat === other);
-    if (last < 0) return "";
-    const first = log.findLastIndex(([, seat], event) => event < last && seat !== other) + 1;
-    const texts = log.slice(first, last + 1).map(([, , text]) => text.slice(names[other].length + 1));
-    return `${names[other]} ${texts.join("; ")}.`;
+    const own = this.human() ?? player ?? 0;
+    const before = (end, isPassed) => log.slice(0, end).findLastIndex(([, seat]) => !isPassed(seat)) + 1;
+    const end = before(log.length, (seat) => seat !== 1 - own);
+    const start = before(end, (seat) => seat === 1 - own);
+    const drawn = log.slice(before(start, (seat) => seat !== 1 - own)).filter(([, seat, text]) => seat === own && DRAWN.test(text.slice(names[own].length)));
+    const text = (events, seat, subject) => (events.length ? `${subject} ${events.map(([, , one]) => one.slice(names[seat].length + 1)).join("; ")}.` : "");
+    return [text(log.slice(start, end), 1 - own, playerName(this, names[1 - own])), text(drawn, own, `${playerName(this, names[own])}:`)].join(" ").trim();
   }
 
   // Name the agent that is thinking, and after a while explain why it may take long.
   showTask() {
-    const { jobs, version, status } = this.state;
-    this.find("turn").setAttribute("aria-busy", jobs.length > 0);
+    const { jobs, version, status, waits_for: waitsFor, agents_running: areRunning, failure } = this.state;
+    const isPaused = waitsFor === "agent" && !areRunning && !failure;
+    const job = isPaused ? undefined : jobs[0];
+    this.find("turn").setAttribute("aria-busy", job !== undefined);
     clearTimeout(this.taskTimer);
-    if (!jobs.length || this.at !== null) return;
-    const [{ task, agent, compiling }] = jobs;
+    if (this.at !== null) return;
+    if (isPaused) this.find("status").textContent = "Paused. Press the space bar, or Resume agents, to go on.";
+    if (!job) return;
+    const { task, agent, compiling } = job;
     const activity = { move: "is thinking", advice: "is preparing advice", review: "is reviewing the game" }[task];
-    this.find("status").textContent = `${task === "move" ? "" : status} ${agent} ${activity} …`.trim();
-    if (!compiling) return;
+    this.find("status").textContent = `${task === "move" ? "" : status} ${playerName(this, agent)} ${activity} …`.trim();
     this.taskTimer = setTimeout(() => {
       if (this.state.version !== version || this.at !== null) return;
-      this.find("status").textContent += " (compiling for the first time; this can take a minute)";
-    }, SLOW);
+      const reason = compiling ? "compiling for the first time; this can take a minute" : "Change opponent if you do not want to wait";
+      if (compiling || task === "move") this.find("status").textContent += ` (${reason})`;
+    }, compiling ? SLOW : LONG);
   }
 
   // Show the frame after a number of events; after all, the game goes on.
   async goTo(at) {
     const { version } = this.state;
-    if (at < 0) return;
+    if (at < 0 || this.el.inert) return;
     if (at >= this.end) {
       this.pause();
       this.showCurrent();
@@ -276,17 +313,19 @@ class LiveGame extends Frames {
   }
 
   updateChoices() {
-    const { enters_roll: entersRoll, choices, waits_for: waitsFor, log, review } = this.state;
-    const listed = JSON.stringify([log.length, waitsFor, choices, !review, this.isDoing("review")]);
-    if (listed === this.listed) return; // keep the focus and the preview
-    this.listed = listed;
-    if (waitsFor === "nobody") this.replaceList("choices", this.result());
-    else this.listChoices(entersRoll ? [] : choices, (label) => this.play(label));
+    const { enters_roll: entersRoll, choices, waits_for: waitsFor, log, game } = this.state;
+    const listed = JSON.stringify([game, log.length, waitsFor, choices]);
+    if (listed !== this.listed) { // else keep the focus and the preview
+      this.listed = listed;
+      if (waitsFor === "nobody") this.replaceList("choices", this.result());
+      else this.listChoices(entersRoll ? [] : choices, (label) => this.play(label));
+    }
+    this.find("reviewed")?.replaceChildren(...this.reviewed());
   }
 
-  // Return the end of a game: its result, graphs and moments.
+  // Return the end of a game: its result, and a place for its review.
   result() {
-    const { review, seats, opponents, winner, chance } = this.state;
+    const { opponents, seats, winner, chance } = this.state;
     const human = this.human();
     const level = opponents.find(({ spec }) => spec === seats[1 - human])?.level;
     const beaten = human !== null && winner === human && level;
@@ -297,9 +336,20 @@ class LiveGame extends Frames {
       button("Rematch", () => this.replace("new_game", { chance }), { class: "rematch" }),
       ...Object.entries(buttons).map(([text, name]) => button(text, () => this.find(name).click(), { class: `to-${name}` })),
     );
-    if (!review) return [table, row, element("p", this.isDoing("review") ? "The win probabilities and moments follow …" : "")];
+    return [table, row, element("div", "", { class: "reviewed" })];
+  }
+
+  // Return the graphs and moments of the review, and how far it is.
+  reviewed() {
+    const { review } = this.state;
+    const [judged, choices] = this.state.review_progress ?? [0, 0];
+    const progress = this.isDoing("review") ? [
+      rowOf(element("span", judged ? `Reviewing: ${judged} of ${choices} decisions` : "The win probabilities and moments follow …"),
+        button("Skip", () => this.command("skip_review"), { class: "skip" })),
+    ] : [];
+    if (!review) return progress;
     const moments = review.moments.map(({ title, event, text }) => holding(element("li"), [button(title, () => this.step(event + 1)), ` ${text}`]));
-    return [table, row, ...this.graphs(), holding(element("ol", "", { class: "moments" }), moments)];
+    return [...progress, ...this.graphs(), holding(element("ol", "", { class: "moments" }), moments)];
   }
 
   // List choices by group; `choose` gets the label of a chosen one.
@@ -333,12 +383,27 @@ class LiveGame extends Frames {
       element("b", `${group} to ${name}`),
       ...(details.length ? details : [text]).map((line) => element("span", line)),
     ]));
+    this.placePreview(place);
+  }
+
+  placePreview(place) {
+    const preview = this.find("preview");
     preview.style.left = "0"; // its old place could make it narrower
     const [frame, box] = [preview.parentElement, place].map((one) => one.getBoundingClientRect());
     const [right, left] = [box.right + 8 - frame.left, box.left - 8 - frame.left - preview.offsetWidth];
     const [fitsRight, fitsLeft] = [right + preview.offsetWidth <= frame.width, left >= 0];
     preview.style.left = `${fitsRight ? right : Math.max(0, left)}px`;
     preview.style.top = `${(fitsRight || fitsLeft ? Math.max(frame.top, box.top) : box.bottom + 8) - frame.top}px`;
+  }
+
+  // Show the title of a part of the picture, which a mouse shows by itself, after a tap.
+  showTitle(part) {
+    const title = part?.querySelector("title")?.textContent;
+    if (!title || part.closest(".go")) return;
+    const preview = this.find("preview");
+    preview.hidden = false;
+    preview.replaceChildren(element("span", title));
+    this.placePreview(part);
   }
 
   // Buttons to enter a roll of physical dice.
@@ -416,19 +481,22 @@ class LiveGame extends Frames {
         if (this.state.review) this.find("review").scrollIntoView({ block: "start" });
         else await this.command("review");
       },
-      "run-agents": () => this.command("run_agents", () => ({ on: !this.state.agents_running })),
+      "run-agents": () => this.command("run_agents", { on: !this.state.agents_running }),
+      "try-again": () => this.command("run_agents", { on: true }),
+      "choose-another": () => showChange(this),
+      "change-player": () => showChange(this),
       resign: () => this.command("resign"),
       save: async () => this.download("game.jsonl", await this.query("record")),
       current: () => this.step(this.end),
       "continue-here": () => this.replace("continue_from", { at: this.at }),
-      keys: () => showKeys(this),
+      help: () => showHelp(this),
       "new-game": () => showStart(this),
     };
     for (const [name, action] of Object.entries(actions)) {
       this.find(name).addEventListener("click", () => this.attempt(action));
     }
     this.find("play-forced").addEventListener("change", ({ target: { checked: on } }) =>
-      this.command("play_forced", () => ({ on })),
+      this.command("play_forced", { on }),
     );
     this.find("animate").addEventListener("change", ({ target: { checked } }) => this.store("animate", checked));
     const labelsAt = ({ target }) => {
@@ -438,6 +506,7 @@ class LiveGame extends Frames {
     this.el.addEventListener("pointerover", (event) => this.showPreview(labelsAt(event), event.target.closest(".go")));
     this.el.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && this.showPreview(labelsAt(event)));
     this.el.querySelector('[data-panel="island"]').addEventListener("click", (event) => this.choosePlace(labelsAt(event)));
+    this.find("board").addEventListener("click", (event) => this.showTitle(event.target.closest("[role=img]")));
     this.find("load").addEventListener("change", (event) => this.attempt(() => this.load(event.target)));
     this.el.addEventListener("click", (event) => this.ignoreRepeatedClick(event), true);
   }
@@ -452,7 +521,7 @@ class LiveGame extends Frames {
   async replace(name, given) {
     if (!(await this.mayReplaceGame())) return;
     this.find("start").close();
-    await this.command(name, () => given);
+    await this.command(name, given);
   }
 
   download(name, text) {
@@ -463,13 +532,15 @@ class LiveGame extends Frames {
 
   async load(input) {
     const [file] = input.files;
-    if (file) await this.replace("load_record", { record: (await file.text()).trim().split("\n").at(-1) });
+    if (file) await this.resume((await file.text()).trim().split("\n").at(-1));
     input.value = "";
   }
 
-  shortcut(key) {
+  shortcut(pressed) {
+    const key = pressed.length === 1 ? pressed.toLowerCase() : pressed; // Caps Lock
+    if (this.el.inert) return null;
     if (key === "Escape" && this.at !== null) return () => this.step(this.end);
-    const name = { u: "undo", a: "advise", r: "review-game", n: "new-game", "?": "keys", " ": "run-agents" }[key];
+    const name = { u: "undo", a: "advise", r: "review-game", n: "new-game", "?": "help", " ": "run-agents" }[key];
     const choice = /^[1-9]$/.test(key) ? this.find("choices").querySelectorAll("[data-label]")[key - 1] : null;
     const button = name ? this.find(name) : choice;
     if (button) return button.disabled ? null : () => button.click();

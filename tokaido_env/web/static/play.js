@@ -2,17 +2,30 @@
 import liveGame from "./live_game.js";
 
 const NO_TOKEN = "This address lacks the token of the running program: open the address that tokaido play printed.";
+const PATIENCE = 5; // seconds for an answer
+const WAIT = 20; // seconds for which the server holds a request for a state
 const token = location.hash.slice(1);
+const KEPT = "If the program has stopped, start tokaido play again: its start dialog resumes the games that this browser keeps.";
 const listeners = { "change:state": [], "msg:custom": [] };
 let state = null;
 
+const connection = document.getElementById("connection");
+
+// Ask the server; say after some seconds that it does not answer.
 async function request(path, body) {
   const options = { headers: { "X-Token": token } };
   if (body !== undefined) Object.assign(options, { method: "POST", body: JSON.stringify(body) });
-  const response = await fetch(path, options);
-  const answer = await response.json();
-  if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
-  return answer;
+  const seconds = PATIENCE + (body === undefined ? WAIT : 0);
+  const timer = setTimeout(() => (connection.textContent = `No answer for ${PATIENCE} s. The program is busy, or has stopped.`), 1000 * seconds);
+  try {
+    const response = await fetch(path, options);
+    const answer = await response.json();
+    if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
+    connection.textContent = "";
+    return answer;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 const emit = (event, data) => listeners[event].forEach((listener) => listener(data));
@@ -30,16 +43,14 @@ const model = {
 };
 
 async function watch() {
-  const connection = document.getElementById("connection");
   for (;;) {
     try {
       state = await request(`state?version=${state?.version ?? 0}`);
       document.title = `${state.names.join(" against ")}, Tokaido Duo`;
-      connection.textContent = "";
       emit("change:state");
     } catch (error) {
       if (error.status === 403) return void (connection.textContent = NO_TOKEN);
-      connection.textContent = `Connection lost (${error.message}). Your game is safe; retrying…`;
+      connection.textContent = `Connection lost (${error.message}): trying again. ${KEPT}`;
       await new Promise((resolve) => setTimeout(resolve, 2000));
     }
   }

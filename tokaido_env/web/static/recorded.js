@@ -16,8 +16,6 @@ ${LEGEND}
 ${MOVES}
 </main>`;
 
-const inFrame = location.protocol === "about:"; // in a notebook, which has no address
-
 // Return the value of the newest pair [at, value] up to a frame, from a flat list of pairs.
 function newest(pairs, at) {
   let low = 0;
@@ -42,7 +40,6 @@ class Recorded extends Frames {
     Object.assign(this, { scripts, chooser, addressTimer: 0, opened: -1 });
     this.find("choice").append(chooser);
     this.find("choice").hidden = scripts.length === 1;
-    this.find("continue").hidden = inFrame; // frames of notebooks allow no download
     chooser.addEventListener("change", () => this.open(chooser.selectedIndex, 0));
     this.find("copy").addEventListener("click", ({ target }) => {
       getSelection().selectAllChildren(this.find("command"));
@@ -76,7 +73,7 @@ class Recorded extends Frames {
     super.mark();
     this.find("command").textContent = `tokaido play --from game.jsonl --at ${this.at}`;
     this.find("copy").textContent = "Copy";
-    if (inFrame || this.addressTimer) return; // browsers limit the rate of changes
+    if (this.addressTimer) return; // browsers limit the rate of changes
     this.addressTimer = setTimeout(() => {
       this.addressTimer = 0;
       history.replaceState(null, "", `#game=${this.opened + 1}&move=${this.at}`);
@@ -91,8 +88,6 @@ class Recorded extends Frames {
   }
 }
 
-const scripts = [...document.querySelectorAll('script[type^="application/"]')];
-const packed = scripts.filter((script) => script.type === "application/gzip");
-const start = () => new Recorded(document.getElementById("game"), scripts, document.querySelector("select.games"));
-if (packed.length) Promise.all(packed.map(unpack)).then(start);
-else start();
+const scripts = [...document.querySelectorAll('script[type="application/gzip"]')];
+await Promise.all(scripts.map(unpack));
+new Recorded(document.getElementById("game"), scripts, document.querySelector("select.games"));
