@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -104,12 +103,6 @@ def written(label: str) -> str:
     if label.startswith("boutique:"):
         return "boutique:TOWN=WARE/PRICE"
     return "roll:P/M/A" if label.startswith("roll:") else label
-
-
-def test_version__equals_the_project(capsys: Output) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"tokaido_env {project['version']}\n"
 
 
 # Help

@@ -29,7 +29,6 @@ USAGE = (
     ("train --run run --sims 3", "--sims"),
     ("train --run run --updates many", "--updates"),
     ("train --run run --resume run", "--run and --resume"),
-    ("train --run run --checkpoint-minutes -1", "--checkpoint-minutes"),
     ("train", "--run"),
 )
 """Words that the declarations refuse, with the status 2."""

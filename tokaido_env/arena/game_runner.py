@@ -43,7 +43,7 @@ class GameBatchSpec(NamedTuple):
 
     Attributes:
         numbers: int64 (k,), of the games within the match.
-        games: `GAME` (k,), as `unplayed_games` returns them.
+        games: `GAME` (k,), not yet played: with seed, board and seat of `a`.
         boards: one or more.
         board_index: int64 (k,), the index into `boards` of each game.
         total: number of games of the match, for messages.
@@ -77,13 +77,6 @@ class FinishedGames(NamedTuple):
     actions: npt.NDArray[np.int8]
     events: npt.NDArray[np.int16] | None
     forfeits: Forfeits
-
-    def select(self, chosen: npt.NDArray[np.bool_]) -> FinishedGames:
-        """Return the chosen games: `chosen` is bool (k,)."""
-        events = None if self.events is None else self.events[chosen]
-        columns = self.numbers[chosen], self.games[chosen], self.actions[chosen], events
-        forfeits = {n: self.forfeits[n] for n in self.forfeits if n in columns[0]}
-        return FinishedGames(*columns, forfeits)
 
 
 def mark_forfeits(games: npt.NDArray[np.void], numbers: Numbers, forfeits: Forfeits) -> None:
@@ -225,21 +218,12 @@ class _RunningGames:
         return moves
 
     def _failure(self, agent: Agent, games: Numbers, error: BaseException) -> str:
-        """Return a message about an error; to find its game, ask the agent about each alone."""
-        for game in games.tolist():
-            alone = error if len(games) == 1 else self._error_alone(agent, game)
-            if alone is not None:
-                return f"{self._place(agent, game)}: {format_error(alone)}: {self._legal(game)}"
+        """Return a message about an error, which names the game if it is the only one."""
+        if len(games) == 1:
+            game = int(games[0])
+            return f"{self._place(agent, game)}: {format_error(error)}: {self._legal(game)}"
         asked = f"asked about {len(games)} games at once"
         return f"agent {repr_short(agent.spec)}: {asked}: {format_error(error)}"
-
-    def _error_alone(self, agent: Agent, game: int) -> BaseException | None:
-        one = np.array([game])
-        try:
-            self.batch.check_moves(one, agent.act(*self.batch.act_arguments(one)))
-        except (Exception, SystemExit) as error:
-            return error
-        return None
 
     def _place(self, agent: Agent, game: int) -> str:
         number, total = self._spec.numbers[game] + 1, self._spec.total

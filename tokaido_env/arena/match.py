@@ -102,21 +102,6 @@ def match_seed(seed: int, *names: str) -> int:
     return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16)  # 52 bits
 
 
-def unplayed_games(
-    seeds: npt.NDArray[np.int64], seats_of_a: npt.ArrayLike, board_index: npt.ArrayLike
-) -> npt.NDArray[np.void]:
-    """Return games before they are played, `GAME` (n,): with seed, seat of `a` and board only.
-
-    Args:
-        seeds: int64 (n,).
-        seats_of_a: integers, one for all games or (n,).
-        board_index: integers, one for all games or (n,), the index of the board.
-    """
-    games = np.zeros(len(seeds), GAME)
-    games["seed"], games["seat_of_a"], games["board"] = seeds, seats_of_a, board_index
-    return games
-
-
 def store_played(
     games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory
 ) -> None:

@@ -167,26 +167,6 @@ def _read_games(path: Path, unfound: _Unfound) -> int:
         return len(_load_games(path, lines, unfound))
 
 
-def finished_game(match_state: MatchState, number: int, record: Record) -> FinishedGames:
-    """Return a game of a match that was played elsewhere, as `play_games` yields it, with events.
-
-    Args:
-        match_state: the match.
-        number: of the game within it.
-        record: the game; its actions are played again, and nothing is compared.
-    """
-    numbers = np.array([number])
-    actions = np.array([[IDS[e] for e in record.events if e in IDS]], np.int8)
-    games = match_state.games[numbers]
-    ((some, played),) = replay_chunks(match_state.pool, games["seed"], actions, games["board"])
-    store_played(games, some, played)
-    if match_state.with_luck:
-        store_luck(games, some, played)
-    forfeits = {} if record.forfeit is None else {number: record.forfeit}
-    mark_forfeits(games, numbers, forfeits)
-    return FinishedGames(numbers, games, actions, played.events_by_game, forfeits)
-
-
 def records_of(match_state: MatchState, numbers: Numbers) -> list[Record]:
     """Return the records of some finished games of a match, replayed; players are named by spec.
 

@@ -211,13 +211,8 @@ def print_stopped(
 ) -> int:
     """Print the reason of a stop and the number of played games; return the exit status."""
     played, total = sum(int(s.finished.sum()) for s in states), sum(map(len, states))
-    return print_stop(stopped, f"{played:,} of {total:,} games are played", records)
-
-
-def print_stop(stopped: BaseException, done: str, saved: Path | None) -> int:
-    """Print the reason of a stop, what is done, and the file it is in; return the exit status."""
     interrupted = isinstance(stopped, KeyboardInterrupt)
-    kept = "" if saved is None else f" and saved in {saved}: the same command resumes"
+    kept = "" if records is None else f" and saved in {records}: the same command resumes"
     note("interrupted" if interrupted else str(stopped))
-    note(f"{done}{kept}")
+    note(f"{played:,} of {total:,} games are played{kept}")
     return INTERRUPTED if interrupted else 1

@@ -15,7 +15,6 @@ from tokaido_env.learn.settings_schema import COUNT, RATE, SHARE, TEXT, RunError
 
 MAX_DECISIONS = 2**24  # of one rollout; a decision takes about half a kilobyte
 MAX_WIDTH = 2**12  # a policy file of this width takes up to 85 MB
-CHECKPOINT_MINUTES = 5.0
 
 _NORM = Parameter(float, 1e-6, 1e6)
 # Help texts of settings that methods have with different defaults.
