@@ -6,12 +6,10 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from networks import random_policy
 from short_run import (
     METHODS,
@@ -27,7 +25,6 @@ from short_run import (
     resume,
     train as main,
 )
-from torch import nn
 
 from tokaido_env.agents import Policy
 from tokaido_env.agents.policy import LayerSizes
@@ -125,18 +122,6 @@ def test_run__keeps_the_first_policy_with_the_highest_rating(
     assert [progress.is_best for progress in new] == [True, True, False, False]
 
 
-def test_tensorboard__shows_each_update_once_after_a_resume(tmp_path: Path) -> None:
-    """Updates 3 and 4 are repeated."""
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    for done, updates in ((0, (1, 2, 3, 4)), (2, (3, 4, 5))):
-        logs = Logs(tmp_path, "updates", done)
-        for update in updates:
-            logs.write(update, {"rating/elo": float(update)})
-        logs.close()
-    events = accumulator.EventAccumulator(str(tmp_path / "tb")).Reload()
-    assert [event.step for event in events.Scalars("rating/elo")] == [1, 2, 3, 4, 5]
-
-
 # Resume
 
 
@@ -216,34 +201,6 @@ def test_resume__after_a_power_cut_makes_the_same_bytes(
     assert contents(run) == contents(finished_run(method))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-def test_resume__after_every_update_makes_the_same_bytes(
-    finished_run: Finished, method: str, tmp_path: Path
-) -> None:
-    run, handler = tmp_path / "run", signal.getsignal(signal.SIGINT)
-    runs.begin(run, SHORT[method])
-
-    def stop(progress: Progress) -> None:
-        if progress.figures and signal.getsignal(signal.SIGINT) is not handler:
-            signal.raise_signal(signal.SIGINT)
-
-    times = 1
-    while not runs.train(run, stop):
-        times += 1
-    assert times == len(metrics(run))
-    assert same_but_for_older_checkpoints(run, finished_run(method))
-
-
-def test_resume__of_a_finished_run_does_nothing(
-    finished_run: Finished, tmp_path: Path, capsys: Output
-) -> None:
-    run = copy_run(finished_run("td"), tmp_path)
-    assert resume(run) == 0
-    assert contents(run) == contents(finished_run("td"))
-    assert "nothing to do: 3 updates are done\n" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_resume__with_a_greater_length_equals_a_longer_run(method: str, tmp_path: Path) -> None:
     """The learning rate is constant, and the first end has no rating."""
@@ -278,42 +235,6 @@ def test_resume__refuses_other_settings(
 def state_of(path: Path) -> Any:
     """Return the JSON state of a checkpoint."""
     return json.loads(read_tensors(path, runs.MAX_BYTES).header["state"])
-
-
-class OfTwo(runs.Trainer):
-    """A method with two networks and an optimizer, which takes a random step."""
-
-    def __init__(self, run: Any) -> None:
-        self.run, self.network = run, run.new_network()
-        self.other = nn.Linear(3, 2)
-        self.adam = torch.optim.Adam([self.other.weight])
-        self.parts = {"network": self.network, "other": self.other, "adam": self.adam}
-        self.counters = {"name": "é"}
-
-    def advance(self, stopping: Callable[[], int]) -> runs.Figures:
-        self.adam.zero_grad()
-        self.other(torch.ones(3)).square().sum().backward()
-        self.adam.step()
-        self.done += 1
-        return {"sum": self.other.weight.sum().item()}
-
-    def policy(self) -> Policy:
-        return self.run.freeze(self.network, self.done)
-
-
-def test_checkpoint__has_any_parts_of_a_trainer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs, "import_module", lambda name: SimpleNamespace(TdTrainer=OfTwo))
-    for folder, updates in (("whole", 4), ("run", 2)):
-        runs.begin(tmp_path / folder, TdSettings(**TINY | {"updates": updates}))
-        assert runs.train(tmp_path / folder)
-    assert resume(tmp_path / "run", "--updates", "4") == 0
-    assert same_but_for_older_checkpoints(tmp_path / "run", tmp_path / "whole")
-    path = newest_checkpoint(tmp_path / "run")
-    names = read_tensors(path, runs.MAX_BYTES).arrays
-    assert {"other.weight", "other.bias", "adam.0.exp_avg", "network.value.bias"} <= set(names)
-    assert state_of(path)["counters"] == {"name": "é"}
 
 
 def rewritten(change: Callable[[dict[str, Any], dict[str, Any]], object]) -> Callable[[Path], None]:
@@ -403,21 +324,6 @@ def test_run__starts_from_a_policy(method: str, tmp_path: Path) -> None:
     start.unlink()
     assert resume(tmp_path / "run", f"--{settings.LENGTH}", "2") == 0
     assert Policy.load(tmp_path / "run" / "last").training["board"]["splits"] == ["test"]
-
-
-@pytest.mark.parametrize(
-    ("board", "splits"),
-    [("shikoku", []), ("family:2000007", ["test"]), ("family:train/6", ["train"])],
-)
-def test_run__names_its_boards_and_their_splits(
-    tmp_path: Path, board: str, splits: list[str]
-) -> None:
-    runs.begin(tmp_path / "run", TdSettings(**TINY | {"board": board}))
-    assert runs.train(tmp_path / "run")
-    summary = Policy.load(tmp_path / "run").training["board"]
-    pool = TdSettings(board=board).pool
-    own = {"name": board, "hash": pool.hash, "boards": len(pool), "splits": splits}
-    assert summary == own
 
 
 def test_train__refuses_wrong_settings_before_creating_a_folder(

@@ -11,8 +11,7 @@ from short_run import TINY, error_line, resume
 from test_files import held_elsewhere
 
 from tokaido_env.learn.run_folder import create_folder, extend, load_settings, read_config
-from tokaido_env.learn.settings import TdSettings
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import RunError, TdSettings
 
 
 @pytest.fixture

@@ -44,8 +44,7 @@ from tokaido_env.learn.network import (
 from tokaido_env.learn.replay_buffer import Samples, legal_of, load_samples, save_samples
 from tokaido_env.learn.run import Figures, Run, Trainer, checkpoints
 from tokaido_env.learn.selfplay_games import SelfPlayGames, selfplay_task
-from tokaido_env.learn.settings import AlphaZeroSettings
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import AlphaZeroSettings, RunError
 
 _PROMOTION_ERROR = 0.05  # maximum error probability of a promotion match
 

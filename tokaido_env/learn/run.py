@@ -45,8 +45,7 @@ from tokaido_env.learn.run_folder import (
     load_ladder,
     load_settings,
 )
-from tokaido_env.learn.settings import RunSettings
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import RunError, RunSettings
 from tokaido_env.tensor_file import read_tensors, write_tensors
 
 Figures = dict[str, Any]
