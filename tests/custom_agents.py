@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Game
-from tokaido_env.text import TextAgent, TextFormat
 
 
 class Highest:
@@ -25,17 +24,6 @@ class HighestAtOnce:
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         return np.array([int(mask).bit_length() - 1 for mask in legal])
-
-
-class ByText(TextAgent):
-    """Answers with the first legal action of the prompt, if it lists them."""
-
-    def __init__(self, legal: str = "listed") -> None:
-        super().__init__(self.answer, TextFormat(legal=legal), "by-text")
-
-    def answer(self, prompt: str) -> str:
-        labels = prompt.rpartition("Legal actions: ")[2]
-        return f'First comes {{"action": "{labels.partition(", ")[0]}"}}'
 
 
 class Dice:

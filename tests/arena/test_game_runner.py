@@ -109,6 +109,20 @@ def test_failure__names_the_place_under_every_executor(how: str, executor: str, 
     assert "legal are " in message
 
 
+def test_failure__in_a_batch_is_attributed_to_its_game() -> None:
+    agent = Scripted(
+        raises(
+            ZeroDivisionError,
+            lambda s: bool((s["round"] > 3).any() and (s["pilgrim"][:, 0] == 5).any()),
+        )
+    )
+    with pytest.raises(AgentFailed) as error:
+        play_match(make("random"), agent, 200, seed=0)
+    message = r"agent 'scripted': game \d+ of 200, seed (\d+), .*: ZeroDivisionError: of nothing \("
+    assert re.match(message, str(error.value))
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+
+
 @pytest.mark.parametrize("answer", [np.zeros(3, np.int64), np.zeros(8), None])
 def test_failure__of_an_answer_that_holds_no_actions(answer: Any) -> None:
     message = r"agent 'scripted': .*ValueError: moves: expected integ"

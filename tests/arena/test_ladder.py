@@ -151,16 +151,6 @@ def test_make_ladder__plays_only_new_agents_and_changed_numbers_of_games(
     assert [match[:3] for match in simulated.played] == [(SLOW, "random", 100)]
 
 
-def test_make_ladder__rates_saved_matches_with_another_anchor(path: Path) -> None:
-    first, simulated = make_simulated_ladder(path, anchor="random"), SimulatedMatches()
-    again = make_simulated_ladder(path, simulated=simulated)
-    assert not simulated.played
-    assert (first.result.anchor, again.result.anchor) == ("random", "mcts:sims=400")
-    assert again.result.scores == first.result.scores
-    assert again.result.hash != first.result.hash
-    assert make_simulated_ladder(path, anchor="random").result.hash == first.result.hash
-
-
 def test_make_ladder__needs_matches_that_connect_all_agents(path: Path) -> None:
     chain = make_simulated_ladder(path, THREE, lambda a, b: 60 * ((a, b) != ("random", SLOW)))
     assert [(m.a, m.b) for m in chain.result.scores] == [("random", "greedy"), ("greedy", SLOW)]

@@ -19,7 +19,6 @@ from slow_cases import slow_except_first
 
 from tokaido_env.arena.rating_model import RatingError
 from tokaido_env.arena.ratings import (
-    anchor_of,
     expected_score,
     goodness_of_fit,
     rate_against,
@@ -117,24 +116,6 @@ def test_rate_matches__shifts_all_ratings_by_the_anchor(anchor: str) -> None:
     assert [r.agent for r in from_anchor if r.interval == (0.0, 0.0)] == [anchor]
 
 
-def test_rate_matches__ignores_a_match_of_an_agent_against_itself() -> None:
-    match = match_of_pairs("x", "random", (1, 0, 2, 0, 3))
-    with_itself = [match, match_of_pairs("x", "x", (0, 0, 50, 0, 0))]
-    assert rate_matches(with_itself) == rate_matches([match])
-    assert rate_matches(with_itself[1:]) == [Measure(0.0, 0.0, 0.0, "Elo", "x")]
-
-
-def test_anchor_of__prefers_the_default_anchors() -> None:
-    match = match_of_pairs("x", "y", (1, 0, 2, 0, 5))
-    assert anchor_of([match]) == "x"
-    with_random = [match, match_of_pairs("y", "random", match.pairs)]
-    assert anchor_of(with_random) == "random"
-    assert (
-        anchor_of([*with_random, match_of_pairs("mcts:sims=400", "x", match.pairs)])
-        == "mcts:sims=400"
-    )
-
-
 # Matches in which one side won every game
 
 
@@ -202,18 +183,6 @@ def test_rate_matches__covers_the_true_rating_at_a_score_near_1(
         (x,) = (r for r in rate_matches([counts], resamples=400) if r.agent == "x")
         covered.append(x.interval[0] <= elo_of_score(p) <= x.interval[1])
     assert np.mean(covered) >= 0.93
-
-
-def test_rate_matches__widens_the_interval_for_correlated_pairs() -> None:
-    correlated, uncorrelated = (
-        next(
-            r
-            for r in rate_matches([match_of_pairs("x", "random", pairs)], resamples=8000)
-            if r.value > 0
-        )
-        for pairs in ((250, 0, 0, 0, 750), (62, 0, 376, 0, 562))
-    )
-    assert width_of(correlated) / width_of(uncorrelated) == pytest.approx(np.sqrt(2), rel=0.05)
 
 
 def test_rate_matches__gains_nothing_from_more_opponents_with_the_same_seeds() -> None:
@@ -313,19 +282,6 @@ def test_rating__rounds_and_has_no_negative_zero() -> None:
     found = Measure(-0.001, -12.345678, 8.0, "Elo", "x", 40).rounded(2)
     assert found == Measure(0.0, -12.35, 8.0, "Elo", "x", 40)
     assert str(found.value) == "0.0"
-
-
-def test_rate_differences__are_free_of_the_uncertainty_of_the_anchor() -> None:
-    rng = np.random.default_rng(3)
-    few = counts_of("low", "random", independent(rng, 20, 0.75))
-    many = counts_of("high", "low", independent(rng, 4000, 0.6))
-    ratings = {rating.agent: rating for rating in rate_matches([few, many])}
-    high, *_ = rate_differences([few, many])
-    assert (high.agent, high.other) == ("high", "low")
-    assert high.value == pytest.approx(ratings["high"].value - ratings["low"].value, abs=0.01)
-    alone = next(r for r in rate_matches([many], anchor="low") if r.agent == "high")
-    assert high.interval == pytest.approx(alone.interval, abs=3)
-    assert high.interval[1] - high.interval[0] < width_of(ratings["high"]) / 5
 
 
 def test_rate_differences__agree_with_ratings() -> None:

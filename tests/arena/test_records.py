@@ -17,10 +17,9 @@ from tokaido_env import Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena.records import RecordFile, records_of
-from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
+from tokaido_env.arena.tournament import MatchState, games_as_completed
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.record import RecordError, load
+from tokaido_env.record import RecordError
 
 BOARD = Board.load()
 FAMILY = "family:test/5"
@@ -33,11 +32,6 @@ def unplayed(games: int = 8, seed: int = 3, a: str = "greedy", b: str = "random"
 @pytest.fixture(scope="module")
 def match() -> MatchState:
     return played_match("greedy", "random", 8, 3)
-
-
-@pytest.fixture(scope="module")
-def family_match() -> MatchState:
-    return played_match("greedy", "random", 40, 3, FAMILY)
 
 
 @pytest.fixture
@@ -62,24 +56,6 @@ def test_records_of__agree_with_single_games(match: MatchState) -> None:
                 game.play(action)
         swapped = number % 2
         assert record == game.record(("random", "greedy") if swapped else ("greedy", "random"))
-
-
-def test_records_of__agree_with_games_on_the_boards_of_a_pool(
-    family_match: MatchState, path: Path
-) -> None:
-    RecordFile(path, [family_match]).append(family_match, finished_games(family_match))
-    records = load(path)
-    assert records == load(path, FAMILY)
-    for record, game in zip(records, family_match.games, strict=True):
-        board = family_match.pool[int(game["board"])]
-        assert (record.board, record.board_hash) == (board.name, board.hash)
-        again = Game(board=FAMILY, seed=record.seed)
-        assert again.board.hash == record.board_hash
-        for event in record.events:
-            if event in set(again.legal_labels()):
-                again.play(event)
-        assert again.record(record.players) == record
-    assert len({record.board for record in records}) == 5
 
 
 def test_record_file__replays_games_that_end_at_the_cap(tmp_path: Path) -> None:
@@ -285,20 +261,3 @@ def test_record_file__refuses_games_with_the_chance_outcomes_of_another_seed(
     file.write_text(text, encoding="utf-8")
     with pytest.raises(RecordError, match="line 1: its outcomes are not those of its seed"):
         RecordFile(file, [unplayed()])
-
-
-def test_record_file__refuses_a_game_on_another_board_of_the_pool_than_its_seed_draws(
-    family_match: MatchState, path: Path
-) -> None:
-    game = family_match.games[0]
-    other = family_match.pool[(int(game["board"]) + 1) % 5]
-    wrong_board = MatchState.from_pairs(
-        *("greedy", "random", BoardPool.load(other)),
-        seeds=game["seed"].reshape(1),
-        board_index=np.zeros(1, np.int64),
-    )
-    play_remaining(wrong_board, make("greedy"), make("random"))
-    (record,) = records_of(wrong_board, np.array([0]))
-    path.write_text(record.to_json() + "\n", encoding="utf-8")
-    with pytest.raises(RecordError, match=f"on '{other.name}' .*, seed .* is no game of these"):
-        RecordFile(path, [MatchState("greedy", "random", 40, 3, FAMILY)])

@@ -191,18 +191,6 @@ def test_executors__give_the_same_games_on_a_pool_in_small_batches(
     assert same_games(match_state, family_match)
 
 
-def test_executors__send_boards_that_other_processes_cannot_load() -> None:
-    boards = [Board.load(), Board.load("shikoku_ring"), *POOL]
-    pool = BoardPool("ours", boards, drawn=True)
-    serial, sent = (
-        play_match(make("greedy"), make("random"), 24, 0, pool, executor=executor)
-        for executor in (None, ReversedExecutor())
-    )
-    assert (serial.games == sent.games).all()
-    assert (serial.actions == sent.actions).all()
-    assert len(np.unique(serial.games["board"])) > 3
-
-
 def test_executor_for__starts_processes_for_agents_of_one_game(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,14 +2,12 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tokaido_env.__main__ import main
-from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.arena.ladder import FAMILY_LADDER, Ladder
 from tokaido_env.arena.result import Result
 
@@ -47,20 +45,6 @@ def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) ->
     assert rate[1] not in printed
     assert "mine, board shikoku" in printed
     assert re.search(r"^mine +.?\d", printed, re.MULTILINE)
-
-
-def test_rate__prints_a_line_a_match_whatever_the_name(tmp_path: Path, capsys: Output) -> None:
-    ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "2"]
-    assert main(["ladder", "greedy", "random", "--out", *ladder[1:]]) == 0
-    policy = tmp_path / f"{'a_long_name_' * 8}.safetensors"
-    shutil.copy(CHAMPION, policy)
-    capsys.readouterr()
-    assert main(["rate", f"policy:{policy}", *ladder]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in lines if line.startswith(("greedy", "random"))] == [
-        ["greedy", "2"],
-        ["random", "2"],
-    ]
 
 
 def test_rate__resumes_to_the_same_bytes(tmp_path: Path, capsys: Output) -> None:

@@ -36,7 +36,6 @@ USAGE = (
 ERRORS = (
     ("evaluate greedy nobody", "nobody"),
     ("evaluate greedy policy:nowhere", "nowhere"),
-    ("evaluate greedy random --replays 2", "--replays"),
     ("evaluate greedy random --json /nowhere/r", "/nowhere"),
     ("evaluate greedy random --records /nowhere/g", "/nowhere"),
     ("evaluate greedy random --plots games.jsonl", "games.jsonl"),

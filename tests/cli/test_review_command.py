@@ -117,22 +117,6 @@ def test_review_page__links_the_worst_moves() -> None:
     assert json.loads(plain)["review"] is None
 
 
-def test_review_page__reports_a_game_without_mistakes() -> None:
-    record = recorded(4)
-    found = reviewed(record)
-    clean = replace(found, loss=np.where(np.isnan(found.loss), np.nan, 0.0))
-    page = replay_page([record], reviews=[clean])
-    assert "No significant mistakes found." in page
-
-
-def test_review_page__refuses_reviews_of_other_games() -> None:
-    record = recorded(5)
-    with pytest.raises(ValueError, match="reviews: expected one for each of 2 games"):
-        replay_page([record, record], reviews=[reviewed(record)])
-    with pytest.raises(ValueError, match="and no agent"):
-        replay_page([record], agent="greedy", reviews=[reviewed(record)])
-
-
 def test_review__refuses_a_page_of_over_a_hundred_games(tmp_path: Path, capsys: Output) -> None:
     save([Game(seed=n).record(("a", "b")) for n in range(101)], tmp_path / "games.jsonl")
     assert main(["review", str(tmp_path / "games.jsonl"), "--html", str(tmp_path / "o.html")]) == 1

@@ -218,12 +218,21 @@ class _RunningGames:
         return moves
 
     def _failure(self, agent: Agent, games: Numbers, error: BaseException) -> str:
-        """Return a message about an error, which names the game if it is the only one."""
-        if len(games) == 1:
-            game = int(games[0])
-            return f"{self._place(agent, game)}: {format_error(error)}: {self._legal(game)}"
+        """Return a message about an error; to find its game, ask the agent about each alone."""
+        for game in games.tolist():
+            alone = error if len(games) == 1 else self._error_alone(agent, game)
+            if alone is not None:
+                return f"{self._place(agent, game)}: {format_error(alone)}: {self._legal(game)}"
         asked = f"asked about {len(games)} games at once"
         return f"agent {repr_short(agent.spec)}: {asked}: {format_error(error)}"
+
+    def _error_alone(self, agent: Agent, game: int) -> BaseException | None:
+        one = np.array([game])
+        try:
+            self.batch.check_moves(one, agent.act(*self.batch.act_arguments(one)))
+        except (Exception, SystemExit) as error:
+            return error
+        return None
 
     def _place(self, agent: Agent, game: int) -> str:
         number, total = self._spec.numbers[game] + 1, self._spec.total

@@ -21,14 +21,14 @@ import numpy.typing as npt
 
 from tokaido_env.agents.content import difference, entry_of
 from tokaido_env.arena.game_runner import FinishedGames, Numbers, mark_forfeits
-from tokaido_env.arena.match import SCORE_KEYS, store_played
+from tokaido_env.arena.match import SCORE_KEYS, store_ends
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.variance_reduction import store_luck
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.core.state import ENDS
+from tokaido_env.core.state import ENDS, put_rows
 from tokaido_env.files import (
     atomic_write,
     flush_folder,
@@ -183,7 +183,10 @@ def _replayed(
     """Replay games of a match; return `GAME` (k,), and their events by label."""
     games, events = match_state.games[numbers], [tuple[str, ...]()] * len(numbers)
     for some, played in replay_chunks(match_state.pool, games["seed"], actions, games["board"]):
-        store_played(games, some, played)
+        part = games[some]
+        part["decisions"] = np.bincount(played.games[played.decided], minlength=len(played))
+        store_ends(part, played.board.record, np.zeros(len(part), np.int64), played.ends)
+        put_rows(games, some, part)
         if match_state.with_luck:
             store_luck(games, some, played)
         for i, game in enumerate(some.tolist()):
