@@ -185,6 +185,7 @@ def test_rate_matches__covers_the_true_rating_at_a_score_near_1(
     assert np.mean(covered) >= 0.93
 
 
+@pytest.mark.slow
 def test_rate_matches__gains_nothing_from_more_opponents_with_the_same_seeds() -> None:
     others, results = 4, independent(np.random.default_rng(0), 200, 0.6)
 

@@ -99,15 +99,6 @@ def test_play_match__sends_no_object_to_other_processes(executor: str) -> None:
 # Pairs
 
 
-@pytest.mark.parametrize("agent", [make("random"), make("greedy"), Highest()])
-def test_play_match__gives_an_agent_against_itself_one_win_in_each_pair(agent: Agent) -> None:
-    match = play_match(agent, agent, 40, seed=0)
-    assert (match.results.sum(axis=1) == 1.0).all()
-    assert match.score == 0.5
-    assert (match.games["points"][:, 0, 0] == match.games["points"][:, 1, 1]).all()
-    assert (match.games["points"][:, 0, 1] == match.games["points"][:, 1, 0]).all()
-
-
 @pytest.mark.parametrize("board", ["shikoku", FAMILY])
 def test_play_match__agrees_with_single_games(board: str) -> None:
     a, b = make("greedy"), make("random")

@@ -107,20 +107,6 @@ def test_compare__writes_table_and_profiles(
     assert before == {path.name: path.read_bytes() for path in [table, *plots.iterdir()]}
 
 
-def test_compare__refuses_results_of_another_protocol(
-    several: list[str], tmp_path: Path, capsys: Output
-) -> None:
-    other = tmp_path / "other.json"
-    assert main(["generalise", "greedy", *SMALL, "--seed", "1", "--json", str(other)]) == 0
-    assert main(["generalise", "--compare", several[0], str(other)]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith(f"generalise: {other}: expected the protocol of {several[0]}, ")
-    assert "seed 0; got " in error
-    assert main(["evaluate", "greedy", "random", "--games", "2", "--json", str(other)]) == 0
-    assert main(["generalise", "--compare", str(other)]) == 1
-    assert "expected a result of generalise, got one of matches" in capsys.readouterr().err
-
-
 def test_compare__combines_training_seeds(
     several: list[str], tmp_path: Path, capsys: Output
 ) -> None:

@@ -93,22 +93,6 @@ def test_ladder__is_rated_again_with_another_anchor(tmp_path: Path, capsys: Outp
     assert "--anchor: expected one of 'random'" in capsys.readouterr().err
 
 
-def test_rate__uses_the_boards_of_the_ladder(tmp_path: Path, capsys: Output) -> None:
-    path, json_file = str(tmp_path / "l.json"), tmp_path / "r.json"
-    options = ["--games", "20", "--board", "family:valid/4"]
-    assert main(["ladder", "random", "greedy", "--out", path, *options]) == 0
-    assert "board family:valid/4" in capsys.readouterr().out
-    rate = ["rate", "heuristic", "--ladder", path, "--json", str(json_file)]
-    assert main([*rate, *options]) == 0
-    first = Result.load(json_file)
-    # Another pool of the family: the same games on the boards of the ladder.
-    assert main([*rate, "--games", "20", "--board", "family:train/7"]) == 0
-    assert Result.load(json_file).hash == first.hash
-    assert first.boards[0].name == "family:valid/4"
-    assert main([*rate, "--games", "20"]) == 1
-    assert "boards[0].hash: expected" in capsys.readouterr().err
-
-
 def test_rate__takes_the_family_ladder_for_procedural_boards(
     tmp_path: Path, capsys: Output
 ) -> None:

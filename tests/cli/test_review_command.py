@@ -96,6 +96,7 @@ def test_review__of_a_forfeit_has_its_result(moves: int, tmp_path: Path) -> None
     assert set(pd.read_parquet(table)["result"]) == {float(seat)}
 
 
+@pytest.mark.slow
 def test_review_page__links_the_worst_moves() -> None:
     record = recorded(3, (HOSTILE, "b"))
     found = reviewed(record)

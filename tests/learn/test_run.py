@@ -214,21 +214,6 @@ def test_resume__with_a_greater_length_equals_a_longer_run(method: str, tmp_path
     assert same_but_for_older_checkpoints(tmp_path / "run", tmp_path / "whole")
 
 
-def test_resume__refuses_other_settings(
-    finished_run: Finished, tmp_path: Path, capsys: Output
-) -> None:
-    run = copy_run(finished_run("td"), tmp_path)
-    before = contents(run, logs=True)
-    assert resume(run, "--seed", "1", "--games", "64", "--width", "8") == 1
-    error = error_line(capsys)
-    assert "seed: expected 3, got 1; games: expected 12, got 64" in error
-    assert "width" not in error
-    assert resume(run, "--method", "alphazero") == 1
-    assert "--method" in error_line(capsys)
-    assert contents(run, logs=True) == before
-    assert resume(run, "--config", str(run / "config.toml")) == 0
-
-
 # Checkpoints
 
 

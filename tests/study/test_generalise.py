@@ -192,14 +192,6 @@ def test_result__names_the_worst_of_several_opponents() -> None:
     assert worst_opponent(measured(boards=2)[2]) is None
 
 
-def test_result__on_train_has_no_gap() -> None:
-    test, matches, found = measured(split="train")
-    assert len(matches) == 1
-    assert test.train is None
-    assert [boards.name for boards in found.boards] == ["family:train/3"]
-    assert found.estimates_of("gap") == []
-
-
 @pytest.mark.parametrize(
     ("agent", "options", "message"),
     [
