@@ -14,6 +14,7 @@ import argparse
 import gc
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
 import statistics
@@ -30,8 +31,7 @@ from bench_games import GAMES, Throughput, gpu_name
 from bench_rows import RATIOS, ROWS, Ratio, Row
 
 import tokaido_env
-from tokaido_env.cli.command import write_json
-from tokaido_env.files import check_outputs
+from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report.progress import ProgressLines
 
 PACKAGES = (
@@ -95,7 +95,8 @@ def main(
     print(section(date, machine, options.runs, results))
     data: dict[str, Any] = {"version": 1, "date": date, "runs": options.runs, "machine": machine}
     data["rows"] = [result.to_dict() for result in results]
-    write_json(options.json, data, ensure_ascii=False)
+    if options.json is not None:
+        write_text(options.json, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     return 0
 
 

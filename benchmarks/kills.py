@@ -91,13 +91,13 @@ _RUNS = {
 
 
 def train(method: str) -> Command:
-    """Return the command that begins or resumes a run of a method, with a checkpoint a second."""
+    """Return the command that begins or resumes a run of a method."""
 
     def command(folder: Path) -> Words:
-        run, words = folder / "run", ["train", "--checkpoint-minutes", "0.016"]
+        run = folder / "run"
         if (run / "config.toml").exists():
-            return [*words, "--resume", str(run)]
-        return [*words, "--run", str(run), "--method", method, *_RUNS[method].split()]
+            return ["train", "--resume", str(run)]
+        return ["train", "--run", str(run), "--method", method, *_RUNS[method].split()]
 
     return command
 

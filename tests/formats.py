@@ -35,8 +35,7 @@ from tokaido_env.decoding import Source
 from tokaido_env.files import OutputError, parse_json
 from tokaido_env.learn import run
 from tokaido_env.learn.run_folder import read_config
-from tokaido_env.learn.settings import METHODS
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import METHODS, RunError
 from tokaido_env.observers import masks
 from tokaido_env.record import Forfeit, RecordError, load as load_records, save as save_records
 from tokaido_env.report.result_tables import tables_of

@@ -116,23 +116,29 @@ def train_by(script: str, seed: int, folder: Path) -> None:
         module.train(budget, seed, track="raw")
 
 
-TRAININGS: dict[str, Callable[[int, Path], None]] = {
-    **{method: partial(run, method) for method in SHORT},
-    **{Path(script).stem: partial(train_by, script) for script in TRACKED},
-}
+TRAININGS = [
+    *(pytest.param(partial(run, method), id=method) for method in SHORT),
+    *(
+        pytest.param(partial(train_by, script), id=Path(script).stem, marks=pytest.mark.slow)
+        for script in TRACKED
+    ),
+]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of TorchRL's own classes
 @pytest.mark.parametrize("training", TRAININGS)
 def test_trainings__of_neighbouring_seeds_have_no_game_in_common(
-    training: str, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    training: Callable[[int, Path], None],
+    started: Started,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All seeds of both runs differ, also those of their updates."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     seeds: list[set[int]] = []
     for seed in (0, 1):
         started.clear()
-        TRAININGS[training](seed, tmp_path / str(seed))
+        training(seed, tmp_path / str(seed))
         seeds.append({seed for seed, _ in started})
         assert len(seeds[-1]) == len(started) > 7
     assert not seeds[0] & seeds[1]

@@ -18,7 +18,7 @@ from tokaido_env.features.afterstates import CHANCE, DECISION, END, Afterstates,
 from tokaido_env.features.network_inputs import INPUT_UNITS
 from tokaido_env.features.terms import LOG_ODDS
 from tokaido_env.learn.network import ValueNetwork, load_policy
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import RunError
 from tokaido_env.observers import masks
 
 POOL = BoardPool.load("family:train/12")

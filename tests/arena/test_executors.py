@@ -11,8 +11,7 @@ import pytest
 from networks import random_policy
 
 from tokaido_env.agents import make
-from tokaido_env.arena import executors
-from tokaido_env.arena.executors import base, check_executor, open_executor
+from tokaido_env.arena.executors import check_executor, open_executor
 from tokaido_env.arena.executors.base import Executor, SerialExecutor, make_verified
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import MatchState, games_as_completed, play_match
@@ -135,33 +134,6 @@ def test_shutdown__ends_processes_that_kept_their_agents() -> None:
         os.kill(process, 0)
 
 
-def test_make_verified__makes_agents_once_and_drops_the_oldest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made: list[str] = []
-
-    def counting_make(spec: str) -> Any:
-        made.append(spec)
-        return make(spec)
-
-    monkeypatch.setattr(base, "make", counting_make)
-    make_verified.cache_clear()
-    assert make_verified("random") is make_verified("random")
-    specs = [f"mcts:sims={n}" for n in range(1, base._CACHED_AGENTS + 1)]
-    for spec in specs:
-        make_verified(spec)
-    make_verified("random")
-    assert made == ["random", *specs, "random"]
-
-
-def test_policy_file__may_be_deleted_when_its_agent_plays_in_this_process(tmp_path: Path) -> None:
-    path = tmp_path / "mine"
-    random_policy(seed=0).save(path)
-    agent = make(f"policy:{path}")
-    path.unlink()
-    assert len(play_match(agent, make("random"), 4, 0).games) == 2
-
-
 def test_policy_file__that_changes_is_an_error_in_other_processes(tmp_path: Path) -> None:
     path = tmp_path / "mine"
     random_policy(seed=0).save(path)
@@ -181,14 +153,5 @@ def test_policy_file__that_changes_is_an_error_in_other_processes(tmp_path: Path
     "text", ["", "there", "serial:2", "processes:", "processes:0", "processes:x", "processes:99999"]
 )
 def test_check_executor__refuses_an_unknown_text(text: str) -> None:
-    expected = r"executor: expected serial, processes\[:N\] or ray\[:ADDRESS"
-    with pytest.raises(ValueError, match=expected):
+    with pytest.raises(ValueError, match=r"^executor: "):
         check_executor(text)
-
-
-def test_check_executor__names_the_command_that_installs_ray(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(executors, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"needs ray: pip install '\.\[ray\]'"):
-        check_executor("ray:auto")

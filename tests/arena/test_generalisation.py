@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from matches import Floats, match_of_results
-from slow_cases import slow_except_first
 
 from tokaido_env.arena.generalisation import (
     FIGURES,
@@ -69,14 +68,8 @@ def test_generalisation_gap__is_a_difference_with_the_uncertainty_of_both() -> N
     assert gap.low < gap.value < gap.high < 0
 
 
-def test_generalisation_gap__of_equal_results_has_positive_width() -> None:
-    gap = generalisation_gap(*(board_scores(np.ones((5, 6)), kind) for kind in (0, 1)))
-    width = 1 - wilson_interval(1.0, 30)[0]
-    assert gap.value == 0
-    assert gap.interval == pytest.approx((-width, width), abs=1e-6)
-
-
-@pytest.mark.parametrize("shape", slow_except_first([(0.3, 12), ((6, 4),)]))
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(0.3, 12), (6, 4)])
 def test_pool_estimates__cover_what_new_boards_give(shape: tuple[float, float]) -> None:
     """The truth is the mean over many measurements: measured scores contain the luck of pairs."""
     rng, each = np.random.default_rng(3), []
@@ -115,29 +108,16 @@ def test_over_seeds__covers_the_truth(seeds: int) -> None:
     assert over_seeds(runs[:1]) is runs[0]
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_improvement__covers_the_truth(seeds: int) -> None:
-    rng, covered, values = np.random.default_rng(seeds), [], []
+def test_improvement__covers_the_truth() -> None:
+    rng, covered = np.random.default_rng(3), []
     boards = 0.08 * rng.standard_normal((20_000, 1))  # one of each pair of seeds
     ours, theirs = (measured(rng, 20_000, mean, boards) for mean in (0.63, 0.6))
     expected = 0.5 + np.sign(ours - theirs).mean() / 2
     for _ in range(400):
         boards = 0.08 * rng.standard_normal(100)
-        if seeds > 1:
-            sides = measured(rng, seeds, 0.63, boards), measured(rng, seeds, 0.6, boards)
-        else:  # without seeds the truth is that of these two runs: no effect of seeds
-            sides = tuple(
-                rng.binomial(40, (mean + boards)[None].clip(0, 1)) / 40 for mean in (0.63, 0.6)
-            )
-        found = improvement(*sides)
-        values.append(found.value)
-        covered.append(found.low <= (expected if seeds > 1 else 0) <= found.high)
-    if seeds == 1:
-        expected = np.mean(values)
-        spread = np.std(values)
-        assert (found.high - found.low) / 2 == pytest.approx(1.98 * spread, rel=0.15)
-    else:
-        assert 0.93 <= np.mean(covered) <= 1
+        found = improvement(measured(rng, 3, 0.63, boards), measured(rng, 3, 0.6, boards))
+        covered.append(found.low <= expected <= found.high)
+    assert 0.93 <= np.mean(covered) <= 1
 
 
 def test_improvement__counts_pairs_of_seeds_and_ties() -> None:

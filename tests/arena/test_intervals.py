@@ -180,12 +180,6 @@ def test_bootstrap_boards__covers_the_mean_at_the_right_width(
     assert 0.85 * expected < width < 1.35 * expected
 
 
-@pytest.mark.parametrize("boards", [2, 3, 5])
-def test_bootstrap_boards__is_conservative_with_few_boards(boards: int) -> None:
-    covered, _ = coverage(boards, 10, 0.1)
-    assert 0.935 <= covered <= 1.0
-
-
 def test_bootstrap_boards__keeps_boards_that_are_no_sample() -> None:
     counts = np.array([[100, 0, 0, 0, 0], [0, 0, 0, 0, 100], [25, 0, 50, 0, 25]] * 4)
     draws = bootstrap_boards(counts, 0, drawn=False)

@@ -1,17 +1,16 @@
 """Tests of arena/ladder.py: the file, its checks, resuming, and ladders on pools."""
 
 import json
+import re
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
-from positions import shikoku_data, write_board
 from simulated_matches import SLOW, STRENGTHS, SimulatedMatches, make_simulated_ladder
 from valid_files import with_hash
 
-from tokaido_env import SeedError
 from tokaido_env.agents import make
 from tokaido_env.arena.ladder import (
     FAMILY_LADDER,
@@ -61,13 +60,6 @@ def test_make_ladder__rates_all_matches_together(ladder: Ladder) -> None:
     assert fit == goodness_of_fit(ladder.result.scores)
 
 
-def test_ladder__loads_what_it_saves(ladder: Ladder, path: Path) -> None:
-    ladder.result.save(path)
-    for board in (None, BOARD):
-        assert Ladder.load(path, board, STRENGTHS).result == ladder.result
-    assert json.loads(path.read_text(encoding="utf-8"))["boards"][0]["hash"] == BOARD.hash
-
-
 @pytest.mark.parametrize("path", [LADDER, FAMILY_LADDER], ids=lambda path: path.name)
 def test_shipped_ladders__follow_from_their_matches(path: Path) -> None:
     ladder = Ladder.load(path)
@@ -103,44 +95,22 @@ def test_epsilon_baselines__have_a_separate_scale(ladder: Ladder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "rehash", "message"),
+    ("change", "rehash", "name"),
     [
-        (lambda data: data["estimates"][0].update(value=99.0), False, r"hash: expected \w{16} of "),
-        (lambda data: data.update(protocol="rate"), True, r"protocol: expected ladder, got 'rate'"),
-        (lambda data: data["boards"][0].update(hash="0" * 16), True, r"hash: .* on another board"),
-        (
-            lambda data: data["boards"][0].update(name="x"),
-            True,
-            r"unknown board 'x'.*; give the fil",
-        ),
-        (
-            lambda data: data["boards"][0].update(name="/etc/hostname"),
-            True,
-            r"unknown board '/etc/hostname'",
-        ),
-        (lambda data: data.clear(), False, r"version: expected 1, got None"),
+        (lambda data: data["estimates"][0].update(value=99.0), False, "hash: "),
+        (lambda data: data.update(protocol="rate"), True, "protocol: "),
+        (lambda data: data["boards"][0].update(hash="0" * 16), True, "boards[0].hash: "),
+        (lambda data: data["boards"][0].update(name="/etc/hostname"), True, "board: "),
     ],
 )
 def test_load__refuses_a_wrong_file(
-    ladder: Ladder, path: Path, change: Change, rehash: bool, message: str
+    ladder: Ladder, path: Path, change: Change, rehash: bool, name: str
 ) -> None:
     data = ladder.result.to_dict()
     change(data)
     path.write_text(json.dumps(with_hash(data) if rehash else data), encoding="utf-8")
-    with pytest.raises(LadderError, match=message) as caught:
+    with pytest.raises(LadderError, match=re.escape(f"{path}: {name}")):
         Ladder.load(path)
-    assert str(path) in str(caught.value)
-    assert len(str(caught.value)) < 500
-
-
-def test_load__needs_the_file_of_a_custom_board(ladder: Ladder, path: Path) -> None:
-    ladder.result.save(path)
-    short = write_board(path.parent / "short.toml", shikoku_data() | {"max_rounds": 10})
-    with pytest.raises(LadderError, match="games were played on another board"):
-        Ladder.load(path, short)
-    play, other = SimulatedMatches().play, path.with_name("short.json")
-    made = make_ladder(THREE, lambda a, b: 60, 0, Board.load(short), play, other)
-    assert Ladder.load(other, short).result == made.result
 
 
 # Making and resuming
@@ -181,16 +151,6 @@ def test_make_ladder__plays_only_new_agents_and_changed_numbers_of_games(
     assert [match[:3] for match in simulated.played] == [(SLOW, "random", 100)]
 
 
-def test_make_ladder__rates_saved_matches_with_another_anchor(path: Path) -> None:
-    first, simulated = make_simulated_ladder(path, anchor="random"), SimulatedMatches()
-    again = make_simulated_ladder(path, simulated=simulated)
-    assert not simulated.played
-    assert (first.result.anchor, again.result.anchor) == ("random", "mcts:sims=400")
-    assert again.result.scores == first.result.scores
-    assert again.result.hash != first.result.hash
-    assert make_simulated_ladder(path, anchor="random").result.hash == first.result.hash
-
-
 def test_make_ladder__needs_matches_that_connect_all_agents(path: Path) -> None:
     chain = make_simulated_ladder(path, THREE, lambda a, b: 60 * ((a, b) != ("random", SLOW)))
     assert [(m.a, m.b) for m in chain.result.scores] == [("random", "greedy"), ("greedy", SLOW)]
@@ -215,21 +175,10 @@ def test_make_ladder__never_destroys_saved_matches(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("agents", "games", "seed", "message"),
-    [
-        (["random", "random"], 60, 0, "two or more, each once, got random, random"),
-        (["random"], 60, 0, "two or more"),
-        (["random", "greedy"], 60, -1, "seed"),
-    ],
-)
-def test_make_ladder__refuses_a_wrong_plan_before_any_game(
-    path: Path, agents: list[str], games: int, seed: int, message: str
-) -> None:
-    simulated = SimulatedMatches()
-    with pytest.raises((LadderError, SeedError), match=message):
-        make_simulated_ladder(path, agents, lambda a, b: games, seed, simulated)
-    assert not simulated.played
+@pytest.mark.parametrize("agents", [["random", "random"], ["random"]])
+def test_make_ladder__refuses_a_wrong_plan_before_any_game(path: Path, agents: list[str]) -> None:
+    with pytest.raises(LadderError, match=r"^agents: "):
+        make_simulated_ladder(path, agents)
     assert not path.exists()
 
 

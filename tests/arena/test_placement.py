@@ -1,6 +1,5 @@
 """Tests of arena/placement.py: the choice of opponents, the games, and the rating."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -72,14 +71,6 @@ def test_rate_on_ladder__gives_each_opponent_its_own_seed_for_all_agents(ladder:
     seeds = [match.seed for match in ladder.result.scores] + [seed for _, seed in by_opponent]
     assert len(set(seeds)) == len(seeds)
     assert all(seed is not None and check_seed(seed) == seed for seed in seeds)
-
-
-def test_rate_on_ladder__repeats_by_seed(ladder: Ladder) -> None:
-    def rated(seed: int) -> str:
-        play = SimulatedMatches(WITH_NEW).play
-        return json.dumps(rate_on_ladder("new", ladder, play=play, seed=seed).to_dict())
-
-    assert rated(1) == rated(1) != rated(2)
 
 
 @pytest.mark.parametrize("agent", ["random", "greedy", SLOW])

@@ -38,6 +38,7 @@ def outcome() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_cluster__gives_the_bytes_of_the_serial_executor_while_nodes_change(
     outcome: dict[str, Any],
@@ -49,6 +50,7 @@ def test_cluster__gives_the_bytes_of_the_serial_executor_while_nodes_change(
     assert len(set(outcome["serial"])) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_cluster__refuses_other_versions_and_workers_that_end_repeatedly(
     outcome: dict[str, Any],

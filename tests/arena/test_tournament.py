@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from matches import play_single_game, played_match, same_games
-from repeating_executor import RepeatingExecutor
+from reversed_executor import ReversedExecutor
 
-from tokaido_env import BoardError, SeedError
 from tokaido_env.agent import AgentError
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena.executors import open_executor
@@ -90,23 +89,14 @@ def test_play_match__plays_an_object_with_the_name_of_another_agent_itself() -> 
     assert match.score < 0.3  # the lowest action is worth little
 
 
-@pytest.mark.parametrize("executor", ["processes:1", "repeating"])
+@pytest.mark.parametrize("executor", ["processes:1", "reversed"])
 def test_play_match__sends_no_object_to_other_processes(executor: str) -> None:
-    sends = RepeatingExecutor() if executor == "repeating" else open_executor(executor)
+    sends = ReversedExecutor() if executor == "reversed" else open_executor(executor)
     with sends, pytest.raises(AgentError, match=r"^executor: .*'greedy'.*python:FILE:CLASS"):
         play_match(make("random"), greedy(), 4, 0, executor=sends)  # type: ignore[arg-type]
 
 
 # Pairs
-
-
-@pytest.mark.parametrize("agent", [make("random"), make("greedy"), Highest()])
-def test_play_match__gives_an_agent_against_itself_one_win_in_each_pair(agent: Agent) -> None:
-    match = play_match(agent, agent, 40, seed=0)
-    assert (match.results.sum(axis=1) == 1.0).all()
-    assert match.score == 0.5
-    assert (match.games["points"][:, 0, 0] == match.games["points"][:, 1, 1]).all()
-    assert (match.games["points"][:, 0, 1] == match.games["points"][:, 1, 0]).all()
 
 
 @pytest.mark.parametrize("board", ["shikoku", FAMILY])
@@ -143,13 +133,6 @@ def test_play_match__does_not_depend_on_batches_or_the_number_of_games(
     assert (few.games != play_match(a, b, 30, seed=2).games).all()
 
 
-def test_play_match__does_not_depend_on_the_order_of_the_agents() -> None:
-    match = play_match(make("greedy"), make("random"), 20, seed=2)
-    reverse = play_match(make("random"), make("greedy"), 20, seed=2)
-    assert (match.results == 1 - reverse.results[:, ::-1]).all()
-    assert (match.games["points"] == reverse.games["points"][:, ::-1, ::-1]).all()
-
-
 def test_arena_seeds__differ_from_the_seeds_of_training() -> None:
     trained = {
         int(episode_seed(seed, e))
@@ -160,24 +143,10 @@ def test_arena_seeds__differ_from_the_seeds_of_training() -> None:
     assert not trained & {int(arena_seed(seed, pair)) for seed in range(10) for pair in range(1000)}
 
 
-def test_play_match__reports_progress_of_every_game() -> None:
-    finished: list[int] = []
-    play_match(make("random"), make("random"), 30, 0, progress=finished.append)
-    assert sum(finished) == 30
-
-
-@pytest.mark.parametrize("games", [-2, 0, 1, 7, 10**7 + 2, 10**30])
+@pytest.mark.parametrize("games", [0, 7, 10**7 + 2])
 def test_play_match__refuses_a_wrong_number_of_games(games: int) -> None:
-    message = f"games: expected an even number from 2 to 10,000,000 .*, got {games}"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"^games: "):
         play_match(make("random"), make("random"), games, seed=0)
-
-
-def test_play_match__refuses_wrong_seeds_and_boards() -> None:
-    with pytest.raises(SeedError):
-        play_match(make("random"), make("random"), 2, seed=-1)
-    with pytest.raises(BoardError, match="expected one board or a pool such as family:train"):
-        play_match(make("greedy"), make("random"), 2, 0, ["shikoku", "family:1"])
 
 
 # Executors
@@ -201,28 +170,16 @@ def test_executors__give_the_same_games() -> None:
     assert (match_state.to_match().games == play_match(a, b, 30, 0).games).all()
 
 
-@pytest.mark.parametrize("executor", [SerialExecutor(), RepeatingExecutor()])
+@pytest.mark.parametrize("executor", [SerialExecutor(), ReversedExecutor()])
 def test_executors__give_the_same_games_on_a_pool_in_small_batches(
     family_match: MatchState,
-    executor: SerialExecutor | RepeatingExecutor,
+    executor: SerialExecutor | ReversedExecutor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tokaido_env.arena.tournament.BATCH_SIZE", 6)
     match_state = MatchState("greedy", "random", 40, 3, FAMILY)
     play_remaining(match_state, make("greedy"), make("random"), executor=executor)
     assert same_games(match_state, family_match)
-
-
-def test_executors__send_boards_that_other_processes_cannot_load() -> None:
-    boards = [Board.load(), Board.load("shikoku_ring"), *POOL]
-    pool = BoardPool("ours", boards, drawn=True)
-    serial, sent = (
-        play_match(make("greedy"), make("random"), 24, 0, pool, executor=executor)
-        for executor in (None, RepeatingExecutor())
-    )
-    assert (serial.games == sent.games).all()
-    assert (serial.actions == sent.actions).all()
-    assert len(np.unique(serial.games["board"])) > 3
 
 
 def test_executor_for__starts_processes_for_agents_of_one_game(

@@ -15,7 +15,7 @@ from positions import shikoku_data
 
 from tokaido_env import Board, BoardError
 from tokaido_env.agents import make
-from tokaido_env.arena.tournament import play_selfplay
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board import BOARDS_FOLDER
 
 DRAWN = range(40)
@@ -153,7 +153,7 @@ def test_boards__differ_and_games_on_them_end() -> None:
     assert len({board.hash for board in boards}) == len(boards)
     greedy = make("greedy")
     for board in boards:
-        games, _ = play_selfplay(greedy, board, np.arange(8))
+        games = play_match(greedy, greedy, 16, 0, board).games[:, 0]
         assert (games["end"] == 1).mean() > 0.5
 
 

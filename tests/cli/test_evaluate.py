@@ -57,39 +57,6 @@ def test_evaluate__writes_a_result_and_prints_tables(tmp_path: Path, capsys: Out
     assert scores[:2] == shares
 
 
-@pytest.mark.parametrize(
-    ("agents", "equal"),
-    [(("greedy", "greedy"), 10), (("x=greedy", "y=greedy"), 10), (("greedy", "random"), 0)],
-)
-def test_evaluate__counts_games_that_are_equal_with_swapped_seats(
-    agents: tuple[str, str], equal: int, tmp_path: Path, capsys: Output
-) -> None:
-    records, path = tmp_path / "games.jsonl", tmp_path / "r.json"
-    results(path, *agents, "--games", "20", "--records", str(records))
-    assert len({(one.seed, one.events) for one in load(records)}) == 20 - equal
-    (score,) = Result.load(path).scores
-    assert score.games is not None
-    assert score.games.equal == equal
-    assert (f"{equal} of 20 games are equal" in capsys.readouterr().out) == (equal > 0)
-
-
-def test_evaluate__is_reproducible(tmp_path: Path) -> None:
-    command = ["random", "greedy", "--games", "10"]
-    written = []
-    for name, seed in (("a", "0"), ("b", "0"), ("c", "1")):
-        results(tmp_path / name, *command, "--seed", seed)
-        written.append((tmp_path / name).read_bytes())
-    assert written[0] == written[1] != written[2]
-
-
-def test_evaluate__prints_all_matches(capsys: Output) -> None:
-    agents = ["random", "greedy", *(f"greedy:epsilon=0.{i}" for i in range(1, 5))]
-    assert main(["evaluate", *agents, "--games", "2", "--until-decided"]) == 0
-    printed = capsys.readouterr().out
-    assert printed.partition("Matches")[2].count("greedy:epsilon=0.4") == 15  # each row has both
-    assert printed.count(": undecided after 2 games") == 15
-
-
 # Records, stop and resume
 
 DICE = ["python:custom_agents:Dice", "random", "greedy"]

@@ -74,17 +74,6 @@ def test_report__links_name_their_games(tournament: Path) -> None:
     assert games <= recorded
 
 
-def test_replays__sets_the_number_of_linked_games(tournament: Path, tmp_path: Path) -> None:
-    records = str(tournament / "games.jsonl")
-    command = ["evaluate", "--from-records", records, "--report"]
-    assert main([*command, str(tmp_path / "a.html"), "--replays", "1"]) == 0
-    page = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert len(links_of(page)) == len(list((tmp_path / "a-games").iterdir())) == 3
-    assert main([*command, str(tmp_path / "b.html"), "--replays", "0"]) == 0
-    assert links_of((tmp_path / "b.html").read_text(encoding="utf-8")) == []
-    assert not (tmp_path / "b-games").exists()
-
-
 def test_write_games__skips_games_after_the_decision(tmp_path: Path) -> None:
     """As with --until-decided: the records contain more games."""
     match_state = MatchState("greedy", "random", 8, 3, "shikoku")

@@ -2,14 +2,12 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tokaido_env.__main__ import main
-from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.arena.ladder import FAMILY_LADDER, Ladder
 from tokaido_env.arena.result import Result
 
@@ -47,20 +45,6 @@ def test_rate__rates_an_agent_on_a_new_ladder(tmp_path: Path, capsys: Output) ->
     assert rate[1] not in printed
     assert "mine, board shikoku" in printed
     assert re.search(r"^mine +.?\d", printed, re.MULTILINE)
-
-
-def test_rate__prints_a_line_a_match_whatever_the_name(tmp_path: Path, capsys: Output) -> None:
-    ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "2"]
-    assert main(["ladder", "greedy", "random", "--out", *ladder[1:]]) == 0
-    policy = tmp_path / f"{'a_long_name_' * 8}.safetensors"
-    shutil.copy(CHAMPION, policy)
-    capsys.readouterr()
-    assert main(["rate", f"policy:{policy}", *ladder]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in lines if line.startswith(("greedy", "random"))] == [
-        ["greedy", "2"],
-        ["random", "2"],
-    ]
 
 
 def test_rate__resumes_to_the_same_bytes(tmp_path: Path, capsys: Output) -> None:
@@ -107,22 +91,6 @@ def test_ladder__is_rated_again_with_another_anchor(tmp_path: Path, capsys: Outp
         assert "degrees of freedom" in text
     assert main([*command, "--anchor", "mcts"]) == 1
     assert "--anchor: expected one of 'random'" in capsys.readouterr().err
-
-
-def test_rate__uses_the_boards_of_the_ladder(tmp_path: Path, capsys: Output) -> None:
-    path, json_file = str(tmp_path / "l.json"), tmp_path / "r.json"
-    options = ["--games", "20", "--board", "family:valid/4"]
-    assert main(["ladder", "random", "greedy", "--out", path, *options]) == 0
-    assert "board family:valid/4" in capsys.readouterr().out
-    rate = ["rate", "heuristic", "--ladder", path, "--json", str(json_file)]
-    assert main([*rate, *options]) == 0
-    first = Result.load(json_file)
-    # Another pool of the family: the same games on the boards of the ladder.
-    assert main([*rate, "--games", "20", "--board", "family:train/7"]) == 0
-    assert Result.load(json_file).hash == first.hash
-    assert first.boards[0].name == "family:valid/4"
-    assert main([*rate, "--games", "20"]) == 1
-    assert "boards[0].hash: expected" in capsys.readouterr().err
 
 
 def test_rate__takes_the_family_ladder_for_procedural_boards(

@@ -28,7 +28,6 @@ USAGE = (
     ("train --run run --sims 3", "--sims"),
     ("train --run run --updates many", "--updates"),
     ("train --run run --resume run", "--run and --resume"),
-    ("train --run run --checkpoint-minutes -1", "--checkpoint-minutes"),
     ("train", "--run"),
 )
 """Words that the declarations refuse, with the status 2."""
@@ -36,7 +35,6 @@ USAGE = (
 ERRORS = (
     ("evaluate greedy nobody", "nobody"),
     ("evaluate greedy policy:nowhere", "nowhere"),
-    ("evaluate greedy random --replays 2", "--replays"),
     ("evaluate greedy random --json /nowhere/r", "/nowhere"),
     ("evaluate greedy random --records /nowhere/g", "/nowhere"),
     ("evaluate greedy random --plots games.jsonl", "games.jsonl"),

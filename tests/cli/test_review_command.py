@@ -97,6 +97,7 @@ def test_review__of_a_forfeit_has_its_result(moves: int, tmp_path: Path) -> None
     assert set(pd.read_parquet(table)["result"]) == {float(seat)}
 
 
+@pytest.mark.slow
 def test_review_page__links_the_worst_moves() -> None:
     record = recorded(3, (HOSTILE, "b"))
     found = reviewed(record)
@@ -114,22 +115,6 @@ def test_review_page__links_the_worst_moves() -> None:
     assert "<img" not in film["review"]["html"]
     assert film["wins"][-1] == {0: 1.0, 1: 0.0}[record.winner or 0]
     assert games_of(replay_page([record]))[0]["review"] is None
-
-
-def test_review_page__reports_a_game_without_mistakes() -> None:
-    record = recorded(4)
-    found = reviewed(record)
-    clean = replace(found, loss=np.where(np.isnan(found.loss), np.nan, 0.0))
-    (film,) = games_of(replay_page([record], reviews=[clean]))
-    assert "No significant mistakes found." in film["review"]["html"]
-
-
-def test_review_page__refuses_reviews_of_other_games() -> None:
-    record = recorded(5)
-    with pytest.raises(ValueError, match="reviews: expected one for each of 2 games"):
-        replay_page([record, record], reviews=[reviewed(record)])
-    with pytest.raises(ValueError, match="and no agent"):
-        replay_page([record], agent="greedy", reviews=[reviewed(record)])
 
 
 def test_review__refuses_a_page_of_over_a_hundred_games(tmp_path: Path, capsys: Output) -> None:

@@ -15,7 +15,6 @@ from tokaido_env import Game, Record
 from tokaido_env.__main__ import main
 from tokaido_env.cli import review as command
 from tokaido_env.record import save
-from tokaido_env.report.tables import MOST
 from tokaido_env.study.review import MARKS
 
 NAMES = [("a", "b"), ("b", "a"), ("", "Søren | x")]
@@ -126,52 +125,6 @@ def test_review__prints_totals_of_many_games(
     monkeypatch.setattr(command, "MANY", 4)
     assert main(["review", str(games), *QUICK]) == 0
     assert "4 games" not in capsys.readouterr().out
-
-
-def test_review__limits_and_escapes_names(
-    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "MANY", 1)
-    monkeypatch.setattr(command, "MOST_NAMES", 2)
-    games = [recorded(1, ("x" * 900, "twice")), recorded(2, ("\x1b[2J", "twice"))]
-    save(games, tmp_path / "games.jsonl")
-    assert main(["review", str(tmp_path / "games.jsonl"), *QUICK]) == 0
-    printed = capsys.readouterr().out
-    assert "the 2 of 3 players with most games" in printed
-    assert "\x1b[2J" not in printed
-    assert len(printed) < 20 * MOST
-
-
-def test_review__prints_games_without_choices(tmp_path: Path, capsys: Output) -> None:
-    save([Game(seed=1).record(("a", "b"))] * 11, tmp_path / "games.jsonl")
-    assert main(["review", str(tmp_path / "games.jsonl"), *QUICK]) == 0
-    assert "–" in capsys.readouterr().out
-
-
-def test_review__leaves_no_file_after_ctrl_c(
-    games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = []
-
-    def add(self: object, *_: object) -> None:
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(command.ReviewTotals, "add", add)
-    files = ["--data", str(tmp_path / "o.parquet"), "--json", str(tmp_path / "o.json")]
-    assert main(["review", str(games), *QUICK, *files]) == 130
-    assert capsys.readouterr().err == "review: interrupted\n"
-    assert list(tmp_path.iterdir()) == [games]
-
-
-def test_review__refuses_a_file_that_changes_meanwhile(
-    games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "_count", lambda *_: 5)
-    assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.parquet")]) == 1
-    assert "expected 5 games, got 4: it changed meanwhile" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == [games]
 
 
 def test_review__refuses_a_broken_line_before_any_review(games: Path, capsys: Output) -> None:

@@ -1,7 +1,6 @@
 """Tests of table files: every kind of column."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tokaido_env.cli import tabular_io
-from tokaido_env.cli.tabular_io import TEXT, TEXTS, WORD, check_format, table_file
+from tokaido_env.cli.tabular_io import TEXT, TEXTS, WORD, table_file
 
 COLUMNS = {"n": "int16", "x": "float64", "row": ("uint8", 3), "name": TEXT, "phase": WORD}
 PARTS: list[dict[str, Any]] = [
@@ -68,20 +67,3 @@ def test_parquet__writes_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     in_turn = written(tmp_path / "b.parquet", *PARTS)
     assert [pq.read_metadata(path).num_row_groups for path in (at_once, in_turn)] == [1, 2]
     pd.testing.assert_frame_equal(pd.read_parquet(at_once), pd.read_parquet(in_turn))
-
-
-def test_table_file__has_columns_without_rows(tmp_path: Path) -> None:
-    path = written(tmp_path / "t.parquet")
-    assert (len(pd.read_parquet(path)), list(pq.read_schema(path).names)) == (0, list(COLUMNS))
-
-
-def test_check_format__refuses_suffixes_and_missing_packages(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("a.csv", "a.npz"):
-        with pytest.raises(ValueError, match=rf"{name}: expected a name that ends in \.parquet"):
-            check_format(Path(name))
-    check_format(Path("a.parquet"))
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ModuleNotFoundError, match=r"parquet files need pyarrow: pip install '\.\["):
-        check_format(Path("a.parquet"))

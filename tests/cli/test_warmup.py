@@ -1,7 +1,5 @@
 """Tests of `tokaido warmup`: later calls compile nothing."""
 
-from pathlib import Path
-
 import pytest
 from processes import run_script
 
@@ -48,13 +46,3 @@ def test_warmup__leaves_out_what_needs_missing_packages(
     printed = capsys.readouterr().out
     assert "game" in printed
     assert "learn" not in printed
-
-
-def test_warmup__refuses_an_unwritable_cache_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert main(["warmup"]) == 1
-    assert capsys.readouterr().err.startswith("warmup: ")

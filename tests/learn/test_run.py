@@ -5,15 +5,11 @@ import signal
 import tomllib
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from itertools import count
 from pathlib import Path
-from threading import Thread
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from networks import random_policy
 from short_run import (
     METHODS,
@@ -29,7 +25,6 @@ from short_run import (
     resume,
     train as main,
 )
-from torch import nn
 
 from tokaido_env.agents import Policy
 from tokaido_env.agents.policy import LayerSizes
@@ -127,18 +122,6 @@ def test_run__keeps_the_first_policy_with_the_highest_rating(
     assert [progress.is_best for progress in new] == [True, True, False, False]
 
 
-def test_tensorboard__shows_each_update_once_after_a_resume(tmp_path: Path) -> None:
-    """Updates 3 and 4 are repeated."""
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    for done, updates in ((0, (1, 2, 3, 4)), (2, (3, 4, 5))):
-        logs = Logs(tmp_path, "updates", done)
-        for update in updates:
-            logs.write(update, {"rating/elo": float(update)})
-        logs.close()
-    events = accumulator.EventAccumulator(str(tmp_path / "tb")).Reload()
-    assert [event.step for event in events.Scalars("rating/elo")] == [1, 2, 3, 4, 5]
-
-
 # Resume
 
 
@@ -218,57 +201,6 @@ def test_resume__after_a_power_cut_makes_the_same_bytes(
     assert contents(run) == contents(finished_run(method))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-def test_resume__after_every_update_makes_the_same_bytes(
-    finished_run: Finished, method: str, tmp_path: Path
-) -> None:
-    run, handler = tmp_path / "run", signal.getsignal(signal.SIGINT)
-    runs.begin(run, SHORT[method])
-
-    def stop(progress: Progress) -> None:
-        if progress.figures and signal.getsignal(signal.SIGINT) is not handler:
-            signal.raise_signal(signal.SIGINT)
-
-    times = 1
-    while not runs.train(run, stop):
-        times += 1
-    assert times == len(metrics(run))
-    assert same_but_for_older_checkpoints(run, finished_run(method))
-
-
-def test_checkpoint_minutes__change_nothing_but_the_checkpoints(
-    finished_run: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each reading of the clock is a minute after the one before; in a thread without signals."""
-    saved, clock, save = list[int](), count(), runs.Run.save
-    monkeypatch.setattr(
-        runs, "time", SimpleNamespace(monotonic=lambda: 60.0 * next(clock), perf_counter=lambda: 0)
-    )
-
-    def recorded(run: Any, trainer: Any) -> None:
-        saved.append(trainer.done)
-        save(run, trainer)
-
-    monkeypatch.setattr(runs.Run, "save", recorded)
-    run = tmp_path / "run"
-    words = ["--run", str(run), "--checkpoint-minutes", "1", *options_of(SHORT["td"])]
-    thread = Thread(target=main, args=(words,))
-    thread.start()
-    thread.join()
-    assert saved == [0, 1, 2, 3]
-    assert same_but_for_older_checkpoints(run, finished_run("td"))
-
-
-def test_resume__of_a_finished_run_does_nothing(
-    finished_run: Finished, tmp_path: Path, capsys: Output
-) -> None:
-    run = copy_run(finished_run("td"), tmp_path)
-    assert resume(run) == 0
-    assert contents(run) == contents(finished_run("td"))
-    assert "nothing to do: 3 updates are done\n" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_resume__with_a_greater_length_equals_a_longer_run(method: str, tmp_path: Path) -> None:
     """The learning rate is constant, and the first end has no rating."""
@@ -282,63 +214,12 @@ def test_resume__with_a_greater_length_equals_a_longer_run(method: str, tmp_path
     assert same_but_for_older_checkpoints(tmp_path / "run", tmp_path / "whole")
 
 
-def test_resume__refuses_other_settings(
-    finished_run: Finished, tmp_path: Path, capsys: Output
-) -> None:
-    run = copy_run(finished_run("td"), tmp_path)
-    before = contents(run, logs=True)
-    assert resume(run, "--seed", "1", "--games", "64", "--width", "8") == 1
-    error = error_line(capsys)
-    assert "seed: expected 3, got 1; games: expected 12, got 64" in error
-    assert "width" not in error
-    assert resume(run, "--method", "alphazero") == 1
-    assert "--method" in error_line(capsys)
-    assert contents(run, logs=True) == before
-    assert resume(run, "--config", str(run / "config.toml")) == 0
-
-
 # Checkpoints
 
 
 def state_of(path: Path) -> Any:
     """Return the JSON state of a checkpoint."""
     return json.loads(read_tensors(path, runs.MAX_BYTES).header["state"])
-
-
-class OfTwo(runs.Trainer):
-    """A method with two networks and an optimizer, which takes a random step."""
-
-    def __init__(self, run: Any) -> None:
-        self.run, self.network = run, run.new_network()
-        self.other = nn.Linear(3, 2)
-        self.adam = torch.optim.Adam([self.other.weight])
-        self.parts = {"network": self.network, "other": self.other, "adam": self.adam}
-        self.counters = {"name": "é"}
-
-    def advance(self, stopping: Callable[[], int]) -> runs.Figures:
-        self.adam.zero_grad()
-        self.other(torch.ones(3)).square().sum().backward()
-        self.adam.step()
-        self.done += 1
-        return {"sum": self.other.weight.sum().item()}
-
-    def policy(self) -> Policy:
-        return self.run.freeze(self.network, self.done)
-
-
-def test_checkpoint__has_any_parts_of_a_trainer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs, "import_module", lambda name: SimpleNamespace(TdTrainer=OfTwo))
-    for folder, updates in (("whole", 4), ("run", 2)):
-        runs.begin(tmp_path / folder, TdSettings(**TINY | {"updates": updates}))
-        assert runs.train(tmp_path / folder)
-    assert resume(tmp_path / "run", "--updates", "4") == 0
-    assert same_but_for_older_checkpoints(tmp_path / "run", tmp_path / "whole")
-    path = newest_checkpoint(tmp_path / "run")
-    names = read_tensors(path, runs.MAX_BYTES).arrays
-    assert {"other.weight", "other.bias", "adam.0.exp_avg", "network.value.bias"} <= set(names)
-    assert state_of(path)["counters"] == {"name": "é"}
 
 
 def rewritten(change: Callable[[dict[str, Any], dict[str, Any]], object]) -> Callable[[Path], None]:
@@ -358,66 +239,42 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path: path.write_bytes(path.read_bytes()[:5000]),
-        flip_a_bit,
-        rewritten(lambda state, arrays: state.pop("counters")),
-        rewritten(lambda state, arrays: state["ratings"].update(best_elo="high")),
-        rewritten(lambda state, arrays: arrays.pop("network.value.bias")),
-        rewritten(lambda state, arrays: arrays.update({"network.value.bias": np.zeros(5)})),
-        rewritten(lambda state, arrays: arrays.update({"adam.0.exp_avg": np.zeros(5)})),
-        rewritten(lambda state, arrays: arrays.update({"adam.9.exp_avg": np.zeros(5)})),
-    ],
-)
-def test_resume__refuses_a_broken_checkpoint(
-    damage: Callable[[Path], None], run: Path, capsys: Output
+DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
+    ("checkpoint", lambda path: path.write_bytes(path.read_bytes()[:5000]), "broken checkpoint"),
+    ("checkpoint", flip_a_bit, "broken checkpoint"),
+    ("checkpoint", rewritten(lambda state, _: state.pop("counters")), "broken checkpoint"),
+    ("checkpoint", rewritten(lambda _, arrays: arrays.pop("network.value.bias")), "broken check"),
+    (
+        "checkpoint",
+        rewritten(lambda _, arrays: arrays.update({"adam.0.exp_avg": np.zeros(5)})),
+        "broken checkpoint",
+    ),
+    ("checkpoint", rewritten(lambda state, _: state["ratings"].update(ladder="0")), "ladder"),
+    ("metrics.jsonl", lambda path: path.write_text('{"updates": 25\n'), "line 1"),
+    ("metrics.jsonl", lambda path: path.write_text('{"loss": 1.0}\n'), "line 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "message"), DAMAGES)
+def test_resume__refuses_a_damaged_file(
+    name: str, damage: Callable[[Path], object], message: str, run: Path, capsys: Output
 ) -> None:
-    path = newest_checkpoint(run)
+    path = newest_checkpoint(run) if name == "checkpoint" else run / name
     damage(path)
     assert resume(run, "--updates", "2") == 1
-    assert f"{path}: broken checkpoint: " in error_line(capsys)
-    path.unlink()  # as the message says
+    error = error_line(capsys)
+    assert message in error
+    assert str(run) in error
+    path.unlink()
     assert resume(run) == 0
-
-
-def test_resume__refuses_another_ladder(
-    finished_run: Finished, tmp_path: Path, capsys: Output
-) -> None:
-    run = copy_run(finished_run("td"), tmp_path)
-    rewritten(lambda state, arrays: state["ratings"].update(ladder="0123"))(newest_checkpoint(run))
-    assert resume(run) == 1
-    assert "ladder: expected the one with hash 0123, got" in error_line(capsys)
-
-
-def test_resume__refuses_a_flipped_bit_in_an_incumbent(
-    finished_run: Finished, tmp_path: Path, capsys: Output
-) -> None:
-    run = copy_run(finished_run("alphazero"), tmp_path)
-    for path in (run / "policies").iterdir():
-        flip_a_bit(path)
-    assert resume(run, "--rounds", "4") == 1
-    assert "not a policy file: " in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_resume__refuses_a_damaged_line_of_metrics(run: Path, capsys: Output) -> None:
-    for line in ('{"updates": 25', '{"loss": 1.0}'):
-        file = run / "metrics.jsonl"
-        file.write_text(f"{line}\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
-        assert resume(run, "--updates", "2") == 1
-        assert f"{file}, line 1: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [
         ("version = 7", "version = 6", "run: version"),
-        ("[run]", "[runs]", "run"),
         ('method = "td"', 'method = "zero"', "run.method"),
-        ("rules = 2", "rules = 1", "layout.rules"),
         ('inputs = "', 'inputs = "0', "layout.inputs"),
-        ('board = "8', 'board = "', "boards.board"),
         ("width = 8", "width = 64", "checkpoint"),
     ],
 )
@@ -452,21 +309,6 @@ def test_run__starts_from_a_policy(method: str, tmp_path: Path) -> None:
     start.unlink()
     assert resume(tmp_path / "run", f"--{settings.LENGTH}", "2") == 0
     assert Policy.load(tmp_path / "run" / "last").training["board"]["splits"] == ["test"]
-
-
-@pytest.mark.parametrize(
-    ("board", "splits"),
-    [("shikoku", []), ("family:2000007", ["test"]), ("family:train/6", ["train"])],
-)
-def test_run__names_its_boards_and_their_splits(
-    tmp_path: Path, board: str, splits: list[str]
-) -> None:
-    runs.begin(tmp_path / "run", TdSettings(**TINY | {"board": board}))
-    assert runs.train(tmp_path / "run")
-    summary = Policy.load(tmp_path / "run").training["board"]
-    pool = TdSettings(board=board).pool
-    own = {"name": board, "hash": pool.hash, "boards": len(pool), "splits": splits}
-    assert summary == own
 
 
 def test_train__refuses_wrong_settings_before_creating_a_folder(

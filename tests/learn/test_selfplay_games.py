@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +10,9 @@ import pytest
 from networks import SMALL
 
 from tokaido_env import Game
+from tokaido_env.agents import make
 from tokaido_env.agents.search import PolicySearchAgent, search
 from tokaido_env.agents.workspaces import PositionBatch
-from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.rng import agent_keys, game_seed
@@ -30,11 +31,10 @@ def samples_of(tmp_path_factory: pytest.TempPathFactory) -> Play:
     """A function that plays six games, or a changed task, and returns their samples."""
     path = tmp_path_factory.mktemp("policies") / "policy"
     POLICY.save(path)
-    task = SelfPlayGames(f"policy_search:{path},sims=3", "", POOL, 6, 50, 0.3, 0.1)
+    agent, games = make(f"policy_search:{path},sims=3"), SelfPlayGames(POOL, 6, 50, 0.3, 0.1)
 
-    def play(**changes: object) -> Samples:
-        (samples,) = task._replace(**changes).run()  # type: ignore[arg-type]
-        return samples
+    def play(**changes: Any) -> Samples:
+        return games._replace(**changes).samples(agent)
 
     return play
 
@@ -107,12 +107,6 @@ def test_selfplay_games__give_chance_after_explored_actions_the_result(samples_o
         samples = samples_of(uniform_sampling=share, visit_sampling=0.0, result_weight=0.0)
         targets = samples.targets[at_chance(samples)]
         assert (np.isin(targets, (-1, 0, 1)).mean() > 0.3) == (share == 1.0)
-
-
-@pytest.mark.parametrize("search", ["greedy", "mcts:sims=3"])
-def test_selfplay_games__refuse_agents_without_a_network(search: str, samples_of: Play) -> None:
-    with pytest.raises(AgentFailed, match=f"search: expected policy_search, got '{search}'"):
-        samples_of(search=search)
 
 
 def test_sample_rows__draws_in_proportion() -> None:

@@ -1,14 +1,11 @@
 """Settings of the training methods: ranges, help texts, and how they are declared."""
 
 import re
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
 
-from tokaido_env.agents.registry import Parameter
-from tokaido_env.learn.settings import METHODS, AlphaZeroSettings, RunSettings, TdSettings
-from tokaido_env.learn.settings_schema import RunError, Settings, setting
+from tokaido_env.learn.settings import AlphaZeroSettings, RunError, TdSettings
 
 
 @pytest.mark.parametrize(
@@ -32,25 +29,9 @@ def test_settings__refuses_wrong_values(values: dict[str, Any], name: str) -> No
         kind(**values)
 
 
-@pytest.mark.parametrize("kind", METHODS.values())
-def test_settings__all_have_help_texts(kind: type[RunSettings]) -> None:
-    assert set(kind.help_texts()) == set(kind.defaults()) == set(asdict(kind()))
-    assert all(kind.help_texts().values())
-    assert kind.LENGTH in kind.defaults()
-
-
-# Declared settings
-
-
-def test_settings__are_checked_and_converted() -> None:
-    @dataclass(frozen=True)
-    class Other(Settings):
-        units: int = setting(3, Parameter(int, 2, 5), "of something")
-        share: float = setting(1.0, Parameter(float, 0, 1), "of something else")
-
-    assert Other(share=0) == Other(units=3, share=0.0)
-    assert type(Other(share=0).share) is float
-    assert Other.help_texts() == {"units": "of something", "share": "of something else"}
-    for wrong in (6, 1, "3", 3.0):
-        with pytest.raises(RunError, match="units: expected an integer from 2 to 5, got "):
-            Other(units=wrong)  # type: ignore[arg-type]
+def test_settings__take_an_integer_for_a_float() -> None:
+    settings = TdSettings(temperature=0)
+    assert type(settings.temperature) is float
+    assert settings == TdSettings(temperature=0.0)
+    with pytest.raises(RunError, match=r"^games: expected an integer from 1, got "):
+        TdSettings(games=3.0)

@@ -17,8 +17,7 @@ from tokaido_env.features.afterstates import END
 from tokaido_env.learn import run as runs, td
 from tokaido_env.learn.run import checkpoints
 from tokaido_env.learn.run_folder import extend
-from tokaido_env.learn.settings import TdSettings
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import RunError, TdSettings
 
 TINY = TdSettings(seed=3, updates=1, games=16, minibatch_size=256, width=8, snapshot_every=3)
 

@@ -19,13 +19,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_match_bar__prints_a_line_every_ten_seconds(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with match_bar("a – b\x1b", 2000, 10, lambda: ", a note") as count:
+    with match_bar("a – b\x1b", 2000, 10) as count:
         for _ in range(25):
             clock[0] += 1
             count(10)
     assert capsys.readouterr().err.splitlines() == [
-        r"a – b\x1b: 110 of 2,000 games, a note",
-        r"a – b\x1b: 210 of 2,000 games, a note",
+        r"a – b\x1b: 110 of 2,000 games",
+        r"a – b\x1b: 210 of 2,000 games",
     ]
 
 

@@ -2,59 +2,34 @@
 
 import numpy as np
 import pytest
-from repeating_executor import RepeatingExecutor
+from reversed_executor import ReversedExecutor
 from test_review import CHAMPION, golden
 
 from tokaido_env.agents import make
-from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.study.batch_review import ReviewConfig, ReviewTotals, review_games
+from tokaido_env.study.batch_review import review_games, totals_by_name
 from tokaido_env.study.review import MARKS, Review, review
 
 JUDGE = make("mcts:sims=20")
-CONFIG = ReviewConfig(JUDGE, CHAMPION, 4, 3)
+ASKED = JUDGE, CHAMPION, 4, 3
 SEEDS = (3, 4, 5)
 
 
 @pytest.fixture(scope="module")
 def singles() -> list[Review]:
-    return [review(golden(seed), JUDGE, CHAMPION, 4, 3) for seed in SEEDS]
+    return [review(golden(seed), *ASKED) for seed in SEEDS]
 
 
-@pytest.mark.parametrize("executor", [None, RepeatingExecutor()])
+@pytest.mark.parametrize("executor", [None, ReversedExecutor()])
 def test_review_games__gives_single_reviews_in_order(
-    executor: RepeatingExecutor | None, singles: list[Review]
+    executor: ReversedExecutor | None, singles: list[Review]
 ) -> None:
-    found: list[Review] = []
-    review_games((golden(seed) for seed in SEEDS), CONFIG, found.append, executor)
+    found = review_games([golden(seed) for seed in SEEDS], *ASKED, executor)
     assert [one.to_dict() for one in found] == [one.to_dict() for one in singles]
 
 
-def test_review_games__refuses_a_judge_without_values() -> None:
-    config = CONFIG._replace(judge=make("greedy"))
-    with pytest.raises(ValueError, match="got 'greedy'") as refused:
-        review_games([golden()], config, lambda found: None, RepeatingExecutor())
-    assert not isinstance(refused.value, AgentFailed)
-
-
-def test_review_games__takes_games_one_by_one() -> None:
-    """A file may be longer than memory."""
-    taken, done = [], []
-
-    def games() -> object:
-        for seed in SEEDS:
-            assert len(taken) == len(done)
-            taken.append(seed)
-            yield golden(seed)
-
-    review_games(games(), CONFIG, done.append)  # type: ignore[arg-type]
-    assert len(done) == 3
-
-
-def test_summary__has_the_totals_of_the_games(singles: list[Review]) -> None:
-    totals_by_name, names = ReviewTotals(), [("a", "b"), ("b", "a"), ("a", "b")]
-    for name, one in zip(names, singles, strict=True):
-        totals_by_name.add(name, one)
-    figures = totals_by_name.summary()
+def test_totals_by_name__has_the_totals_of_the_games(singles: list[Review]) -> None:
+    names = [("a", "b"), ("b", "a"), ("a", "b")]
+    figures = totals_by_name(zip(names, singles, strict=True))
     assert list(figures) == ["a", "b"]
     for name, of in figures.items():
         totals = [one.totals()[who.index(name)] for who, one in zip(names, singles, strict=True)]
@@ -75,11 +50,8 @@ def test_summary__has_the_totals_of_the_games(singles: list[Review]) -> None:
             assert of[key].high - of[key].value == pytest.approx(half, abs=1e-4)
 
 
-def test_summary__of_one_name_in_both_seats_has_no_luck(singles: list[Review]) -> None:
-    totals_by_name = ReviewTotals()
-    for one in singles:
-        totals_by_name.add(("a", "a"), one)
-    (of,) = totals_by_name.summary().values()
-    assert (totals_by_name.games, of["games"]) == (3, 3)
+def test_totals_by_name__of_one_name_in_both_seats_has_no_luck(singles: list[Review]) -> None:
+    (of,) = totals_by_name((("a", "a"), one) for one in singles).values()
+    assert of["games"] == 3
     assert of["luck"].value == of["luck"].high == 0
     assert of["result"].value == 0.5

@@ -1,6 +1,5 @@
 """Regret: the estimator on simulated truth, and agents' actions in a set."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from regrets import drawn_sums, small_set, truth_of
-from repeating_executor import RepeatingExecutor
+from reversed_executor import ReversedExecutor
 
 from tokaido_env import IllegalMove
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.study.regret import (
     ERROR,
     AgentChoices,
@@ -143,7 +141,7 @@ def test_losses__are_exact_in_solved_positions() -> None:
 
 def test_choose_actions__is_the_same_with_every_executor() -> None:
     for spec in ("greedy", "mcts:sims=4", "random"):
-        executor = RepeatingExecutor()
+        executor = ReversedExecutor()
         found = choose_actions(make(spec), SET, executor)
         assert (found.choices == choose_actions(make(spec), SET).choices).all()
         assert found.seconds > 0
@@ -162,33 +160,13 @@ def test_regret_difference__is_paired() -> None:
     assert back.value == pytest.approx(-found.value)
 
 
-# Agents that fail
+def test_choose_actions__names_the_position_of_an_illegal_action() -> None:
+    class Wrong(Agent):
+        spec = "wrong"
 
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            actions = np.array([(int(mask) & -int(mask)).bit_length() - 1 for mask in legal])
+            return np.where(states == SET.states[7], 48, actions)
 
-class Wrong(Agent):
-    """Calls a function in one position, which fails or gives an action."""
-
-    spec = "wrong"
-
-    def __init__(self, at: int, fail: Callable[[], int]) -> None:
-        self.at, self.fail = SET.states[at].tobytes(), fail
-
-    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        lowest = [int(mask) & -int(mask) for mask in legal]
-        actions = np.array([bit.bit_length() - 1 for bit in lowest])
-        for i, state in enumerate(states):
-            if state.tobytes() == self.at:
-                actions[i] = self.fail()
-        return actions
-
-
-def fail() -> int:
-    raise KeyError("no idea")
-
-
-def test_choose_actions__names_the_position_of_a_failure() -> None:
-    where = r"'wrong': position 7 of \d+ of the set: "
-    with pytest.raises(AgentFailed, match=f"{where}KeyError"):
-        choose_actions(Wrong(7, fail), SET)
-    with pytest.raises(IllegalMove, match=f"{where}illegal action 48"):
-        choose_actions(Wrong(7, lambda: 48), SET)
+    with pytest.raises(IllegalMove, match=r"'wrong': position 7 of \d+ of the set: .* 48"):
+        choose_actions(Wrong(), SET)

@@ -13,7 +13,7 @@ from tokaido_env import Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.core.actions import IDS, N_ACTIONS
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import CHANCE_PHASES, OVER
 from tokaido_env.study.review import MARKS, Review, review
 from tokaido_env.trajectory import Trajectory, replay_actions, replay_labels
@@ -111,28 +111,6 @@ def test_loss__of_the_judges_own_actions_is_zero() -> None:
     assert all(of[mark] == 0 for of in found.totals() for mark in MARKS)
 
 
-class Even:
-    """Judges every position as even; its name is that of another agent."""
-
-    spec = "champion"
-
-    def act(self, *position: Any) -> npt.NDArray[np.int64]:
-        return CHAMPION.act(*position)
-
-    def judge(self, *position: Any) -> Any:
-        shares, values = CHAMPION.judge(*position)
-        assert values is not None
-        return shares, np.zeros_like(values)
-
-
-def test_review__keeps_two_agents_of_one_name_apart() -> None:
-    """As objects of any class: the judge loses nothing, and the other one values chance."""
-    found = review(golden(), Even(), CHAMPION)  # type: ignore[arg-type]
-    assert (found.judge, found.value_agent) == ("champion 2", "champion")
-    assert (found.values == review(golden(), CHAMPION, CHAMPION).values).all()
-    assert np.nansum(found.loss[:100]) == 0  # far from the end of the game
-
-
 # Chance
 
 
@@ -208,22 +186,6 @@ def test_review__of_an_unfinished_game_covers_its_events() -> None:
     assert len(found.to_dict()["events"]) == len(game.events())
 
 
-def test_to_dict__has_keys_for_each_kind_of_event() -> None:
-    played = golden()
-    found = review(played, make("mcts:sims=50"), CHAMPION)
-    written = found.to_dict()
-    assert [one["event"] for one in written["events"]] == list(played.labels())
-    for row, one in enumerate(written["events"]):
-        if one["event"] not in IDS:
-            assert one.keys() == {"event", "wins", "luck"}
-        elif found.best[row] < 0:
-            assert one.keys() == {"event", "wins", "player"}
-        else:
-            assert one.keys() == {"event", "wins", "player", "best", "loss", "error", "mark"}
-            assert played.legal[row] >> np.uint64(IDS[one["best"]]) & np.uint64(1)
-            assert one["best"] != one["event"] or one["loss"] == one["error"] == 0
-
-
 def test_mark__needs_a_significant_loss() -> None:
     found: Review = review(golden(), make("mcts:sims=10"), CHAMPION)
     row = int(found.choices()[0])
@@ -237,11 +199,3 @@ def test_mark__needs_a_significant_loss() -> None:
     ):
         found.loss[row], found.error[row] = loss, error
         assert found.mark(row) == mark, (loss, error)
-
-
-def test_review__refuses_few_samples_and_agents_without_values() -> None:
-    with pytest.raises(ValueError, match="chance_samples: expected 4 or more, got 3"):
-        review(golden(), CHAMPION, CHAMPION, chance_samples=3)
-    for agents in ((CHAMPION, make("greedy")), (make("greedy"), CHAMPION)):
-        with pytest.raises(ValueError, match="agent: expected one that gives values, got 'greedy'"):
-            review(golden(), *agents)

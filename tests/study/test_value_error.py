@@ -84,13 +84,6 @@ def test_value_measures__find_the_bias_of_each_group() -> None:
             assert found[key].value == pytest.approx(0.1 * key[2].endswith("4–"), abs=0.03)
 
 
-def test_value_measures__explain_nothing_by_a_constant() -> None:
-    truth = truth_of(SET, np.random.default_rng(1), 0.3)
-    found = values_of(with_results(truth), np.zeros(len(truth)))
-    for boards in KINDS:
-        assert found["share explained", boards, ""].value == pytest.approx(0)
-
-
 def test_afterstate_values__are_those_after_the_action() -> None:
     values = afterstate_values(ByRound(), SET)
     states = SET.states[SET.action_positions]

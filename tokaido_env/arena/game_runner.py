@@ -43,7 +43,7 @@ class GameBatchSpec(NamedTuple):
 
     Attributes:
         numbers: int64 (k,), of the games within the match.
-        games: `GAME` (k,), as `unplayed_games` returns them.
+        games: `GAME` (k,), not yet played: with seed, board and seat of `a`.
         boards: one or more.
         board_index: int64 (k,), the index into `boards` of each game.
         total: number of games of the match, for messages.
@@ -77,13 +77,6 @@ class FinishedGames(NamedTuple):
     actions: npt.NDArray[np.int8]
     events: npt.NDArray[np.int16] | None
     forfeits: Forfeits
-
-    def select(self, chosen: npt.NDArray[np.bool_]) -> FinishedGames:
-        """Return the chosen games: `chosen` is bool (k,)."""
-        events = None if self.events is None else self.events[chosen]
-        columns = self.numbers[chosen], self.games[chosen], self.actions[chosen], events
-        forfeits = {n: self.forfeits[n] for n in self.forfeits if n in columns[0]}
-        return FinishedGames(*columns, forfeits)
 
 
 def mark_forfeits(games: npt.NDArray[np.void], numbers: Numbers, forfeits: Forfeits) -> None:

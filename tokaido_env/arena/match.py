@@ -14,8 +14,6 @@ from tokaido_env.arena.intervals import Estimate, adjusted_score, score_interval
 from tokaido_env.core.constants import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, Row
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import reward, score
-from tokaido_env.core.state import put_rows
-from tokaido_env.trajectory import Trajectory
 
 SCORE_KEYS = ("faith", "commerce", "culture", "total")
 MAX_GAMES = 10_000_000  # of a match, which keeps all actions: about 100 bytes a game
@@ -100,37 +98,6 @@ def match_seed(seed: int, *names: str) -> int:
     """
     text = json.dumps([seed, *names])
     return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16)  # 52 bits
-
-
-def unplayed_games(
-    seeds: npt.NDArray[np.int64], seats_of_a: npt.ArrayLike, board_index: npt.ArrayLike
-) -> npt.NDArray[np.void]:
-    """Return games before they are played, `GAME` (n,): with seed, seat of `a` and board only.
-
-    Args:
-        seeds: int64 (n,).
-        seats_of_a: integers, one for all games or (n,).
-        board_index: integers, one for all games or (n,), the index of the board.
-    """
-    games = np.zeros(len(seeds), GAME)
-    games["seed"], games["seat_of_a"], games["board"] = seeds, seats_of_a, board_index
-    return games
-
-
-def store_played(
-    games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory
-) -> None:
-    """Store the decisions and ends of replayed games.
-
-    Args:
-        games: `GAME` (n,), changed in place.
-        some: int64 (k,), the indices of the replayed games.
-        played: the replayed games, in this order.
-    """
-    part = games[some]
-    part["decisions"] = np.bincount(played.games[played.decided], minlength=len(played))
-    store_ends(part, played.board.record, np.zeros(len(part), np.int64), played.ends)
-    put_rows(games, some, part)
 
 
 @entry

@@ -21,14 +21,14 @@ import numpy.typing as npt
 
 from tokaido_env.agents.content import difference, entry_of
 from tokaido_env.arena.game_runner import FinishedGames, Numbers, mark_forfeits
-from tokaido_env.arena.match import SCORE_KEYS, store_played
+from tokaido_env.arena.match import SCORE_KEYS, store_ends
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.variance_reduction import store_luck
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_by_name
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.core.state import ENDS
+from tokaido_env.core.state import ENDS, put_rows
 from tokaido_env.files import (
     atomic_write,
     flush_folder,
@@ -167,26 +167,6 @@ def _read_games(path: Path, unfound: _Unfound) -> int:
         return len(_load_games(path, lines, unfound))
 
 
-def finished_game(match_state: MatchState, number: int, record: Record) -> FinishedGames:
-    """Return a game of a match that was played elsewhere, as `play_games` yields it, with events.
-
-    Args:
-        match_state: the match.
-        number: of the game within it.
-        record: the game; its actions are played again, and nothing is compared.
-    """
-    numbers = np.array([number])
-    actions = np.array([[IDS[e] for e in record.events if e in IDS]], np.int8)
-    games = match_state.games[numbers]
-    ((some, played),) = replay_chunks(match_state.pool, games["seed"], actions, games["board"])
-    store_played(games, some, played)
-    if match_state.with_luck:
-        store_luck(games, some, played)
-    forfeits = {} if record.forfeit is None else {number: record.forfeit}
-    mark_forfeits(games, numbers, forfeits)
-    return FinishedGames(numbers, games, actions, played.events_by_game, forfeits)
-
-
 def records_of(match_state: MatchState, numbers: Numbers) -> list[Record]:
     """Return the records of some finished games of a match, replayed; players are named by spec.
 
@@ -203,7 +183,10 @@ def _replayed(
     """Replay games of a match; return `GAME` (k,), and their events by label."""
     games, events = match_state.games[numbers], [tuple[str, ...]()] * len(numbers)
     for some, played in replay_chunks(match_state.pool, games["seed"], actions, games["board"]):
-        store_played(games, some, played)
+        part = games[some]
+        part["decisions"] = np.bincount(played.games[played.decided], minlength=len(played))
+        store_ends(part, played.board.record, np.zeros(len(part), np.int64), played.ends)
+        put_rows(games, some, part)
         if match_state.with_luck:
             store_luck(games, some, played)
         for i, game in enumerate(some.tolist()):

@@ -31,8 +31,7 @@ from tokaido_env.arena.game_runner import (
     pad_columns,
     play_games,
 )
-from tokaido_env.arena.match import MAX_GAMES, Match, match_seed, unplayed_games
-from tokaido_env.boards.board import Board
+from tokaido_env.arena.match import GAME, MAX_GAMES, Match, match_seed
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.rng import arena_seed
@@ -161,7 +160,9 @@ class MatchState:
     ) -> None:
         self.a, self.b, self.pool = a, b, pool
         seats = np.arange(2 * len(seeds)) % 2
-        self.games = unplayed_games(np.repeat(seeds, 2), seats, np.repeat(board_index, 2))
+        self.games = np.zeros(len(seats), GAME)
+        self.games["seed"], self.games["seat_of_a"] = np.repeat(seeds, 2), seats
+        self.games["board"] = np.repeat(board_index, 2)
         self.actions = np.full((len(self.games), 0), -1, np.int8)
         self.forfeits: Forfeits = {}
         self.files: Files = {spec: found for spec in (a, b) if (found := sha256_of(spec))}
@@ -243,10 +244,8 @@ def games_as_completed(
     a, b = as_agent(a), as_agent(b)
     with executor_for(a, b, executor) as chosen:
         for _, finished in chosen.map(_tasks(match_state, a, b, games, chosen)):
-            new = finished.select(~match_state.finished[finished.numbers])
-            if len(new.numbers):
-                match_state.add(new)
-                yield new
+            match_state.add(finished)
+            yield finished
 
 
 def executor_for(
@@ -283,30 +282,6 @@ def _tasks(
             text = f"game {numbers[0] + 1} of {total} and {len(numbers) - 1} more"
             tasks.append(CallTask(play_games, agents, (spec,), text))
     return tasks
-
-
-def play_selfplay(
-    agent: Agent, board: Board, seeds: Seeds
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
-    """Play whole games of an agent against itself in this process, each with its own seed.
-
-    A pair of such games with swapped seats would be the same game twice.
-
-    Args:
-        agent: plays both seats.
-        board: of all games.
-        seeds: int64 (n,), of the games, one or more.
-
-    Returns:
-        `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
-    """
-    pool, no_pairs = BoardPool.load(board), seeds[:0]
-    agent = as_agent(agent)
-    match_state = MatchState.from_pairs(agent.spec, agent.spec, pool, no_pairs, no_pairs)
-    match_state.games = unplayed_games(seeds, 0, 0)
-    match_state.actions = np.full((len(seeds), 0), -1, np.int8)
-    play_remaining(match_state, agent, agent, executor=SerialExecutor())
-    return match_state.games, match_state.actions
 
 
 def pair_seeds(seed: int, pairs: int) -> Seeds:

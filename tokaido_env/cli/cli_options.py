@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from tokaido_env.cli.command import INTERRUPTED, note, running
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
-from tokaido_env.record import MAX_DETAIL_CHARS, REASONS, Forfeit
+from tokaido_env.record import MAX_DETAIL_CHARS
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.result_tables import tables_of
 from tokaido_env.report.tables import print_table
@@ -159,7 +158,7 @@ def _adjusted(match: Match) -> Measure | None:
 
 
 def match_state_bar(
-    state: MatchState, number: str, title: str = "", suffix: Callable[[], str] = str
+    state: MatchState, number: str, title: str = ""
 ) -> AbstractContextManager[OnProgress]:
     """Return the progress bar of a match.
 
@@ -167,10 +166,9 @@ def match_state_bar(
         state: of the match.
         number: stands before the title.
         title: "" for the two agents.
-        suffix: as `note` of `match_bar`.
     """
     title = f"{number} {title or f'{state.a} – {state.b}'}"
-    return match_bar(title, len(state), int(state.finished.sum()), suffix)
+    return match_bar(title, len(state), int(state.finished.sum()))
 
 
 def opened_records(path: Path | None, states: Sequence[MatchState]) -> RecordFile | None:
@@ -192,18 +190,12 @@ def note_equal_games(count: int) -> None:
 
 
 def print_forfeits(states: Sequence[MatchState]) -> None:
-    """Print the number of forfeits of each agent, and the reason of its first."""
-    found: dict[str, list[Forfeit]] = defaultdict(list)
+    """Print the number of forfeits in each match, and the reason of the first."""
     for state in states:
-        for number, forfeit in sorted(state.forfeits.items()):
-            own = forfeit.seat == state.games["seat_of_a"][number]
-            found[state.a if own else state.b].append(forfeit)
-    for name, forfeits in found.items():
-        counts = Counter(forfeit.reason for forfeit in forfeits)
-        why = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
-        first = escape_text(forfeits[0].detail, MAX_DETAIL_CHARS)
-        games = "1 game" if len(forfeits) == 1 else f"{len(forfeits):,} games"
-        note(f"{escape_text(name)} forfeits {games} ({why}): {first}")
+        for _, first in sorted(state.forfeits.items())[:1]:
+            number = f"{len(state.forfeits):,} of {len(state):,} games against {state.b}"
+            why = f"{first.reason}: {escape_text(first.detail, MAX_DETAIL_CHARS)}"
+            note(f"{number} ended by forfeit, the first by {why}")
 
 
 def print_stopped(
@@ -211,13 +203,8 @@ def print_stopped(
 ) -> int:
     """Print the reason of a stop and the number of played games; return the exit status."""
     played, total = sum(int(s.finished.sum()) for s in states), sum(map(len, states))
-    return print_stop(stopped, f"{played:,} of {total:,} games are played", records)
-
-
-def print_stop(stopped: BaseException, done: str, saved: Path | None) -> int:
-    """Print the reason of a stop, what is done, and the file it is in; return the exit status."""
     interrupted = isinstance(stopped, KeyboardInterrupt)
-    kept = "" if saved is None else f" and saved in {saved}: the same command resumes"
+    kept = "" if records is None else f" and saved in {records}: the same command resumes"
     note("interrupted" if interrupted else str(stopped))
-    note(f"{done}{kept}")
+    note(f"{played:,} of {total:,} games are played{kept}")
     return INTERRUPTED if interrupted else 1

@@ -6,7 +6,6 @@ docs/dev/commands.md shows how to declare a command.
 from __future__ import annotations
 
 import inspect
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform, get_type_hints
 from cyclopts import App, ArgumentCollection, Group, Parameter
 
 from tokaido_env.core.arguments import check_seed, repr_short
-from tokaido_env.files import expand_home, write_text
+from tokaido_env.files import expand_home
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
 USAGE = 2  # exit status of wrong arguments
@@ -116,18 +115,6 @@ def running() -> tuple[str, Sequence[str]]:
 def note(text: str) -> None:
     """Print a line on standard error that begins with the name of the command that runs."""
     print(f"{' '.join(_words[:1])}: {text}", file=sys.stderr)
-
-
-def write_json(path: Path | None, data: object, **options: Any) -> None:
-    """Write data as JSON, whole or not at all; without a path, do nothing.
-
-    Args:
-        path: the file.
-        data: plain JSON types.
-        options: more of `json.dumps`.
-    """
-    if path is not None:
-        write_text(path, json.dumps(data, indent=1, **options) + "\n")
 
 
 # Types of options

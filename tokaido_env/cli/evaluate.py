@@ -50,7 +50,7 @@ ERROR = 0.05  # error probability of --until-decided
 
 FOLDER = "-games"  # suffix of the folder of pages, after the report's name
 DEFAULT_GAMES = 2  # of a match
-MOST_BY_DEFAULT = 200  # games of all matches: about a minute and 12 MB
+MOST_LINKED = 200  # games of all matches: about a minute and 12 MB
 
 
 @cli.options
@@ -70,10 +70,7 @@ class Evaluate(cli.Matches):
     records: cli.Records = None
     plots: cli.Plots = None
     report: cli.Output | None = None
-    """write the results to this file as a page of HTML"""
-    replays: Annotated[int | None, Parameter(group=cli.FILES)] = None
-    """games of each match that --report links, as pages in a folder with its name plus .games
-    [default: 2]"""
+    """write the results to this file as a page of HTML, which links games of each match"""
     move_seconds: Annotated[float | None, Parameter(metavar="SECONDS")] = None
     """maximum seconds per decision of a program (exec:), which forfeits the game after them
     [default: no limit]"""
@@ -152,7 +149,7 @@ def _merge(options: Evaluate) -> int:
     if options.agents or options.records or options.until_decided:
         raise ValueError("--from-records: expected only files, got agents or games to play too")
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
-    check_replays(options.replays, options.report)
+    _check_report(options.report)
     given = None if options.board == "shikoku" else options.board
     found = merge_records(options.from_records, given, luck=options.luck_adjusted)
     whole = [state for state in found.match_states if len(state.to_match().games)]
@@ -181,7 +178,7 @@ def _check(options: Evaluate) -> None:
     records = None if options.records is None else options.records.resolve()
     read = [options.board, *map(policy_path_of, options.agents)]
     check_run(options, options.json, options.report, records, read=read, folder=options.plots)
-    check_replays(options.replays, options.report)
+    _check_report(options.report)
     if options.report is not None:
         require_extra("figures need", "plots", "matplotlib")
 
@@ -207,7 +204,7 @@ def _show(
     if options.plots is not None and complete:
         write_figures(result, options.plots)
     if options.report is not None and complete:
-        games = write_games(matches, states, options.report, options.replays)
+        games = write_games(matches, states, options.report)
         write_page(result, options.report, note=warning, games=games)
         linked = sum(map(len, games))
         print(f"{escape_text(str(options.report))}: a page with {linked} games to replay")
@@ -216,13 +213,9 @@ def _show(
 # Pages to step through games, in a folder next to the report that links them
 
 
-def check_replays(each: int | None, report: Path | None) -> None:
-    """Check the number of games per match, and that the pages of a report can be written."""
-    if each is not None and report is None:
-        raise ValueError("--replays: expected together with --report")
-    if each is not None and each < 0:
-        raise ValueError(f"--replays: expected 0 or more games of a match, got {each}")
-    if report is not None and each != 0:
+def _check_report(report: Path | None) -> None:
+    """Check that the pages of a report can be written, if there is one."""
+    if report is not None:
         check_outputs(folder=folder_of(report))
 
 
@@ -235,7 +228,7 @@ def write_games(
     matches: Sequence[Match],
     match_states: Sequence[MatchState],
     report: Path,
-    each: int | None = None,
+    each: int = DEFAULT_GAMES,
 ) -> list[Links]:
     """Write some games of each match as pages.
 
@@ -243,7 +236,7 @@ def write_games(
         matches: the finished matches.
         match_states: of the matches, which may hold more games.
         report: page that links the games; they are written to a folder next to it.
-        each: number of games per match; None: as many as take about a minute.
+        each: number of games per match, at most `MOST_LINKED` in all.
 
     Returns:
         For each match, text and address of the written games.
@@ -251,8 +244,7 @@ def write_games(
     # Imported here: other commands need no drawings.
     from tokaido_env.web.replay_page import replay_page
 
-    if each is None:
-        each = min(DEFAULT_GAMES, MOST_BY_DEFAULT // len(matches))
+    each = min(each, MOST_LINKED // len(matches))
     if not each:
         return [() for _ in matches]
     folder = folder_of(report)

@@ -14,7 +14,6 @@ from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.result import RecordsEntry, Result
-from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli import command as cli
 from tokaido_env.cli.cli_options import (
@@ -146,8 +145,7 @@ def _measure(agent: Agent, opponents: Sequence[Agent], options: Generalise) -> i
             *([(agent, by_spec[state.b]) for state in states], states),
             records=records,
             monitor=lambda state, number: match_state_bar(
-                *(state, f"{number}/{len(states)}", state.pool.name),
-                lambda: _finished_boards(state),
+                state, f"{number}/{len(states)}", state.pool.name
             ),
             executor=executor,
         )
@@ -169,9 +167,3 @@ def _note_training(agent: Agent, boards: BoardPool) -> None:
             f"{agent.spec} was also trained on {seen} of the {len(boards)} boards of "
             f"{boards.name} (extra_boards): the score there does not measure generalisation"
         )
-
-
-def _finished_boards(state: MatchState) -> str:
-    """Return the number of boards on which all games are finished, as text."""
-    done = int(state.finished.reshape(len(state.pool), -1).all(axis=1).sum())
-    return f", {done} of {len(state.pool)} boards"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from tokaido_env.agents import make
+from tokaido_env.agents import Agent, make
 from tokaido_env.arena.executors import check_executor, open_executor
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.boards.board_pool import BoardPool
@@ -22,13 +20,13 @@ from tokaido_env.core.actions import LABELS, NO_ACTION
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import NO_PLAYER, Phase
-from tokaido_env.files import atomic_write, check_outputs, write_text
+from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, game_key, read_verified
 from tokaido_env.render.narration import display_names
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.result_tables import NO_VALUE
 from tokaido_env.report.tables import MOST, Table, print_table
-from tokaido_env.study.batch_review import ReviewConfig, ReviewTotals, review_games
+from tokaido_env.study.batch_review import review_games, totals_by_name
 from tokaido_env.study.review import CHANCE_SAMPLES, MARKS, Review, check_chance_samples
 from tokaido_env.trajectory import Trajectory
 
@@ -64,8 +62,8 @@ MOST_NAMES = 30  # players in the totals
 _LISTED = 10  # decisions listed for a game
 _PHASES = [phase.name for phase in Phase]
 
-OnReview = Callable[[int, Record, Review], None]
-"""Takes the line of a game, from 1, its record and its review."""
+Reviewed = tuple[int, Record, Review]
+"""The line of a game, from 1, its record and its review."""
 
 
 @cli.options
@@ -109,88 +107,48 @@ def main(options: Reviewing) -> int:
         check_format(options.data)
     check_executor(options.executor)
     check_chance_samples(options.chance_samples)
-    agents = make(options.judge), make(options.value_agent)
-    config = ReviewConfig(*agents, options.chance_samples, options.seed)
+    judge, value_agent = make(options.judge), make(options.value_agent)
     board = None if options.board is None else BoardPool.load(options.board)
-    _review(config, options, board, _count(options, board))
+    games = _chosen_games(options, board)
+    trajectories = [played for _, _, played in games]
+    asked = judge, value_agent, options.chance_samples, options.seed
+    reviewed: list[Reviewed] = []
+    many = len(games) > MANY
+    bar = match_bar("review", len(games), 0) if many else nullcontext(lambda _: None)
+    with open_executor(options.executor) as executor, bar as progress:
+        reviews = review_games(trajectories, *asked, executor)
+        for (line, record, _), found in zip(games, reviews, strict=True):
+            if record.forfeit is not None:
+                found = found.with_forfeit(record.forfeit.seat)
+            reviewed.append((line, record, found))
+            if not many:
+                _print(record, found)
+            progress(1)
+    for table in _totals_tables(reviewed) if many else ():
+        print_table(table)
+    _write_files(reviewed, options, board, judge, value_agent)
     return 0
 
 
-def _count(options: Reviewing, board: BoardPool | None) -> int:
-    """Verify all games of the file; return the number of games to review."""
-    keys = [game_key(record) for _, record, _ in read_verified(options.file, board)]
-    lines, games = len(keys), len(set(keys))
-    if options.html is not None and options.game is None:
+def _chosen_games(
+    options: Reviewing, board: BoardPool | None
+) -> list[tuple[int, Record, Trajectory]]:
+    """Verify all games of the file; return line, record and trajectory of those to review."""
+    games = list(read_verified(options.file, board))
+    if options.game is not None:
+        chosen = [game for game in games if game[0] == options.game]
+        if not chosen:
+            last = max((line for line, *_ in games), default=0)
+            raise RecordError(f"--game: expected 1 to {last}, got {options.game}")
+        return chosen
+    distinct = {game_key(game[1]): game for game in reversed(games)}
+    chosen = sorted(distinct.values(), key=lambda game: game[0])
+    note_equal_games(len(games) - len(chosen))
+    if options.html is not None:
         from tokaido_env.web.replay_page import check_number_of_games
 
-        check_number_of_games(games)
-    if options.game is None:
-        note_equal_games(lines - games)
-        return games
-    if not 1 <= options.game <= lines:
-        raise RecordError(f"--game: expected 1 to {lines}, got {options.game}")
-    return 1
-
-
-# Reviewing
-
-
-def _review(config: ReviewConfig, options: Reviewing, board: BoardPool | None, number: int) -> None:
-    """Review games, print the results, and write files as the reviews arrive."""
-    tally, many = ReviewTotals(), number > MANY
-    on_page: list[tuple[Record, Review]] = []
-    with ExitStack() as stack:
-        on_review: list[OnReview] = [] if many else [lambda _, record, found: _print(record, found)]
-        on_review.append(lambda _, record, found: tally.add(record.players, found))
-        if options.json is not None:
-            on_review.append(stack.enter_context(_json_file(options.json)))
-        if options.data is not None:
-            on_review.append(stack.enter_context(review_file(options.data, config)))
-        if options.html is not None:
-            on_review.append(lambda _, record, found: on_page.append((record, found)))
-        if many:
-            finished = stack.enter_context(match_bar("review", number, 0))
-            on_review.append(lambda *_: finished(1))
-        _review_all(config, options, board, on_review)
-        if tally.games != number:
-            raise ValueError(
-                f"{options.file}: expected {number} games, got {tally.games}: it changed meanwhile"
-            )
-    if many:
-        for table in _totals_tables(tally):
-            print_table(table)
-    if options.html is not None:
-        from tokaido_env.web.replay_page import replay_page
-
-        records, reviews = zip(*on_page, strict=True)
-        write_text(options.html, replay_page(records, board, reviews=reviews))
-
-
-def _review_all(
-    config: ReviewConfig,
-    options: Reviewing,
-    board: BoardPool | None,
-    on_review: Sequence[OnReview],
-) -> None:
-    """Review the chosen games, and call functions with the line, record and review of each."""
-    started: deque[tuple[int, Record]] = deque()
-
-    def each() -> Iterator[Trajectory]:
-        every = options.game is not None
-        for line, record, played in read_verified(options.file, board, distinct=not every):
-            if options.game in (None, line):
-                started.append((line, record))
-                yield played
-
-    def take(found: Review) -> None:
-        line, record = started.popleft()
-        if record.forfeit is not None:
-            found = found.with_forfeit(record.forfeit.seat)
-        for function in on_review:
-            function(line, record, found)
-
-    with open_executor(options.executor) as reviewers:
-        review_games(each(), config, take, reviewers)
+        check_number_of_games(len(chosen))
+    return chosen
 
 
 # Tables
@@ -216,10 +174,11 @@ def _print(record: Record, found: Review) -> None:
         print_table(Table("The worst decisions", headers, rows))
 
 
-def _totals_tables(tally: ReviewTotals) -> Iterator[Table]:
+def _totals_tables(reviewed: Sequence[Reviewed]) -> Iterator[Table]:
     """Yield tables of totals per player; with many players, of those with most games."""
-    figures = sorted(tally.summary().items(), key=lambda one: -one[1]["games"])
-    title = f"{tally.games:,} games"
+    totals = totals_by_name((record.players, found) for _, record, found in reviewed)
+    figures = sorted(totals.items(), key=lambda one: -one[1]["games"])
+    title = f"{len(reviewed):,} games"
     if len(figures) > MOST_NAMES:
         title += f", the {MOST_NAMES} of {len(figures):,} players with most games"
     named = [(name.strip() or "?", of) for name, of in figures[:MOST_NAMES]]
@@ -253,40 +212,33 @@ def _with_error(figure: Estimate | None, form: str) -> str:
 # Files
 
 
-@contextmanager
-def _json_file(path: Path) -> Iterator[OnReview]:
-    """Yield a function that adds a review to a JSON file, which is written whole or not at all."""
-    with atomic_write(path) as file:
-        file.write(f'{{"version": {VERSION}, "games": ['.encode())
-        between = ""
+def _write_files(
+    reviewed: Sequence[Reviewed],
+    options: Reviewing,
+    board: BoardPool | None,
+    judge: Agent,
+    value_agent: Agent,
+) -> None:
+    """Write the files of the options, each whole or not at all."""
+    if options.json is not None:
+        games = [
+            {"names": record.players, "board": record.board, **found.to_dict()}
+            for _, record, found in reviewed
+        ]
+        data = {"version": VERSION, "games": games}
+        write_text(options.json, json.dumps(data, ensure_ascii=False) + "\n")
+    if options.data is not None:
+        about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
+        about |= {"judge": judge.spec, "values_by": value_agent.spec}
+        about |= {"draws": options.chance_samples, "seed": options.seed}
+        with table_file(options.data, COLUMNS, about) as add:
+            for one in reviewed:
+                add(rows_of(*one))
+    if options.html is not None:
+        from tokaido_env.web.replay_page import replay_page
 
-        def take(line: int, record: Record, found: Review) -> None:
-            nonlocal between
-            data = {"names": record.players, "board": record.board, **found.to_dict()}
-            file.write((between + json.dumps(data, ensure_ascii=False)).encode())
-            between = ", "
-
-        yield take
-        file.write(b"]}\n")
-
-
-@contextmanager
-def review_file(path: Path, asked: ReviewConfig) -> Iterator[OnReview]:
-    """Yield a function that takes the line of a game, from 1, its record and its review.
-
-    Args:
-        path: as for `table_file`.
-        asked: the settings of the reviews.
-
-    Raises:
-        OSError: if the file cannot be written.
-    """
-    about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
-    about |= {"judge": asked.judge.spec, "values_by": asked.value_agent.spec}
-    with table_file(
-        path, COLUMNS, about | {"draws": asked.chance_samples, "seed": asked.seed}
-    ) as add:
-        yield lambda number, record, found: add(rows_of(number, record, found))
+        _, records, reviews = zip(*reviewed, strict=True)
+        write_text(options.html, replay_page(records, board, reviews=reviews))
 
 
 def rows_of(number: int, record: Record, found: Review) -> dict[str, Any]:

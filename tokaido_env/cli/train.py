@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, fields, make_dataclass
-from math import inf
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -17,7 +16,7 @@ from tokaido_env.arena.executors import open_executor
 from tokaido_env.cli import command as cli
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
-from tokaido_env.learn.settings import CHECKPOINT_MINUTES, METHODS, RunSettings, TdSettings
+from tokaido_env.learn.settings import METHODS, RunSettings, TdSettings
 from tokaido_env.report.progress import run_bar
 
 if TYPE_CHECKING:
@@ -31,11 +30,6 @@ _PROGRESS_FORMATS = {
     "promotion/score": "scored {:.1%} in the promotion match",
 }
 """The figures of a progress line, as far as a method has them."""
-
-
-def _check_minutes(_: type, value: float) -> None:
-    if not 0 <= value < inf:
-        raise ValueError(f"--checkpoint-minutes: expected a number from 0, got {value:g}")
 
 
 WHERE = Group("Where", sort_key=0, validator=cli.only_one)
@@ -54,11 +48,6 @@ class Train:
     """folder of a run to continue or extend"""
     config: cli.Input | None = None
     """settings file, in the format of a run's config.toml"""
-    checkpoint_minutes: Annotated[float, Parameter(metavar="MINUTES", validator=_check_minutes)] = (
-        CHECKPOINT_MINUTES
-    )
-    """minutes without a checkpoint after which the next update saves one; 0: never; a resume may
-    change it"""
     executor: Annotated[cli.ExecutorSpec, Parameter(show_default="serial; only of alphazero")] = (
         "serial"
     )
@@ -182,7 +171,7 @@ def _train(folder: Path, options: Train) -> int:
                 bar.add_rating(progress.done, progress.rating, progress.is_best)
             bar.update(progress.done, _format_figures(progress.figures), progress.rating)
 
-        complete = run.train(folder, report, executor, options.checkpoint_minutes)
+        complete = run.train(folder, report, executor)
     if not complete:
         again = f"tokaido train --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")

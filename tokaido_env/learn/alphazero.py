@@ -25,10 +25,12 @@ from torch.nn import functional
 
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import make
+from tokaido_env.arena.executors.base import CallTask, task_agent
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import match_seed
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.tournament import MatchState
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import file_sha256
@@ -41,9 +43,8 @@ from tokaido_env.learn.network import (
 )
 from tokaido_env.learn.replay_buffer import Samples, legal_of, load_samples, save_samples
 from tokaido_env.learn.run import Figures, Run, Trainer, checkpoints
-from tokaido_env.learn.selfplay_games import SelfPlayGames
-from tokaido_env.learn.settings import AlphaZeroSettings
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.selfplay_games import SelfPlayGames, selfplay_task
+from tokaido_env.learn.settings import AlphaZeroSettings, RunError
 
 _PROMOTION_ERROR = 0.05  # maximum error probability of a promotion match
 
@@ -104,21 +105,21 @@ class AlphaZeroTrainer(Trainer):
                 raise
         return all(self._shard(n, i).is_file() for n, i in missing)
 
-    def _task(self, number: int, index: int) -> SelfPlayGames:
+    def _task(self, number: int, index: int) -> CallTask:
         """Return the task that plays a shard of a round."""
         settings = self.settings
         path = self.run.snapshot(self.incumbents[number - 1])
         agent = make(f"policy_search:{path},sims={settings.sims}")
         round_seed = int(arena_seed(settings.seed, number))
-        return SelfPlayGames(
-            *(agent.spec, agent.sha256, self.pools[settings.is_extra(index)], settings.games),
-            *(
-                int(arena_seed(round_seed, index)),
-                settings.visit_sampling,
-                settings.uniform_sampling,
-            ),
+        seed = int(arena_seed(round_seed, index))
+        games = SelfPlayGames(
+            *(self.pools[settings.is_extra(index)], settings.games, seed),
+            *(settings.visit_sampling, settings.uniform_sampling),
             *(settings.search_share, settings.side_share, settings.result_weight),
         )
+        text = f"{settings.games} games of {repr_short(agent.spec)} against itself, seed {seed}"
+        agents = (task_agent(agent, self.run.executor),)
+        return CallTask(selfplay_task, agents, (games,), text)
 
     def _shard(self, number: int, index: int) -> Path:
         return self.run.folder / "shards" / f"{number:04d}-{index:04d}.safetensors"

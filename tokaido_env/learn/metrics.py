@@ -9,7 +9,7 @@ from typing import Any
 
 from tokaido_env.files import flush_to_disk, name_path_in_errors, parse_json, write_text
 from tokaido_env.learn.run_folder import METRICS
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import RunError
 
 TIME = "time/seconds"
 """The figure that differs from run to run: only TensorBoard and the terminal get it."""

@@ -23,7 +23,7 @@ from tokaido_env.core.state import OVER
 from tokaido_env.features.afterstates import afterstates_of
 from tokaido_env.features.network_inputs import N_INPUTS, TERM_SCALES, encode_positions
 from tokaido_env.features.terms import LOG_ODDS, N_TERMS
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import RunError
 from tokaido_env.observers import masks
 
 ROW_MULTIPLE = 512

@@ -19,7 +19,7 @@ from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.jit import entry, index
 from tokaido_env.core.rules import legal
 from tokaido_env.core.state import OVER, SETUP, STATE, copy_rows
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import RunError
 from tokaido_env.observers import masks
 from tokaido_env.tensor_file import read_tensors, write_tensors
 

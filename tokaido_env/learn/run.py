@@ -45,8 +45,7 @@ from tokaido_env.learn.run_folder import (
     load_ladder,
     load_settings,
 )
-from tokaido_env.learn.settings import CHECKPOINT_MINUTES, RunSettings
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import RunError, RunSettings
 from tokaido_env.tensor_file import read_tensors, write_tensors
 
 Figures = dict[str, Any]
@@ -334,7 +333,6 @@ def train(
     folder: str | Path,
     report: Callable[[Progress], None] = lambda progress: None,
     executor: Executor | None = None,
-    checkpoint_minutes: float = CHECKPOINT_MINUTES,
 ) -> bool:
     """Train a run to its end, from its newest checkpoint if it has one.
 
@@ -345,9 +343,6 @@ def train(
         folder: the run folder.
         report: called after each update or round.
         executor: plays the games of `alphazero`; None: this process.
-        checkpoint_minutes: save a checkpoint at the first update after this time since the last,
-            in addition to those of the setting `checkpoint_every`; 0: do not. No other file
-            depends on it.
 
     Returns:
         Whether the run is complete.
@@ -363,15 +358,10 @@ def train(
         delete_unfinished(folder)
         run = Run(folder, settings, executor or SerialExecutor())
         with torch_threads(settings.threads), interruptible() as stopping:
-            return _train(run, report, stopping, checkpoint_minutes)
+            return _train(run, report, stopping)
 
 
-def _train(
-    run: Run,
-    report: Callable[[Progress], None],
-    stopping: Callable[[], int],
-    checkpoint_minutes: float,
-) -> bool:
+def _train(run: Run, report: Callable[[Progress], None], stopping: Callable[[], int]) -> bool:
     """Train until the run is complete or interrupted, and save; return whether it is complete.
 
     A new run saves before its first update, so that a run always has a checkpoint.
@@ -379,7 +369,7 @@ def _train(
     settings, total = run.settings, run.settings.length
     trainer = _make_trainer(run)
     logs = Logs(run.folder, settings.LENGTH, trainer.done)
-    saved, saved_at = trainer.done, time.monotonic()
+    saved = trainer.done
 
     def progress(figures: Figures, **more: Any) -> None:
         newest = run.ratings.newest
@@ -387,21 +377,19 @@ def _train(
 
     progress({})
     while trainer.done < total and not stopping():
-        before, began = trainer.done, time.perf_counter()
+        began = time.perf_counter()
         figures = _advance(run, trainer, stopping)
         if figures is None:
             break
-        is_due = trainer.done >= total or reached_multiple(
-            before, trainer.done, settings.rate_every
-        )
+        rate_every = settings.rate_every or total
+        is_due = trainer.done >= total or trainer.done % rate_every == 0
         rated, is_best = run.rate(trainer.policy()) if is_due else ({}, False)
         figures |= {TIME: time.perf_counter() - began} | rated
         logs.write(trainer.done, figures)
         progress(figures, is_new=bool(rated), is_best=is_best)
-        is_late = 0 < 60 * checkpoint_minutes <= time.monotonic() - saved_at
-        if is_late or reached_multiple(before, trainer.done, settings.checkpoint_every):
+        if trainer.done % settings.checkpoint_every == 0:
             run.save(trainer)
-            saved, saved_at = trainer.done, time.monotonic()
+            saved = trainer.done
     if saved != trainer.done:
         run.save(trainer)
     logs.close()
@@ -430,14 +418,6 @@ def _advance(run: Run, trainer: Trainer, stopping: Callable[[], int]) -> Figures
             f"{run.folder}: after {trainer.done:,} {run.settings.LENGTH}, {error}: a resume "
             "repeats this: begin another run from a policy of this one, with --start-from"
         ) from None
-
-
-def reached_multiple(before: int, done: int, every: int) -> bool:
-    """Return whether counting from `before` to `done` reached a multiple of `every`; 0: never.
-
-    The events of a run are at the same places wherever it was stopped.
-    """
-    return bool(every) and done // every > before // every
 
 
 @contextmanager

@@ -35,8 +35,7 @@ from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.decoding import Source, Struct
 from tokaido_env.features.network_inputs import INPUTS_HASH
 from tokaido_env.files import LOCK_SUFFIX, TEMP_SUFFIX, flush_folder, locked, read_toml, write_text
-from tokaido_env.learn.settings import METHODS, RunSettings, TdSettings
-from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.learn.settings import METHODS, RunError, RunSettings, TdSettings
 
 CONFIG, METRICS = "config.toml", "metrics.jsonl"
 VERSION = 7  # of run folders

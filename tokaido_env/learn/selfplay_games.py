@@ -20,11 +20,8 @@ import numpy.typing as npt
 from tokaido_env.agents.inference import choose_actions, evaluate_all
 from tokaido_env.agents.search import PolicySearchAgent, SearchResult, search
 from tokaido_env.agents.workspaces import PositionBatch
-from tokaido_env.arena.executors.base import make_verified
-from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.batch import Batch, advance_checked
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.features.network_inputs import apply_actions
 from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples
@@ -34,11 +31,9 @@ _TEMPERATURE = 0.25  # of the logits at decisions without a search; not tuned
 
 
 class SelfPlayGames(NamedTuple):
-    """Self-play games of a search, as an executor task with one result, their `Samples`.
+    """Self-play games of a search.
 
     Attributes:
-        search: spec of the search agent.
-        sha256: its `Agent.sha256`.
         pool: the boards; a game's seed chooses its board.
         games: number of games.
         seed: of the games and of the exploration.
@@ -50,8 +45,6 @@ class SelfPlayGames(NamedTuple):
             value. Second searches have no result.
     """
 
-    search: str
-    sha256: str
     pool: BoardPool
     games: int
     seed: int
@@ -60,13 +53,6 @@ class SelfPlayGames(NamedTuple):
     search_share: float = 1.0
     side_share: float = 0.0
     result_weight: float = 0.5
-
-    def run(self) -> Iterator[Samples]:
-        """Play the games: see `Task.run`."""
-        agent = make_verified(self.search, self.sha256)
-        if not isinstance(agent, PolicySearchAgent):
-            raise AgentFailed(f"search: expected policy_search, got {self.search!r}")
-        yield self.samples(agent)
 
     def samples(self, agent: PolicySearchAgent) -> Samples:
         """Play the games; return their samples in the order of play."""
@@ -161,8 +147,10 @@ class SelfPlayGames(NamedTuple):
         actions = np.where(is_random, by_visits, found.actions)
         return np.where(kind < self.uniform_sampling, uniform, actions)
 
-    def __str__(self) -> str:
-        return f"{self.games} games of {repr_short(self.search)} against itself, seed {self.seed}"
+
+def selfplay_task(agent: PolicySearchAgent, games: SelfPlayGames) -> Iterator[Samples]:
+    """Play games, as an executor task with one result, their samples."""
+    yield games.samples(agent)
 
 
 def _positions(batch: Batch, games: npt.NDArray[np.int64]) -> PositionBatch:

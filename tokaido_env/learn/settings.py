@@ -5,18 +5,20 @@ A run's `config.toml` and `tokaido train --help` list them all with their help t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar
 
 from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.agents.registry import MAX_SIMS, Parameter
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.learn.settings_schema import COUNT, RATE, SHARE, TEXT, RunError, Settings, setting
+from tokaido_env.core.arguments import check_seed, repr_short
+from tokaido_env.files import expand_home
 
 MAX_DECISIONS = 2**24  # of one rollout; a decision takes about half a kilobyte
 MAX_WIDTH = 2**12  # a policy file of this width takes up to 85 MB
-CHECKPOINT_MINUTES = 5.0
 
+TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
+RATE = Parameter(float, 1e-9, 1)
 _NORM = Parameter(float, 1e-6, 1e6)
 # Help texts of settings that methods have with different defaults.
 _WIDTH = "units of the first layer; a multiple of 8"
@@ -24,9 +26,20 @@ _SECOND_WIDTH = "units of the second layer; 0: width / 4"
 _CHECKPOINT_EVERY = "updates or rounds between checkpoints"
 
 
+class RunError(ValueError):
+    """A run folder or a setting is invalid; the message names it and the expected value."""
+
+
+def setting(default: Any, allowed: Parameter, help_text: str) -> Any:
+    """Declare a setting: a field of a class of settings."""
+    return field(default=default, metadata={"allowed": allowed, "help": help_text})
+
+
 @dataclass(frozen=True)
-class RunSettings(Settings):
+class RunSettings:
     """Settings of all methods; a method counts its length in updates or rounds.
+
+    Every field is made by `setting` and checked when constructed.
 
     Raises:
         RunError: naming the setting, the expected value and the given one.
@@ -79,7 +92,8 @@ class RunSettings(Settings):
     )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        for name, value in asdict(self).items():
+            object.__setattr__(self, name, self.checked(name, value))
         _check_even("rating_games", self.rating_games)
         if self.width % 8:
             raise RunError(f"width: expected a multiple of 8, got {self.width}")
@@ -87,6 +101,35 @@ class RunSettings(Settings):
             _check_at_most(name, getattr(self, name), MAX_WIDTH)
         for name in ("games", "minibatch_size"):
             _check_at_most(name, getattr(self, name), MAX_DECISIONS)
+
+    @classmethod
+    def help_texts(cls) -> dict[str, str]:
+        """Return the help text of each setting."""
+        return {one.name: one.metadata["help"] for one in fields(cls)}
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Return the default of each setting."""
+        return {one.name: one.default for one in fields(cls)}
+
+    @classmethod
+    def checked(cls, name: str, value: Any) -> Any:
+        """Return the value of a setting; an integer becomes a float where floats are expected.
+
+        Raises:
+            RunError: if the value has the wrong type or is out of range.
+            SeedError: if the value of `seed` is no seed.
+        """
+        if name == "seed":
+            return check_seed(value)
+        allowed: Parameter = cls.__dataclass_fields__[name].metadata["allowed"]
+        valid = type(value) in (allowed.type, *((int,) if allowed.type is float else ()))
+        if valid:
+            is_text = isinstance(value, str)
+            valid = value in (allowed.choices or (value,)) if is_text else allowed.allows(value)
+        if not valid:
+            raise RunError(f"{name}: expected {allowed.expected}, got {repr_short(value)}")
+        return expand_home(value) if isinstance(value, str) else allowed.type(value)
 
     @property
     def length(self) -> int:

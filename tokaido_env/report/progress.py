@@ -39,21 +39,18 @@ class ProgressLines:
 
 
 @contextmanager
-def match_bar(
-    title: str, games: int, finished: int, note: Callable[[], str] = str
-) -> Iterator[OnFinished]:
+def match_bar(title: str, games: int, finished: int) -> Iterator[OnFinished]:
     """Show the progress of a match: a bar on a terminal, else lines.
 
     Args:
         title: stands before the bar.
         games: number of games in the match.
         finished: number of games that are finished already.
-        note: returns more about the finished games.
     """
     name, lines, done = escape_text(title), ProgressLines(), finished
 
     def text() -> str:
-        return f"{name}: {done:,} of {games:,} games{note()}"
+        return f"{name}: {done:,} of {games:,} games"
 
     with _bar(transient=True) as bar:
         task = bar.add_task(text(), total=games, completed=finished)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,64 +14,48 @@ from tokaido_env.arena.executors.base import CallTask, Executor, SerialExecutor,
 from tokaido_env.arena.intervals import clustered_mean
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.study.agent_values import check_has_values
-from tokaido_env.study.review import MARKS, PlayerTotals, Review, review
+from tokaido_env.study.review import CHANCE_SAMPLES, MARKS, PlayerTotals, Review, review
 from tokaido_env.trajectory import Trajectory
 
 
-class ReviewConfig(NamedTuple):
-    """The arguments of `review` that all games share.
+def review_games(
+    games: Sequence[Trajectory],
+    judge: Agent,
+    value_agent: Agent,
+    chance_samples: int = CHANCE_SAMPLES,
+    seed: int = 0,
+    executor: Executor | None = None,
+) -> Iterator[Review]:
+    """Review games, one each; yield the reviews in their order.
 
-    Attributes:
+    The reviews do not depend on the executor or on the other games.
+
+    Args:
+        games: one each.
         judge: as for `review`.
         value_agent: as for `review`.
         chance_samples: as for `review`.
         seed: as for `review`.
-    """
-
-    judge: Agent
-    value_agent: Agent
-    chance_samples: int
-    seed: int
-
-
-def review_games(
-    games: Iterable[Trajectory],
-    config: ReviewConfig,
-    on_review: Callable[[Review], None],
-    executor: Executor | None = None,
-) -> None:
-    """Review games one by one; the reviews do not depend on the executor or on the other games.
-
-    Args:
-        games: one each; taken from the iterable when a worker is free.
-        config: how to review.
-        on_review: called with each review, in the order of the games.
         executor: runs the reviews. None: this process.
 
     Raises:
         ValueError: as `review`; in another process as AgentFailed.
         AgentFailed: as `review`.
     """
-    waiting: dict[int, Review] = {}
-    ready = 0
     executor = executor or SerialExecutor()
-    judge, value_agent = as_agent(config.judge), as_agent(config.value_agent)
+    judge, value_agent = as_agent(judge), as_agent(value_agent)
+    for game in games[:1]:  # in this process, so that it raises ValueError
+        check_has_values(judge, game.board)
+        check_has_values(value_agent, game.board)
     agents = task_agent(judge, executor), task_agent(value_agent, executor)
     text = f"a game reviewed by {repr_short(judge.spec)}"
-
-    def tasks() -> Iterator[CallTask]:
-        for number, game in enumerate(games):
-            if not number:  # checked in this process, so that it raises ValueError
-                check_has_values(judge, game.board)
-                check_has_values(value_agent, game.board)
-            arguments = game, config.chance_samples, config.seed
-            yield CallTask(_review_task, agents, arguments, text)
-
-    for number, found in executor.map(tasks()):
-        if number >= ready:  # an executor may repeat a task
-            waiting[number] = found
+    tasks = (CallTask(_review_task, agents, (game, chance_samples, seed), text) for game in games)
+    waiting: dict[int, Review] = {}
+    ready = 0
+    for number, found in executor.map(tasks):
+        waiting[number] = found
         while ready in waiting:
-            on_review(waiting.pop(ready))
+            yield waiting.pop(ready)
             ready += 1
 
 
@@ -80,33 +65,23 @@ def _review_task(
     yield review(game, judge, value_agent, chance_samples, seed)
 
 
-class ReviewTotals:
-    """Totals of reviews by player name; keeps a few numbers of each game."""
+def totals_by_name(
+    reviewed: Iterable[tuple[Sequence[str], Review]],
+) -> dict[str, dict[str, Any]]:
+    """Return the totals of reviews by player name, in order of first appearance.
 
-    def __init__(self) -> None:
-        self.games = 0
-        self._parts: dict[str, list[tuple[int, PlayerTotals]]] = {}
+    Each has "games", "choices", the number of each of `MARKS`, and as estimates, None without
+    values: "loss", "open_loss" and "agreed" of choices, "luck", "result" and "result_less_luck" of
+    games. Intervals treat games as independent. Where both players have one name, both count.
 
-    def add(self, names: Sequence[str], found: Review) -> None:
-        """Add the review of one game.
-
-        Args:
-            names: of its two players.
-            found: the review.
-        """
+    Args:
+        reviewed: the names of the two players and the review of each game.
+    """
+    parts: dict[str, list[tuple[int, PlayerTotals]]] = defaultdict(list)
+    for game, (names, found) in enumerate(reviewed):
         for name, totals in zip(names, found.player_totals(), strict=True):
-            self._parts.setdefault(name, []).append((self.games, totals))
-        self.games += 1
-
-    def summary(self) -> dict[str, dict[str, Any]]:
-        """Return the totals by name, in order of first appearance.
-
-        Each has "games", "choices", the number of each of `MARKS`, and as estimates, None without
-        values: "loss", "open_loss" and "agreed" of choices, "luck", "result" and
-        "result_less_luck" of games. Intervals treat games as independent. Where both players have
-        one name, both count.
-        """
-        return {name: _summarize(parts) for name, parts in self._parts.items()}
+            parts[name].append((game, totals))
+    return {name: _summarize(own) for name, own in parts.items()}
 
 
 def _summarize(parts: Sequence[tuple[int, PlayerTotals]]) -> dict[str, Any]:

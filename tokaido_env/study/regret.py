@@ -32,12 +32,12 @@ from tokaido_env.arena.executors.base import (
     split_work,
     task_agent,
 )
-from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.arena.game_runner import naming_agent
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.result import BoardsEntry, Measure
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS, N_ACTIONS
-from tokaido_env.core.arguments import IllegalMove, repr_short, str_short
+from tokaido_env.core.arguments import IllegalMove, repr_short
 from tokaido_env.core.threads import single_thread
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, SAME, PositionSubset, RegretSet
 
@@ -90,8 +90,8 @@ def choose_actions(
         executor: runs the agent; the actions do not depend on it. None: this process.
 
     Raises:
-        AgentFailed: if the agent raised an error, naming the agent and the position.
-        IllegalMove: if an action is not legal, naming both.
+        AgentFailed: if the agent raised an error.
+        IllegalMove: if an action is not legal, naming the position.
     """
     executor, agent = executor or SerialExecutor(), as_agent(agent)
     agents = (task_agent(agent, executor),)
@@ -101,11 +101,12 @@ def choose_actions(
         arguments = regret_set.subset(some), len(regret_set)
         return CallTask(_choose_task, agents, arguments, text)
 
-    choices, seconds = np.empty(len(regret_set), np.int64), {}
+    choices, seconds = np.empty(len(regret_set), np.int64), 0.0
     tasks = map(task, split_work(np.arange(len(regret_set)), executor.workers))
-    for number, (rows, actions, spent) in executor.map(tasks):
-        choices[rows], seconds[number] = actions, spent
-    return AgentChoices(agent.spec, choices, sum(seconds.values()) / len(regret_set))
+    for _, (rows, actions, spent) in executor.map(tasks):
+        choices[rows] = actions
+        seconds += spent
+    return AgentChoices(agent.spec, choices, seconds / len(regret_set))
 
 
 def _choose_task(
@@ -140,24 +141,14 @@ def _choose_task(
 
 
 def _checked_actions(agent: Agent, batch: Batch, some: Rows, numbers: Rows, total: int) -> Rows:
-    """Return an agent's actions in some games; errors name the position by its number."""
-    own = numbers[some]
-    try:
+    """Return an agent's actions in some games; an illegal one is named with its position."""
+    with naming_agent(agent):
         actions, illegal = batch.check_moves(some, agent.act(*batch.act_arguments(some)))
-    except (Exception, SystemExit) as error:
-        place = f"positions {own[0]} to {own[-1]}"
-        if len(some) > 1:  # one by one, to find the position that fails
-            for i in range(len(some)):
-                _checked_actions(agent, batch, some[i : i + 1], numbers, total)
-        else:
-            place = f"position {own[0]} of {total}"
-        cause = f"{type(error).__name__}: {str_short(' '.join(str(error).split()), 200)}"
-        raise AgentFailed(f"agent {repr_short(agent.spec)}: {place} of the set: {cause}") from error
     wrong = np.flatnonzero(illegal)
     if len(wrong):
         action = int(actions[wrong[0]])
         name = f" ({LABELS[action]})" if 0 <= action < N_ACTIONS else ""
-        place = f"position {own[wrong[0]]} of {total} of the set"
+        place = f"position {numbers[some[wrong[0]]]} of {total} of the set"
         raise IllegalMove(f"agent {repr_short(agent.spec)}: {place}: illegal action {action}{name}")
     return actions
 

@@ -3,9 +3,8 @@
     with SerialExecutor() as executor:
         for number, result in executor.map(tasks): ...
 
-A task is a pure function of its fields: it gives the same results wherever and however often it
-runs. An executor runs a task again if its worker was lost, so some results may come twice. The
-order of tasks has no meaning.
+A task is a pure function of its fields: it gives the same results wherever it runs. Each result
+comes once. The order of tasks has no meaning.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ import signal
 import socket
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -44,20 +43,10 @@ _CACHED_AGENTS = 8  # for each worker
 _SECONDS = 10.0  # of waiting for a result, before the number of workers is read again
 
 
-class Task(Protocol):
-    """Work that can run in any process. It can be pickled, and `str` describes it for messages."""
-
-    def run(self) -> Iterator[Any]:
-        """Run; yield each result, which can be pickled.
-
-        Raises:
-            IllegalMove: if an agent chose an illegal action.
-            AgentFailed: if an agent failed in another way.
-        """
-
-
 class CallTask(NamedTuple):
-    """A task that calls a generator function with agents: its results are the yielded values.
+    """A task: a generator function of agents. Its results are the yielded values.
+
+    It can be pickled, and `str` describes it for messages.
 
     Attributes:
         function: at the top of a module, so that other processes can import it; called with the
@@ -73,7 +62,12 @@ class CallTask(NamedTuple):
     text: str
 
     def run(self) -> Iterator[Any]:
-        """Call the function: see `Task.run`."""
+        """Call the function; yield its results, which can be pickled.
+
+        Raises:
+            IllegalMove: if an agent chose an illegal action.
+            AgentFailed: if an agent failed in another way.
+        """
         agents = (one if isinstance(one, Agent) else make_verified(*one) for one in self.agents)
         return self.function(*agents, *self.arguments)
 
@@ -90,7 +84,7 @@ class Executor(AbstractContextManager["Executor"]):
         """The number of tasks that run at once, now."""
 
     @abstractmethod
-    def map(self, tasks: Iterable[Task]) -> Iterator[TaskResult]:
+    def map(self, tasks: Iterable[CallTask]) -> Iterator[TaskResult]:
         """Run tasks; yield their results as they come. Ctrl-C waits until a result is processed.
 
         A task is taken when a worker is free. After a task has failed no more are taken; running
@@ -100,8 +94,8 @@ class Executor(AbstractContextManager["Executor"]):
             tasks: to be run.
 
         Raises:
-            IllegalMove: if that stopped the failed task with the lowest number.
-            AgentFailed: likewise.
+            IllegalMove: if that stopped a task.
+            AgentFailed: if another failure stopped a task, or a worker was lost.
             KeyboardInterrupt: after all results that had arrived were yielded.
         """
 
@@ -117,7 +111,7 @@ class SerialExecutor(Executor):
 
     workers = 1
 
-    def map(self, tasks: Iterable[Task]) -> Iterator[TaskResult]:
+    def map(self, tasks: Iterable[CallTask]) -> Iterator[TaskResult]:
         """Run tasks: see `Executor.map`."""
         for number, task in enumerate(tasks):
             for result in task.run():
@@ -125,7 +119,7 @@ class SerialExecutor(Executor):
                     yield number, result
 
 
-_Running = dict[Future[bytes], tuple[int, Task]]
+_Running = dict[Future[bytes], tuple[int, CallTask]]
 """Running tasks with their numbers."""
 
 
@@ -145,36 +139,35 @@ class PoolExecutor(Executor):
     def _cancel(self, futures: Iterable[Future[bytes]]) -> None:
         """Stop running tasks."""
 
-    def map(self, tasks: Iterable[Task]) -> Iterator[TaskResult]:
+    def map(self, tasks: Iterable[CallTask]) -> Iterator[TaskResult]:
         """Run tasks: see `Executor.map`."""
-        waiting = enumerate(tasks)
-        running: _Running = {}
-        errors: dict[int, Exception] = {}
+        waiting, running = enumerate(tasks), _Running()
+        failed: Exception | None = None
         try:
             while True:
-                while not errors and len(running) < self.tasks_per_worker * self.workers:
+                while failed is None and len(running) < self.tasks_per_worker * self.workers:
                     if (task := next(waiting, None)) is None:
                         break
                     with interrupts_deferred():
                         running[self._submit(pickle.dumps(task[1]))] = task
                 if not running:
                     break
-                yield from _arrived(running, errors, _SECONDS)
+                failed = (yield from _arrived(running, _SECONDS)) or failed
         except (Exception, KeyboardInterrupt):
-            yield from _arrived(running, errors, 0.0)
+            yield from _arrived(running, 0.0)
             raise
         finally:
-            if running or errors:  # a lost process breaks its pool
+            if running or failed:  # a lost process breaks its pool
                 self._cancel(running)
-        if errors:
-            raise errors[min(errors)]
+        if failed:
+            raise failed
 
 
-def _arrived(
-    running: _Running, errors: dict[int, Exception], seconds: float
-) -> Iterator[TaskResult]:
-    """Yield the results of tasks that end first within a time; add their errors by number."""
-    for future in wait(running, seconds, FIRST_COMPLETED).done:
+def _arrived(running: _Running, seconds: float) -> Generator[TaskResult, None, Exception | None]:
+    """Yield the results of tasks that end first within a time; return the first error, if any."""
+    failed: Exception | None = None
+    done = wait(running, seconds, FIRST_COMPLETED).done
+    for future in sorted(done, key=lambda one: running[one][0], reverse=True):
         with interrupts_deferred():
             number, task = running.pop(future)
             try:
@@ -183,10 +176,10 @@ def _arrived(
                 text = f"the worker that played {task} was lost ({type(lost).__name__}): the agent "
                 text += "ended it, memory ran out, or a script lacks if __name__ == '__main__'"
                 results, error = [], AgentFailed(text)
+            failed = error or failed
             for result in results:
                 yield number, result
-        if error is not None:
-            errors[number] = error
+    return failed
 
 
 def run_task(task: bytes) -> bytes:
