@@ -142,12 +142,6 @@ def test_observation__needs_a_seat_at_chance() -> None:
     assert not game.mask().any()
 
 
-def test_record__of_half_a_character_is_refused() -> None:
-    """It could not be written to a file."""
-    with pytest.raises(ValueError, match=r"^players, board: expected valid Unicode, got"):
-        Game(seed=1).record(("\ud800", "b"))
-
-
 def test_game__starts_in_eight_frames() -> None:
     """Built-in boards are looked up once; each of the calls is a step that a reader follows."""
     Game()

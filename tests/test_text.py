@@ -112,7 +112,6 @@ def test_make_prompt__contains_the_last_events() -> None:
         ('{"action": "pilgrim:wave"}, that is pilgrim:wave', "pilgrim:wave"),
         ('{"name": "play", "arguments": {"action": "pilgrim"}}', "pilgrim"),
         ('{"a": {"action": "pilgrim"}}', "pilgrim"),
-        ('{"action": "pilgrim", "not": {"action": "artist:A1"}}', "pilgrim"),
         ('{"action": "merchant"}', None),  # one of two
         ('{"action": "a"}', None),  # a letter of a list, perhaps
         ('{"action": ""}', None),
@@ -126,7 +125,6 @@ def test_make_prompt__contains_the_last_events() -> None:
         ('{action: "pilgrim"}', "pilgrim"),
         ('{"action": "pilgrim"', "pilgrim"),
         ("{'why': 'it\\'s {best}', 'action': 'pilgrim',}", "pilgrim"),
-        ('{"plan": "{\'action\': \'artist:A1\'}", "action": "pilgrim"}', "pilgrim"),
         (None, None),
         (b'{"action": "pilgrim"}', None),
     ],
@@ -171,7 +169,7 @@ def test_parse_answer__reads_nothing_of_reasoning(start: str, end: str) -> None:
     "answer",
     [
         f"{ARTIST} or {PILGRIM}",
-        f"[{ARTIST}, {PILGRIM}]",
+        '{"action": "pilgrim", "not": {"action": "artist:A1"}}',
         f'{{"actions": [{ARTIST}, {PILGRIM}]}}',
         f"```json\n{ARTIST}\n```\nBetter:\n```json\n{PILGRIM}\n```",
         f"{{'action': 'pilgrim'}} or {ARTIST}",
@@ -203,11 +201,9 @@ def test_parse_answer__reads_nothing_from_a_copy_of_the_prompt() -> None:
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [
-        ("pilgrim", "got none in its last 20,000 characters"),
-        ('{"move": "pilgrim", "why": 1}', "got one with the key 'move', 'why'"),
-        ("{}", "got one with no key"),
-        ('{"action": 3}', "got the action 3, not one text"),
-        ('{"action": "pilg', 'got one that is not JSON: {"action": "pilg'),
+        ('{"move": "pilgrim"}', "got none in its last 20,000 characters"),
+        ('{"action": 3}', "got an action that is not one text"),
+        ('{"action": "pilg', "got an action that is not one text"),
         ('{"action": "pilgrim"}' + "x" * 20_000, "got none in its last 20,000 characters"),
         ("{'action': 'fly'}", "fly is no legal action"),
     ],

@@ -291,10 +291,7 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
         (lambda text: "not a record\n" + text, "line 1: not a whole line of JSON"),
         (lambda text: text + "notes", "line 9: not a whole line of JSON"),
         (lambda text: "\n\n{\n" + text, "line 3: not a whole line"),
-        (
-            lambda text: text[:-2] + ', "x": "\\ud800"}',
-            r"line 8: .* JSON: x: expected a text of valid Unicode, got '\\ud800'",
-        ),
+        (lambda text: text[:-2] + ', "x": "\\ud800"}', "line 8: not a whole line of JSON"),
         (lambda text: '{"version": 2}', "line 1: record: format: expected tokaido-duo, got None"),
         (lambda text: "\u0080PNG\n", "line 1: "),
         (lambda text: re.sub(r'"seed": \d+', '"seed": 5', text), "seed 5, is no game of these"),

@@ -104,20 +104,14 @@ def score(data: Data) -> Data:
         (lambda data: data.clear(), "version: expected 1, got None: measure again, or use the ver"),
         (lambda data: data.update(version=2), "version: expected 1, got 2: measure again"),
         (lambda data: data.update(rules=0), "rules: expected 2, got 0: measure again"),
-        (lambda data: data.update(more=1), "more: expected no such key"),
-        (lambda data: data.update(protocol="bench"), "protocol: expected another value"),
+        (lambda data: data.update(more=1), "unknown field `more`"),
+        (lambda data: data.update(protocol="bench"), "protocol: "),
         (lambda data: data.update(hash="0" * 16), r"hash: expected \w{16} of its content"),
-        (lambda data: data["agents"].append(5), r"agents\[1\]: expected a text, got 5"),
-        (
-            lambda data: data.update(seed=-1),
-            "seed: expected another value|seed: expected .*, got -1",
-        ),
-        (
-            lambda data: score(data).update(pairs=[10**15] * 5),
-            r"scores\[0\]\.pairs\[0\]: expected ",
-        ),
-        (lambda data: score(data).update(board=None), r"scores\[0\]\.board: expected a text"),
-        (lambda data: data.update(records=3), "records: expected"),
+        (lambda data: data["agents"].append(5), r"agents\[1\]: Expected"),
+        (lambda data: data.update(seed=-1), "seed: Expected"),
+        (lambda data: score(data).update(pairs=[10**15] * 5), r"scores\[0\]\.pairs\[0\]: Expected"),
+        (lambda data: score(data).update(board=None), r"scores\[0\]\.board: Expected"),
+        (lambda data: data.update(records=3), "records: Expected"),
     ],
 )
 def test_load__refuses_a_wrong_file(

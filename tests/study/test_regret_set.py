@@ -89,7 +89,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda p: with_card(p, boards=[["moon", "1"]]),
         "expected arrays of matching shapes",
     ),
-    "strata": (lambda p: with_card(p, strata=[]), "card: strata: expected a list of length >="),
+    "strata": (lambda p: with_card(p, strata=[]), "card: strata: Expected `array` of length >= 1"),
     "a path as a board": (lambda p: with_card(p, boards=[["../b.toml", ""]] * 2), "hash: expected"),
     "no card": (lambda p: rewritten(p, card=None), "expected a regret set, with the arrays card,"),
     "no JSON": (lambda p: rewritten(p, card=np.frombuffer(b"{", np.uint8)), "card: expected JSON"),
@@ -121,8 +121,8 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         "not a regret set (.npz): Object arrays cannot be loaded when allow_pickle=False",
     ),
     "cut short": (lambda p: p.write_bytes(p.read_bytes()[:500]), "not a regret set (.npz)"),
-    "a folder": (lambda p: (p.unlink(), p.mkdir()), "expected a file, got"),
-    "nothing": (lambda p: p.unlink(), "expected a file, got"),
+    "a folder": (lambda p: (p.unlink(), p.mkdir()), "no such file"),
+    "nothing": (lambda p: p.unlink(), "no such file"),
 }
 
 
@@ -150,7 +150,7 @@ def test_load__checks_contents_with_a_matching_hash(path: Path) -> None:
     actions[0] = 48
     boards = SET.card["boards"]
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"states": states}, r"game 3: players\[0\]\.merchant: expected 0 to 11"),
+        ({"states": states}, r"game 3: merchant: expected 0 to 11"),
         ({"actions": actions}, "position 0: expected all legal actions"),
         ({"card": SET.card | {"boards": [boards[0], ["family:1", "1"]]}}, "make the set again"),
         ({"card": SET.card | {"boards": [boards[0], ["../b.toml", "1"]]}}, "board"),
