@@ -31,10 +31,12 @@ def play(env: Any, seed: int, answer: Any) -> tuple[list[tuple[int, str]], dict[
     return said, rewards, infos
 
 
-@pytest.mark.parametrize("form", ["", "-train", "-full"])
-def test_env__plays_the_game_of_its_seed(form: str) -> None:
+pytestmark = pytest.mark.slow
+
+
+def test_env__plays_the_game_of_its_seed() -> None:
     rng = np.random.default_rng(3)
-    env = ta.make(NAME + form, form=TextFormat("listed"))
+    env = ta.make(NAME, form=TextFormat("listed"))
     said, rewards, infos = play(
         env, 7, lambda prompt: f'I think {{"action": "{rng.choice(listed(prompt))}"}}'
     )

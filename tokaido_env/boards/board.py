@@ -1,4 +1,4 @@
-"""Validated boards: load, save and compare them, and compile them for the kernels.
+"""Validated boards: load and save them, and compile them for the kernels.
 
 A board file holds only the values printed on a board (see `boards/shikoku.toml`). This module
 derives the rest once: the borders of areas, neighbouring areas, and the places and icons that a
