@@ -2,6 +2,8 @@
 
 import hashlib
 import itertools
+import subprocess
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -214,3 +216,13 @@ def test_generate__gives_the_same_board_for_the_same_number() -> None:
 def test_generate__refuses_invalid_numbers(number: Any) -> None:
     with pytest.raises(BoardError, match=r"^board number: expected 0 to 2147483647, got .*$"):
         Board.generate(number)
+
+
+def test_generate__imports_lazily_and_without_numba() -> None:
+    code = (
+        "import sys, tokaido_env; tokaido_env.Board.load(); "
+        "late = {'tokaido_env.boards.generator'}; "
+        "assert not late & sys.modules.keys(); "
+        "tokaido_env.Board.generate(7).record; assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
