@@ -253,16 +253,21 @@ def test_lock__treats_a_link_as_its_file(tmp_path: Path) -> None:
         lock(tmp_path / "b")
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK, 524])
-def test_lock__warns_once_where_the_file_system_has_none(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def refuse_locks(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Let each lock fail with an error of file systems without locks."""
     fcntl = pytest.importorskip("fcntl", reason="other system calls")
 
     def refuse(*arguments: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, 524])
+def test_lock__warns_once_where_the_file_system_has_none(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_locks(monkeypatch, number)
     with pytest.warns(RuntimeWarning) as warned:
         write_text(tmp_path / "a", "x")
     (warning,) = warned
