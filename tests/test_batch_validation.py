@@ -315,16 +315,6 @@ def test_restore__refuses_wrong_episode_info(name: str) -> None:
                 batch.restore(snapshot)
 
 
-def test_restore__into_no_games_changes_nothing() -> None:
-    """Garbage too: there is no board to check it with."""
-    batch = running_batch()
-    before, one = contents(batch), batch.snapshot(np.array([0]))
-    one["states"].view(np.uint8)[:] = 255
-    for _ in range(100):
-        batch.restore(one, np.array([], np.int64))
-    assert contents(batch) == before
-
-
 def test_restore__refuses_inconsistent_arrays() -> None:
     batch = running_batch()
     for change, message in (

@@ -57,11 +57,11 @@ TAKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     (*INTEGERS, "objects", "[0, 2]", "[2**40, 0]"): ("Batch.begin seed", "Batch.initialize seed"),
     ONE_SEED: (
         *("Game seed", "Game.from_dict seed", "Game.copy seed"),
-        *(f"{name}.reset seed" for name in ("env", "raw_env", "Gymnasium")),
+        *(f"{name}.reset seed" for name in ("env", "Gymnasium")),
     ),
     ("2", "IntEnum", "0-d"): ("Batch n", "Game.label move"),
     ("{}", "{x}", "round", "''", "[]", "set"): tuple(
-        f"{name}.reset options" for name in ("env", "raw_env", "Gymnasium", "vector")
+        f"{name}.reset options" for name in ("env", "Gymnasium", "vector")
     ),
     ("range", *PAIR): (
         *(f"Batch.{name} games" for name in ("begin", "initialize", "advance_to_decision")),
@@ -84,9 +84,7 @@ TAKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("True", "StrSubclass", "IntEnum", "0-d"): tuple(
         f"{name} seat" for name in ("Gymnasium", "vector")
     ),
-    ("True", "IntEnum", "0-d"): tuple(
-        f"{name} see_board" for name in ("env", "raw_env", "Gymnasium")
-    ),
+    ("True", "IntEnum", "0-d"): tuple(f"{name} see_board" for name in ("env", "Gymnasium")),
 }
 TAKEN_AT = {place: {*labels} for labels, places in TAKEN.items() for place in places}
 
