@@ -191,20 +191,6 @@ def test_parse_answer__reads_nothing_from_a_copy_of_the_prompt() -> None:
         assert parse_answer(prompt, game.legal_labels()).label is None
 
 
-@pytest.mark.parametrize(
-    ("answer", "cause"),
-    [
-        ('{"move": "pilgrim"}', "got none in its last 20,000 characters"),
-        ('{"action": 3}', "got an action that is not one text"),
-        ('{"action": "pilg', "got an action that is not one text"),
-        ('{"action": "pilgrim"}' + "x" * 20_000, "got none in its last 20,000 characters"),
-        ("{'action': 'fly'}", "fly is no legal action"),
-    ],
-)
-def test_parse_answer__names_the_true_cause(answer: str, cause: str) -> None:
-    assert parse_answer(answer, LEGAL).error.endswith(cause)
-
-
 @pytest.mark.parametrize("board", ["shikoku", "family:test/2"])
 def test_text_agent__plays_matches(board: str) -> None:
     one = Scripted()

@@ -16,7 +16,7 @@ from tokaido_env.text import TextFormat
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "recipes"))
 
-from textarena_env import NAME, TokaidoDuoTextEnv
+from textarena_env import NAME
 
 
 def play(env: Any, seed: int, answer: Any) -> tuple[list[tuple[int, str]], dict[int, int], Any]:
@@ -86,15 +86,3 @@ def test_step__restores_retries_after_a_legal_answer() -> None:
         assert env.step("no") == (False, {})
         done, _ = env.step(f'{{"action": "{listed(prompt)[-1]}"}}')
         assert not done
-
-
-def test_env__refuses_wrong_arguments() -> None:
-    env = TokaidoDuoTextEnv(board="family:valid/2")
-    with pytest.raises(RuntimeError, match="call reset first"):
-        env.step("{}")
-    with pytest.raises(ValueError, match="num_players: expected 2, got 3"):
-        env.reset(num_players=3)
-    env.reset(num_players=2, seed=1)
-    assert env.game is not None
-    assert env.game == Game("family:valid/2", seed=1)
-    env.reset(num_players=2)  # seed from the operating system

@@ -1,6 +1,5 @@
 """Tests of boards/board_pool.py: specs, boards of seeds, and games on pools."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -193,12 +192,3 @@ def test_record__needs_no_pool(tmp_path: Path) -> None:
     assert record.load(path, POOL) == [loaded]
     with pytest.raises(record.RecordError, match="is not in 'family:test'"):
         record.load(path, "family:test")
-
-
-def test_record__refuses_another_boards_hash(tmp_path: Path) -> None:
-    game = Game("family:8", seed=8)
-    line = json.loads(game.record().to_json()) | {"board": "family:9"}
-    path = tmp_path / "games.jsonl"
-    path.write_text(json.dumps(line) + "\n")
-    with pytest.raises(record.RecordError, match=r"line 1: board_hash: expected .* of 'family:9'"):
-        record.load(path)
