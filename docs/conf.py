@@ -52,7 +52,7 @@ suppress_warnings = ["ref.python"]
 viewcode_follow_imported_members = False  # no pages of other libraries' sources
 nitpicky = True
 # Names of other libraries are not linked, since building needs no network. Ours must resolve.
-nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*|tokaido_env\.decoding\.PlacedError")]
+nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*")]
 
 myst_enable_extensions = ["alert", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4

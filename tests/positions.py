@@ -273,9 +273,13 @@ def other_board_data() -> dict[str, Any]:
 
 def write_board(path: Path, data: Mapping[str, Any]) -> Path:
     """Write parsed board data as a TOML file."""
-    lines = (f"{key} = {_inline(value)}\n" for key, value in data.items())
-    path.write_text("".join(lines), encoding="utf-8")
+    path.write_text(toml_text(data), encoding="utf-8")
     return path
+
+
+def toml_text(data: Mapping[str, Any]) -> str:
+    """Return a table as TOML, one line for each key."""
+    return "".join(f"{json.dumps(key)} = {_inline(value)}\n" for key, value in data.items())
 
 
 def changed(data: Mapping[str, Any], where: str, value: Any) -> dict[str, Any]:

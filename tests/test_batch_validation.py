@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from garbage import check, fuzz
 from positions import (
     game_at,
     other_board_data,
@@ -29,14 +28,13 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.bots import GREEDY
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import N_FEATURES, encode_game
+from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import MAX_COINS, STATE, Phase
 from tokaido_env.core.state_validation import limits
 from tokaido_env.position import from_dict, to_dict
 
-TESTS = Path(__file__).resolve().parent
 BOARD = Board.load()
 N = 4
-PLIES = 1000
 
 
 def contents(games: Any) -> dict[str, bytes]:
@@ -64,29 +62,87 @@ def running_batch(n: int = N, plies: int = 40, **options: Any) -> Batch:
 
 # Unchecked moves
 
+EXTREMES = (-(2**63), 2**63 - 1, -(2**32), 2**32, 2**31, -1, -2, 10**6, 255, 256, *range(48, 72))
+COMPARED = ("seed", "episode", "decisions")
 
+
+def random_moves(batch: Batch, chance: str, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Return a move for each game; about half of them are legal."""
+    n = len(batch)
+    weights = np.zeros((n, 256))
+    weights[:, :49] = batch.masks(np.arange(n))
+    if chance == "explicit":
+        weights[:, :216] += batch.outcome_weights() > 0
+    legal = (weights * rng.random(weights.shape)).argmax(axis=1)
+    whole = rng.integers(-(2**63), 2**63 - 1, n, endpoint=True)
+    kinds = [whole, rng.integers(0, 301, n), rng.choice(EXTREMES, n), legal]
+    return np.choose(np.minimum(rng.integers(0, 8, n), 3), kinds)
+
+
+def check(batch: Batch) -> None:
+    """Check that states are valid, masks are the legal moves and observations are in bounds."""
+    games = np.arange(len(batch))
+    masks = batch.masks(games)
+    for i in games.tolist():
+        board = batch.pool[int(batch.episode_info["board"][i])]
+        states = batch.states[i : i + 1].copy()
+        assert is_position(board, states), f"game {i}"
+        mask = legal_mask(board.record, states, 0)
+        assert mask == batch.legal[i] == sum(1 << int(a) for a in np.flatnonzero(masks[i]))
+    for seat in range(2):
+        observation = batch.observe(games, np.full(len(games), seat))
+        assert ((observation >= 0) & (observation <= 1)).all()
+
+
+@pytest.mark.parametrize("autoreset", [True, False])
 @pytest.mark.parametrize("chance", ["sampled", "explicit"])
-def test_unchecked_moves__ignores_garbage(chance: str, tmp_path: Path) -> None:
+def test_unchecked_moves__ignores_garbage(chance: Any, autoreset: bool, tmp_path: Path) -> None:
+    """A batch that checks its moves plays the legal ones; both must have the same states."""
+    n, rng, ignored = 24, np.random.default_rng(0), 0
     boards = ["shikoku", write_board(tmp_path / "other.toml", other_board_data())]
-    assert fuzz(chance, True, boards, plies=300, seed=0) > 300
+    batch, checked = (
+        Batch(n, boards, chance=chance, autoreset=autoreset, check=check, copy=check)
+        for check in (False, True)
+    )
+    for each in (batch, checked):
+        each.set_bots(np.arange(2), np.array([[0, 1], [2, 0]]))
+        each.reset(seed=0)
+    for _ in range(600):
+        moves = random_moves(checked, chance, rng)
+        _, wrong = checked.check_moves(np.arange(n), moves)
+        players, ignored_here = batch.states["player"].copy(), wrong & ~batch.over
+        ignored += int(wrong.sum())
+        turn = batch.step(moves)
+        checked.advance(np.flatnonzero(~wrong), moves[~wrong])
+        assert (turn.player == np.where(wrong, -1, players)).all()
+        assert (turn.next_player == batch.states["player"])[ignored_here].all()
+        assert not turn.reward[ignored_here].any()
+        assert not turn.terminated[ignored_here].any()
+        for name in ("states", "luck", "legal"):
+            assert getattr(batch, name).tobytes() == getattr(checked, name).tobytes()
+        for name in COMPARED:
+            assert np.array_equal(batch.episode_info[name], checked.episode_info[name])
+        over = np.flatnonzero(batch.over)
+        if len(over) > n // 2:
+            batch.begin(over)
+            checked.begin(over)
+    check(batch)
+    batch.finish("random")
+    check(batch)
+    assert ignored > 300
+    assert int(batch.episode_info["episode"].max()) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
-def test_unchecked_moves__ignores_much_garbage_with_bounds_checks() -> None:
-    """Four batches on many boards."""
-    env = os.environ | {"NUMBA_BOUNDSCHECK": "1", "PYTHONPATH": str(TESTS.parent)}
-    env |= {"NUMBA_NUM_THREADS": "1"}
+def test_unchecked_moves__stay_within_bounds() -> None:
+    """The same again, with kernels that check their indices."""
+    command = [sys.executable, "-m", "pytest", "-q", __file__, "-k", "ignores_garbage"]
+    env = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, str(TESTS / "garbage.py"), str(PLIES), "1"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        env=env,
+        command, capture_output=True, text=True, timeout=900, check=False, env=env
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) > 10 * PLIES
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def test_check_moves__agrees_with_outcome_weights() -> None:
@@ -138,8 +194,8 @@ def test_states__refuses_numbers_beyond_their_limits() -> None:
         one = states[2:3].copy()
         put(one, name, place, value)
         states[2:3] = one
-        key = name.removeprefix("wave_").removesuffix("_size")
-        with pytest.raises(PositionError, match=rf"^game 2: \S*{key}\S*: expected .*, got "):
+        key = name.removesuffix("_size")
+        with pytest.raises(PositionError, match=rf"^game 2: \S*{key}\S*: expected "):
             batch.restore(snapshot | {"states": states})
     assert contents(batch) == before
 
@@ -151,16 +207,12 @@ def test_states__refuses_those_of_another_board(tmp_path: Path) -> None:
         batch.reset(positions=running_batch().states)
     states = batch.states[1:2].copy()
     states["pilgrim"] = (27, 26)  # of the 28 stations of shikoku; the other board has 24
-    with unchanged(
-        batch, PositionError, r"^game 1: players\[0\]\.pilgrim: expected 0 to 23, got 27$"
-    ):
+    with unchanged(batch, PositionError, r"^game 1: pilgrim: expected 0 to 23, got "):
         batch.begin(np.array([1]), positions=states)
     one["merchant"] = 120  # one for all games
-    with unchanged(
-        batch, PositionError, r"^game 0: players\[0\]\.merchant: expected 0 to 11, got 120$"
-    ):
+    with unchanged(batch, PositionError, r"^game 0: merchant: expected 0 to 11, got "):
         batch.reset(positions=one)
-    with unchanged(batch, PositionError, r"^game 2: players\[0\]\.merchant: "):
+    with unchanged(batch, PositionError, "^game 2: merchant: "):
         batch.begin(np.array([2, 0]), positions=one)
     own = running_batch(board=["shikoku", other])
     batch.reset(seed=0, positions=own.states)
@@ -217,15 +269,15 @@ def takes(batch: Batch, one: npt.NDArray[np.void]) -> bool:
 # Snapshots
 
 
-WRONG_ARRAYS: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda array: None, "expected an array, got NoneType"),
-    (lambda array: array.tolist(), "expected an array, got list"),
-    (lambda array: np.zeros(N), "expected .*, got float64"),
-    (lambda array: np.zeros(N, object), "expected .*, got object"),
-    (lambda array: np.zeros(N, [("phase", "i1")]), "expected .*, got .*phase"),
-    (lambda array: array[:2], r"snapshot: \w+: expected 4( games or 1)?, got 2"),
-    (lambda array: array.reshape(2, 2), r"snapshot: \w+: expected .*, got shape \(2, 2\)"),
-    (lambda array: array[:0], r"snapshot: \w+: expected .*, got 0"),
+WRONG_ARRAYS: list[Callable[[Any], Any]] = [
+    lambda array: None,
+    lambda array: array.tolist(),
+    lambda array: np.zeros(N),
+    lambda array: np.zeros(N, object),
+    lambda array: np.zeros(N, [("phase", "i1")]),
+    lambda array: array[:2],
+    lambda array: array.reshape(2, 2),
+    lambda array: array[:0],
 ]
 
 
@@ -233,13 +285,12 @@ WRONG_ARRAYS: list[tuple[Callable[[Any], Any], str]] = [
 def test_restore__refuses_a_wrong_array(name: str) -> None:
     batch = running_batch()
     snapshot = dict(batch.snapshot())
-    for spoil, message in WRONG_ARRAYS:
-        with unchanged(batch, ValueError, message) as raised:
+    for spoil in WRONG_ARRAYS:
+        with unchanged(batch, ValueError, "snapshot: ") as raised:
             batch.restore(snapshot | {name: spoil(snapshot[name])})
-        assert "snapshot" in str(raised.value)
         assert name in str(raised.value) or name == "states"
     del snapshot[name]
-    with unchanged(batch, ValueError, f"snapshot: {name}: expected an array, got NoneType"):
+    with unchanged(batch, ValueError, f"snapshot: {name}: expected an array"):
         batch.restore(snapshot)
 
 
@@ -264,16 +315,6 @@ def test_restore__refuses_wrong_episode_info(name: str) -> None:
                 batch.restore(snapshot)
 
 
-def test_restore__into_no_games_changes_nothing() -> None:
-    """Garbage too: there is no board to check it with."""
-    batch = running_batch()
-    before, one = contents(batch), batch.snapshot(np.array([0]))
-    one["states"].view(np.uint8)[:] = 255
-    for _ in range(100):
-        batch.restore(one, np.array([], np.int64))
-    assert contents(batch) == before
-
-
 def test_restore__refuses_inconsistent_arrays() -> None:
     batch = running_batch()
     for change, message in (
@@ -288,8 +329,6 @@ def test_restore__refuses_inconsistent_arrays() -> None:
         change(snapshot)
         with unchanged(batch, ValueError, message):
             batch.restore(snapshot)
-    with unchanged(batch, ValueError, "snapshot: expected a mapping of arrays, got int"):
-        batch.restore(5)  # type: ignore[arg-type]
 
 
 # Coins

@@ -187,8 +187,8 @@ UNTRUE: dict[str, tuple[Callable[[Data], Data], str]] = {
     "another board": (lambda d: d | {"board": "honshu"}, "board: unknown board 'honshu'"),
     "a changed board": (lambda d: d | {"board_hash": "0"}, "board_hash: expected .* got '0'"),
     "a key too many": (lambda d: d | {"weather": 1}, "keys missing or unknown: weather"),
-    "three players": (lambda d: d | {"players": list("abc")}, "a list of length 2"),
-    "a start that is no position": (lambda d: d | {"start": {}}, "start: the position"),
+    "three players": (lambda d: d | {"players": list("abc")}, "players: "),
+    "a start that is no position": (lambda d: d | {"start": {}}, "start: board"),
     "a winner that is no seat": (lambda d: d | {"winner": bool(d["winner"])}, "winner"),
 }
 

@@ -112,7 +112,6 @@ def test_make_prompt__contains_the_last_events() -> None:
         ('{"action": "pilgrim:wave"}, that is pilgrim:wave', "pilgrim:wave"),
         ('{"name": "play", "arguments": {"action": "pilgrim"}}', "pilgrim"),
         ('{"a": {"action": "pilgrim"}}', "pilgrim"),
-        ('{"action": "pilgrim", "not": {"action": "artist:A1"}}', "pilgrim"),
         ('{"action": "merchant"}', None),  # one of two
         ('{"action": "a"}', None),  # a letter of a list, perhaps
         ('{"action": ""}', None),
@@ -126,7 +125,6 @@ def test_make_prompt__contains_the_last_events() -> None:
         ('{action: "pilgrim"}', "pilgrim"),
         ('{"action": "pilgrim"', "pilgrim"),
         ("{'why': 'it\\'s {best}', 'action': 'pilgrim',}", "pilgrim"),
-        ('{"plan": "{\'action\': \'artist:A1\'}", "action": "pilgrim"}', "pilgrim"),
         (None, None),
         (b'{"action": "pilgrim"}', None),
     ],
@@ -142,11 +140,7 @@ def test_parse_answer__reads_answers_as_documented(answer: object, label: str | 
 REASONING = [
     ("<think>", "</think>"),
     ("", "</think>"),  # models that begin within their reasoning
-    ("<think>", "</think><think>Yes.</think>"),
-    ("<THINKING>", "</THINKING>"),
     ('<thought mode="long">', "</thought >"),
-    ("<reasoning>", "</reasoning>"),
-    ("<ant_thinking>", "</ant_thinking>"),
     ("<seed:think>", "</seed:think>"),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
@@ -171,18 +165,15 @@ def test_parse_answer__reads_nothing_of_reasoning(start: str, end: str) -> None:
     "answer",
     [
         f"{ARTIST} or {PILGRIM}",
-        f"[{ARTIST}, {PILGRIM}]",
-        f'{{"actions": [{ARTIST}, {PILGRIM}]}}',
+        '{"action": "pilgrim", "not": {"action": "artist:A1"}}',
         f"```json\n{ARTIST}\n```\nBetter:\n```json\n{PILGRIM}\n```",
         f"{{'action': 'pilgrim'}} or {ARTIST}",
-        "{'action': 'pilgrim'} or {'why': 'near', 'action': 'artist:A1'}",
         f'{{x}}: {PILGRIM} first, then {{"why": 1, "action": "artist:A1"}}',
         '{"action": "artist:A1", "action": "pilgrim"}',
         '{"action": "artist:A1" or "pilgrim"}',
         '{"action": ["artist:A1", "pilgrim"]}',
         f'{PILGRIM}. No: {{"action": "artist:A9"}}',
         f'{PILGRIM} {{"action": 3}}',
-        f'{PILGRIM} {{"action": fly}}',
         f'{PILGRIM} {{"action": "art',
         f'{PILGRIM} {{"ACTION": "artist:A1"}}',
     ],
@@ -198,22 +189,6 @@ def test_parse_answer__reads_nothing_from_a_copy_of_the_prompt() -> None:
     for form in (TextFormat(), LISTED):
         prompt = make_prompt(game, form, "no")
         assert parse_answer(prompt, game.legal_labels()).label is None
-
-
-@pytest.mark.parametrize(
-    ("answer", "cause"),
-    [
-        ("pilgrim", "got none in its last 20,000 characters"),
-        ('{"move": "pilgrim", "why": 1}', "got one with the key 'move', 'why'"),
-        ("{}", "got one with no key"),
-        ('{"action": 3}', "got the action 3, not one text"),
-        ('{"action": "pilg', 'got one that is not JSON: {"action": "pilg'),
-        ('{"action": "pilgrim"}' + "x" * 20_000, "got none in its last 20,000 characters"),
-        ("{'action': 'fly'}", "fly is no legal action"),
-    ],
-)
-def test_parse_answer__names_the_true_cause(answer: str, cause: str) -> None:
-    assert parse_answer(answer, LEGAL).error.endswith(cause)
 
 
 @pytest.mark.parametrize("board", ["shikoku", "family:test/2"])

@@ -19,7 +19,6 @@ from tokaido_env.core.arguments import (
     MAX_SEED,
     IllegalMove,
     SeedError,
-    as_array,
     as_integer,
     check_seed,
     describe_array,
@@ -152,7 +151,7 @@ def base_seeds(
         previous[new] = game_seeds(entropy_seed(), games[new])
     if seed is None:
         return previous, True
-    if as_array("seed", seed).ndim == 0:
+    if np.ndim(seed) == 0:
         return game_seeds(seed, games), False
     return checked_seeds(seed, games, previous)
 
@@ -213,7 +212,7 @@ def checked_seeds(
         SeedError: for a seed that `check_seed` refuses, naming the game.
         ValueError: for a wrong shape.
     """
-    array = as_array("seed", seeds)
+    array = np.asarray(seeds)
     if array.shape != games.shape:
         raise ValueError(
             f"seed: expected an integer or integers of shape {games.shape}, "
@@ -255,10 +254,6 @@ def states_from(positions: Positions, boards: BoardPool, board_index: Games, gam
         check_states(boards, boards.records, board_index, games, held)
         return held
     each = [positions] * len(games) if isinstance(positions, Mapping) else positions
-    if not isinstance(each, Sequence) or isinstance(each, str | bytes):
-        raise position.PositionError(
-            f"positions: expected a position, a sequence of them or STATE, got {repr_short(each)}"
-        )
     if len(each) != len(games):
         raise ValueError(f"positions: expected {len(games)}, one for each, got {len(each)}")
     states = np.empty(len(games), STATE)
@@ -268,7 +263,7 @@ def states_from(positions: Positions, boards: BoardPool, board_index: Games, gam
                 board_index[j] = boards.index_of_name(position.board_name(one))
             states[j] = position.from_dict(boards[int(board_index[j])], one)[0]
         except (position.PositionError, BoardError) as error:
-            raise position.PositionError(f"game {game}: {error}", error.key) from None
+            raise position.PositionError(f"game {game}: {error}") from None
     return states
 
 
@@ -295,7 +290,7 @@ def check_states(
     if fault:
         row = states[j if len(states) > 1 else 0]
         error = position.fault_error(boards[int(board_index[j])], row, fault)
-        raise position.PositionError(f"game {games[j]}: {error}", error.key)
+        raise position.PositionError(f"game {games[j]}: {error}")
 
 
 def checked_arrays(
@@ -311,22 +306,18 @@ def checked_arrays(
     Raises:
         ValueError: for a missing array, or one of another dtype or shape.
     """
-    if not isinstance(snapshot, Mapping):
-        raise ValueError(f"snapshot: expected a mapping of arrays, got {type(snapshot).__name__}")
     lengths: tuple[int, ...] = (1, k)
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name, other in like.items():
         array = snapshot.get(name)
-        if not isinstance(array, np.ndarray):
-            raise ValueError(f"snapshot: {name}: expected an array, got {type(array).__name__}")
-        text = other.dtype.kind == "U"
-        if array.dtype.kind != "U" if text else array.dtype != other.dtype:
-            kind = "text" if text else "the dtype of a snapshot"
-            raise ValueError(f"snapshot: {name}: expected {kind}, got {array.dtype!s:.80}")
+        is_text = other.dtype.kind == "U"
+        if not isinstance(array, np.ndarray) or (
+            array.dtype.kind != "U" if is_text else array.dtype != other.dtype
+        ):
+            raise ValueError(f"snapshot: {name}: expected an array of {other.dtype!s:.80}")
         if array.ndim != 1 or len(array) not in lengths:
-            held = len(array) if array.ndim == 1 else f"shape {array.shape}"
-            expected = f"{lengths[-1]} games or 1" if len(lengths) > 1 else f"{lengths[0]}"
-            raise ValueError(f"snapshot: {name}: expected {expected}, got {held}")
+            expected = " or ".join(map(str, lengths))
+            raise ValueError(f"snapshot: {name}: expected {expected} games, got {array.shape}")
         lengths = (len(array),)
         arrays[name] = np.require(array, None, ["C", "W", "E"])
     return arrays
@@ -369,7 +360,7 @@ def _integers(
     name: str, values: npt.ArrayLike, shape: tuple[int, ...] | None = None, note: str = ""
 ) -> npt.NDArray[np.int64]:
     """Return integers of a shape (default: any number of them) as kernels take them."""
-    array = as_array(name, values)
+    array = np.asarray(values)
     has_shape = array.ndim == 1 if shape is None else array.shape == shape
     if not has_shape or array.dtype.kind not in "iu":
         expected = f"integers of shape {shape or '(k,)'}{note}"

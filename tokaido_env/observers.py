@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tokaido_env.agent import check_agent_arguments
 from tokaido_env.batch_validation import checked_seats
 from tokaido_env.core import batch_kernels
-from tokaido_env.core.arguments import as_array, check_choice
+from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_features_of
 from tokaido_env.core.observation import (
     N_FEATURES,
@@ -156,7 +156,7 @@ def masks(legal: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     Args:
         legal: uint64 (n,), the legal actions as bits.
     """
-    bits = np.ascontiguousarray(as_array("legal", legal), np.uint64)
+    bits = np.ascontiguousarray(legal, np.uint64)
     return batch_kernels.mask_rows(np.arange(len(bits)), bits).view(np.bool_)
 
 

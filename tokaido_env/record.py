@@ -111,18 +111,13 @@ class Record:
     rules: int = RULES_VERSION
 
     def __post_init__(self) -> None:
-        right = isinstance(self.players, tuple) and len(self.players) == 2
-        if not right or not all(isinstance(name, str) for name in self.players):
-            raise RecordError(f"players: expected two names, got {repr_short(self.players)}")
-        for name in (*self.players, self.board):
-            if any("\ud800" <= sign <= "\udfff" for sign in name):
-                raise RecordError(f"players, board: expected valid Unicode, got {repr_short(name)}")
         # Each row of a table of decisions has a name.
-        longest = max(map(len, self.players))
-        if longest > MAX_NAME_CHARS:
+        if len(self.players) != 2 or not all(
+            isinstance(name, str) and len(name) <= MAX_NAME_CHARS for name in self.players
+        ):
             raise RecordError(
-                f"players: expected names of at most {MAX_NAME_CHARS} characters, "
-                f"got one of {longest}"
+                f"players: expected two names of at most {MAX_NAME_CHARS} characters, "
+                f"got {repr_short(self.players)}"
             )
 
     def to_json(self) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.optional_deps import extra_error
-from tokaido_env.files import FILE, atomic_write, file_kind
+from tokaido_env.files import atomic_write, is_file
 
 Array = npt.NDArray[Any]
 
@@ -75,9 +75,8 @@ def read_tensors(path: Path, max_bytes: int) -> TensorFile:
         from safetensors import SafetensorError, safe_open
     except ModuleNotFoundError as error:
         raise extra_error("policies need", error.name, "policies") from None
-    found = file_kind(path)
-    if found != FILE:
-        raise ValueError(f"expected a file, got {found}")
+    if not is_file(path):
+        raise ValueError("no such file")
     if path.stat().st_size > max_bytes:
         raise ValueError(f"too large: expected at most {max_bytes >> 20} MiB")
     try:

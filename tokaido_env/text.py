@@ -13,7 +13,6 @@ that answers prompts. An answer is never executed, and an ambiguous one is refus
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,13 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokaido_env.core.arguments import (
-    as_integer,
-    check_choice,
-    escape_text,
-    repr_short,
-    str_short,
-)
+from tokaido_env.core.arguments import as_integer, check_choice, escape_text, str_short
 from tokaido_env.core.state import Phase
 from tokaido_env.game import Game
 from tokaido_env.render.narration import log_entries
@@ -56,15 +49,13 @@ _EFFECTS = (
 )
 _BLOCK = '{"action": "LABEL"}'  # not legal: a copy of the prompt plays nothing
 _MAX_ANSWER = 20_000  # characters parsed, from the end of an answer
-_MAX_BLOCKS = 200  # JSON blocks tried, from the last
 _MAX_SHOWN = 300  # characters of an unreadable answer in the next prompt
-_MAX_BEFORE_KEY = 2_000  # characters before the key "action" in a block that is not JSON
 _QUOTE = "[\"'`\u2018\u2019\u201c\u201d\u201e\u201f]"  # typographic ones too
 _NO_QUOTE = _QUOTE.replace("[", "[^\n{}")
-_KEY = rf"{_QUOTE}?action{_QUOTE}?\s*:"
-_LENIENT_BLOCK = re.compile(
-    rf"(?is)\{{(?:(?:(?!{_KEY}).){{0,{_MAX_BEFORE_KEY}}}?,)??\s*{_KEY}"
-    rf"(?:\s*{_QUOTE}({_NO_QUOTE}*){_QUOTE}\s*,?\s*(?:[\}}`]|\Z))?"
+# The key "action" within a block, and the text under it, if it is one.
+_ACTION = re.compile(
+    rf"(?i)[{{,]\s*{_QUOTE}?action{_QUOTE}?\s*:"
+    rf"(?:\s*{_QUOTE}({_NO_QUOTE}*){_QUOTE}(?=\s*(?:[,}}`]|\Z)))?"
 )
 # Reasoning in answers of public models: <think>, <seed:think>, [THINK], <|END_THINKING|>.
 _REASONING = r"(?:\w+[:_])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection)\b"
@@ -180,12 +171,12 @@ def history_lines(game: Game, most: int) -> list[str]:
 
 
 def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
-    """Return the legal action of an answer: the text under "action" in its last JSON block.
+    """Return the legal action of an answer: the last text under "action" in a JSON block.
 
     Text up to the end of reasoning, such as `</think>`, does not count, nor what precedes the last
     20,000 characters. Single or typographic quotes, a key without quotes, a comma too many and a
-    missing last brace do not matter. A label matches regardless of case, spaces, underscores and
-    quotes, or as the beginning of exactly one legal label, with its first word at least.
+    missing last brace do not matter. A label matches regardless of case, spaces and underscores,
+    or as the beginning of exactly one legal label, with its first word at least.
 
     Unreadable are reasoning without an end, and an answer whose blocks name two legal actions, or
     a legal action and then none.
@@ -197,11 +188,16 @@ def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
     if not isinstance(answer, str):
         return ParsedAnswer(None, f"expected text, got {type(answer).__name__}")
     whole = _REASONING_END.split(answer)[-1]
-    text = whole[-_MAX_ANSWER:]
-    actions, error = _read_blocks(text)
+    actions = _ACTION.findall(whole[-_MAX_ANSWER:])
+    error = ""
     if _REASONING_START.search(whole):
         error = "reasoning without an end"
-    error = error or _ambiguity(actions, legal)
+    elif not actions:
+        error = f"none in its last {_MAX_ANSWER:,} characters"
+    elif not actions[-1]:
+        error = "an action that is not one text"
+    elif other := _other_meaning(actions, legal):
+        error = f"several actions, {other} too"
     if error:
         return ParsedAnswer(None, f"expected a JSON block, {_BLOCK}, got {error}")
     matches = _matches(actions[-1], legal)
@@ -257,49 +253,13 @@ class TextAgent:
         raise TextError(error)
 
 
-def _read_blocks(text: str) -> tuple[list[str], str]:
-    """Return the texts under "action" of all blocks, and what the last block has instead."""
-    actions, error, end = list[str](), f"none in its last {_MAX_ANSWER:,} characters", 0
-    for brace in [*re.finditer(r"\{", text)][-_MAX_BLOCKS:]:
-        if brace.start() < end:  # inside the block found last
-            continue
-        action, instead, stop = _read_block(text, brace.start())
-        if stop:
-            actions += [] if action is None else [action]
-        if stop or not end:
-            error, end = instead, max(stop, end)
-    return actions, error
-
-
-def _read_block(text: str, start: int) -> tuple[str | None, str, int]:
-    """Read the block at a brace: its action, or None and what it has instead; and its end.
-
-    The end is 0 without the key "action".
-    """
-    try:
-        pairs, stop = json.JSONDecoder(object_pairs_hook=list).raw_decode(text, start)
-    except (ValueError, RecursionError):
-        match = _LENIENT_BLOCK.match(text, start)
-        if match and match[1] is not None:
-            return match[1], "", match.end()
-        error = f"one that is not JSON: {str_short(text[start : start + 99], 60)}"
-        return None, error, match.end() if match else 0
-    actions = [value for key, value in pairs if key.lower() == "action"]
-    if not actions:
-        keys = ", ".join(repr_short(key, 20) for key, _ in pairs[:3])
-        return None, f"one with the key {keys}" if keys else "one with no key", 0
-    if [type(one) for one in actions] != [str]:
-        return None, f"the action {', '.join(map(repr_short, actions[:2]))}, not one text", stop
-    return actions[0], "", stop
-
-
-def _ambiguity(actions: list[str], legal: Sequence[str]) -> str:
-    """Return how the blocks may mean another action than the last one names; "" if not at all."""
+def _other_meaning(actions: list[str], legal: Sequence[str]) -> str:
+    """Return a legal action that an answer names besides its last one; "" without any."""
     meant = _matches(actions[-1], legal)
-    for action in actions:
+    for action in filter(None, actions):
         matches = _matches(action, legal)
         if len(matches) == 1 and matches != meant:
-            return f"several actions, {matches[0]} too"
+            return matches[0]
     return ""
 
 

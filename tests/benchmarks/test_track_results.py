@@ -70,14 +70,14 @@ def other_seeds(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (row_of(more=1), r"rows\[0\]\.more: expected no such key"),
+        (row_of(more=1), r"rows\[0\]: .*unknown field `more`"),
         (row_of(hash="0" * 16), r"rows\[0\].hash: expected aa542f77b09804c3, got '0.*: measure"),
         (row_of(4), "seeds: expected 5 of T100-2M, got 4"),
         (row_of(6), "seeds: expected 5 of T100-2M, got 6"),
         (row_of(5, track="incomplete"), "seeds: expected fewer than 5, got 5: choose T100-2M"),
         (row_of(decisions=2_000_001), "decisions: expected at most 2,000,000 .* got 2000001"),
         (row_of(decisions=None), "decisions: expected at most 2,000,000 of T100-2M, got None"),
-        (row_of(track="T100"), "track: expected another value, got 'T100'"),
+        (row_of(track="T100"), "track: .*'T100'"),
         (row_of(by=""), "by: "),
         (other_seeds(lambda one: one.update(seed=0)), "seeds: expected each seed once"),
         (other_seeds(lambda one: one.update(records="0" * 64)), "different games of each seed"),

@@ -1,6 +1,5 @@
 """Tests of boards/board_pool.py: specs, boards of seeds, and games on pools."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -62,26 +61,19 @@ def test_load__makes_a_pool_of_one_board(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("family:abc", "expected family:NUMBER, family:SPLIT"),
-        ("family:", "expected family:NUMBER"),
+        ("family:abc", "expected family:NUMBER"),
         ("family:-1", "expected family:NUMBER"),
         ("family:1.5", "expected family:NUMBER"),
         ("family:train/", "expected family:NUMBER"),
-        ("family:train/x", "expected family:NUMBER"),
         ("family:later/3", "SPLIT is one of train, valid, test"),
-        (f"family:{2**31}", "expected 0 to 2147483647, got 2147483648"),
-        ("family:3000000100", "expected 0 to 2147483647, got 3000000100"),
-        ("family:far/101", "expected 1 to 100 boards of far.*got 101"),
-        ("family:" + "9" * 18, "expected 0 to 2147483647"),
+        (f"family:{2**31}", "expected 0 to 2147483647"),
+        ("family:3000000100", "expected 0 to 2147483647"),
         ("family:" + "9" * 5000, "expected family:NUMBER"),
-        ("family:train/0", "expected 1 to 100,000 boards of train.*got none"),
-        ("family:train", "expected 1 to 100,000 boards of train.*got 1,000,000"),
-        ("family:test/101", "expected 1 to 100 boards of test.*got 101"),
+        ("family:train/0", "expected 1 to 100,000 boards of train"),
+        ("family:train", "expected 1 to 100,000 boards of train"),
+        ("family:test/101", "expected 1 to 100 boards of test"),
         ([], "an empty sequence"),
-        (
-            ["shikoku", "family:test"],
-            "expected one board, such as family:2000000, got family:test, a pool of 100",
-        ),
+        (["shikoku", "family:test"], "expected one board, such as family:2000000"),
         (7, "expected a name"),
     ],
 )
@@ -200,12 +192,3 @@ def test_record__needs_no_pool(tmp_path: Path) -> None:
     assert record.load(path, POOL) == [loaded]
     with pytest.raises(record.RecordError, match="is not in 'family:test'"):
         record.load(path, "family:test")
-
-
-def test_record__refuses_another_boards_hash(tmp_path: Path) -> None:
-    game = Game("family:8", seed=8)
-    line = json.loads(game.record().to_json()) | {"board": "family:9"}
-    path = tmp_path / "games.jsonl"
-    path.write_text(json.dumps(line) + "\n")
-    with pytest.raises(record.RecordError, match=r"line 1: board_hash: expected .* of 'family:9'"):
-        record.load(path)

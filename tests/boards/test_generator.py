@@ -208,7 +208,8 @@ def test_generate__gives_the_same_board_for_the_same_number() -> None:
     board = Board.generate(7)
     assert (board.name, board.source, board.max_rounds) == ("family:7", "family:7", 200)
     assert board == Board.generate(7) == Board.generate(np.int64(7)) == Board.load("family:7")
-    assert set(board.provenance) == set(Board.load().provenance) - set(Board.load().values())
+    tables = {name for name in Board.load().provenance if name.rpartition(".")[0] in ("", "dice")}
+    assert set(board.provenance) == tables
 
 
 @pytest.mark.parametrize("number", [-1, 2**31, 10**30, 1.0, True, "7", None, [7]], ids=str)

@@ -4,7 +4,6 @@ Each test runs a command, changes a file, and runs the command again.
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,22 +21,34 @@ LOWEST = "class Bot:\n    def choose(self, game, rng):\n        return game.lega
 HIGHEST = LOWEST.replace("[0]", "[-1]")
 
 
+BOT = "python:bot.py:Bot"
+
+
 @pytest.fixture
-def policy(tmp_path: Path) -> Path:
-    random_policy(seed=0).save(tmp_path / "net")
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a policy in the current folder, next to a bot."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bot.py").write_text(LOWEST)
+    random_policy(seed=0).save("net")
     return tmp_path / "net"
+
+
+@pytest.fixture
+def other(policy: Path) -> bytes:
+    """Return the contents of another policy."""
+    path = policy.with_name("other")
+    random_policy(seed=1).save(path)
+    return path.read_bytes()
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*[!c]") if path.is_file()}
 
 
-def check_bound(
-    capsys: Output, command: list[str], file: Path, change: Callable[[], object], name: str
-) -> None:
+def check_bound(capsys: Output, command: list[str], file: Path, other: bytes, name: str) -> None:
     """Check that a command is refused while a file has another content, and runs with the old."""
     old = file.read_bytes()
-    change()
+    file.write_bytes(other)
     before = contents(file.parent)
     capsys.readouterr()
     check_refused(capsys, command, name)
@@ -47,120 +58,78 @@ def check_bound(
     assert main(command) == 0
 
 
-def test_evaluate__refuses_records_of_another_policy(policy: Path, capsys: Output) -> None:
-    records, result = policy.with_name("games.jsonl"), policy.with_name("r.json")
-    command = ["evaluate", f"policy:{policy}", "random", "greedy", "--games", "2"]
-    files = ["--records", str(records), "--json", str(result)]
-    assert main([*command, *files]) == 0
-    assert [*Result.load(result).files] == [f"policy:{policy}"]
-    named = [f"policy:{policy}" in record.players for record in load(records)]
-    assert named == ["files" in json.loads(line) for line in records.read_text().splitlines()]
-    change = random_policy(seed=1).save
-    check_bound(capsys, [*command, *files], policy, lambda: change(policy), f"policy:{policy}")
+COMMANDS = {
+    "evaluate": "evaluate policy:net random greedy --games 2",
+    "rate": "rate policy:net --ladder l.json --games 4",
+    "generalise": f"generalise policy:net --opponent {BOT} --boards 2 --pairs 1 --no-gap",
+}
 
 
-def test_evaluate__refuses_records_of_another_bot_file(tmp_path: Path, capsys: Output) -> None:
-    bot, records = tmp_path / "bot.py", tmp_path / "games.jsonl"
-    bot.write_text(LOWEST)
-    spec = f"python:{bot}:Bot"
-    command = ["evaluate", f"mine={spec}", "random", "--games", "2", "--records", str(records)]
-    command += ["--executor", "serial"]
-    assert main(command) == 0
-    check_bound(capsys, command, bot, lambda: bot.write_text(HIGHEST), f"mine={spec}")
-    capsys.readouterr()
-    exec_bot = [command[0], f"mine=exec:sh {bot}", *command[2:]]  # by the same name
-    check_refused(capsys, exec_bot, f"mine={spec}")
-
-
-def test_evaluate__refuses_records_of_another_spec_with_the_same_name(
-    tmp_path: Path, capsys: Output
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command__refuses_records_of_another_policy(
+    name: str, policy: Path, other: bytes, capsys: Output
 ) -> None:
-    records = ["--records", str(tmp_path / "games.jsonl")]
-    assert main(["evaluate", "a=greedy", "random", "--games", "2", *records]) == 0
+    assert main(["ladder", "greedy", "random", "--out", "l.json", "--games", "4"]) == 0
+    command = COMMANDS[name].split()
+    command += ["--executor", "serial", "--records", "games.jsonl", "--json", "r.json"]
+    assert main(command) == 0
+    files = Result.load(Path("r.json")).files
+    assert "policy:net" in files
+    lines = Path("games.jsonl").read_text().splitlines()
+    named = [bool({*files} & {*json.loads(line)["players"]}) for line in lines]
+    assert named == ["files" in json.loads(line) for line in lines]
+    check_bound(capsys, command, policy, other, "policy:net")
+    if name == "generalise":
+        assert {*files} == {"policy:net", BOT}
+        check_bound(capsys, command, policy.with_name("bot.py"), HIGHEST.encode(), BOT)
+
+
+def test_evaluate__refuses_records_of_another_agent_with_the_same_name(
+    policy: Path, capsys: Output
+) -> None:
+    words = ["random", "--games", "2", "--records", "games.jsonl", "--executor", "serial"]
+    command = ["evaluate", f"mine={BOT}", *words]
+    assert main(command) == 0
+    check_bound(capsys, command, policy.with_name("bot.py"), HIGHEST.encode(), f"mine={BOT}")
     capsys.readouterr()
-    check_refused(
-        capsys, ["evaluate", "a=heuristic", "random", "--games", "2", *records], "'a=greedy'"
-    )
+    check_refused(capsys, ["evaluate", "mine=exec:sh bot.py", *words], f"mine={BOT}")
+    check_refused(capsys, ["evaluate", "mine=greedy", *words], "mine=")
 
 
 def test_evaluate__refuses_to_merge_games_of_two_policies(policy: Path, capsys: Output) -> None:
-    parts = [policy.with_name(name) for name in ("1.jsonl", "2.jsonl", "3.jsonl")]
-    agents = [f"policy:{policy}", "random"]
+    parts = ["1.jsonl", "2.jsonl", "3.jsonl"]
     for seed, part in enumerate(parts):
         random_policy(seed=seed // 2).save(policy)
-        play = ["evaluate", *agents, "--games", "2", "--seed", str(seed), "--records", str(part)]
-        assert main(play) == 0
+        words = ["--games", "2", "--seed", str(seed), "--records", part]
+        assert main(["evaluate", "policy:net", "random", *words]) == 0
     capsys.readouterr()
-    merge = ["evaluate", "--from-records", *map(str, parts)]
-    check_refused(capsys, merge, f"{parts[2]}, line 1: files: expected 'policy:{policy}'")
-    result = policy.with_name("r.json")
-    assert main([*merge[:-1], "--json", str(result)]) == 0
-    assert Result.load(result).files == load(parts[0])[0].files
+    merge = ["evaluate", "--from-records", *parts]
+    check_refused(capsys, merge, "3.jsonl, line 1: files: expected 'policy:net'")
+    assert main([*merge[:-1], "--json", "r.json"]) == 0
+    assert Result.load(Path("r.json")).files == load(parts[0])[0].files
 
 
 def test_ladder__refuses_to_resume_and_to_rate_with_another_policy(
-    policy: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+    policy: Path, other: bytes, capsys: Output
 ) -> None:
-    monkeypatch.chdir(policy.parent)
-    policy, path = Path("net"), Path("l.json")
+    path, old = Path("l.json"), policy.read_bytes()
     make = ["ladder", "random", "policy:net", "--games", "4", "--out", str(path)]
     assert main(make) == 0
-    random_policy(seed=1).save(policy)
+    policy.write_bytes(other)
     before = path.read_bytes()
     capsys.readouterr()
     check_refused(capsys, [*make[:3], "greedy", *make[3:]], "l.json: files: 'policy:net'")
     check_refused(capsys, ["rate", "greedy", "--ladder", "l.json"], "l.json: files: 'policy:net'")
     assert path.read_bytes() == before
-    random_policy(seed=0).save(policy)
+    policy.write_bytes(old)
     assert main([*make[:3], "greedy", *make[3:]]) == 0
     assert [*Result.load(path).files] == ["policy:net"]
     policy.unlink()
     assert Ladder.load(path).result == Result.load(path)  # it may not be met
 
 
-@pytest.fixture
-def rating(policy: Path) -> tuple[Path, list[str]]:
-    """A result of `rate`, and the command that makes it."""
-    assert main(["ladder", "greedy", "random", "--out", f"{policy}.l", "--games", "4"]) == 0
-    files = ["--json", f"{policy}.json", "--records", f"{policy}.jsonl"]
-    command = ["rate", f"policy:{policy}", "--ladder", f"{policy}.l", "--games", "4", *files]
-    assert main(command) == 0
-    return Path(f"{policy}.json"), command
-
-
-def test_rate__refuses_records_of_another_policy(
-    policy: Path, rating: tuple[Path, list[str]], capsys: Output
-) -> None:
-    change = random_policy(seed=1).save
-    check_bound(capsys, rating[1], policy, lambda: change(policy), f"policy:{policy}")
-
-
-def test_generalise__refuses_records_of_another_policy(policy: Path, capsys: Output) -> None:
-    opponent = policy.with_name("bot.py")
-    opponent.write_text(LOWEST)
-    spec, records, result = f"python:{opponent}:Bot", f"{policy}.jsonl", f"{policy}.json"
-    command = ["generalise", f"policy:{policy}", "--opponent", spec, "--boards", "2"]
-    command += [
-        "--executor",
-        "serial",
-        "--pairs",
-        "1",
-        "--no-gap",
-        "--records",
-        records,
-        "--json",
-        result,
-    ]
-    assert main(command) == 0
-    assert {*Result.load(Path(result)).files} == {f"policy:{policy}", spec}
-    change = random_policy(seed=1).save
-    check_bound(capsys, command, policy, lambda: change(policy), f"policy:{policy}")
-    check_bound(capsys, command, opponent, lambda: opponent.write_text(HIGHEST), spec)
-
-
 def test_regret__writes_the_files_of_its_agents(policy: Path) -> None:
-    regret_set = policy.with_name("set.npz")
-    small_set().save(regret_set)
-    command = ["regret", f"policy:{policy}", "greedy", "--set", str(regret_set)]
-    assert main([*command, "--json", f"{policy}.json"]) == 0
-    assert [*Result.load(Path(f"{policy}.json")).files] == [f"policy:{policy}"]
+    small_set().save("set.npz")
+    command = ["regret", "policy:net", "greedy", "--set", "set.npz", "--json", "r.json"]
+    assert main(command) == 0
+    assert [*Result.load(Path("r.json")).files] == ["policy:net"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tokaido_env.agent import Agent
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.files import FILE, expand_home, file_kind, file_sha256
+from tokaido_env.files import expand_home, file_sha256, is_file
 from tokaido_env.record import Files
 
 
@@ -29,13 +29,13 @@ def module_file(name: str) -> str:
 def program_files(command: str) -> list[str]:
     """Return the words of a command that name files, or else the path of its program."""
     words = [expand_home(word) for word in shlex.split(command)]
-    found = [word for word in words if file_kind(Path(word)) == FILE]
+    found = [word for word in words if is_file(Path(word))]
     return found or [shutil.which(words[0]) or ""]
 
 
 def sha256_of_files(paths: Iterable[str]) -> str:
     """Return the SHA-256 of each file, joined by "+"; "" of none."""
-    return "+".join(file_sha256(Path(path)) for path in paths if file_kind(Path(path)) == FILE)
+    return "+".join(file_sha256(Path(path)) for path in paths if is_file(Path(path)))
 
 
 def files_of(name: str, spec: str, sha256: str) -> Files:

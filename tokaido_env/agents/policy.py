@@ -38,7 +38,7 @@ from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.arguments import check_choice, escape_text, repr_short, short_path
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.features.network_inputs import INPUTS_HASH, N_INPUTS
-from tokaido_env.files import FOLDER, NOTHING, file_kind, parse_json
+from tokaido_env.files import is_file, parse_json
 from tokaido_env.tensor_file import TensorFile, read_tensors, write_tensors
 
 FORMAT = "tokaido-duo-policy"
@@ -124,7 +124,7 @@ class Policy:
             PolicyError: if the file is missing, damaged, or made for other inputs or rules.
         """
         path = Path(path)
-        if file_kind(path) == FOLDER:
+        if path.is_dir():
             path = path / "best"
         where = short_path(path)
         header, tensors = _read_file(path, where)
@@ -229,7 +229,7 @@ def _header() -> dict[str, str]:
 
 
 def _read_file(path: Path, where: str) -> TensorFile:
-    if file_kind(path) == NOTHING:
+    if not is_file(path):
         raise PolicyError(f"{where}: no such policy file")
     try:
         return read_tensors(path, MAX_FILE_BYTES)

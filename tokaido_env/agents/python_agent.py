@@ -24,7 +24,7 @@ from typing import Any
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.adapters import AgentAdapter, PerGameAdapter
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.files import FILE, expand_home, file_kind
+from tokaido_env.files import expand_home, is_file
 
 
 def make_python_agent(location: str, /, **parameters: str) -> Agent:
@@ -58,7 +58,7 @@ def make_python_agent(location: str, /, **parameters: str) -> Agent:
 def _import(spec: str, name: str) -> ModuleType:
     """Import a file, or a module that is installed or in the current folder."""
     file = Path(expand_home(name)) if name.endswith(".py") or "/" in name else None
-    if file and file_kind(file) != FILE:
+    if file and not is_file(file):
         raise AgentError(f"agent {spec!r}: {escape_text(str(file))}: no such file")
     folder = str(file.resolve().parent if file else Path.cwd())
     if folder not in sys.path:

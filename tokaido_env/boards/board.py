@@ -1,4 +1,4 @@
-"""Validated boards: load, save and compare them, and compile them for the kernels.
+"""Validated boards: load and save them, and compile them for the kernels.
 
 A board file holds only the values printed on a board (see `boards/shikoku.toml`). This module
 derives the rest once: the borders of areas, neighbouring areas, and the places and icons that a
@@ -14,10 +14,9 @@ import functools
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,16 +30,13 @@ from tokaido_env.boards.geometry import (
 )
 from tokaido_env.boards.procedural import family_numbers, is_family
 from tokaido_env.boards.reader import (
-    PROVENANCES,
-    UNKNOWN,
     BoardError,
     BoardNameWarning,
     read_board_data,
     read_board_file,
-    table_of,
 )
-from tokaido_env.boards.writer import board_data, board_text, values_of
-from tokaido_env.core.arguments import escape_text, repr_short, short_path, unknown_name
+from tokaido_env.boards.writer import board_data, board_text
+from tokaido_env.core.arguments import repr_short, short_path, unknown_name
 from tokaido_env.core.constants import (
     ANY_DIE,
     AREAS,
@@ -57,7 +53,7 @@ from tokaido_env.core.constants import (
     WARES,
 )
 from tokaido_env.core.state import BOARD, initial_states
-from tokaido_env.files import FILE, file_kind, write_text
+from tokaido_env.files import is_file, write_text
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
 _KINDS = {**dict.fromkeys(COASTAL_TOWNS, COAST), **{kind: i for i, kind in enumerate(STATIONS)}}
@@ -85,8 +81,7 @@ class Board:
         temple: numbers of the slots 1 to 9.
         garden: numbers of the slots 1 to 6.
         provenance: of tables (`"culture"`, `"dice.pilgrim"`), and of single values that differ from
-            their tables (`"culture.6"`, `"mountains.M1"`, `"starts.player_0.pilgrim"`);
-            `provenance_of` finds either.
+            their tables (`"culture.6"`, `"mountains.M1"`, `"starts.player_0.pilgrim"`).
         notes: texts by table.
     """
 
@@ -131,7 +126,7 @@ class Board:
             path = BOARDS_FOLDER / f"{board}.toml"
             if str(board) not in built_in_boards():
                 raise BoardError(f"{_unknown(str(board))} or a path that ends in .toml")
-        if file_kind(path) != FILE:
+        if not is_file(path):
             raise BoardError(f"{short_path(path)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
@@ -204,54 +199,12 @@ class Board:
             source: the name of the data in errors, and `Board.source`.
 
         Raises:
-            BoardError: if the data are no board or break a rule of the game; it has the key.
+            BoardError: if the data are no board or break a rule of the game.
         """
         return cls(**read_board_data(data, source))
 
     def _fields(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    def provenance_of(self, name: str) -> str:
-        """Return the provenance of a table or a single value (default: that of its table).
-
-        Args:
-            name: such as `culture`, `culture.6` or `starts.player_0.pilgrim`.
-
-        Raises:
-            BoardError: if the board has no such table or value.
-        """
-        self._check_name(name)
-        return self.provenance.get(name) or self.provenance.get(table_of(name), UNKNOWN)
-
-    def with_provenance(self, names: Iterable[str], provenance: str = "box") -> Board:
-        """Return the board with a new provenance of some tables or single values.
-
-        Args:
-            names: as of `provenance_of`.
-            provenance: one of `reader.PROVENANCES`.
-
-        Raises:
-            BoardError: if the board has no such table or value, or there is no such provenance.
-        """
-        if provenance not in PROVENANCES:
-            known = ", ".join(PROVENANCES)
-            raise BoardError(f"provenance: expected one of {known}, got {repr_short(provenance)}")
-        new = dict.fromkeys(names, provenance)
-        for name in new:
-            self._check_name(name)
-        return replace(self, provenance=self.provenance | new)
-
-    def values(self) -> dict[str, Any]:
-        """Return the single values by name as plain data, in the order of the file."""
-        return values_of(self._fields())
-
-    def _check_name(self, name: str) -> None:
-        values = self.values()
-        if name not in values and name not in map(table_of, values):
-            raise BoardError(
-                f"{escape_text(self.name)}: expected the name of a table or a value, such as "
-                f"culture or culture.6, got {repr_short(name)}"
-            )
 
     @functools.cached_property
     def hash(self) -> str:
@@ -285,62 +238,6 @@ class Board:
     def start(self) -> bytes:
         """The state before the set-up, the bytes of `STATE` (1,)."""
         return initial_states(self.record).tobytes()
-
-
-_ROUTES = "routes."
-
-
-class Difference(NamedTuple):
-    """A value that differs between two boards.
-
-    Attributes:
-        name: of the value, as for `Board.provenance_of`.
-        before: in the first board, in JSON types; None for a missing value.
-        after: in the second board, likewise.
-    """
-
-    name: str
-    before: Any
-    after: Any
-
-
-def difference(before: Board, after: Board) -> list[Difference]:
-    """Return the values that differ, in the order of the file.
-
-    Lists are compared element by element. Routes are a set, without order or direction. A new route
-    has its index in `after`, and is paired with a removed one, if possible one with a common town.
-
-    Returns:
-        Differences, named as for `Board.provenance_of`, or `name` and `max_rounds`, which are not
-        printed on a board. Empty if the boards are equal.
-    """
-    old, new, routes = _all_values(before), _all_values(after), _changed_routes(before, after)
-    changed = []
-    for name in dict.fromkeys((*old, *new)):
-        change = Difference(name, old.get(name), new.get(name))
-        if name.startswith(_ROUTES):
-            changed += [routes[name]] if name in routes else []
-        elif change.before != change.after:
-            changed.append(change)
-    return changed
-
-
-def _all_values(board: Board) -> dict[str, Any]:
-    return {"name": board.name, "max_rounds": int(board.max_rounds)} | board.values()
-
-
-def _changed_routes(before: Board, after: Board) -> dict[str, Difference]:
-    """Return the new routes by name, each with a removed one; both boards have eleven routes."""
-    kept = {frozenset(pair) for pair in before.routes} & {frozenset(p) for p in after.routes}
-    removed = [list(pair) for pair in before.routes if frozenset(pair) not in kept]
-    changed = {}
-    for index, pair in enumerate(after.routes):
-        if frozenset(pair) not in kept:
-            replaced = max(removed, key=lambda other: len({*other} & {*pair}))
-            removed.remove(replaced)
-            name = f"{_ROUTES}{index}"
-            changed[name] = Difference(name, replaced, list(pair))
-    return changed
 
 
 def built_in_boards() -> list[str]:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType, field, structs
 
 from tokaido_env.boards.geometry import area_paths, component, edges
-from tokaido_env.core.arguments import (
-    MAX_NAME_CHARS,
-    MAX_PATH_CHARS,
-    escape_text,
-    plain_data,
-    str_short,
-)
+from tokaido_env.core.arguments import MAX_NAME_CHARS, plain_data
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -30,7 +23,7 @@ from tokaido_env.core.constants import (
     TOWNS,
     WARES,
 )
-from tokaido_env.decoding import UNICODE, PlacedError, Source, Struct, one_of
+from tokaido_env.decoding import Source, Struct, one_of
 from tokaido_env.files import read_toml
 
 PROVENANCES = ("rulebook", "public source", "inferred", "reconstruction", "box")
@@ -54,6 +47,7 @@ Ware = Annotated[str, one_of(WARES)]
 Face = Annotated[int, Meta(ge=1, le=MAX_DIE)]
 RingIndex = Annotated[int, Meta(ge=0, lt=RING_SIZES[1])]
 
+_Provenance = Annotated[str, one_of(PROVENANCES)]
 _Draws = Annotated[int, Meta(ge=2, le=4)]
 _Points = Annotated[int, Meta(ge=0, le=255)]
 _Token = tuple[Ware, Annotated[int, Meta(ge=2, le=4)]]  # and price
@@ -63,10 +57,6 @@ _Station = Annotated[str, one_of(COASTAL_TOWNS + STATIONS[1:])]
 def size(least: int, most: int | None = None) -> Meta:
     """Return the constraint of the length of a list."""
     return Meta(min_length=least, max_length=most or least)
-
-
-def _text(least: int, most: int) -> Meta:
-    return Meta(min_length=least, max_length=most, pattern=UNICODE)
 
 
 class ByCharacter(Struct, Generic[T], frozen=True):
@@ -84,9 +74,9 @@ class ByCharacter(Struct, Generic[T], frozen=True):
 
 
 class _Table(Struct, frozen=True, kw_only=True):
-    provenance: Annotated[str, one_of(PROVENANCES)]
-    provenance_of: dict[str, str] = field(default_factory=dict)
-    note: Annotated[str, _text(0, MAX_NOTE_CHARS)] | UnsetType = UNSET
+    provenance: _Provenance
+    provenance_of: dict[str, _Provenance] = field(default_factory=dict)
+    note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] | UnsetType = UNSET
 
 
 class _Die(_Table, frozen=True):
@@ -148,7 +138,7 @@ class _Track(_Table, Generic[T], frozen=True):
 
 class _BoardFile(Struct, frozen=True):
     format: Annotated[int, Meta(ge=FORMAT, le=FORMAT)]
-    name: Annotated[str, _text(1, MAX_NAME_CHARS)]
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
     max_rounds: Annotated[int, Meta(ge=1, le=MAX_ROUNDS)]
     dice: ByCharacter[_Die]
     ring: _Ring
@@ -167,29 +157,8 @@ class BoardNameWarning(UserWarning):
     """A board file has the name of another board with different values."""
 
 
-class BoardError(PlacedError):
-    """An invalid board or board spec; the message names the file, the key and the expected value.
-
-    Attributes:
-        key: the place in the file or the data, such as `mountains.numbers.M1` or
-            `culture.points.6` (lists count from 0). It is one of several conflicting values or
-            their table, and "" without a single place.
-    """
-
-
-def single_values(entry: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the single values of a table without labels, by their names within the table."""
-    if entry == "starts":
-        starts = table.items()
-        return {f"{seat}.{name}": place for seat, start in starts for name, place in start.items()}
-    (main,) = table.values()
-    items: Iterable[tuple[Any, Any]] = main.items() if isinstance(main, dict) else enumerate(main)
-    return {str(key): value for key, value in items}
-
-
-def table_of(name: str) -> str:
-    """Return the name of a single value's table."""
-    return ".".join(name.split(".")[: 2 if name.startswith("dice.") else 1])
+class BoardError(ValueError):
+    """An invalid board or board spec; the message names the file, the key and the expectation."""
 
 
 def read_board_file(path: Path) -> dict[str, Any]:
@@ -201,7 +170,7 @@ def read_board_file(path: Path) -> dict[str, Any]:
     try:
         data = read_toml(path)
     except ValueError as error:
-        raise BoardError(escape_text(str(error), MAX_PATH_CHARS + 250)) from None
+        raise BoardError(str(error)) from None
     return read_board_data(data, str(path))
 
 
@@ -215,7 +184,7 @@ def read_board_data(data: object, source: str) -> dict[str, Any]:
     Raises:
         BoardError: if the data are no board or break a rule of the game.
     """
-    read = _BoardSource(source, plain_data(data), BoardError)
+    read = Source(source, plain_data(data), BoardError)
     board = read.decode(_BoardFile)
     stations, routes, tables = board.ring.stations, board.routes.pairs, _tables(board)
     _check_stations(read, stations)
@@ -239,30 +208,23 @@ def read_board_data(data: object, source: str) -> dict[str, Any]:
         culture=board.culture.points,
         temple=board.temple.numbers,
         garden=board.garden.numbers,
-        provenance=_provenances(read, tables),
+        provenance=_provenances(tables),
         notes={name: table.note for name, table in tables.items() if table.note is not UNSET},
     )
-
-
-class _BoardSource(Source):
-    """Data with errors that name list items as provenances do, such as `culture.points.6`."""
-
-    def failure(self, place: str, text: str) -> Exception:
-        return super().failure(re.sub(r"\[(\d+)\]", r".\1", place), text)
 
 
 def _check_stations(read: Source, stations: Sequence[str]) -> None:
     towns = tuple(station for station in stations if station in COASTAL_TOWNS)
     expected = "the 8 coastal towns C1 to C8, once each, in this order"
     read.expect(towns == COASTAL_TOWNS, "ring.stations", expected, " ".join(towns) or "none")
-    read.expect(stations[0] == "C1", "ring.stations.0", "C1 first", stations[0])
+    read.expect(stations[0] == "C1", "ring.stations[0]", "C1 first", stations[0])
 
 
 def _check_tree(read: Source, routes: tuple[tuple[str, str], ...]) -> None:
     """Check that the routes are a planar tree with the coastal towns as leaves (R3, R4)."""
     key = "routes.pairs"
     for i, (one, other) in enumerate(routes):
-        read.expect(one != other, f"{key}.{i}", "two different towns", one)
+        read.expect(one != other, f"{key}[{i}]", "two different towns", one)
     reached = component("C1", routes)
     missing = [town for town in TOWNS if town not in reached]
     got = f"no route to {', '.join(missing)}"
@@ -293,7 +255,7 @@ def _check_tracks(read: Source, board: _BoardFile) -> None:
     for key, values in tracks.items():
         for i, (value, following) in enumerate(itertools.pairwise(values), 1):
             expected = f"{value} or more, in a list that never decreases"
-            read.expect(value <= following, f"{key}.{i}", expected, following)
+            read.expect(value <= following, f"{key}[{i}]", expected, following)
 
 
 def _start(read: Source, seat: int, start: _Start, stations: Sequence[str]) -> tuple[int, str, str]:
@@ -327,24 +289,10 @@ def _tables(board: _BoardFile) -> dict[str, _Table]:
     return found | {n: one for n, one in structs.asdict(board).items() if isinstance(one, _Table)}
 
 
-def _provenances(read: Source, tables: Mapping[str, _Table]) -> dict[str, str]:
+def _provenances(tables: Mapping[str, _Table]) -> dict[str, str]:
     """Return the provenances of tables and of single values, by name."""
     found = {}
     for entry, table in tables.items():
         found[entry] = table.provenance
-        values = structs.replace(table, provenance_of={}).to_dict()
-        names = single_values(
-            entry, {n: values[n] for n in values if n not in _Table.__struct_fields__}
-        )
-        for name, provenance in table.provenance_of.items():
-            key = f"{entry}.provenance_of.{str_short(name)}"
-            expected = f"a value of [{entry}], in quotes: {_listed(list(names))}"
-            read.expect(name in names, key, expected, name)
-            known = ", ".join(PROVENANCES)
-            read.expect(provenance in PROVENANCES, key, f"one of {known}", provenance)
-            found[f"{entry}.{name}"] = provenance
+        found |= {f"{entry}.{name}": one for name, one in table.provenance_of.items()}
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{names[0]} to {names[-1]}" if names[-1].isdigit() else ", ".join(names)

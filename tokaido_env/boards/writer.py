@@ -1,9 +1,4 @@
-"""Writer of boards as tables, text and named single values.
-
-A table has one main value and labels: `culture` the list `points`, `mountains` the table `numbers`,
-`starts` a table for each seat. The name of a single value is its table and its key, or its index in
-a list: `culture.6`, `mountains.M1`, `starts.player_0.pilgrim`, `dice.pilgrim.0`.
-"""
+"""Writer of boards as tables and text."""
 
 from __future__ import annotations
 
@@ -13,10 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tokaido_env.boards.procedural import is_family
-from tokaido_env.boards.reader import FORMAT, UNKNOWN, single_values
+from tokaido_env.boards.reader import FORMAT, UNKNOWN
 from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, plain_data
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
-from tokaido_env.files import MAX_DEPTH
 
 
 def tables_of(fields: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -49,15 +43,6 @@ def tables_of(fields: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {entry: plain_data(table) for entry, table in tables.items()}
 
 
-def values_of(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the single values of all tables by their full names, in JSON types."""
-    return {
-        f"{entry}.{name}": value
-        for entry, table in tables_of(fields).items()
-        for name, value in single_values(entry, table).items()
-    }
-
-
 def _start(fields: Mapping[str, Any], start: tuple[int, str, str]) -> tuple[int | str, str, str]:
     """Return a start with the pilgrim's coastal town by name: its index depends on the stations."""
     pilgrim, merchant, artist = start
@@ -87,16 +72,19 @@ def board_data(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
     for entry, table in tables_of(fields).items():
         die = entry.removeprefix("dice.")
-        (data if die == entry else dice)[die] = table | _labels(entry, table, fields)
+        (data if die == entry else dice)[die] = table | _labels(entry, fields)
     return data
 
 
-def _labels(entry: str, table: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+def _labels(entry: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the provenances and the note of a table."""
     provenance = fields["provenance"]
     labels: dict[str, Any] = {"provenance": provenance.get(entry, UNKNOWN)}
-    names = single_values(entry, table)
-    single = {n: provenance[f"{entry}.{n}"] for n in names if f"{entry}.{n}" in provenance}
+    single = {
+        name.removeprefix(f"{entry}."): one
+        for name, one in provenance.items()
+        if name.startswith(f"{entry}.")
+    }
     if single:
         labels["provenance_of"] = single
     note = fields["notes"].get(entry)
@@ -121,6 +109,4 @@ def _key(key: str) -> str:
 
 def _string(string: str) -> str:
     # JSON strings are TOML strings, except for one control character that JSON does not escape.
-    text = json.dumps(string, ensure_ascii=False).replace("\x7f", "\\u007f")
-    # Many dots could look like a key with too many parts to the reader's nesting limit.
-    return text.replace(".", "\\u002e") if text.count(".") >= MAX_DEPTH else text
+    return json.dumps(string, ensure_ascii=False).replace("\x7f", "\\u007f")

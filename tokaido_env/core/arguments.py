@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import operator
 import os
-import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -24,12 +22,6 @@ MAX_NAME_CHARS = 1000  # of a player's name, an agent's spec or a board's name
 MAX_VALUE_CHARS = 100  # of an untrusted value in a message
 MAX_PATH_CHARS = 250  # of a path in a message
 MAX_NAMES = 12  # of known names in a message
-
-SIMILAR = "tokaido_env.similar"
-"""Error handler of encodings: it replaces a character by a similar one of ASCII, or by "?"."""
-
-_SIMILAR = dict(zip("─–−·☾≋▲╫×", "---.(~^=x", strict=True))
-_SIMILAR |= {"…": "...", "±": "+-", "≤": "<=", "≥": ">="}
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
@@ -64,61 +56,25 @@ def as_integer(value: object) -> int | None:
         return None
     try:
         return operator.index(value)  # type: ignore[arg-type]
-    except Exception:  # an untrusted `__index__` may raise any error
+    except TypeError:
         return None
 
 
-class Foreign:
-    """Stands for a value of a type that JSON lacks, in messages only: no reader accepts it."""
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-    def __repr__(self) -> str:
-        return f"{str_short(self.value)} of type {type(self.value).__name__}"
-
-
-_PLAIN = (str, int, float, bool, type(None), dict, list, tuple)
-
-
-def plain_data(value: Any, levels: int = 8) -> Any:
-    """Return nested data with NumPy's numbers and arrays as Python's, and tuples as lists.
-
-    Data more than `levels` deep stays as it is. A value of another type becomes a `Foreign`.
-    """
-    if value is None or type(value) in (str, int, float, bool):  # the usual cases, quickly
-        return value
+def plain_data(value: Any) -> Any:
+    """Return nested data with NumPy's values and arrays as Python's, and tuples as lists."""
     if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if levels and isinstance(value, Mapping):
-        return {plain_data(key, 0): plain_data(one, levels - 1) for key, one in value.items()}
-    if levels and isinstance(value, list | tuple):
-        return [plain_data(item, levels - 1) for item in value]
-    return value if type(value) in _PLAIN else Foreign(value)
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {plain_data(key): plain_data(one) for key, one in value.items()}
+    return [plain_data(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
     """Raise `ValueError` unless the value of argument `name` is one of the choices."""
     known = tuple(choices)
-    try:
-        valid = not isinstance(value, np.ndarray) and value in known
-    except Exception:  # an untrusted `__eq__`
-        valid = False
-    if not valid:
+    if value not in known:
         expected = ", ".join(map(repr, known))
         raise ValueError(f"{name}: expected one of {expected}, got {repr_short(value)}")
-
-
-def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return the value of argument `name` as an array of its own dtype and shape.
-
-    Raises:
-        ValueError: if NumPy cannot make an array of it.
-    """
-    try:
-        return np.asarray(values)
-    except Exception:  # ragged, nested too deeply, or an untrusted `__array__`
-        raise ValueError(f"{name}: expected an array, got {repr_short(values)}") from None
 
 
 def unknown_name(noun: str, name: str, known: Iterable[str]) -> str:
@@ -154,12 +110,12 @@ def join_limited(errors: Iterable[str], count: int, noun: str, max_chars: int = 
 def repr_short(value: object, max_chars: int = MAX_VALUE_CHARS) -> str:
     """Return the `repr` of an untrusted value for a message: short, on one line."""
     value = value[: max_chars + 1] if isinstance(value, str) else value
-    return escape_text(_text(repr, value), max_chars)
+    return escape_text(repr(value), max_chars)
 
 
 def str_short(value: object, max_chars: int = MAX_VALUE_CHARS) -> str:
     """Return the `str` of an untrusted value for a message: short, on one line."""
-    return escape_text(_text(str, value), max_chars)
+    return escape_text(str(value), max_chars)
 
 
 def format_error(error: BaseException) -> str:
@@ -170,13 +126,6 @@ def format_error(error: BaseException) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     text = str_short(" ".join(str(error).split()), 200)
     return f"{type(error).__name__}: {text} ({Path(frame.filename).name}, line {frame.lineno})"
-
-
-def _text(convert: Callable[[object], str], value: object) -> str:
-    try:
-        return convert(value)
-    except Exception:  # too many digits, nested too deeply, or an untrusted method
-        return f"{type(value).__name__} that cannot be shown"
 
 
 def short_path(path: object) -> str:
@@ -191,20 +140,3 @@ def escape_text(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
     """
     escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: max_chars + 1])
     return escaped if len(escaped) <= max_chars else escaped[: max_chars - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """Return a text with the characters that standard output can encode; others as `SIMILAR`."""
-    encoding = getattr(sys.stdout, "encoding", None)
-    encoding = encoding if isinstance(encoding, str) else "utf-8"
-    return text.encode(encoding, SIMILAR).decode(encoding)
-
-
-def _replace_characters(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = error.object[error.start : error.end]
-    return "".join(_SIMILAR.get(character, "?") for character in text), error.end
-
-
-codecs.register_error(SIMILAR, _replace_characters)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.files import flush_to_disk, name_path_in_errors, parse_json, write_text
+from tokaido_env.files import flush_to_disk, name_path_in_errors, write_text
 from tokaido_env.learn.run_folder import METRICS
 from tokaido_env.learn.settings import RunError
 
@@ -58,7 +58,7 @@ def _lines_until(path: Path, unit: str, done: int) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(keepends=True), start=1):
         if line.endswith("\n"):
             try:
-                at = parse_json(line)[unit]
+                at = json.loads(line)[unit]
             except (ValueError, KeyError, TypeError):
                 raise RunError(f'{path}, line {number}: expected an object with "{unit}"') from None
             if at <= done:

@@ -42,7 +42,7 @@ VERSION = 7  # of run folders
 
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch")
 # A killed command leaves these files.
-_UNFINISHED = re.compile(rf".+({TEMP_SUFFIX}|{re.escape(LOCK_SUFFIX)})")
+_UNFINISHED = re.compile(rf".+({re.escape(TEMP_SUFFIX)}|{re.escape(LOCK_SUFFIX)})")
 
 
 class Config(NamedTuple):

@@ -20,7 +20,6 @@ from typing import TextIO
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.geometry import adjacent_towns
-from tokaido_env.core.arguments import printable
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -75,8 +74,6 @@ _HIGHLIGHT = re.compile(  # the group's name is that of a style
 def draw(scene: Scene, *, color: bool = True) -> str:
     """Return a scene as text, in lines of at most 80 columns.
 
-    Characters that standard output cannot encode are replaced by similar ones.
-
     Args:
         scene: the position to draw.
         color: use the escape codes of terminals with 256 colours.
@@ -90,7 +87,7 @@ def draw(scene: Scene, *, color: bool = True) -> str:
     if color:
         title, status = _styled(title, "head"), [_styled(line, "turn") for line in status]
         tables = _HIGHLIGHT.sub(lambda found: _styled(found[0], str(found.lastgroup)), tables)
-    return printable("\n".join((title, *status, tables)))
+    return "\n".join((title, *status, tables))
 
 
 def has_colors(stream: TextIO | None) -> bool:
