@@ -54,5 +54,3 @@ def test_contents__leave_out_older_checkpoints_and_logs_with_times(tmp_path: Pat
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")
     assert set(kills.contents(tmp_path)) == {"run/checkpoints/2.safetensors", "run/last"}
-    (tmp_path / "run/metrics.jsonl").write_bytes(b'{"steps": 2}\n{"steps": 3}\n{"st')
-    assert kills.lost_updates(tmp_path) == 1

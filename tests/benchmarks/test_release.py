@@ -4,7 +4,6 @@ import re
 import sys
 import tarfile
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -105,9 +104,7 @@ def test_citation__compares_every_field_of_the_bibtex_entry(project: Path, paths
         ("authors}}", "writers}}", "name 'The tokaido_env authors'"),
         ("title = {tokaido", "title = {a tokaido", "title 'tokaido_env: Tokaido Duo as"),
         ("{Version ", "{Version 9", f"version '{PROJECT['version']}'"),
-        ("url = {https", "url = {http", "repository-code 'https"),
         ("year = {2030}", "year = {2029}", "date-released '2030'"),
-        ("@software", "@misc", "name 'The"),
     ):
         with pytest.raises(SkippedError, match="check-jsonschema"):  # the entry is right
             release_check.citation(paths)
@@ -169,39 +166,11 @@ def test_absolute__rewrites_relative_links(text: str, expected: str) -> None:
     assert absolute(text, HOME, "1.0") == expected
 
 
-def write_wheel(paths: Paths, changed: dict[str, bytes | None]) -> None:
-    """Write a wheel of the checkout; `changed` replaces contents, None leaves a file out."""
-    files: dict[str, bytes | None] = {"tokaido_env-1.dist-info/licenses/LICENSE": b"MIT"}
-    for path in (ROOT / "tokaido_env").rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts:
-            files[path.relative_to(ROOT).as_posix()] = b""
-    with zipfile.ZipFile(paths.dist / "tokaido_env-1-py3-none-any.whl", "w") as archive:
-        for name, content in (files | changed).items():
-            if content is not None:
-                archive.writestr(name, content)
-
-
-def test_wheel__refuses_missing_and_unexpected_files(paths: Paths) -> None:
-    with pytest.raises(SkippedError, match="was not built"):
-        release_check.wheel(paths)
-    write_wheel(paths, {})
-    assert "no links" in release_check.wheel(paths)
-    for name, content, message in (
-        ("tokaido_env/boards/shikoku.toml", None, r"missing: \['tokaido_env/boards/shikoku.toml'"),
-        ("tests/test_game.py", b"", r"unexpected: \['tests/test_game.py'"),
-        ("tokaido_env-1.dist-info/licenses/LICENSE", None, "no licence"),
-    ):
-        write_wheel(paths, {name: content})
-        with pytest.raises(FailedError, match=message):
-            release_check.wheel(paths)
-
-
 @pytest.mark.slow
 def test_sdist__builds_the_same_wheel(paths: Paths) -> None:
     """The README has absolute links in both; neither contains tests."""
     assert release_check.packages(paths)
     assert release_check.sdist(paths) == "the same wheel"
-    assert release_check.wheel(paths)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     with tarfile.open(paths.one("*.tar.gz")) as archive:
         names = archive.getnames()
@@ -230,10 +199,3 @@ def test_report_check__prints_passed_failed_and_skipped(
     assert lines[0].startswith("a passed: so (")
     assert lines[1].startswith("b FAILED: why (")
     assert lines[2].startswith("c skipped: needs check-jsonschema: make release-check")
-
-
-def test_run__quotes_a_failure_and_skips_without_network() -> None:
-    with pytest.raises(FailedError, match="it broke"):
-        release_check.run(sys.executable, "-c", "raise SystemExit('it broke')")
-    with pytest.raises(SkippedError, match="no network"):
-        release_check.run(sys.executable, "-c", "raise SystemExit('NewConnectionError: x')")
