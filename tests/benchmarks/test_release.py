@@ -96,17 +96,6 @@ def test_addresses__refuses_an_address_of_another_repository(
         release_check.addresses(paths)
 
 
-def test_requirements__exclude_no_supported_python() -> None:
-    versions = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if ":: Python :: 3." in c]
-    assert len(versions) > 3
-    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
-    for wanted in (Requirement(text) for group in groups for text in group):
-        for version in versions:
-            python = {"python_version": version, "python_full_version": f"{version}.1"}
-            python["sys_platform"] = "linux"
-            assert wanted.marker is None or wanted.marker.evaluate(python), (str(wanted), version)
-
-
 def test_classifiers__list_every_supported_python() -> None:
     prefix = "Programming Language :: Python :: 3."
     listed = {c.removeprefix(prefix) for c in PROJECT["classifiers"] if c.startswith(prefix)}
