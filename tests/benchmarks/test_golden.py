@@ -3,14 +3,13 @@
 import json
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from golden_records import records, replayed
 from processes import ROOT
 
-from tokaido_env import ACTIONS, FEATURES, Game
+from tokaido_env import ACTIONS, Game
 from tokaido_env.__main__ import app
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -86,27 +85,3 @@ def test_reference_pages__are_current(page: str) -> None:
     path = ROOT / "docs" / "reference" / f"{page}.md"
     text = path.read_text(encoding="utf-8")
     assert pages.filled(text, reference_pages.contents()[path]) == text
-
-
-def test_reference_pages__give_the_feature_of_an_index() -> None:
-    """The slices on the page contain indices 0, 100 and 200."""
-    rows = [[cell.strip("`") for cell in row] for row in reference_pages.rows_of(FEATURES, set())]
-    for number, name in {0: "seat", 100: "wave_side", 200: "my_easel"}.items():
-        (found,) = [row[1] for row in rows if number in range(*map(int, row[0].split(":")))]
-        assert found == name
-
-
-def test_golden__reports_changes_failures_and_missing_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert golden.main(["--only", "champion"]) == 2
-    assert "releasing.md" in capfd.readouterr().err
-    monkeypatch.setattr(golden, "ROOT", tmp_path)
-    (tmp_path / "a.txt").write_text("1")
-    (tmp_path / "b.txt").write_text("1")
-    command = """python -c 'open("b.txt", "w").write("2")'"""
-    made = golden.DerivedFiles("letters", ("*.txt",), command, golden.QUICK)
-    assert [golden.make(made), golden.make(made)] == [0, 0]
-    assert capfd.readouterr().out == "letters: b.txt\nletters: unchanged\n"
-    assert golden.make(made._replace(command="python -c 'raise SystemExit(3)'")) == 3
-    assert "letters: failed" in capfd.readouterr().out
