@@ -27,7 +27,7 @@ from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.record import load
 from tokaido_env.study.regret_set import RegretSet
 
-MATCH = ["evaluate", "python:custom_agents:Dice", "greedy", "--games", "16", "--seed", "5"]
+MATCH = ["evaluate", "python:custom_agents:Dice", "greedy", "--games", "16", "--executor", "serial"]
 
 
 def options_of_td(folder: Path, updates: int) -> list[str]:
