@@ -1,6 +1,6 @@
 # make train      set up, train about four minutes, evaluate, rate on the ladder
 # make test       set up, run the linters and the fast tests: some minutes
-# make test-all   run all tests: before a release or a merge, and every night
+# make test-all   run all tests: before a merge or a release, and for every change in CI
 # make test-long  compare the rules with the reference in many games: make test-long GAMES=20000
 # make fuzz       run damaged files of every format: make fuzz N=10000
 # make kills      kill commands and resume them: make kills N=100

@@ -30,6 +30,7 @@ GAMES = 4096
 _SEARCHED = 64  # games
 _BOARDS = 200
 _LAUNCHED = 16  # plies on a GPU
+_SECONDS = 0.4  # of a measurement
 
 _TIMED = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
 
@@ -272,10 +273,10 @@ def cuda_memory(games: int) -> Callable[[], float]:
     return measure
 
 
-def _repeated(action: Callable[[], Any], seconds: float = 0.4) -> Throughput:
-    """Repeat an action for some seconds."""
+def _repeated(action: Callable[[], Any]) -> Throughput:
+    """Repeat an action for `_SECONDS`."""
     count, began = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - began) < seconds:
+    while (elapsed := time.perf_counter() - began) < _SECONDS:
         action()
         count += 1
     return Throughput(count, elapsed)

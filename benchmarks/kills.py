@@ -12,9 +12,8 @@ comparison leaves out TensorBoard's logs, which contain times, and checkpoints b
 
 A kill comes at a random moment, or at the next change of the folder, or when it next has an
 unfinished file. The moment is within the start-up and an eighth of the remaining time, so that most
-attempts make progress. A row counts the kills that left a partial file: an unfinished file, or a
-last line without its end. It has the most that one kill of each signal has lost: seconds since the
-newest saved state (or the start of the command), and logged updates after it.
+attempts make progress. A row counts the kills that left an unfinished file, or a last line without
+its end.
 """
 
 from __future__ import annotations
@@ -65,15 +64,6 @@ class Timing(NamedTuple):
 
     start: float
     end: float
-
-
-class Kill(NamedTuple):
-    """A kill: the signal, whether it left a partial file, the loss."""
-
-    how: str
-    is_partial: bool
-    seconds: float
-    updates: int
 
 
 # The commands
@@ -232,8 +222,8 @@ def check_ended(process: subprocess.Popen[bytes], log: Path) -> None:
 
 def kill_at_random(
     process: subprocess.Popen[bytes], folder: Path, timing: Timing, rng: random.Random
-) -> Kill | None:
-    """Kill a command at a random moment; return None if it ended before."""
+) -> bool | None:
+    """Kill a command at random; return whether it left a partial file, None if it ended before."""
     how, kind = rng.choice(SIGNALS), rng.choice(("moment", "change", "unfinished"))
     before, began = sizes_in(folder), time.time()
     moment = began + rng.uniform(0, timing.start + (timing.end - timing.start) / PART)
@@ -241,31 +231,10 @@ def kill_at_random(
         unfinished = any(name.endswith(".tmp") for name in now)
         due = {"moment": True, "change": now != before, "unfinished": unfinished}[kind]
         if due and time.time() > moment:
-            at = time.time()
             stop(process, how)
-            lost = max(0.0, at - max(began, saved_at(folder))), lost_updates(folder)
-            return Kill(how, has_partial_file(folder), *lost)
+            return has_partial_file(folder)
         before = now
     return None
-
-
-def saved_at(folder: Path) -> float:
-    """Return the time of the newest state that a resume continues from; 0 for none."""
-    saved = [
-        *checkpoints(folder),
-        *folder.glob("run/shards/*.safetensors"),
-        *folder.glob("*.json*"),
-    ]
-    return max((path.stat().st_mtime for path in saved), default=0.0)
-
-
-def lost_updates(folder: Path) -> int:
-    """Return the number of logged updates after the newest checkpoint."""
-    log = folder / "run/metrics.jsonl"
-    lines = log.read_bytes().splitlines(keepends=True) if log.exists() else []
-    dones = [next(iter(json.loads(line).values())) for line in lines if line.endswith(b"\n")]
-    saved = int(checkpoints(folder)[-1].stem) if checkpoints(folder) else 0
-    return sum(done > saved for done in dones)
 
 
 def has_partial_file(folder: Path) -> bool:
@@ -279,9 +248,9 @@ def has_partial_file(folder: Path) -> bool:
 
 def run_with_kills(
     row: Row, folder: Path, timings: Sequence[Timing], log: Path, rng: random.Random, most: int
-) -> list[Kill]:
-    """Run the commands of a row to their ends, with at most `most` kills."""
-    kills: list[Kill] = []
+) -> list[bool]:
+    """Run the commands of a row to their ends, with at most `most` kills; return as each kill."""
+    kills: list[bool] = []
     for command, timing in zip(row.commands, timings, strict=True):
         while True:
             process = start(command(folder), log)
@@ -312,7 +281,7 @@ def table_row(row: Row, count: int, seed: int, work: Path) -> str:
     first.mkdir(parents=True)
     timings = run_without_kills(row, first, log)
     expected = contents(first)
-    kills: list[Kill] = []
+    kills: list[bool] = []
     runs = 0
     while len(kills) < count:
         runs += 1
@@ -322,17 +291,8 @@ def table_row(row: Row, count: int, seed: int, work: Path) -> str:
         if wrong := difference(expected, contents(folder)):
             raise RuntimeError(f"{row.name}: {folder}: files differ: {', '.join(wrong)}")
         print(f"{row.name}: {len(kills)} of {count} kills, {runs} runs", file=sys.stderr)
-    partial = sum(kill.is_partial for kill in kills)
-    losses = [most_lost(kills, how) for how in SIGNALS]
-    cells = [row.name, runs, len(kills), partial, *losses, f"{len(expected)} equal"]
+    cells = [row.name, runs, len(kills), sum(kills), f"{len(expected)} equal"]
     return "| " + " | ".join(map(str, cells)) + " |"
-
-
-def most_lost(kills: Sequence[Kill], how: str) -> str:
-    """Return the most that one kill by a signal has lost, and the number of these kills."""
-    losses = [(kill.seconds, kill.updates) for kill in kills if kill.how == how]
-    seconds, updates = map(max, zip(*losses, strict=True)) if losses else (0, 0)
-    return f"{seconds:.1f} s, {updates} updates in {len(losses)} kills"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -347,8 +307,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     only = f"rows to run: {json.dumps([row.name for row in ROWS])} (default: all)"
     add("--only", nargs="+", help=only)
     options = parser.parse_args(arguments)
-    print("| row | runs | kills | partial | most lost by SIGKILL | by SIGTERM | files |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print("| row | runs | kills | partial | files |\n|---|---|---|---|---|", flush=True)
     work = Path(tempfile.mkdtemp(prefix="kills-"))  # kept after an error
     for row in ROWS:
         if options.only is None or row.name in options.only:

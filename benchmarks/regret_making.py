@@ -11,7 +11,7 @@ blocks of rollouts. The other actions get `FEW` blocks with the same luck.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +23,10 @@ from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import PositionBatch
-from tokaido_env.arena.executors.base import Executor, SerialExecutor, make_verified
 from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
 from tokaido_env.arena.match import match_seed, unplayed_games
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import legal_mask
@@ -227,32 +225,31 @@ def chosen_for_all_blocks(plan: RegretSet) -> npt.NDArray[np.bool_]:
 # Rollouts
 
 
-def roll_all(
-    plan: RegretSet,
-    policy: str,
-    parts: Sequence[range],
-    on_part: Callable[[int, npt.NDArray[np.int8]], None],
-    executor: Executor | None = None,
-) -> None:
-    """Roll out the planned blocks of positions, part after part.
+def rolled_out(plan: RegretSet, policy: str, some: range) -> npt.NDArray[np.int8]:
+    """Roll out the planned blocks of some positions; return the sums of their actions.
 
     Args:
         plan: by `make_plan`.
         policy: spec of the agent that plays on.
-        parts: ranges of positions.
-        on_part: called with the number of a part and the sums of its actions, int8 (k, blocks).
-        executor: runs the rollouts; the sums do not depend on it. None: this process.
+        some: the positions.
+
+    Returns:
+        int8 (k, blocks), `NOT_ROLLED` where nothing is planned.
 
     Raises:
         ValueError: as `network_of`.
     """
-    agent = make(policy)
-    network_of(agent)
-    tasks = (_task(plan, agent, some) for some in parts)
-    for number, results in (executor or SerialExecutor()).map(tasks):
-        sums, (which, numbers) = _planned_blocks(plan, parts[number])
-        sums[which, numbers] = results
-        on_part(number, sums)
+    rows = slice(int(plan.starts[some.start]), int(plan.starts[some.stop]))
+    sums: npt.NDArray[np.int8] = plan.sums[rows, 0].copy()
+    which, numbers = np.nonzero(sums != NOT_ROLLED)
+    part = np.arange(some.start, some.stop)
+    batch = plan.subset(part).batch()
+    positions = PositionBatch(batch.boards_of(batch.all_games), batch.states, batch.legal)
+    first = plan.action_positions[rows] - some.start
+    blocks = Blocks(first[which], plan.actions[rows].astype(np.int64)[which], numbers)
+    network = network_of(make(policy))
+    sums[which, numbers] = roll_out(network, positions, _luck_keys(plan)[part], blocks)
+    return sums
 
 
 def network_of(agent: Agent) -> Weights | None:
@@ -268,65 +265,6 @@ def network_of(agent: Agent) -> Weights | None:
             f"rollouts: expected heuristic or a network without temperature, got {agent.spec!r}"
         )
     return agent.policy.network()
-
-
-class RolloutTask(NamedTuple):
-    """A task of an executor: rollouts of some positions; its one result is that of `roll_out`.
-
-    Attributes:
-        policy: spec of the agent that plays on.
-        sha256: its `Agent.sha256`.
-        boards: records, one of each position.
-        states: `STATE` (n,).
-        legal: uint64 (n,), the legal actions as bits.
-        keys: uint64 (n,), of the luck of each position.
-        blocks: to roll out.
-    """
-
-    policy: str
-    sha256: str
-    boards: npt.NDArray[np.void]
-    states: npt.NDArray[np.void]
-    legal: npt.NDArray[np.uint64]
-    keys: npt.NDArray[np.uint64]
-    blocks: Blocks
-
-    def run(self) -> Iterator[npt.NDArray[np.int64]]:
-        """Yield the sums of the blocks."""
-        network = network_of(make_verified(self.policy, self.sha256))
-        positions = PositionBatch(self.boards, self.states, self.legal)
-        yield roll_out(network, positions, self.keys, self.blocks)
-
-    def __str__(self) -> str:
-        return f"{len(self.blocks.actions)} blocks of rollouts by {repr_short(self.policy)}"
-
-
-def _task(plan: RegretSet, agent: Agent, some: range) -> RolloutTask:
-    """Return the task of some positions of a plan."""
-    rows, part = _rows(plan, some), np.arange(some.start, some.stop)
-    _, (which, numbers) = _planned_blocks(plan, some)
-    batch = plan.subset(part).batch()
-    positions = plan.action_positions[rows] - some.start
-    actions = plan.actions[rows].astype(np.int64)
-    return RolloutTask(
-        agent.spec,
-        agent.sha256,
-        batch.boards_of(batch.all_games),
-        batch.states,
-        batch.legal,
-        _luck_keys(plan)[part],
-        Blocks(positions[which], actions[which], numbers),
-    )
-
-
-def _planned_blocks(plan: RegretSet, some: range) -> tuple[npt.NDArray[np.int8], Any]:
-    """Return the sums of some positions, and the indices of their planned blocks."""
-    sums: npt.NDArray[np.int8] = plan.sums[_rows(plan, some), 0].copy()
-    return sums, np.nonzero(sums != NOT_ROLLED)
-
-
-def _rows(plan: RegretSet, some: range) -> slice:
-    return slice(int(plan.starts[some.start]), int(plan.starts[some.stop]))
 
 
 def _luck_keys(plan: RegretSet) -> npt.NDArray[np.uint64]:

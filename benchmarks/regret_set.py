@@ -18,13 +18,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import regret_making as making
 
-from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
-from tokaido_env.arena.executors.base import Executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.core.arguments import check_seed
 from tokaido_env.files import atomic_write, check_outputs, locked
@@ -38,12 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     options.seed = check_seed(options.seed)
     check_outputs(options.out)
-    check_executor(options.executor)
     options.work.mkdir(parents=True, exist_ok=True)
-    numba.set_num_threads(options.threads)
-    with locked(options.work), open_executor(options.executor) as executor:
+    with locked(options.work):
         plan = _plan(options)
-        sums = [_rollout_sums(plan, policy, options.work, executor) for policy in making.POLICIES]
+        sums = [_rollout_sums(plan, policy, options.work) for policy in making.POLICIES]
     made = replace(plan, card=plan.card | _provenance(options), sums=np.stack(sums, axis=1))
     made.save(options.out)
     loaded = RegretSet.load(options.out)
@@ -66,9 +61,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", type=Path, default=SHIPPED, metavar="FILE", help=out)
     work = "folder of finished parts (default: runs/regret-set)"
     add("--work", type=Path, default=Path("runs/regret-set"), help=work)
-    threads = "threads of this process (default: all cores)"
-    add("--threads", type=int, default=numba.config.NUMBA_NUM_THREADS, help=threads)
-    add("--executor", default="serial", help=f"runs rollouts: {EXECUTORS} (default: serial)")
     return parser
 
 
@@ -93,27 +85,21 @@ def _plan(options: argparse.Namespace) -> RegretSet:
     return plan
 
 
-def _rollout_sums(
-    plan: RegretSet, policy: str, work: Path, executor: Executor
-) -> npt.NDArray[np.int8]:
+def _rollout_sums(plan: RegretSet, policy: str, work: Path) -> npt.NDArray[np.int8]:
     """Return the sums of all actions, int8 (m, blocks), after rolling out missing parts."""
-    began, rollouts = time.perf_counter(), 0
-    files = {
-        some: work / f"{policy}-{some.start:05d}.npy" for some in making.ranges_of(len(plan), PART)
-    }
-    missing = [some for some, path in files.items() if not path.is_file()]
-
-    def write_part(number: int, part: npt.NDArray[np.int8]) -> None:
-        nonlocal rollouts
-        with atomic_write(files[missing[number]]) as file:
-            np.save(file, part)
-        rollouts += int((part != making.NOT_ROLLED).sum()) * BLOCK
-        speed = rollouts / (time.perf_counter() - began)
-        done = f"{missing[number].stop:,} of {len(plan):,} positions"
-        print(f"{policy}: {done}, {speed:,.0f} rollouts/s", flush=True)
-
-    making.roll_all(plan, policy, missing, write_part, executor)
-    return np.concatenate([np.load(path, allow_pickle=False) for path in files.values()])
+    began, rollouts, parts = time.perf_counter(), 0, []
+    for some in making.ranges_of(len(plan), PART):
+        path = work / f"{policy}-{some.start:05d}.npy"
+        if not path.is_file():
+            part = making.rolled_out(plan, policy, some)
+            with atomic_write(path) as file:
+                np.save(file, part)
+            rollouts += int((part != making.NOT_ROLLED).sum()) * BLOCK
+            speed = rollouts / (time.perf_counter() - began)
+            done = f"{some.stop:,} of {len(plan):,} positions"
+            print(f"{policy}: {done}, {speed:,.0f} rollouts/s", flush=True)
+        parts.append(np.load(path, allow_pickle=False))
+    return np.concatenate(parts)
 
 
 def _provenance(options: argparse.Namespace) -> dict[str, Any]:

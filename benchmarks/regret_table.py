@@ -28,7 +28,7 @@ from tokaido_env.arena.ladder import LADDER, Ladder
 from tokaido_env.arena.result import Measure, Result
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import write_text
-from tokaido_env.report.result_tables import groups_table, regret_table, set_title
+from tokaido_env.report.result_tables import regret_table, set_title
 from tokaido_env.report.style import (
     FAINT,
     PALETTE,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "regret.md"
-DETAILS = ROOT / "docs" / "dev" / "regret.md"
 FIGURE = ROOT / "docs" / "pictures" / "regret.svg"
 CAPTION = "Regret against core-seconds per decision"
 _HEIGHT = 6.0  # inches, of the figure
@@ -59,11 +58,6 @@ AGENTS = (
     *("mcts:sims=400", "mcts:sims=1000", "mcts:sims=4000", "mcts:sims=20000", "champion"),
     *("champion:sims=16", "champion:sims=64", "champion:sims=400", "champion:sims=1600"),
 )
-DETAILED = (
-    *("random", "heuristic", "mcts:sims=400", "mcts:sims=20000"),
-    *("champion", "champion:sims=400", "champion:sims=1600"),
-)
-"""Agents of the tables by groups."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,22 +75,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found.append(one)
     estimates = tuple(estimate for one in found for estimate in one.estimates)
     result = replace(found[0], estimates=estimates)
-    main_tables = [regret_table(result)]
-    groups = "boards", "rounds"
-    some = replace(result, estimates=tuple(x for x in estimates if x.agent in DETAILED))
-    details = [groups_table(some, group) for group in groups]
-    for table in (*main_tables, *details):
-        print_table(table)
+    table = regret_table(result)
+    print_table(table)
     write_plot(result, options.results)
     order = order_of(result, Ladder.load(options.ladder))
     print(order)
-    text, more = titled(main_tables) + f"\n{order}\n", titled(details)
-    write_text(options.results / "tables.md", f"{text}\n{more}")
+    text = titled([table]) + f"\n{order}\n"
+    write_text(options.results / "tables.md", text)
     if options.docs:
         shutil.copyfile(options.results / "regret.svg", FIGURE)
         picture = f"\n![{CAPTION}]({Path(os.path.relpath(FIGURE, PAGE.parent)).as_posix()})\n"
         fill(PAGE, f"\n{card_of(regret_set)}\n{text}{picture}\n")
-        fill(DETAILS, f"\n{more}\n")
     return 0
 
 

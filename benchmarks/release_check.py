@@ -1,7 +1,7 @@
 """Check that this commit is ready for a release, with a line per check.
 
     python benchmarks/release_check.py                    all checks
-    python benchmarks/release_check.py --only wheel core  only checks with a word in their names
+    python benchmarks/release_check.py --only sdist core  only checks with a word in their names
     python benchmarks/release_check.py --tag v0.1.0       require the version of the tag
 
 A line reports passed, FAILED or skipped, with the reason. The built files are in `dist`. `--tools`
@@ -191,13 +191,6 @@ def addresses(paths: Paths) -> str:
     return home
 
 
-def style(paths: Paths) -> str:
-    """Check lint, format and types."""
-    run(sys.executable, "-m", "ruff", "check", ".")
-    run(sys.executable, "-m", "ruff", "format", "--check", ".")
-    return run(sys.executable, "-m", "mypy").strip().splitlines()[-1]
-
-
 def citation(paths: Paths) -> str:
     """Check the README's BibTeX entry against CITATION.cff, and that against its schema."""
     cited, readme = (
@@ -281,26 +274,6 @@ def description(paths: Paths) -> str:
     return f"{len(links)} links"
 
 
-def wheel(paths: Paths) -> str:
-    """Check that the wheel contains exactly the files of the package, and the licence."""
-    ours = {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "tokaido_env").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    with zipfile.ZipFile(paths.one("*.whl")) as archive:
-        names = set(archive.namelist())
-        links = [i.filename for i in archive.infolist() if (i.external_attr >> 28) == 0o12]
-    packed = {name for name in names if ".dist-info/" not in name}
-    if packed != ours:
-        raise FailedError(
-            f"missing: {sorted(ours - packed)[:5]}, unexpected: {sorted(packed - ours)[:5]}"
-        )
-    if links or not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
-        raise FailedError(f"links: {links}" if links else "no licence")
-    return f"{len(packed)} files, no links, with its licence"
-
-
 def sdist(paths: Paths) -> str:
     """Check that the sdist builds the same wheel."""
     folder = paths.work / "sdist"
@@ -367,13 +340,11 @@ CHECKS: dict[str, Callable[[Paths], str]] = {
     "clean tree": tree,
     "version": versions,
     "addresses": addresses,
-    "style and types": style,
     "citation": citation,
     "workflows": workflows,
     "croissant": metadata,
     "build": packages,
     "description": description,
-    "wheel": wheel,
     "sdist": sdist,
     "core alone": core,
     "extras": extras,

@@ -21,7 +21,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta
 from pages import fill
-from tokaido_100 import PAGE
 
 from tokaido_env.arena.intervals import Estimate, mean_over_seeds
 from tokaido_env.arena.result import Result, ResultError
@@ -31,6 +30,7 @@ from tokaido_env.files import write_text
 from tokaido_env.report.comparison import test_scores
 from tokaido_env.study.generalise import BOARDS, OPPONENT, SPLIT
 
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "tokaido-100.md"
 RESULTS = PAGE.parent / "results.json"
 VERSION = 1
 LIMITED, OPEN, INCOMPLETE = "T100-2M", "T100-open", "incomplete"

@@ -19,15 +19,8 @@ release = version = version_of("tokaido-env")
 
 # Pages from files outside this folder.
 SOURCES = {
-    "benchmarks/speeds.md": "benchmarks/README.md",
-    "changelog.md": "CHANGELOG.md",
-    "contributing.md": "CONTRIBUTING.md",
-    "how-to/example-agents.md": "agents/README.md",
-    "security.md": "SECURITY.md",
-    **{
-        f"get-started/notebooks/{path.name}": f"notebooks/{path.name}"
-        for path in (HERE.parent / "notebooks").glob("*.ipynb")
-    },
+    f"get-started/notebooks/{path.name}": f"notebooks/{path.name}"
+    for path in (HERE.parent / "notebooks").glob("*.ipynb")
 }
 
 # The repository's workflow sets it: there the address exists, other than that of pyproject.toml.

@@ -1,4 +1,4 @@
-"""Code structure: import directions between packages, and sizes of functions.
+"""Code structure: import directions between packages.
 
 Imports are read from the syntax trees, also those in function bodies and for type checkers.
 """
@@ -10,7 +10,6 @@ import functools
 import graphlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNELS = {"kernel", "subroutine", "allocator", "entry", "parallel"}
@@ -45,16 +44,6 @@ FORBIDDEN = {"report": ("agents",)}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Graph = dict[str, set[str]]
-
-
-class Size(NamedTuple):
-    """The size of a function: file, name, lines of code and number of arguments."""
-
-    file: str
-    name: str
-    lines: int
-    arguments: int
-    is_kernel: bool
 
 
 def sources() -> dict[str, Path]:
@@ -144,40 +133,3 @@ def import_cycle(edges: Graph) -> list[str]:
     except graphlib.CycleError as error:
         return list(error.args[1])
     return []
-
-
-def code_lines(path: Path) -> set[int]:
-    """Return the numbers of code lines, without docstrings, comments and blank lines."""
-    tree, lines = parsed(path), path.read_text(encoding="utf-8").splitlines()
-    text: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            text |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    numbered = enumerate((line.strip() for line in lines), start=1)
-    return {n for n, line in numbered if line and not line.startswith("#")} - text
-
-
-def functions() -> list[Size]:
-    """Return the sizes of all functions, without decorators."""
-    sizes = []
-    for file, path in sources().items():
-        tree = parsed(path)
-        code, compiled = code_lines(path), _compiled_by_name(tree)
-        for node in ast.walk(tree):
-            if isinstance(node, Function):
-                span = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-                decorators = {ast.unparse(one) for one in node.decorator_list}
-                is_kernel = bool(decorators & KERNELS) or node.name in compiled
-                arguments = len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs)
-                sizes.append(Size(file, node.name, len(code & set(span)), arguments, is_kernel))
-    return sizes
-
-
-def _compiled_by_name(tree: ast.AST) -> set[str]:
-    """Return the names of functions that a call compiles, such as `parallel(function)`."""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return {
-        ast.unparse(call.args[0])
-        for call in calls
-        if ast.unparse(call.func) in KERNELS and call.args
-    }

@@ -34,7 +34,6 @@ WRITERS = {
     "tokaido_env/web/game_file.py": "the lock that `tokaido play` takes",
 }
 POSIX_ALONE = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"}
-LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 LEARNERS = ("alphazero", "budget", "checkpoint", "metrics", "network", "run", "td")
 # Modules that may import an optional dependency at their top level.
 WITH_OPTIONAL = {
@@ -47,18 +46,6 @@ WITH_OPTIONAL = {
     "tokaido_env/arena/executors/ray.py": {"ray"},
     **{f"tokaido_env/learn/{name}.py": {"torch"} for name in LEARNERS},
 }
-# The only modules that may import a library, in function bodies too.
-ONLY_IN = {
-    "ray": ("tokaido_env/arena/executors/ray.py", "tokaido_env/rllib.py"),
-    "starlette": ("tokaido_env/web/server.py",),
-    "uvicorn": ("tokaido_env/web/server.py",),
-    "anywidget": ("tokaido_env/web/widget.py",),
-    "torch": ("tokaido_env/learn/", "tokaido_env/torchrl.py"),
-    "torchrl": ("tokaido_env/torchrl.py",),
-    "sb3_contrib": (),
-    "stable_baselines3": ("tokaido_env/sb3.py",),
-}
-
 Function = structure.Function
 
 
@@ -139,15 +126,6 @@ def test_core__imports_numpy_and_numba_only() -> None:
             assert libraries(ast.walk(parsed(path))) <= allowed, name
 
 
-def test_layers_below_the_game_objects__import_no_learning_library() -> None:
-    warns_by_gymnasium = "tokaido_env/render/modes.py"
-    game_objects = structure.layer_of("game")[0]
-    for name, path in SOURCES.items():
-        below = structure.layer_of(structure.module_of(name))[0] < game_objects
-        if below and name != warns_by_gymnasium:
-            assert not libraries(ast.walk(parsed(path))) & LEARNING, name
-
-
 def test_optional_dependencies__are_imported_where_they_are_used() -> None:
     for name, path in SOURCES.items():
         found = libraries(at_import(parsed(path))) & OPTIONAL
@@ -157,12 +135,6 @@ def test_optional_dependencies__are_imported_where_they_are_used() -> None:
 def test_modules__import_no_posix_module_unconditionally() -> None:
     for name, path in SOURCES.items():
         assert not libraries(iter(parsed(path).body)) & POSIX_ALONE, name
-
-
-def test_libraries__are_imported_by_their_own_modules_only() -> None:
-    for name, path in SOURCES.items():
-        for library in libraries(ast.walk(parsed(path))) & ONLY_IN.keys():
-            assert name.startswith(ONLY_IN[library]), (name, library)
 
 
 def writes_files(call: ast.AST) -> bool:
@@ -184,25 +156,11 @@ def test_files__are_written_by_modules_that_lock_them() -> None:
         name for name, path in SOURCES.items() if any(map(writes_files, ast.walk(parsed(path))))
     }
     assert found == {name for name in WRITERS if name in SOURCES}
-    for line in ("open(p, 'w')", "p.open(mode='ab')", "open(p, 'r+b')", "p.write_text('x')"):
-        assert writes_files(ast.parse(line, mode="eval").body)
-    for line in ("open(p)", "p.open('rb')", "write_text(p, 'x')"):
-        assert not writes_files(ast.parse(line, mode="eval").body)
 
 
 def test_package__does_not_import_the_examples_and_scripts() -> None:
     for name, path in SOURCES.items():
         assert not libraries(ast.walk(parsed(path))) & {"agents", "train", "evaluate"}, name
-
-
-def test_structure__finds_upward_imports_and_cycles() -> None:
-    edges = {"core.rules": {"game"}, "game": {"core.rules"}}
-    assert structure.upward_imports(edges) == [("core.rules", "game")]
-    assert set(structure.import_cycle(edges)) == {"core.rules", "game"}
-    tree = ast.parse("def f():\n    from tokaido_env.core import rules\nimport tokaido_env.game")
-    assert set(structure.imported(tree)) == {"core.rules", "game"}
-    with pytest.raises(ValueError, match="expected a package or module of LAYERS"):
-        structure.layer_of("unknown.module")
 
 
 # State and kernels
@@ -241,10 +199,8 @@ def test_kernels__keep_the_arrays_of_their_rows() -> None:
     assert {name: rows for name, rows in found.items() if rows} == {}
 
 
-def test_functions_kernels_and_files__are_short() -> None:
-    sizes = structure.functions()
-    assert [size for size in sizes if size.lines > 45] == []
-    assert [size for size in sizes if size.is_kernel and size.arguments > 10] == []
+def test_files__are_short() -> None:
+    """Ruff limits the complexity, the arguments and the statements of functions."""
     lengths = {
         name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in SOURCES.items()
     }
@@ -276,8 +232,6 @@ def test_asserts__only_narrow_types() -> None:
     ]
     assert found
     assert [each for each in found if not each[2]] == []
-    for text in ("x", "x is None", "x == 1", "x is not None is not None", "all(x)", "f() and x"):
-        assert not is_narrowing(ast.parse(text, mode="eval").body), text
 
 
 def test_actions__keep_their_ids() -> None:

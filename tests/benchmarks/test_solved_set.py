@@ -60,6 +60,7 @@ def result_after(game: Reference, label: str, left: list[int]) -> Fraction:
     return better(result_after(after, action, left) for action in after.legal_labels())
 
 
+@pytest.mark.slow
 def test_solved_set__has_the_values_of_the_naive_reference(tmp_path: Path) -> None:
     checked: dict[tuple[str, str], int] = {}
     for i in range(0, len(SET), 40 if INTERPRETED else 8):

@@ -1,6 +1,5 @@
 """Tests of `benchmarks/track_results.py` and `tracks.py`: rows, refusals, tables and commands."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -70,36 +69,20 @@ def other_seeds(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (row_of(more=1), r"rows\[0\]: .*unknown field `more`"),
-        (row_of(hash="0" * 16), r"rows\[0\].hash: expected aa542f77b09804c3, got '0.*: measure"),
-        (row_of(4), "seeds: expected 5 of T100-2M, got 4"),
-        (row_of(6), "seeds: expected 5 of T100-2M, got 6"),
-        (row_of(5, track="incomplete"), "seeds: expected fewer than 5, got 5: choose T100-2M"),
-        (row_of(decisions=2_000_001), "decisions: expected at most 2,000,000 .* got 2000001"),
-        (row_of(decisions=None), "decisions: expected at most 2,000,000 of T100-2M, got None"),
-        (row_of(track="T100"), "track: .*'T100'"),
-        (row_of(by=""), "by: "),
-        (other_seeds(lambda one: one.update(seed=0)), "seeds: expected each seed once"),
+        (row_of(hash="0" * 16), "hash"),
+        (row_of(4), "seeds: expected 5"),
+        (row_of(5, track="incomplete"), "seeds: expected fewer than 5"),
+        (row_of(decisions=2_000_001), "decisions"),
+        (other_seeds(lambda one: one.update(seed=0)), "each seed once"),
         (other_seeds(lambda one: one.update(records="0" * 64)), "different games of each seed"),
-        (other_seeds(lambda one: one.update(records="")), "scores on all boards and the hash of"),
-        (other_seeds(lambda one: one["boards"].pop()), "boards: expected 100 scores or none"),
-        (other_seeds(lambda one: one["score"].update(value=0.9)), "score: expected the mean of bo"),
-        (other_seeds(lambda one: one.update(pairs=9)), "pairs: expected 10 or more on each board"),
+        (other_seeds(lambda one: one["boards"].pop()), "boards: expected 100"),
+        (other_seeds(lambda one: one["score"].update(value=0.9)), "score: expected the mean"),
+        (other_seeds(lambda one: one.update(pairs=9)), "pairs: expected 10"),
     ],
 )
 def test_load__refuses_a_wrong_row(row: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ResultError, match=message) as caught:
+    with pytest.raises(ResultError, match=message):
         track_results.load(written(tmp_path, row))
-    assert len(str(caught.value).splitlines()) == 1
-
-
-def test_load__refuses_another_version_and_a_method_twice(tmp_path: Path) -> None:
-    path = written(tmp_path, row_of(), row_of())
-    with pytest.raises(ResultError, match="rows: expected each method once a track"):
-        track_results.load(path)
-    path.write_text(json.dumps({"version": 2, "rows": []}), encoding="utf-8")
-    with pytest.raises(ResultError, match=r"results\.json: version: expected 1, got 2"):
-        track_results.load(path)
 
 
 def submissions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
@@ -109,16 +92,11 @@ def submissions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.setitem(track_results.PAIRS, "T100-2M", 1)
     files = [folder / f"{seed}.json" for seed in range(5)]
     for seed, file in enumerate(files):
-        command = [
-            "generalise",
-            f"greedy:epsilon=0.{seed}",
-            "--opponent",
-            "random",
-            "--boards",
-            "2",
-        ]
-        command += ["--pairs", "1", "--no-gap", "--json", str(file)]
-        assert main([*command, "--records", str(file.with_suffix(".jsonl"))]) == 0
+        command = (
+            f"generalise greedy:epsilon=0.{seed} --opponent random --boards 2 --pairs 1 --no-gap"
+        )
+        files_of = ["--json", str(file), "--records", str(file.with_suffix(".jsonl"))]
+        assert main([*command.split(), *files_of]) == 0
     return files
 
 
@@ -143,16 +121,9 @@ def test_add_row__compares_repeated_submissions_and_refuses_another_one(
     assert path.read_bytes() == before
 
 
-def test_tracks__commands_stay_within_the_budget(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tracks__commands_stay_within_the_budget() -> None:
     for method in tracks.METHODS:
         run = tracks.run_of(Path("runs"), method, 3, track_results.MOST_DECISIONS)
         assert 1_900_000 < run.decisions <= track_results.MOST_DECISIONS
         assert "family:train/1000" in run.training
         assert run.training[run.training.index("--seed") + 1] == "3"
-    with pytest.raises(ValueError, match="decisions: expected 65536 or more, got 65535"):
-        tracks.run_of(Path("runs"), "one_file_ppo", 0, 65535)
-    unused = ["--results", "runs/unused"]  # a started run would be resumed
-    assert tracks.main(["--list", "--only", "td", "--seeds", "1", *unused]) == 0
-    trained, measured = capsys.readouterr().out.splitlines()
-    assert trained.startswith("python -m tokaido_env train --run runs/unused/td-2000000-seed-0 ")
-    assert "generalise policy:runs/unused/td-2000000-seed-0/last --no-gap --pairs 10 " in measured

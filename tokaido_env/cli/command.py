@@ -1,6 +1,6 @@
 """Declared commands: options as dataclasses, which cyclopts parses, and types of options.
 
-docs/dev/commands.md shows how to declare a command.
+CONTRIBUTING.md shows how to declare a command.
 """
 
 from __future__ import annotations
