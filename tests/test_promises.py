@@ -1,6 +1,5 @@
 """The five promises of CONTRIBUTING, a test for each; the tests of the modules have the details."""
 
-import json
 import os
 import pickle
 import re
@@ -21,6 +20,7 @@ from short_run import TINY, contents
 from tokaido_env import Batch, Board, Game, IllegalMove
 from tokaido_env.__main__ import main
 from tokaido_env.agents.policy import Policy
+from tokaido_env.agents.registry import AgentError
 from tokaido_env.arena.ladder import LADDER, Ladder
 from tokaido_env.arena.result import Result
 from tokaido_env.core.jit import INTERPRETED
@@ -81,6 +81,7 @@ class Runs:
 
 
 def test_promise_2__nothing_read_from_a_file_runs(tmp_path: Path) -> None:
+    """Neither what a pickle does, nor code that a ladder names as an agent."""
     trace, hostile, arrays = (tmp_path / name for name in ("trace", "hostile", "arrays.npz"))
     hostile.write_bytes(pickle.dumps(Runs(trace)))
     np.savez(arrays, states=np.array([Runs(trace)], object))
@@ -91,15 +92,13 @@ def test_promise_2__nothing_read_from_a_file_runs(tmp_path: Path) -> None:
         for path in (hostile, arrays):
             with pytest.raises(ValueError, match=path.name):
                 read(path)
-    (tmp_path / "agent.py").write_text(f"open({str(trace)!r}, 'w')", encoding="utf-8")
-    spec = json.dumps(f"python:{tmp_path / 'agent.py'}:Agent")
-    text = LADDER.read_text(encoding="utf-8").replace('"greedy"', spec)
+    text = LADDER.read_text(encoding="utf-8").replace('"greedy"', '"python:subprocess:Popen"')
     hostile.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="hash: expected") as error:
         Ladder.load(hostile)
     expected, old = re.findall(r"\b[0-9a-f]{16}\b", str(error.value))
     hostile.write_text(text.replace(old, expected), encoding="utf-8")
-    with pytest.raises(ValueError, match="python:"):
+    with pytest.raises(AgentError, match="python:subprocess:Popen"):
         Ladder.load(hostile)
     assert not trace.exists()
 

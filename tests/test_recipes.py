@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -250,21 +249,3 @@ def test_kaggle_harness__plays_a_game_by_its_three_functions() -> None:
         game.play(parsed.legal_action)
     assert game.is_over
     assert harness.get_legal_moves({"observationString": json.dumps(game.to_dict())}) == {}
-
-
-def test_kaggle_harness__plays_in_kaggles_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("kaggle_environments")
-    from kaggle_environments import core_harness
-
-    rng = random.Random(1)
-
-    def answer(prompt: str, model: str, options: object) -> tuple[str, dict[str, Any]]:
-        said = '{"action": "fly"}' if rng.random() < 0.2 else reads_and_answers(prompt)
-        return said, {"finish_reason": "stop"}
-
-    monkeypatch.setattr(core_harness, "_call_llm", answer)
-    monkeypatch.setattr(core_harness, "_build_call_detail", lambda *kept: {})
-    env = recipe_of("kaggle_harness").play(["a", "b"], TextFormat("listed", retries=19), seed=1)
-    assert [seat.status for seat in env.steps[-1]] == ["DONE", "DONE"]
-    assert sum(seat.reward for seat in env.steps[-1]) == 0
-    assert len(env.steps) > 50
