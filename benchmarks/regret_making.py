@@ -24,7 +24,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.agents.weights import Weights
 from tokaido_env.agents.workspaces import PositionBatch
 from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
-from tokaido_env.arena.match import match_seed, unplayed_games
+from tokaido_env.arena.match import GAME, match_seed
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
@@ -98,7 +98,9 @@ def choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) -> 
     seeds = np.array([arena_seed(seed, k) for k in range(games)], np.int64)
     which = numbers % len(boards)
     each = [boards[number] for number in range(len(boards))]
-    spec = GameBatchSpec(numbers, unplayed_games(seeds, 0, which), each, which, games)
+    unplayed = np.zeros(games, GAME)
+    unplayed["seed"], unplayed["board"] = seeds, which
+    spec = GameBatchSpec(numbers, unplayed, each, which, games)
     actions = np.full((games, 0), -1, np.int8)
     for played in play_games(a, b, spec):
         moves = played.actions

@@ -39,7 +39,6 @@ from networks import decisions, random_policy
 from positions import random_move, random_walk, shikoku_data, toml_text
 from regrets import drawn_sums, small_set, truth_of
 from safetensors.numpy import load as load_tensors, save as save_tensors
-from tokaido_env.learn.settings_schema import RunError
 from valid_files import GOLDEN, generalisation, with_hash
 
 from tokaido_env import Board, BoardError, Game, PositionError
@@ -55,7 +54,7 @@ from tokaido_env.decoding import Source
 from tokaido_env.files import OutputError, parse_json
 from tokaido_env.learn import run
 from tokaido_env.learn.run_folder import read_config
-from tokaido_env.learn.settings import METHODS
+from tokaido_env.learn.settings import METHODS, RunError
 from tokaido_env.observers import masks
 from tokaido_env.record import Forfeit, RecordError, load as load_records, save as save_records
 from tokaido_env.report.result_tables import tables_of
