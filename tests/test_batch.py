@@ -548,6 +548,7 @@ def test_restore__puts_some_games_into_others() -> None:
     some, into = np.array([4, 1, 2]), np.array([0, 4, 3])
     other.restore(batch.snapshot(some), into)
     kept = in_the_middle(5, seed=100, decisions=7)
+    assert (other.timestep().mask[into] == batch.timestep().mask[some]).all()
     timestep, expected = other.play("random"), batch.play("random")
     reference = kept.play("random")
     for actual, right, own in zip(timestep, expected, reference, strict=True):

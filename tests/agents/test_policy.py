@@ -173,6 +173,7 @@ WRONG_TENSORS: list[tuple[Callable[[Tensors], dict[str, Any]], str]] = [
     (lambda t: t | {"first.weight": t["first.weight"][:, :700]}, "first.weight"),
     (lambda t: t | {"board.weight": np.zeros((24, 3), np.float32)}, "board.weight"),
     (lambda t: t | {"second.bias": t["second.bias"] * np.nan}, "second.bias"),
+    (lambda t: t | {"second.bias": t["second.bias"] + np.float32("inf")}, "second.bias"),
     (no_units, "layers"),
 ]
 

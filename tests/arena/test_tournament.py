@@ -1,12 +1,15 @@
 """Tests of arena/tournament.py and match.py: paired games, equal under every executor."""
 
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from matches import play_single_game, played_match, same_games
+from networks import random_policy
 from reversed_executor import ReversedExecutor
 
 from tokaido_env.agent import AgentError
@@ -94,6 +97,15 @@ def test_play_match__sends_no_object_to_other_processes(executor: str) -> None:
     sends = ReversedExecutor() if executor == "reversed" else open_executor(executor)
     with sends, pytest.raises(AgentError, match=r"^executor: .*'greedy'.*python:FILE:CLASS"):
         play_match(make("random"), greedy(), 4, 0, executor=sends)  # type: ignore[arg-type]
+
+
+def test_match_state__has_the_files_of_both_agents(tmp_path: Path) -> None:
+    files = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    for seed, file in enumerate(files):
+        random_policy(seed=seed).save(file)
+    match_state = MatchState(*(f"policy:{file}" for file in files), 2, 0, "shikoku")
+    hashes = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    assert [*match_state.files.values()] == hashes
 
 
 # Pairs

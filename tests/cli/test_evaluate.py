@@ -30,6 +30,9 @@ def test_evaluate__writes_a_result_and_prints_tables(tmp_path: Path, capsys: Out
     path = tmp_path / "r.json"
     results(path, *agents, "--games", "20", "--seed", "3")
     found = Result.load(path)
+    printed = capsys.readouterr()
+    assert main(["evaluate", *agents, f"--json={path}", "--games", "20", "--seed", "3"]) == 0
+    assert Result.load(path) == found
     assert found.command == "tokaido evaluate greedy random random --games 20 --seed 3"
     assert (found.protocol, found.seed, found.anchor) == ("matches", 3, "random")
     assert (found.agents, found.boards[0].name) == (("greedy", "random"), "shikoku")
@@ -44,7 +47,6 @@ def test_evaluate__writes_a_result_and_prints_tables(tmp_path: Path, capsys: Out
     rated = {one.agent: one for one in found.estimates_of("Elo")}
     assert rated["greedy"].n == rated["random"].n == 20  # each game counted once
     assert rated["greedy"].value > rated["random"].value == 0
-    printed = capsys.readouterr()
     assert not set("\r\x1b") & set(printed.err)  # no bar where there is no terminal
     standings, matches = printed.out.split("Matches")
     assert "40 games, board shikoku, seed 3" in standings

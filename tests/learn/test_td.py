@@ -112,3 +112,26 @@ def test_extra_boards__are_played_in_turn() -> None:
     assert pool is not None
     rollout = td.play_games(random_policy().network(), pool, 7, seed=1, temperature=0.1)
     assert rollout.which.tolist() == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_advance__plays_other_games_in_each_update_and_lowers_the_learning_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollouts, rates = [], []
+    play_games, take_step = td.play_games, td.take_step
+
+    def keep(*arguments: Any) -> td.Rollout:
+        rollouts.append(play_games(*arguments))
+        return rollouts[-1]
+
+    def record(optimizer: Any, *arguments: Any) -> None:
+        rates.append(optimizer.param_groups[0]["lr"])
+        take_step(optimizer, *arguments)
+
+    monkeypatch.setattr(td, "play_games", keep)
+    monkeypatch.setattr(td, "take_step", record)
+    settings = replace(TINY, updates=3, final_learning_rate=0.5)
+    train(tmp_path / "run", settings)
+    assert len({rollout.states[0].tobytes() for rollout in rollouts}) == 3
+    shares = dict.fromkeys(rate / settings.learning_rate for rate in rates)
+    assert [*shares] == pytest.approx([1, 2 / 3, 0.5])
