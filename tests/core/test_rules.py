@@ -1,10 +1,10 @@
 """Worked examples of the rules of `docs/reference/rules.md`, named by rule number.
 
-`test_reference.py` plays all cases against the naive reference. Player 0 has the first pick unless
-a test says otherwise; `mine` holds the entries of player 0. Spaces of the ring: 0 C1, 1 temple,
-2 garden, 3 C2, 4 seashore, 5 temple, 6 C3, 7 temple, 8 hot spring, 9 garden, 10 C4, 14 C5,
-27 seashore. The boutiques are kimono/4 in C1 and C2, pottery/4 in C3, pottery/3 in C4, doll/3 in
-C5, doll/2 in C6, fan/2 in C7 and C8.
+`test_reference.py` covers the remaining cases. Player 0 has the first pick unless a test says
+otherwise; `mine` holds the entries of player 0. Spaces of the ring: 0 C1, 1 temple, 2 garden, 3 C2,
+4 seashore, 5 temple, 6 C3, 7 temple, 8 hot spring, 9 garden, 10 C4, 14 C5, 27 seashore. The
+boutiques are kimono/4 in C1 and C2, pottery/4 in C3, pottery/3 in C4, doll/3 in C5, doll/2 in C6,
+fan/2 in C7 and C8.
 """
 
 import dataclasses
@@ -112,12 +112,13 @@ def test_r2_1__lead_other_lead_take_a_die_each() -> None:
     assert game.legal_labels() == ["merchant:C4", "merchant:M3"]
 
 
-def test_r2_2__the_other_player_leads_the_next_round() -> None:
-    game = game_at(lead=1)
+@pytest.mark.parametrize("lead", [0, 1])
+def test_r2_2__the_other_player_leads_the_next_round(lead: int) -> None:
+    game = game_at(lead=lead)
     assert finish(game) == 3
-    assert (game.phase, game.to_dict()["lead"]) == (Phase.ROLL, 0)
+    assert (game.phase, game.to_dict()["lead"]) == (Phase.ROLL, 1 - lead)
     game.play("roll:2/2/2")
-    assert (game.player, game.rounds) == (0, 2)
+    assert (game.player, game.rounds) == (1 - lead, 2)
 
 
 # R3 Artist
@@ -126,7 +127,7 @@ def test_r2_2__the_other_player_leads_the_next_round() -> None:
 @pytest.mark.parametrize(
     ("start", "steps", "areas"),
     [
-        ("A2", 3, "A1 A3 A4 A5 A6 A7 A8"),
+        *(("A2", 1, "A1 A3 A6"), ("A2", 2, "A4 A5 A7 A8"), ("A2", 3, "A1 A3 A4 A5 A6 A7 A8")),
         ("A1", 2, "A3 A6 A7 A8"),  # R2.3: with a 2 neither A1 itself nor its neighbour A2
     ],
 )
@@ -147,10 +148,23 @@ def test_r3_2__an_artist_paints_or_gives_or_neither() -> None:
         assert game.phase == phase
 
 
+def reveals(area: str, **changes: Any) -> int:
+    """Return the number of paintings that an artist reveals after a move by a 1 to an area."""
+    start = {"A1": "A2", "A2": "A1", "A3": "A2", "A4": "A3", "A5": "A3", "A6": "A7"}.get(area, "A1")
+    mine = {"artist": start} | changes.pop("mine", {})
+    game = game_at(dice=(1, 1, 1), mine=mine, **changes)
+    game.play(f"artist:{area}")
+    if "paint" not in game.legal_labels():
+        return 0
+    game.play("paint")
+    return int(game.to_dict()["pending"])
+
+
 @pytest.mark.parametrize(
     ("seat", "place"),
     [
-        *[(0, {"pilgrim": 3}), (0, {"pilgrim": 6}), (0, {"merchant": "M3"})],
+        *[(0, {"pilgrim": 3}), (0, {"pilgrim": 4}), (0, {"pilgrim": 6})],
+        *[(0, {"merchant": "C2"}), (0, {"merchant": "M3"}), (1, {"merchant": "M2"})],
         *[(1, {"pilgrim": 5}), (1, {"merchant": "C3"}), (1, {"artist": "A2"})],
     ],
 )
@@ -158,9 +172,7 @@ def test_r3_3__each_other_character_around_reveals_one(seat: int, place: dict[st
     """In A2, from C2 (3) to C3 (6), with the mountain towns M2 and M3."""
     mine, theirs = FAR_AWAY | {"artist": "A1"}, {"artist": "A7"}
     players = [mine | place, theirs] if seat == 0 else [mine, theirs | place]
-    game = game_at(dice=(1, 1, 1), mine=players[0], theirs=players[1])
-    play(game, "artist:A2", "paint")
-    assert game.to_dict()["pending"] == 1
+    assert reveals("A2", mine=players[0], theirs=players[1]) == 1
 
 
 def test_r3_4__paintings_queue_and_gifts_leave_from_the_front() -> None:
@@ -187,6 +199,14 @@ def test_r3_5__passing_through_bamboo_to_a_waterfall_one_gives_a_waterfall() -> 
     assert "gift" not in game.legal_labels()
 
 
+def test_r3_6__the_tenth_painting_triggers_the_end() -> None:
+    game = game_at(dice=(1, 1, 1), mine={"easel": ["waterfall"], "hidden": {}})
+    game.play("artist:A1")
+    assert not game.to_dict()["end_triggered"]
+    game.play("gift")
+    assert game.to_dict()["end_triggered"]
+
+
 def test_r3_7__an_artist_that_cannot_move_stays_and_has_no_action() -> None:
     """No valid board allows this, so a copy of the board gets empty tables."""
     board = dataclasses.replace(Board.load())
@@ -203,21 +223,23 @@ def test_r3_7__an_artist_that_cannot_move_stays_and_has_no_action() -> None:
 # R4 Merchant
 
 
-def test_r4_1__the_merchant_moves_exactly_the_dies_number_of_routes() -> None:
+@pytest.mark.parametrize(
+    ("steps", "towns"), [(1, "C2 C7 M1 M3"), (2, "C1 C3 C6 C8 M4"), (3, "C4 C5")]
+)
+def test_r4_1__the_merchant_moves_exactly_the_dies_number_of_routes(steps: int, towns: str) -> None:
     mine, theirs = {"pilgrim": 1, "merchant": "M2"}, {"pilgrim": 15}
-    for steps, towns in ((1, "C2 C7 M1 M3"), (2, "C1 C3 C6 C8 M4"), (3, "C4 C5")):
-        game = game_at(dice=(1, steps, 1), mine=mine, theirs=theirs)
-        assert moves(game, "merchant") == towns.split()
+    game = game_at(dice=(1, steps, 1), mine=mine, theirs=theirs)
+    assert moves(game, "merchant") == towns.split()
 
 
-def test_r4_1__an_occupied_coastal_town_is_closed() -> None:
-    for mine, theirs in (
-        ({"pilgrim": "C7"}, {}),
-        ({}, {"pilgrim": "C7"}),
-        ({}, {"merchant": "C7"}),
-    ):
-        game = game_at(dice=(1, 1, 1), mine={"merchant": "M2"} | mine, theirs=theirs)
-        assert moves(game, "merchant") == ["C2", "M1", "M3"]
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [({"pilgrim": "C7"}, {}), ({}, {"pilgrim": "C7"}), ({}, {"merchant": "C7"})],
+    ids=["my pilgrim", "their pilgrim", "their merchant"],
+)
+def test_r4_1__an_occupied_coastal_town_is_closed(mine: Any, theirs: Any) -> None:
+    game = game_at(dice=(1, 1, 1), mine={"merchant": "M2"} | mine, theirs=theirs)
+    assert moves(game, "merchant") == ["C2", "M1", "M3"]
 
 
 STUCK = {
@@ -236,12 +258,12 @@ def test_r4_2__a_merchant_that_cannot_move_stays_and_the_die_is_spent() -> None:
     assert (player(game)["merchant"], game.to_dict()["hot_spring"]) == ("M2", 0)  # R8.1
 
 
-@pytest.mark.parametrize(("town", "start", "number"), [("M2", "C2", 2), ("M3", "C3", 4)])
-def test_r4_3__a_mountain_town_gives_its_number_of_wares(
-    town: str, start: str, number: int
-) -> None:
+@pytest.mark.parametrize(("town", "number"), [("M1", 3), ("M2", 2), ("M3", 4), ("M4", 3)])
+def test_r4_3__a_mountain_town_gives_its_number_of_wares(town: str, number: int) -> None:
+    start = {"M1": "C8", "M2": "C2", "M3": "C3", "M4": "C4"}[town]
     game = game_at(dice=(1, 1, 1), mine={"merchant": start})
     play(game, f"merchant:{town}", "draw")
+    assert game.to_dict()["pending"] == number
     assert game.outcomes()[0] == ("ware:kimono", 5 / 26)
     for left in range(number, 0, -1):
         assert game.to_dict()["pending"] == left
@@ -251,15 +273,29 @@ def test_r4_3__a_mountain_town_gives_its_number_of_wares(
     assert game.phase == Phase.MOVE
 
 
-def test_r4_4__any_number_of_the_boutiques_wares_is_sold() -> None:
+def test_r4_3__exactly_the_excess_over_5_is_returned() -> None:
+    game = game_at(dice=(1, 1, 1), mine={"merchant": "C8", "wares": {"kimono": 3, "doll": 1}})
+    play(game, "merchant:M1", "draw", "ware:fan", "ware:fan")
+    assert game.phase == Phase.DRAW  # six in hand, but one more draw comes first
+    game.play("ware:fan")
+    assert (game.phase, game.player) == (Phase.DISCARD, 0)
+    assert game.legal_labels() == ["discard:kimono", "discard:doll", "discard:fan"]
+    play(game, "discard:doll", "discard:kimono")
+    assert game.phase == Phase.MOVE
+    assert player(game)["wares"] == {"kimono": 2, "pottery": 0, "doll": 0, "fan": 3}
+    assert game.to_dict()["bag"] == {"kimono": 3, "pottery": 6, "doll": 7, "fan": 5}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_r4_4__any_number_of_the_boutiques_wares_is_sold(number: int) -> None:
     mine = {"merchant": "M2", "wares": {"fan": 3, "doll": 2}}
     game = game_at(dice=(1, 1, 1), mine=mine)
     game.play("merchant:C7")
     assert game.legal_labels() == ["pass", "sell:1", "sell:2", "sell:3"]
-    game.play("sell:2")
-    assert player(game)["coins"] == 4
-    assert player(game)["wares"] == {"kimono": 0, "pottery": 0, "doll": 2, "fan": 1}
-    assert game.to_dict()["bag"]["fan"] == 7
+    game.play(f"sell:{number}")
+    assert player(game)["coins"] == 2 * number
+    assert player(game)["wares"] == {"kimono": 0, "pottery": 0, "doll": 2, "fan": 3 - number}
+    assert game.to_dict()["bag"]["fan"] == 5 + number
 
 
 def sale(ware: str, number: int, town: str, side: str = "crafty", **mine: Any) -> Game:
@@ -275,10 +311,12 @@ def sale(ware: str, number: int, town: str, side: str = "crafty", **mine: Any) -
     ("begun", "sold", "gold", "coins"),
     [
         (("pottery", 4, "C4", 0, 0), "sell:4", 1, 2),
+        (("fan", 3, "C7", 4, 0), "sell:3", 1, 0),
         (("kimono", 5, "C2", 8, 0), "sell:5:wave", 3, 3),  # 8 + 5 × 5 = 33
         (("kimono", 5, "C2", 8, 5), "sell:5:wave", 6, 23),
+        (("kimono", 5, "C2", 23, 6), "sell:5:wave", 6, 48),
     ],
-    ids=["a slab", "while ten remain", "the sixth slab"],
+    ids=["a slab", "exactly ten", "while ten remain", "the sixth slab", "no seventh"],
 )
 def test_r4_5__ten_coins_are_a_slab(begun: Any, sold: str, gold: int, coins: int) -> None:
     ware, number, town, held, slabs = begun
@@ -291,7 +329,9 @@ def test_r4_5__ten_coins_are_a_slab(begun: Any, sold: str, gold: int, coins: int
 @pytest.mark.parametrize(
     ("bag", "drawn", "offered"),
     [
+        ([0, 0, 0, 0], 0, {"draw": False, "draw:wave": False}),
         ([0, 1, 1, 0], 2, {"draw": True, "draw:wave": False}),
+        ([1, 1, 1, 0], 3, {"draw": True, "draw:wave": False}),
         ([1, 1, 1, 1], 3, {"draw": True, "draw:wave": True}),
     ],
 )
@@ -318,10 +358,23 @@ def test_r4_6__the_draw_stops_short_when_the_bag_runs_out(
 @pytest.mark.parametrize(
     ("start", "mine", "theirs", "end"),
     [
+        (1, {}, {"pilgrim": 3}, 4),
+        (1, {}, {"merchant": "C2"}, 4),
         (1, {"merchant": "C2"}, {}, 4),
-        (1, {}, {"pilgrim": 4, "merchant": "C2"}, 5),  # a chain
-        (25, {"merchant": "C1"}, {"pilgrim": 27}, 1),  # over the end of the ring
+        (1, {}, {"pilgrim": 4, "merchant": "C2"}, 5),
+        (25, {}, {"pilgrim": 27}, 0),
+        (25, {"merchant": "C1"}, {"pilgrim": 27}, 1),
+        (26, {}, {"merchant": "C1"}, 1),
         (27, {}, {}, 1),
+    ],
+    ids=[
+        *["their pilgrim", "their merchant", "my merchant", "a chain"],
+        *[
+            "over the end of the ring",
+            "a chain over the end",
+            "from the start of the ring",
+            "over the end",
+        ],
     ],
 )
 def test_r5_1__pilgrim_goes_on_to_the_next_empty_station(
@@ -330,6 +383,13 @@ def test_r5_1__pilgrim_goes_on_to_the_next_empty_station(
     game = game_at(dice=(2, 1, 1), mine={"pilgrim": start} | mine, theirs=theirs)
     game.play("pilgrim")
     assert player(game)["pilgrim"] == end
+
+
+def test_r5_2__coins_of_a_visit_are_traded_too() -> None:
+    game = game_at(dice=(2, 1, 1), mine={"pilgrim": 1, "coins": 7, "gold": 5})
+    play(game, "pilgrim", "visit")
+    assert (player(game)["coins"], player(game)["gold"]) == (1, 6)
+    assert game.to_dict()["end_triggered"]
 
 
 @pytest.mark.parametrize(("steps", "peg", "last"), [(1, "temple", 9), (2, "garden", 6)])
@@ -345,6 +405,13 @@ def test_r5_3__a_visit_moves_the_peg(steps: int, peg: str, last: int) -> None:
     game = game_at(dice=(steps, 1, 1), mine={peg: last})
     game.play("pilgrim")
     assert (game.phase, game.player) == (Phase.MOVE, 1)  # no effect to offer
+
+
+@pytest.mark.parametrize("owner", [None, 1], ids=["the board", "the opponent"])
+def test_r5_4__the_token_is_taken_from(owner: int | None) -> None:
+    game = game_at(dice=(1, 1, 1), mine={"pilgrim": 7}, hot_spring=owner)
+    play(game, "pilgrim", "visit")
+    assert game.to_dict()["hot_spring"] == 0
 
 
 def at_seashore(**owners: tuple[str, int | None]) -> Game:
@@ -370,11 +437,18 @@ def test_r5_5__a_wave_is_taken_from_the_board_or_else_from_the_opponent() -> Non
 
 
 @pytest.mark.parametrize(
-    ("move", "mine"),
-    [("pilgrim", {"temple": 8}), ("merchant:C8", {"wares": {"fan": 2}}), ("artist:A1", {})],
+    ("move", "dice", "mine"),
+    [
+        ("pilgrim", (1, 1, 1), {"temple": 8}),
+        ("pilgrim", (1, 1, 1), {"pilgrim": 3}),
+        ("pilgrim", (3, 1, 1), {"coins": 9}),
+        ("merchant:C8", (1, 1, 1), {"wares": {"fan": 2}}),
+        ("artist:A1", (1, 1, 1), {}),
+    ],
+    ids=["temple", "seashore", "town", "sale", "painting"],
 )
-def test_r6_1__pass_declines_any_effect(move: str, mine: dict[str, Any]) -> None:
-    game = game_at(dice=(1, 1, 1), mine=mine)
+def test_r6_1__pass_declines_any_effect(move: str, dice: Any, mine: dict[str, Any]) -> None:
+    game = game_at(dice=dice, mine=mine)
     game.play(move)
     moved = game.to_dict()
     play(game, "pass")
@@ -383,6 +457,12 @@ def test_r6_1__pass_declines_any_effect(move: str, mine: dict[str, Any]) -> None
     assert not after["end_triggered"]
     for key in ("players", "bag", "waves", "hot_spring"):
         assert after[key] == moved[key]
+
+
+def test_r6_2__an_effect_is_offered_only_if_there_is_one() -> None:
+    game = game_at(dice=(1, 1, 1))
+    game.play("merchant:C8")  # no fan to sell
+    assert (game.phase, game.player) == (Phase.MOVE, 1)
 
 
 def test_r6_2__a_repeat_is_offered_only_if_there_is_a_move() -> None:
@@ -405,6 +485,12 @@ def test_r7_1__the_pilgrims_wave_is_a_step_less_or_more(side: str, end: int) -> 
     without_wave.play("pilgrim")
     game.play("pilgrim:wave")
     assert (player(without_wave)["pilgrim"], player(game)["pilgrim"]) == (5, end)
+
+
+@pytest.mark.parametrize(("side", "offered"), [("tranquil", False), ("hasty", True)])
+def test_r7_1__tranquil_has_no_use_with_a_1(side: str, offered: bool) -> None:
+    game = game_at(dice=(1, 1, 1), waves={"pilgrim": (side, 0)})
+    assert ("pilgrim:wave" in game.legal_labels()) == offered
 
 
 def test_r7_2__proficient_reveals_one_more() -> None:
@@ -442,6 +528,18 @@ def test_r7_3__crafty_brings_a_coin_more_for_each_ware_of_a_sale_or_none() -> No
     without_wave.play("sell:3")
     game.play("sell:3:wave")
     assert (player(without_wave)["coins"], player(game)["coins"]) == (6, 9)
+
+
+@pytest.mark.parametrize("draw", ["draw", "draw:wave"])
+def test_r7_3__robust_holds_six_also_after_a_plain_draw(draw: str) -> None:
+    held = {"draw": 4, "draw:wave": 3}[draw]
+    mine = {"merchant": "C2", "wares": {"doll": held}}
+    game = game_at(dice=(1, 1, 1), mine=mine, waves={"merchant": ("robust", 0)})
+    play(game, "merchant:M2", draw)
+    while game.phase == Phase.DRAW:
+        game.play("ware:fan")
+    assert sum(player(game)["wares"].values()) == 6
+    assert game.phase == Phase.MOVE
 
 
 def test_r7_4__a_player_who_loses_robust_with_six_wares_returns_one() -> None:
@@ -483,6 +581,16 @@ def test_r8_1__the_holder_uses_the_same_die_again_with_the_same_character() -> N
     assert game.to_dict()["dice_left"] == ["merchant", "artist"]
 
 
+@pytest.mark.parametrize("owner", [None, 1])
+@pytest.mark.parametrize("effect", ["visit", "pass"])
+def test_r8_1__the_token_is_not_used_in_the_pick_that_gained_it(
+    owner: int | None, effect: str
+) -> None:
+    game = game_at(dice=(1, 1, 1), mine={"pilgrim": 7}, hot_spring=owner)
+    play(game, "pilgrim", effect)
+    assert (game.phase, game.player) == (Phase.MOVE, 1)
+
+
 def test_r8_2__a_second_move_to_a_hot_spring_takes_the_token_again() -> None:
     game = game_at(dice=(1, 1, 1), mine={"pilgrim": 6}, hot_spring=0)
     play(game, "pilgrim", "visit", "pilgrim")
@@ -499,10 +607,11 @@ def test_r8_2__a_second_move_to_a_hot_spring_takes_the_token_again() -> None:
     ("plays", "mine"),
     [
         (["pilgrim", "visit"], {"temple": 8}),
+        (["pilgrim", "visit"], {"pilgrim": 1, "garden": 5}),
         (["pilgrim", "visit"], {"pilgrim": 2, "coins": 6, "gold": 5}),
         (["artist:A1", "gift"], {"easel": ["waterfall"], "hidden": {}}),
     ],
-    ids=["temple", "gold", "paintings"],
+    ids=["temple", "garden", "gold", "paintings"],
 )
 def test_r9_1__a_trigger_ends_the_game_with_its_round(plays: list[str], mine: Any) -> None:
     game = game_at(dice=(1, 1, 1), mine=mine)
@@ -560,6 +669,7 @@ def test_r9_4__leftovers_score_nothing() -> None:
 @pytest.mark.parametrize(
     ("mine", "theirs", "winner"),
     [
+        ({"temple": 5}, {}, 0),
         ({"temple": 5}, {"temple": 6}, 1),
         ({"coins": 1}, {"coins": 2}, 1),
         ({}, {}, None),
@@ -571,3 +681,9 @@ def test_r10_1__points_decide_at_the_cap(mine: Any, theirs: Any, winner: int | N
     assert finish(game) == 3
     assert (game.phase, game.end, game.is_over) == (Phase.OVER, "cap", True)
     assert game.winner() == winner
+
+
+def test_r10_1__a_trigger_in_the_last_round_is_the_reason_of_the_end() -> None:
+    game = game_at(round=200, mine={"temple": 9})
+    finish(game)
+    assert game.end == "triggers"
