@@ -251,8 +251,9 @@ class Run:
                 f"{path}: broken checkpoint: {reason}: delete it to resume from an earlier one"
             ) from None
         if state.ratings.ladder != self.ratings.ladder:
+            expected = escape_text(str(state.ratings.ladder), 60)
             raise RunError(
-                f"{self.folder}: ladder: expected the one with hash {state.ratings.ladder}, got "
+                f"{self.folder}: ladder: expected the one with hash {expected}, got "
                 f"{self.ratings.ladder}: restore the file, or ratings cannot be compared"
             )
         self.ratings, self.splits = state.ratings, state.splits
