@@ -41,10 +41,15 @@ def typed(monkeypatch: pytest.MonkeyPatch, lines: Iterable[str]) -> None:
 
 def terminal_output(session: Session, lines: Iterable[str]) -> str:
     """Return the output of a terminal after some typed lines."""
+    return terminal_after(session, lines)[1]
+
+
+def terminal_after(session: Session, lines: Iterable[str]) -> tuple[Terminal, str]:
+    """Return a terminal after some typed lines, and its output."""
     out = io.StringIO()
-    read = reader(lines)
-    assert Terminal(session, advisor="greedy", out=out, read=read).run() == 0
-    return out.getvalue()
+    terminal = Terminal(session, advisor="greedy", out=out, read=reader(lines))
+    assert terminal.run() == 0
+    return terminal, out.getvalue()
 
 
 def test_play__saves_a_game_typed_as_numbers(
@@ -231,10 +236,11 @@ def test_terminal__undoes_choices_and_starts_a_new_game() -> None:
     out = terminal_output(session, ["1", "n", "no"])
     assert "the game continues" in out
     assert session.decisions
-    terminal_output(session, ["n", "y"])
-    assert session.game.rounds == 1
-    assert len(session.game.events()) == len(events)
-    assert session.game.events() != events
+    then = terminal_after(session, ["n", "y"])[0].session
+    assert (then.game.rounds, then.names, then.agents) == (1, session.names, session.agents)
+    assert then.game.board is session.game.board
+    assert len(then.game.events()) == len(events)
+    assert then.game.events() != events
 
 
 def test_terminal__asks_for_the_outcomes_of_a_physical_game() -> None:

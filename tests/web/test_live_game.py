@@ -251,7 +251,7 @@ def test_new_game__keeps_objects_of_one_name_apart(start: StartGame) -> None:
         assert other.decisions <= 1  # of the game before
 
 
-def test_queries__show_earlier_positions_and_boards(live_game: LiveGame) -> None:
+def test_queries__show_earlier_positions(live_game: LiveGame) -> None:
     until_turn(live_game)
     play(live_game)
     state = until_turn(live_game)
@@ -261,10 +261,6 @@ def test_queries__show_earlier_positions_and_boards(live_game: LiveGame) -> None
         scene = scene_of(played.board, played.states[at : at + 1], names=state["names"])
         assert panels["supply"] == panels_of(scene)["supply"]
     assert panels["supply"] == state["panels"]["supply"]
-    maps = {name: live_game.query("map", {"board": name}) for name in ("shikoku", "family:7")}
-    assert len(set(maps.values())) == 2
-    with pytest.raises(ValueError, match="board: expected"):
-        live_game.query("map", {"board": "/etc/passwd"})
 
 
 def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
@@ -274,7 +270,7 @@ def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
         play(live_game, -1)
         state = until_turn(live_game)
     state = command(live_game, "review", {})
-    assert state["jobs"] == [{"task": "review", "agent": "champion", "compiling": True}]
+    assert state["jobs"] == [{"task": "review", "agent": "champion"}]
     state = reviewed(live_game)
     found, champion = state["review"], make("champion")
     expected = review(live_game.session.game.trajectory(), champion, champion)

@@ -217,13 +217,9 @@ def test_tabs__show_the_same_game(opened: Browser, served: Served) -> None:
 def test_new_game__starts_the_chosen_game(opened: Browser, served: Served) -> None:
     click(opened, "new-game")
     opened.find_element(By.CLASS_NAME, "seed").send_keys("5")
-    wait_for(opened, ".board-map g")
-    drawn = "return document.querySelector('.board-map').innerHTML"
-    first_map = opened.execute_script(drawn)
     opened.find_element(By.CSS_SELECTOR, ".board-name option[value=shikoku_ring]").click()
     opened.find_element(By.CSS_SELECTOR, ".seat option[value='1']").click()
-    opened.find_element(By.CSS_SELECTOR, ".others option[value=heuristic]").click()
-    until(opened, lambda b: b.execute_script(drawn) != first_map)
+    opened.find_element(By.CSS_SELECTOR, ".level [value=heuristic]").click()
     opened.find_element(By.CSS_SELECTOR, ".start .done").click()
     until(opened, lambda b: "shikoku_ring" in text(b, "players"))
     session = served.live_game.session

@@ -118,10 +118,9 @@ def _session(options: Play) -> Session:
     you, other = options.player or HUMAN, options.opponent or "champion"
     seats = (other, you) if options.seat else (you, other)
     chance: Chance = "explicit" if options.physical else "sampled"
-    if start is None:
-        return Session(seats, options.board or "shikoku", options.seed, chance)
-    game = Game.from_dict(start.to_dict(), board=start.board, seed=options.seed, chance=chance)
-    return Session.from_record(game.record(), seats, game.board)
+    board = (options.board or "shikoku") if start is None else start.board
+    position = None if start is None else start.to_dict()
+    return Session(seats, board, options.seed, chance, start=position)
 
 
 def _start(options: Play) -> Game | None:

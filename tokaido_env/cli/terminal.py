@@ -8,13 +8,13 @@ from typing import TextIO
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import as_agent
-from tokaido_env.core.arguments import IllegalMove, escape_text, str_short
+from tokaido_env.core.arguments import IllegalMove, escape_text
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.render.ansi import draw, has_colors
 from tokaido_env.render.scene import status_text
 from tokaido_env.web.advice import failure_text
 from tokaido_env.web.game_file import GameFile
-from tokaido_env.web.game_session import Session
+from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.previews import previews_of
 
 _MOST_LISTED = 30  # outcomes of chance
@@ -163,7 +163,8 @@ class Terminal:
             raise IllegalMove("the game continues")
         if self._file is not None and self.session.decisions:
             self._file.start_game()
-        self.session.restart()
+        game, players = self.session.game, [agent or HUMAN for agent in self.session.agents]
+        self.session = Session(players, game.board, None, game.chance, self.session.names)
         self._show()
 
     def _show(self) -> None:
@@ -194,12 +195,8 @@ class Terminal:
             self._print(f"  {odds:>6.1%}  {label}")
 
     def _save(self) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.save(self.session.record())
-        except OSError as error:  # the next move tries again
-            self._print(f"  not saved: {str_short(str(error), 200)}")
+        if self._file is not None and (error := self._file.save_error(self.session.record())):
+            self._print(f"  {error}")
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)

@@ -16,6 +16,8 @@ from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.study.review import CHANCE_SAMPLES, interval_half_width, values_after_actions
 
+_MOST = 3  # suggestions
+
 
 class MoveSuggestion(NamedTuple):
     """An action that an agent suggests.
@@ -53,25 +55,12 @@ class Advice(NamedTuple):
     win_probability: float | None
 
 
-def advice_on(
-    game: Game,
-    judge: Agent,
-    legal: npt.NDArray[np.uint64],
-    keys: npt.NDArray[np.uint64],
-    most: int,
-) -> Advice:
-    """Return an agent's advice for the player to move.
-
-    Args:
-        game: at a decision.
-        judge: the agent.
-        legal: the legal bits, (1,).
-        keys: the agent's random key, (1,).
-        most: the maximum number of suggestions.
-    """
+def advice_on(game: Game, judge: Agent, keys: npt.NDArray[np.uint64]) -> Advice:
+    """Return an agent's advice for the player to move; `keys` is its random key, (1,)."""
     judge.prepare([game.board])
+    legal = np.array([game.legal_mask], np.uint64)
     preferences, values = judge.judge(game.boards, game.state, legal, keys)
-    best = sorted(game.legal_actions(), key=lambda action: -preferences[0, action])[:most]
+    best = sorted(game.legal_actions(), key=lambda action: -preferences[0, action])[:_MOST]
     means: list[float | None] = [None] * len(best)
     errors = means
     if values is not None:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypedDict
 
 from tokaido_env.core.serialization import POINTS
-from tokaido_env.render.motions import motions_of
 from tokaido_env.render.narration import LogEntry
 from tokaido_env.render.scene import Scene, status_text
 from tokaido_env.render.svg import panels_of
@@ -29,10 +28,6 @@ class ShownGame(TypedDict):
     """of the players"""
     log: list[tuple[int, int | None, str]]
     """round, seat or None, and sentence of each event"""
-    motions: dict[str, Any]
-    """`first`, and from that event on the `events`' motions: see `render.motions`"""
-    rounds: list[tuple[int, int]]
-    """each round and its first frame"""
     points: list[list[list[int]]]
     """for each frame the points of both players by track"""
     wins: list[float | None] | None
@@ -53,7 +48,6 @@ def game_of(
     review: Review | None = None,
     players: Collection[int] = (0, 1),
     number: int = 1,
-    animated: int | None = None,
 ) -> ShownGame:
     """Return a game without its frames.
 
@@ -63,11 +57,8 @@ def game_of(
         review: of the game.
         players: the seats with decisions that can be moments of the review.
         number: of the game on its page.
-        animated: the number of newest events with their motions; None: all.
     """
     names, sentences = scenes[0].names, [entry.sentence for entry in log]
-    first = 0 if animated is None else max(0, len(log) - animated)
-    motions = list(map(motions_of, scenes[first:], scenes[first + 1 :]))
     values = [scene.value for scene in scenes]
     wins = [None if one is None else round((1 + one) / 2, 4) for one in values]
     if review is not None:
@@ -75,18 +66,9 @@ def game_of(
     return {
         "names": list(names),
         "log": [(entry.round, entry.seat, entry.sentence) for entry in log],
-        "motions": {"first": first, "events": motions},
-        "rounds": _rounds(scenes),
         "points": [[[of[key] for key in POINTS] for of in scene.points] for scene in scenes],
         "wins": None if wins[-1] is None else wins,
         "review": None
         if review is None
         else review_json(review, names, sentences, players, number),
     }
-
-
-def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
-    first: dict[int, int] = {}
-    for at, scene in enumerate(scenes):
-        first.setdefault(scene.position["round"], at)
-    return list(first.items())

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from collections.abc import Mapping
+from typing import Any
 
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.render.scene import Scene, end_text
-from tokaido_env.study.review import Review
 from tokaido_env.web.advice import Advice
 from tokaido_env.web.frames import Frame, ShownGame, frame_of, game_of
 from tokaido_env.web.game_session import Session, WaitsFor
+from tokaido_env.web.jobs import Task
 from tokaido_env.web.previews import previews_of
 
-_ANIMATED = 16  # newest events with their motions
 _MAX_OUTCOMES = 24  # listed chance outcomes, the likeliest first
 _ASKS = {
     "MOVE": "take a die and move its character",
@@ -22,27 +22,8 @@ _ASKS = {
 }
 
 
-class ShownJob(TypedDict):
-    """What an agent computes now."""
-
-    task: str
-    """"move", "advice" or "review"."""
-    agent: str
-    """its spec"""
-    compiling: bool
-    """whether this is the first job of the agent, which may compile"""
-
-
-class Failure(TypedDict):
-    """What went wrong in a job."""
-
-    task: str
-    """as `ShownJob.task`"""
-    text: str
-
-
-class SessionState(Frame, ShownGame):
-    """What a page shows of a session."""
+class PageState(Frame, ShownGame):
+    """Everything that a page shows, except earlier frames; each change makes a new one."""
 
     waits_for: WaitsFor
     player: int | None
@@ -63,27 +44,23 @@ class SessionState(Frame, ShownGame):
     winner: int | None
     can_undo: bool
     can_review: bool
-
-
-class PageState(SessionState):
-    """Everything that a page shows, except earlier frames; each change makes a new one."""
-
+    review_progress: tuple[int, int] | None
+    """the judged decisions of the review, and all that it will judge"""
+    advice: dict[str, Any] | None
+    """`moves`, as `MoveSuggestion` with its `text`, and `win_probability`"""
     version: int
     """number of changes so far"""
     game: str
     """id of the game, another one after each new game"""
-    advice: dict[str, Any] | None
-    """`moves`, as `MoveSuggestion` with its `text`, and `win_probability`"""
     advisor: str
-    jobs: list[ShownJob]
+    jobs: list[dict[str, str]]
+    """what agents compute now: the `task` ("move", "advice" or "review") and the `agent`"""
     agents_running: bool
     plays_forced: bool
-    failure: Failure | None
-    """of the newest job; None after the next success"""
+    failure: dict[str, str] | None
+    """the `task` of the newest job and its error as `text`; None after the next success"""
     save_error: str
     """why the game is not saved, "" if it is"""
-    review_progress: tuple[int, int] | None
-    """the judged decisions of the review, and all that it will judge"""
     is_chosen: bool
     """whether a person chose this game; otherwise pages offer a choice"""
     opponents: list[dict[str, Any]]
@@ -91,18 +68,12 @@ class PageState(SessionState):
     boards: list[str]
 
 
-def session_state(session: Session, review: Review | None) -> SessionState:
-    """Return the part of the state that follows from a session and its review."""
-    game, scene = session.game, session.scenes[-1]
-    shown = game_of(
-        *(session.scenes, session.log),
-        review=review,
-        players=session.humans,
-        animated=_ANIMATED,
-    )
+def page_state(session: Session, results: Mapping[Task, Any], **others: Any) -> PageState:
+    """Return the state of a session, with its advice and review and what else is given."""
+    game, advice, review = session.game, results.get("advice"), results.get("review")
     return {
-        **frame_of(scene, _status_of(session)),
-        **shown,
+        **frame_of(session.scenes[-1], _status_of(session)),
+        **game_of(session.scenes, session.log, review=review, players=session.humans),
         "waits_for": session.waits_for,
         "player": game.player,
         "seats": session.seats,
@@ -111,10 +82,13 @@ def session_state(session: Session, review: Review | None) -> SessionState:
         "chance": game.chance,
         "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
         "choices": _choices(session),
-        "probabilities": _probabilities(scene),
+        "probabilities": _probabilities(session.scenes[-1]),
         "winner": game.winner() if session.resigned is None else 1 - session.resigned,
         "can_undo": session.can_undo,
         "can_review": session.decisions > 0,
+        "review_progress": None if review is None else review.progress(),
+        "advice": None if advice is None else _advice_json(advice),
+        **others,  # type: ignore[typeddict-item]
     }
 
 
@@ -159,7 +133,7 @@ def _status_of(session: Session) -> str:
     return text
 
 
-def advice_json(advice: Advice) -> dict[str, Any]:
+def _advice_json(advice: Advice) -> dict[str, Any]:
     """Return advice as JSON types."""
     moves = [{**move._asdict(), "text": move.describe()} for move in advice.moves]
     return {"moves": moves, "win_probability": advice.win_probability}

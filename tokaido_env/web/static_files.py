@@ -11,7 +11,7 @@ from tokaido_env.render.icons import GLYPHS
 from tokaido_env.render.style import style
 
 # Each imports earlier ones.
-_FRAMES = ("dom.js", "motion.js", "frames.js")
+_FRAMES = ("dom.js", "frames.js")
 _LIVE = ("dialogs.js", "help.js", "start.js", "live_game.js")
 _PAGE = """body, #connection { margin: 0; }
 body:has([data-theme=dark]) { background: #12161c; }

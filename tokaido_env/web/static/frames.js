@@ -1,6 +1,5 @@
 // A page that shows the frames of a game: live, recorded or annotated. `frames.py` describes them.
 import { element, holding, percent, svgOf, usesKey } from "./dom.js";
-import { DURATION, Motions, prefersMotion } from "./motion.js";
 
 const ROWS = ["pilgrim: faith", "merchant: commerce", "artist: culture", "total"];
 
@@ -43,7 +42,6 @@ ${symbol("play", "Play", "Play or pause", '<path class="ahead" d="M5 2 17 10 5 1
 ${symbol("next", "Next", "Next (right arrow)", '<path d="M7 3 5 5 10 10 5 15 7 17 14 10z"/>')}
 ${symbol("last", "Last", "Last (End)", '<path d="M15 4h2v12h-2zM3 4v12L14 10z"/>')}
 <span class="position"></span>
-<label>Round <select class="round"></select></label>
 <label>Speed <select class="speed"><option value="2000">½×</option><option value="1000" selected>1×</option><option value="500">2×</option><option value="250">4×</option><option value="125">8×</option></select></label>
 </div>`;
 
@@ -54,36 +52,22 @@ export const MOVES = `<section class="moves" aria-label="Moves"><ol class="log">
 export class Frames {
   constructor(el, layout) {
     // `at` is the number of events before the shown frame; null: all, also when more follow.
-    Object.assign(this, { el, at: 0, drawn: {}, timer: 0, game: { log: [], names: [], rounds: [] } });
+    Object.assign(this, { el, at: 0, drawn: {}, timer: 0, game: { log: [], names: [] } });
     el.classList.add("tokaido-app");
     el.innerHTML = layout;
-    this.motions = new Motions(this.find("board").parentElement, () => this.animates());
     const keys = { first: "Home", previous: "ArrowLeft", next: "ArrowRight", last: "End" };
     for (const [name, key] of Object.entries(keys)) this.find(name).addEventListener("click", () => Frames.prototype.shortcut.call(this, key)());
     this.find("play").addEventListener("click", () => this.toggle());
     this.find("slider").addEventListener("input", ({ target }) => this.step(Number(target.value)));
-    this.find("round").addEventListener("change", ({ target }) => this.step(Number(target.value)));
     this.find("theme").addEventListener("click", () => this.setTheme(el.dataset.theme !== "dark"));
+    this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
     el.addEventListener("click", (event) => this.follow(event));
     for (const name of ["pointerdown", "pointermove"]) el.addEventListener(name, (event) => this.seek(event));
     (el.dataset.page === undefined ? el : document).addEventListener("keydown", (event) => this.pressKey(event));
-    this.dark = matchMedia("(prefers-color-scheme: dark)");
-    this.followSystem = () => this.theme ?? this.applyTheme(this.dark.matches);
-    this.dark.addEventListener("change", this.followSystem);
-    this.followSystem();
-  }
-
-  remove() {
-    this.pause();
-    this.dark.removeEventListener("change", this.followSystem);
   }
 
   find(name) {
     return this.el.querySelector(`.${name}`);
-  }
-
-  animates() {
-    return prefersMotion() && Number(this.find("speed").value) >= DURATION;
   }
 
   get end() {
@@ -96,7 +80,6 @@ export class Frames {
   setGame(game) {
     this.game = game;
     this.find("slider").max = this.end;
-    this.find("round").replaceChildren(...game.rounds.map(([round, at]) => element("option", round || "Set-up", { value: at })));
     this.replaceList("log", this.logItems());
     this.find("review").innerHTML = game.review?.html ?? "";
   }
@@ -138,14 +121,10 @@ export class Frames {
   }
 
   goTo(at) {
-    const before = this.at;
     this.at = Math.max(0, Math.min(this.end, Math.trunc(at) || 0));
-    if (this.at === before) return;
     this.draw(this.frame(this.at));
     this.mark();
     this.find("status").textContent = this.sentence(this.at);
-    this.motions.clear();
-    if (this.at === before + 1 && this.at > 1) this.motions.add([this.game.motions.events[before]]);
   }
 
   draw({ panels }) {
@@ -168,7 +147,6 @@ export class Frames {
     this.find("position").textContent = text;
     this.find("slider").value = at;
     this.find("slider").setAttribute("aria-valuetext", `${text}: ${this.sentence(at)}`);
-    this.find("round").value = this.game.rounds.findLast(([, first]) => first <= at)?.[1];
     for (const name of ["first", "previous"]) this.find(name).disabled = at === 0;
     for (const name of ["next", "last"]) this.find(name).disabled = at === this.end;
     for (const one of this.el.querySelectorAll(".marker")) one.style.left = `${(100 * at) / Math.max(1, this.end)}%`;
@@ -302,11 +280,6 @@ export class Frames {
   }
 
   setTheme(isDark) {
-    this.theme = isDark;
-    this.applyTheme(isDark);
-  }
-
-  applyTheme(isDark) {
     this.el.dataset.theme = isDark ? "dark" : "light";
     this.find("theme").textContent = isDark ? "Light theme" : "Dark theme";
     for (const svg of this.el.querySelectorAll("svg.tokaido")) svg.setAttribute("class", this.themeClass());

@@ -9,7 +9,7 @@ ${BOARD}
 <table class="score"></table><div class="graph"></div>
 <details class="continue"><summary>Continue from here</summary>
 <p><a class="download" download="game.jsonl">Download the game</a>, then start it at this move:</p>
-<p><code class="command"></code> <button class="copy" type="button">Copy</button></p>
+<p><code class="command"></code></p>
 </details>
 ${LEGEND}
 </section>
@@ -41,10 +41,6 @@ class Recorded extends Frames {
     this.find("choice").append(chooser);
     this.find("choice").hidden = scripts.length === 1;
     chooser.addEventListener("change", () => this.open(chooser.selectedIndex, 0));
-    this.find("copy").addEventListener("click", ({ target }) => {
-      getSelection().selectAllChildren(this.find("command"));
-      target.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C";
-    });
     addEventListener("hashchange", () => this.followAddress());
     this.followAddress();
   }
@@ -52,7 +48,7 @@ class Recorded extends Frames {
   open(index, at) {
     if (index !== this.opened) {
       this.pause();
-      Object.assign(this, { opened: index, at: -1, drawn: {} });
+      Object.assign(this, { opened: index, drawn: {} });
       this.chooser.selectedIndex = index;
       this.setGame(JSON.parse(this.scripts[index].textContent));
       document.title = `${this.game.names.join(" against ")}, Tokaido Duo`;
@@ -72,7 +68,6 @@ class Recorded extends Frames {
     this.find("score").replaceChildren(...this.scoreRows(this.at));
     super.mark();
     this.find("command").textContent = `tokaido play --from game.jsonl --at ${this.at}`;
-    this.find("copy").textContent = "Copy";
     if (this.addressTimer) return; // browsers limit the rate of changes
     this.addressTimer = setTimeout(() => {
       this.addressTimer = 0;
