@@ -176,8 +176,7 @@ class Session(CopiedWhole):
     @property
     def is_forced(self) -> bool:
         """Whether the player to move has only one legal action."""
-        legal = self.game.legal_mask
-        return legal > 0 and legal & (legal - 1) == 0
+        return self.game.legal_mask.bit_count() == 1
 
     def play(self, move: str) -> None:
         """Play a person's decision or, with explicit chance, an outcome, by label.

@@ -25,8 +25,6 @@ from tokaido_env.web.jobs import Job, Jobs, Task
 from tokaido_env.web.offers import Offers
 from tokaido_env.web.page_state import PageState, page_state
 
-_PACE = 0.5  # seconds between decisions when two agents play each other
-
 Arguments = Mapping[str, Any]
 
 
@@ -50,7 +48,7 @@ class LiveGame:
         session: Session,
         file: GameFile | None = None,
         advisor: str | Agent = "champion:sims=400",
-        pace: float = _PACE,
+        pace: float = 0.5,
         is_chosen: bool = True,
     ) -> None:
         self._file, self._pace, self._is_chosen = file, pace, is_chosen
@@ -70,7 +68,8 @@ class LiveGame:
         """End waiting requests, and the threads after what they compute now."""
         with self._changed:
             self.closed = True
-            self._leave_game()
+            self._jobs.now.clear()
+            self.session.close()
             self._changed.notify_all()
 
     def state(self, known_version: int = 0, timeout: float = 0.0) -> PageState:
@@ -112,14 +111,8 @@ class LiveGame:
                     moved = session.undo()
                 case "resign", _:
                     session.resign()
-                case "new_game", _:
-                    self._new_game(arguments)
-                case "load_record", {"record": str(line), **options}:
-                    self._load_record(line, options)
-                case "continue_from", {"at": int(at)} if 0 <= at < len(session.scenes):
-                    self._continue_from(at)
-                case "change_player", {"seat": 0 | 1 as seat, "player": str(player)}:
-                    self._change_player(seat, player)
+                case "new_game" | "load_record" | "continue_from" | "change_player", _:
+                    self._replace_session(*self._next_game(name, arguments))
                 case _:
                     self._ask(name, arguments)
                     moved = False
@@ -150,76 +143,59 @@ class LiveGame:
 
     # Commands
 
-    def _new_game(self, arguments: Arguments) -> None:
-        players = self._offers.players(arguments.get("seats", self.session.seats))
-        name, chance = arguments.get("board"), arguments.get("chance", "sampled")
-        board = self.session.game.board if name is None else self._offers.board(name)
-        seed = arguments.get("seed")
-        if isinstance(seed, str) and seed.isdecimal():  # numbers of JavaScript end at 2^53
-            seed = int(seed)
-        self._replace_session(Session(players, board, seed, chance))
+    def _next_game(self, name: str, arguments: Arguments) -> tuple[Session, str]:
+        """Return the game of a command that replaces this one, and its id, "" for a new one."""
+        session, offers, board = self.session, self._offers, self.session.game.board
+        match name, arguments:
+            case "new_game", _:
+                players = offers.players(arguments.get("seats", session.seats))
+                board_name, chance = arguments.get("board"), arguments.get("chance", "sampled")
+                on = board if board_name is None else offers.board(board_name)
+                seed = arguments.get("seed")
+                if isinstance(seed, str) and seed.isdecimal():  # JavaScript's numbers end at 2^53
+                    seed = int(seed)
+                return Session(players, on, seed, chance), ""
+            case "load_record", {"record": str(line), **options}:
+                plays_both = options.get("plays_both") is True
+                loaded = offers.recorded(Record.from_json(line), plays_both=plays_both)
+                return loaded, str_short(options.get("id") or "")
+            case "continue_from", {"at": int(at)} if 0 <= at < len(session.scenes):
+                game, players = session.game, offers.players(session.seats)
+                start = session.scenes[at].position
+                return Session(players, board, game.seed, game.chance, session.names, start), ""
+            case "change_player", {"seat": 0 | 1 as seat, "player": str(player)}:
+                seats, names = session.seats, [*session.names]
+                seats[seat] = names[seat] = player
+                players, record = offers.players(seats), session.record()
+                return Session.from_record(record, players, board, names), self._game
+        raise ValueError(f"{str_short(name)}: not a command with these arguments")
 
-    def _load_record(self, line: str, options: Arguments) -> None:
-        plays_both = options.get("plays_both") is True
-        session = self._offers.recorded(Record.from_json(line), plays_both=plays_both)
-        self._replace_session(session, str_short(options.get("id") or ""))
-
-    def _change_player(self, seat: int, player: str) -> None:
-        """Let another player continue this game."""
-        session, seats, names = self.session, self.session.seats, [*self.session.names]
-        seats[seat] = names[seat] = player
-        players, board = self._offers.players(seats), session.game.board
-        changed = Session.from_record(session.record(), players, board, names)
-        self._replace_session(changed, self._game)
-
-    def _continue_from(self, at: int) -> None:
-        """Start a game from an earlier position of this one."""
-        session, game = self.session, self.session.game
-        start, players = session.scenes[at].position, self._offers.players(session.seats)
-        self._replace_session(
-            Session(players, game.board, game.seed, game.chance, session.names, start)
-        )
-
-    def _replace_session(self, session: Session, game: str = "") -> None:
-        """Replace the game; it keeps its line of the file if it has decisions that go on.
-
-        Args:
-            session: the next game.
-            game: its id, "" for a new one.
-        """
+    def _replace_session(self, session: Session, game: str) -> None:
+        """Replace the game; it keeps its line of the file if it has decisions that go on."""
         before = self.session.game.events()
         goes_on = session.game.events()[: len(before)] == before
         if self._file is not None and self.session.decisions and not goes_on:
             self._file.start_game()
         self._is_chosen = True
-        self._leave_game()
+        self.session.close()
         self._set_session(session, game)
 
     def _set_session(self, session: Session, game: str = "") -> None:
-        """Show another game: nothing of the game before stays."""
+        """Show another game: nothing of the game before stays, and its jobs do not count."""
         self.session, self._game = session, game or secrets.token_hex(8)
         self._jobs = Jobs(self._run)
         self._wants_review = self._asked_for_review = False
         self._agents_running, self._save_error = True, ""
 
-    def _leave_game(self) -> None:
-        """End the threads of the game and the programs of its agents."""
-        self._jobs.stop()
-        self.session.close()
-
     def _ask(self, name: str, arguments: Arguments) -> None:
         """Run a command that leaves the position as it is."""
         session = self.session
         match name, arguments:
-            case "advise", _ if session.waits_for != "human":
-                raise ValueError("advise: no person is to move")
-            case "advise", _:
+            case "advise", _:  # `IllegalMove` if no player is to move
                 self._failure = None
                 task = session.advice_task(self._judge)
                 self._jobs.start("advice", self._advisor, lambda: [task()])
-            case "review", _ if not session.decisions:
-                raise ValueError("review: the game has no decisions yet")
-            case "review", _:  # pauses two agents
+            case "review", _ if session.decisions:  # pauses two agents
                 self._failure = None
                 self._agents_running &= bool(session.humans) or session.waits_for != "agent"
                 self._wants_review = self._asked_for_review = True
@@ -241,8 +217,11 @@ class LiveGame:
         while self._plays_forced and session.waits_for == "human" and session.is_forced:
             session.play(session.game.legal_labels()[0])
             moved = True
-        if moved:
-            self._leave_position()
+        if moved:  # results and jobs are about the position before; a game that ends is reviewed
+            self._results, self._failure = {}, None
+            self._jobs.now.clear()
+            wanted = self._asked_for_review or (session.waits_for == "nobody" and session.humans)
+            self._wants_review = bool(wanted and session.decisions)
         self._start_due_jobs()
         if self._file is not None:
             self._save_error = self._file.save_error(session.record())
@@ -250,17 +229,8 @@ class LiveGame:
         self._state = self._new_state()
         self._changed.notify_all()
 
-    def _leave_position(self) -> None:
-        """Drop the results and jobs about the position before; a game that ends is reviewed."""
-        session = self.session
-        self._results, self._failure = {}, None
-        self._jobs.now.clear()
-        wanted = self._asked_for_review or (session.waits_for == "nobody" and session.humans)
-        self._wants_review = bool(wanted and session.decisions)
-
     def _start_due_jobs(self) -> None:
-        session = self.session
-        now = self._jobs.now
+        session, now = self.session, self._jobs.now
         if session.waits_for == "agent" and self._agents_running and "move" not in now:
             seat, task = session.game.player or 0, session.agent_task()
             self._jobs.start("move", session.names[seat], lambda: [task()], seat)
@@ -305,9 +275,8 @@ class LiveGame:
             del self._jobs.now[job.task]
             if failure and (job.task != "review" or self._asked_for_review):
                 self._failure = {"task": job.task, "text": failure}
-            if job.task == "move":
-                self._agents_running = False
-            elif job.task == "review":
+            self._agents_running &= job.task != "move"
+            if job.task == "review":
                 self._wants_review = self._asked_for_review = False
             self._publish(moved=False)
 

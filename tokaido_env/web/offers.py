@@ -37,22 +37,19 @@ class Offers:
         self.boards = list(dict.fromkeys([*built_in_boards(), board.name]))
         self._names = {HUMAN, *session.seats, *(one["spec"] for one in self.opponents)}
 
-    def players(self, seats: Any) -> list[str | Agent]:
+    def players(self, seats: Sequence[Any]) -> list[str | Agent]:
         """Return players by name, as `Session` takes them.
 
         Raises:
-            ValueError: if they are not two names of the offered ones.
+            ValueError: if one is not offered.
         """
-        if not isinstance(seats, Sequence) or len(seats) != 2:
-            raise ValueError(f"seats: expected two, got {repr_short(seats)}")
         for seat in seats:
             if not isinstance(seat, str) or seat not in self._names:
                 raise ValueError(
                     f"seats: expected human or a listed agent, got {repr_short(seat)}: start "
                     "tokaido play with --opponent to use another agent"
                 )
-        names: Sequence[str] = seats
-        return [self._objects.get(name, name) for name in names]
+        return [self._objects.get(name, name) for name in seats]
 
     def board(self, name: Any) -> BoardPool | Board:
         """Return a board by name.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tokaido_env.core.constants import CHARACTERS
-from tokaido_env.render.scene import Scene, end_text
+from tokaido_env.render.scene import end_text
 from tokaido_env.web.advice import Advice
 from tokaido_env.web.frames import Frame, ShownGame, frame_of, game_of
 from tokaido_env.web.game_session import Session, WaitsFor
@@ -35,12 +35,10 @@ class PageState(Frame, ShownGame):
     board: str
     chance: str
     """ "sampled" or "explicit" """
-    enters_roll: bool
-    """whether a person enters a roll"""
+    dice: list[dict[str, Any]]
+    """if a person enters a roll, the `title` of each die, and the probabilities of its `faces`"""
     choices: list[dict[str, Any]]
     """as `previews_of`, or the chance outcomes that a person may enter"""
-    probabilities: list[dict[str, Any]]
-    """`title` and `outcomes`, pairs of a name and its probability"""
     winner: int | None
     can_undo: bool
     can_review: bool
@@ -80,9 +78,8 @@ def page_state(session: Session, results: Mapping[Task, Any], **others: Any) -> 
         "humans": session.humans,
         "board": game.board.name,
         "chance": game.chance,
-        "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
+        "dice": _dice(session),
         "choices": _choices(session),
-        "probabilities": _probabilities(session.scenes[-1]),
         "winner": game.winner() if session.resigned is None else 1 - session.resigned,
         "can_undo": session.can_undo,
         "can_review": session.decisions > 0,
@@ -107,18 +104,13 @@ def _choices(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _probabilities(scene: Scene) -> list[dict[str, Any]]:
-    """Return the outcome probabilities of each die, the bag and each player's next painting."""
-    counts = {
-        f"{character}'s die": {str(face): faces.count(face) for face in sorted(set(faces))}
-        for character, faces in zip(CHARACTERS, scene.board.faces, strict=True)
-    }
-    counts["next ware from the bag"] = scene.position["bag"]
-    for seat, player in enumerate(scene.position["players"]):
-        counts[f"player_{seat}'s next painting"] = player["hidden"]
+def _dice(session: Session) -> list[dict[str, Any]]:
+    """Return the faces of each die, if a person enters a roll."""
+    if session.waits_for != "chance" or session.game.phase.name != "ROLL":
+        return []
     return [
-        {"title": title, "outcomes": [[key, n / sum(of.values())] for key, n in of.items() if n]}
-        for title, of in counts.items()
+        {"title": f"{name}'s die", "faces": {str(n): faces.count(n) / len(faces) for n in faces}}
+        for name, faces in zip(CHARACTERS, session.game.board.faces, strict=True)
     ]
 
 

@@ -34,4 +34,4 @@ export const HELP = `
 <h3>The board</h3>
 ${LEGEND_LIST}
 <h3>Keys</h3>
-<dl class="keys-list">${Object.entries(KEYS).map(([key, text]) => `<dt>${key}</dt><dd>${text}</dd>`).join("")}</dl>`;
+<dl class="legend-list">${Object.entries(KEYS).map(([key, text]) => `<dt>${key}</dt><dd>${text}</dd>`).join("")}</dl>`;

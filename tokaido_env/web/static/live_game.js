@@ -28,12 +28,11 @@ ${BOARD}
 <div class="dice"></div>
 <div class="choices"></div>
 <p class="advice" aria-live="polite"></p>
-<details class="probabilities"><summary>Probabilities</summary><div></div></details>
 ${LEGEND}
 </section>
 <section class="controls" aria-label="Game controls">
 <div class="row"><button class="undo" type="button" title="u">Undo</button><button class="advise" type="button" title="a">Get advice</button><button class="review-game" type="button" title="r">Review game</button><button class="new-game" type="button" title="n">New game</button></div>
-<details class="more"><summary>More</summary><div class="row"><button class="run-agents" type="button" title="space">Pause agents</button><button class="change-player" type="button">Change opponent</button><button class="resign" type="button">Resign</button><button class="save" type="button">Save game</button><label class="file">Load game <input class="load" type="file" accept=".jsonl,.json"></label>
+<details class="more"><summary>More</summary><div class="row"><button class="run-agents" type="button" title="space">Pause agents</button><button class="change-player" type="button">Change opponent</button><button class="resign" type="button">Resign</button><button class="save" type="button">Save game</button><label>Load game <input class="load" type="file" accept=".jsonl,.json"></label>
 <label><input class="play-forced" type="checkbox" checked> Play forced moves automatically</label></div></details>
 </section>
 ${MOVES}
@@ -200,7 +199,6 @@ class LiveGame extends Frames {
     this.showTask();
     this.updateChoices();
     this.updateDice();
-    this.updateProbabilities();
     this.find("advice").textContent = this.adviceText();
     this.find("news").textContent = this.newsText();
     this.mark();
@@ -288,12 +286,12 @@ class LiveGame extends Frames {
   }
 
   updateChoices() {
-    const { enters_roll: entersRoll, choices, waits_for: waitsFor, log, game } = this.state;
+    const { dice, choices, waits_for: waitsFor, log, game } = this.state;
     const position = JSON.stringify([game, log.length, waitsFor, choices]);
     if (position !== this.position) { // else keep the focus and the preview
       this.position = position;
       if (waitsFor === "nobody") this.replaceList("choices", this.result());
-      else this.listChoices(entersRoll ? [] : choices, (label) => this.play(label));
+      else this.listChoices(dice.length ? [] : choices);
     }
     this.find("reviewed")?.replaceChildren(...this.reviewed());
   }
@@ -326,12 +324,12 @@ class LiveGame extends Frames {
     return [...progress, ...this.graphs(), holding(element("ol", "", { class: "moments" }), moments)];
   }
 
-  // List choices by group; `choose` gets the label of a chosen one.
-  listChoices(choices, choose) {
+  // List choices by group.
+  listChoices(choices) {
     const groups = new Map();
     choices.forEach(({ label, group = "Chance", name, text, icon, details = [] }, index) => {
       if (!groups.has(group)) groups.set(group, element("ol", "", { class: "group", "aria-label": group }));
-      const made = button("", () => choose(label), { "data-label": label });
+      const made = button("", () => this.play(label), { "data-label": label });
       const picture = svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: this.themeClass() }, GLYPHS[icon] ?? "");
       made.append(element("kbd", String(index + 1)), picture, element("b", name), element("span", text));
       if (details.length && details[0] !== text) made.setAttribute("aria-description", details.join("; "));
@@ -380,27 +378,17 @@ class LiveGame extends Frames {
 
   // Buttons to enter a roll of physical dice.
   updateDice() {
-    const dice = this.state.enters_roll ? this.state.probabilities.slice(0, 3) : [];
+    const { dice } = this.state;
     const roll = {}; // by die
-    this.replaceList("dice", dice.map(({ title, outcomes }) => {
+    this.replaceList("dice", dice.map(({ title, faces: its }) => {
       const choose = (face) => {
         roll[title] = face;
         faces.forEach((one) => one.setAttribute("aria-pressed", one.value === face));
         if (Object.keys(roll).length === dice.length) this.play(`roll:${dice.map((die) => roll[die.title]).join("/")}`);
       };
-      const faces = outcomes.map(([face, probability]) => holding(button(face, () => choose(face), { value: face, "aria-pressed": false }), [element("small", percent(probability))]));
+      const faces = Object.entries(its).map(([face, probability]) => holding(button(face, () => choose(face), { value: face, "aria-pressed": false }), [element("small", percent(probability))]));
       return holding(element("fieldset"), [element("legend", title), ...faces]);
     }));
-  }
-
-  updateProbabilities() {
-    const lines = this.state.probabilities.map(({ title, outcomes }) => {
-      const line = element("p");
-      const texts = outcomes.map(([outcome, probability]) => `${outcome} ${percent(probability)}`);
-      line.append(element("b", title), ` ${texts.join(" · ") || "none left"}`);
-      return line;
-    });
-    this.find("probabilities").lastElementChild.replaceChildren(...lines);
   }
 
   // Make the picture's marks of legal destinations clickable; their titles list the actions.

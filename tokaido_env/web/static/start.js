@@ -3,23 +3,20 @@ import { openDialog } from "./dialogs.js";
 import { button, element, holding, rowOf } from "./dom.js";
 import { HELP } from "./help.js";
 
-const memory = {}; // if the browser stores nothing
-
 export const storage = {
   read(name, none) {
     try {
-      return memory[name] ?? JSON.parse(localStorage.getItem(`tokaido.${name}`)) ?? none;
+      return JSON.parse(localStorage.getItem(`tokaido.${name}`)) ?? none;
     } catch {
       return none;
     }
   },
-  // Store a value, at least until the page is closed; return whether the browser keeps it.
+  // Store a value; return whether the browser keeps it.
   write(name, value) {
     try {
       localStorage.setItem(`tokaido.${name}`, JSON.stringify(value));
-      return delete memory[name];
+      return true;
     } catch {
-      memory[name] = value;
       return false;
     }
   },
