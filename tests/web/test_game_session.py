@@ -117,11 +117,11 @@ def test_advise__has_the_agents_values_and_probabilities(player: int) -> None:
     shares, values = agent.judge(game.boards, game.state, mask, key)
     assert values is not None
     advice = session.advice_task("champion")()
-    assert advice.win_probability == advice.moves[0].win_probability
+    assert advice[0].win_probability is not None
     ordered = sorted(shares[0].tolist(), reverse=True)
-    assert [move.preference for move in advice.moves] == pytest.approx(ordered[:3])
-    assert advice.moves[0].label == game.label(int(shares[0].argmax()))
-    assert session.advice_task("greedy")().win_probability is None
+    assert [move.preference for move in advice] == pytest.approx(ordered[:3])
+    assert advice[0].label == game.label(int(shares[0].argmax()))
+    assert session.advice_task("greedy")()[0].win_probability is None
 
 
 def test_scenes_and_log__are_those_of_the_game() -> None:

@@ -179,9 +179,10 @@ class Terminal:
         except (Exception, SystemExit) as error:  # by the advisor
             self._print(f"  no advice: {failure_text(self._advice, error)}")
             return
-        wins = "" if advice.win_probability is None else f": you win {advice.win_probability:.0%}"
+        best = advice[0].win_probability
+        wins = "" if best is None else f": you win {best:.0%}"
         self._print(f"  {escape_text(self._advice)}{wins}")
-        for move in advice.moves:
+        for move in advice:
             self._print(f"  {move.describe()}")
 
     def _probabilities(self) -> None:

@@ -39,7 +39,7 @@ from tokaido_env.render.narration import LogEntry, display_names, log_entries
 from tokaido_env.render.scene import Scene, scenes_of, status_text
 from tokaido_env.study.review import Review, review_parts
 from tokaido_env.trajectory import Trajectory
-from tokaido_env.web.advice import Advice, advice_on
+from tokaido_env.web.advice import MoveSuggestion, advice_on
 
 HUMAN = "human"
 """Used in place of an agent spec: a person decides."""
@@ -251,8 +251,8 @@ class Session(CopiedWhole):
         del self.log[events:], self.scenes[events + 1 :]
         return True
 
-    def advice_task(self, agent: str | Agent) -> Callable[[], Advice]:
-        """Return a function that returns an agent's advice for the player to move.
+    def advice_task(self, agent: str | Agent) -> Callable[[], list[MoveSuggestion]]:
+        """Return a function that returns an agent's advice, the best move first.
 
         Another thread may call it.
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from tokaido_env.agents.registry import KINDS, cost_of
+from tokaido_env.agents.registry import KINDS
 from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board_pool import BoardPool
 
 UNRATED = ("generalist",)  # not on the ladder
 LEVEL_STEP = 150  # least Elo between two levels; the stronger one scores about 70 %
-_SECONDS_PER_COST = 5e-7  # processor time of one thread, AMD EPYC, 2026-11-26
 _NAMES = {  # of levels, by kind and names of parameters
     "random": "Beginner",
     "greedy:epsilon": "Beginner",
@@ -31,7 +30,7 @@ _PLAYS = {  # by kind and names of parameters; other agents have the description
 def opponents() -> list[dict[str, Any]]:
     """Return the agents to play against: rated ones, weakest first, then those without a rating.
 
-    Each has its `spec`; a `name`, that of a level for people; how it `plays` and `thinks` as text;
+    Each has its `spec`; a `name`, that of a level for people; how it `plays` as text;
     `elo` with `ci95` on the default board's ladder, or None; and its `level` from 1, the weakest,
     or None between two levels.
     """
@@ -64,13 +63,4 @@ def _described(spec: str) -> dict[str, Any]:
     plays = KINDS[kind].meaning.partition(";")[0].rstrip(".") + "."
     if (form := _PLAYS.get(_form(spec))) is not None:
         plays = form.format(**{name: float(value) for name, value in given.items()})
-    seconds = cost_of(spec) * _SECONDS_PER_COST
-    thinks = "answers at once" if seconds < 0.1 else f"thinks about {seconds:.1g} s"
-    return {
-        "spec": spec,
-        "name": spec,
-        "plays": plays,
-        "thinks": thinks,
-        "elo": None,
-        "level": None,
-    }
+    return {"spec": spec, "name": spec, "plays": plays, "elo": None, "level": None}

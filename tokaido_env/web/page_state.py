@@ -7,7 +7,6 @@ from typing import Any
 
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.render.scene import end_text
-from tokaido_env.web.advice import Advice
 from tokaido_env.web.frames import Frame, ShownGame, frame_of, game_of
 from tokaido_env.web.game_session import Session, WaitsFor
 from tokaido_env.web.jobs import Task
@@ -44,8 +43,8 @@ class PageState(Frame, ShownGame):
     can_review: bool
     review_progress: tuple[int, int] | None
     """the judged decisions of the review, and all that it will judge"""
-    advice: dict[str, Any] | None
-    """`moves`, as `MoveSuggestion` with its `text`, and `win_probability`"""
+    advice: list[dict[str, Any]] | None
+    """as `MoveSuggestion` with its `text`, the best move first"""
     version: int
     """number of changes so far"""
     game: str
@@ -84,7 +83,7 @@ def page_state(session: Session, results: Mapping[Task, Any], **others: Any) -> 
         "can_undo": session.can_undo,
         "can_review": session.decisions > 0,
         "review_progress": None if review is None else review.progress(),
-        "advice": None if advice is None else _advice_json(advice),
+        "advice": advice and [{**move._asdict(), "text": move.describe()} for move in advice],
         **others,  # type: ignore[typeddict-item]
     }
 
@@ -123,9 +122,3 @@ def _status_of(session: Session) -> str:
     if position["end_triggered"]:
         text += f" This is the last round: {end_text(session.scenes[-1])}."
     return text
-
-
-def _advice_json(advice: Advice) -> dict[str, Any]:
-    """Return advice as JSON types."""
-    moves = [{**move._asdict(), "text": move.describe()} for move in advice.moves]
-    return {"moves": moves, "win_probability": advice.win_probability}

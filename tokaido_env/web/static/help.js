@@ -4,7 +4,7 @@ import { LEGEND_LIST } from "./frames.js";
 const KEYS = {
   "1 to 9": "make that choice", u: "undo", n: "new game", a: "get advice", r: "review the game",
   space: "pause or resume agents", "← → Home End": "show an earlier position", Escape: "return to the game, or close a dialog",
-  "Tab, Enter": "go to a control and use it; a choice with the focus shows its gain on the map", "?": "this page",
+  "Tab, Enter": "go to a control and use it; the map marks the place of a choice with the focus", "?": "this page",
 };
 
 export const HELP = `

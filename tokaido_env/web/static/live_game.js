@@ -16,7 +16,7 @@ const FOR_THIS_POSITION = ["play", "resign", "advise"];
 const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new .done, .continue-here, .rematch";
 
 const LAYOUT = `
-<header><h1>Tokaido Duo</h1><p class="players"></p><button class="help" type="button" title="?">How to play</button><button class="theme" type="button"></button></header>
+<header><h1>Tokaido Duo</h1><p class="players"></p><button class="help" type="button" title="?">How to play</button></header>
 <p class="error" role="alert"></p>
 <main>
 ${BOARD}
@@ -327,12 +327,11 @@ class LiveGame extends Frames {
   // List choices by group.
   listChoices(choices) {
     const groups = new Map();
-    choices.forEach(({ label, group = "Chance", name, text, icon, details = [] }, index) => {
+    choices.forEach(({ label, group = "Chance", name, text, icon }, index) => {
       if (!groups.has(group)) groups.set(group, element("ol", "", { class: "group", "aria-label": group }));
       const made = button("", () => this.play(label), { "data-label": label });
-      const picture = svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: this.themeClass() }, GLYPHS[icon] ?? "");
+      const picture = svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: "tokaido tokaido-auto" }, GLYPHS[icon] ?? "");
       made.append(element("kbd", String(index + 1)), picture, element("b", name), element("span", text));
-      if (details.length && details[0] !== text) made.setAttribute("aria-description", details.join("; "));
       groups.get(group).append(element("li"));
       groups.get(group).lastChild.append(made);
     });
@@ -342,24 +341,20 @@ class LiveGame extends Frames {
     if (document.activeElement === this.find("turn")) this.find("choices").querySelector("button")?.focus({ preventScroll: true });
   }
 
-  // Show at a destination what its actions with some labels give; for the list only what it lacks.
-  showPreview(labels, isOnMap) {
-    const preview = this.find("preview");
+  // Mark the places of actions with some labels; show at a place of the map what they give.
+  showPreview(labels, place) {
     const isMeant = ({ dataset: { labels: its = "", label = its } }) => label.split(" ").some((one) => labels.includes(one));
     for (const one of this.el.querySelectorAll("[data-labels], [data-label]")) one.classList.toggle("hovered", isMeant(one));
-    const place = this.el.querySelector("[data-labels].hovered");
     const found = this.listed.filter(({ label }) => labels.includes(label));
-    preview.hidden = !place || !(isOnMap || found.some(({ text, details }) => (details[0] ?? text) !== text));
-    if (preview.hidden) return;
-    preview.replaceChildren(...found.flatMap(({ group, name, text, details }) => [
-      element("b", `${group} to ${name}`),
-      ...(details.length ? details : [text]).map((line) => element("span", line)),
-    ]));
-    this.placePreview(place);
+    this.showAt(place, found.flatMap(({ group, name, text }) => [element("b", `${group} to ${name}`), element("span", text)]));
   }
 
-  placePreview(place) {
+  // Show some lines below a part of the picture; none without a part.
+  showAt(place, lines) {
     const preview = this.find("preview");
+    preview.hidden = !place;
+    if (!place) return;
+    preview.replaceChildren(...lines);
     preview.style.left = "0"; // its old place could make it narrower
     const [frame, box] = [preview.parentElement, place].map((one) => one.getBoundingClientRect());
     preview.style.left = `${Math.max(0, Math.min(box.right - frame.left, frame.width - preview.offsetWidth))}px`;
@@ -369,11 +364,7 @@ class LiveGame extends Frames {
   // Show the title of a part of the picture, which a mouse shows by itself, after a tap.
   showTitle(part) {
     const title = part?.querySelector("title")?.textContent;
-    if (!title || part.closest(".go")) return;
-    const preview = this.find("preview");
-    preview.hidden = false;
-    preview.replaceChildren(element("span", title));
-    this.placePreview(part);
+    if (title && !part.closest(".go")) this.showAt(part, [element("span", title)]);
   }
 
   // Buttons to enter a roll of physical dice.
@@ -407,7 +398,7 @@ class LiveGame extends Frames {
     const [first, ...others] = [...this.find("choices").querySelectorAll("button")].filter((one) => labels.includes(one.dataset.label));
     if (others.length) first.focus();
     else first?.click();
-    this.showPreview(labels, true);
+    this.showPreview(labels, this.el.querySelector("[data-labels].hovered"));
   }
 
   // Return a choice as the list names it.
@@ -419,8 +410,9 @@ class LiveGame extends Frames {
   adviceText() {
     const { advice, advisor } = this.state;
     if (!advice) return "";
-    const wins = advice.win_probability === null ? "" : `: you win ${percent(advice.win_probability)}`;
-    return [`${advisor}${wins}`, ...advice.moves.map(({ label, text }) => this.nameOf(label) + text.slice(label.length))].join("\n");
+    const [{ win_probability: win }] = advice;
+    const wins = win === null ? "" : `: you win ${percent(win)}`;
+    return [`${advisor}${wins}`, ...advice.map(({ label, text }) => this.nameOf(label) + text.slice(label.length))].join("\n");
   }
 
   // Input
@@ -455,7 +447,7 @@ class LiveGame extends Frames {
       return labels ? labels.split(" ") : [];
     };
     this.el.addEventListener("pointerover", (event) => this.showPreview(labelsAt(event), event.target.closest(".go")));
-    this.el.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && this.showPreview(labelsAt(event)));
+    this.el.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && this.showPreview(labelsAt(event), null));
     this.el.querySelector('[data-panel="island"]').addEventListener("click", (event) => this.choosePlace(labelsAt(event)));
     this.find("board").addEventListener("click", (event) => this.showTitle(event.target.closest("[role=img]")));
     this.find("load").addEventListener("change", (event) => this.attempt(() => this.load(event.target)));

@@ -1,7 +1,7 @@
 // Recorded games, with data in script elements of the page: `replay_page.py` describes it.
 import { BOARD, Frames, LEGEND, MOVES, PLAYBACK } from "./frames.js";
 
-const LAYOUT = `<header><h1>Tokaido Duo</h1><label class="choice"><span>Game</span> </label><button class="theme" type="button"></button></header>
+const LAYOUT = `<header><h1>Tokaido Duo</h1><label class="choice"><span>Game</span> </label></header>
 <main>
 <section class="playback" aria-label="Playback"><p class="status" aria-live="polite"></p>${PLAYBACK}</section>
 ${BOARD}
@@ -18,14 +18,9 @@ ${MOVES}
 
 // Return the value of the newest pair [at, value] up to a frame, from a flat list of pairs.
 function newest(pairs, at) {
-  let low = 0;
-  let high = pairs.length / 2;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (pairs[2 * middle] <= at) low = middle + 1;
-    else high = middle;
-  }
-  return low ? pairs[2 * low - 1] : 0;
+  let value = 0;
+  for (let one = 0; pairs[one] <= at; one += 2) value = pairs[one + 1];
+  return value;
 }
 
 async function unpack(script) {
@@ -68,11 +63,8 @@ class Recorded extends Frames {
     this.find("score").replaceChildren(...this.scoreRows(this.at));
     super.mark();
     this.find("command").textContent = `tokaido play --from game.jsonl --at ${this.at}`;
-    if (this.addressTimer) return; // browsers limit the rate of changes
-    this.addressTimer = setTimeout(() => {
-      this.addressTimer = 0;
-      history.replaceState(null, "", `#game=${this.opened + 1}&move=${this.at}`);
-    }, 350);
+    clearTimeout(this.addressTimer); // browsers limit the rate of changes
+    this.addressTimer = setTimeout(() => history.replaceState(null, "", `#game=${this.opened + 1}&move=${this.at}`), 350);
   }
 
   // The address: #game=2&move=57

@@ -45,8 +45,8 @@ function opponentChoice(game, selected) {
   const { opponents, seats } = game.state;
   const others = [{ spec: "human", name: "A person at this computer" }, ...opponents, ...seats.map((spec) => ({ spec }))];
   const cards = new Map();
-  for (const { spec, name = spec, plays, elo, ci95, thinks, level } of others) {
-    const detail = [spec, ci95 && ratingText(elo, ci95), thinks].filter(Boolean).join(" · ");
+  for (const { spec, name = spec, plays, elo, ci95, level } of others) {
+    const detail = [spec, ci95 && ratingText(elo, ci95)].filter(Boolean).join(" · ");
     const radio = Object.assign(element("input", "", { type: "radio", name: "opponent", value: spec }), { checked: spec === selected });
     const card = holding(element("label", "", { class: "level" }), [radio, element("b", name), element("span", plays), element("small", detail)]);
     if (!cards.has(spec)) cards.set(spec, { card, level });
