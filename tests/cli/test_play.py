@@ -213,12 +213,11 @@ def test_page__offers_a_game_unless_one_was_given(
 def test_terminal__prints_advice_and_errors_without_changing_the_game() -> None:
     session = Session((HUMAN, "greedy"), seed=7)
     events = session.game.events()
-    out = terminal_output(session, ["?", "o", "b", "h", "", "u", "merchant:X", "99", "0"])
+    out = terminal_output(session, ["?", "b", "h", "", "u", "merchant:X", "99", "0"])
     assert session.game.events() == events
     for line in (
         "   1  pilgrim         C2 · +2 coins\n",
         ": preference 100 %\n",
-        "  pilgrim   1 2 2 3 3 4\n",
         "undo your last choice",
         "there is nothing to undo",
         "illegal action 'merchant:X': legal are",
@@ -245,11 +244,10 @@ def test_terminal__undoes_choices_and_starts_a_new_game() -> None:
 
 def test_terminal__asks_for_the_outcomes_of_a_physical_game() -> None:
     session = Session((HUMAN, HUMAN), chance="explicit")
-    out = terminal_output(session, ["o", "boutique:C1=fan/2", "?", *["1"] * 11, "roll:1/2/3"])
+    out = terminal_output(session, ["boutique:C1=fan/2", "?", *["1"] * 11, "roll:1/2/3"])
     assert session.game.events()[0] == "boutique:C1=fan/2"
     assert session.game.phase.name == "MOVE"
     assert "cannot advise: no player is to move" in out
-    assert "%  boutique:C1=fan/2" in out
     assert "such as roll:1/1/1" in out
 
 

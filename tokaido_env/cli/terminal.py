@@ -6,10 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-from tokaido_env.agent import Agent
-from tokaido_env.agents.registry import as_agent
 from tokaido_env.core.arguments import IllegalMove, escape_text
-from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.render.ansi import draw, has_colors
 from tokaido_env.render.scene import status_text
 from tokaido_env.web.advice import failure_text
@@ -23,7 +20,6 @@ _MOVING = ("u", "n", "resign")  # commands that change the position
 _HELP = """\
   a number or a label   make this choice
   ?                     advice
-  o                     probabilities of the next roll or draw
   u                     undo your last choice
   b                     show the board
   resign                resign the game
@@ -52,8 +48,7 @@ class Terminal:
         read: Callable[[str], str] | None = None,
     ) -> None:
         self.session, self._file = session, file
-        self._advice = advisor
-        self._advisor: Agent | None = None
+        self._advisor = advisor
         self._out, self._read = out or sys.stdout, read or input
         self._n_printed = len(session.log)  # events
 
@@ -104,7 +99,6 @@ class Terminal:
             "u": self._undo,
             "n": self._new_game,
             "?": self._advise,
-            "o": self._probabilities,
         }
         commands |= {"resign": self.session.resign, "b": self._board}
         commands |= dict.fromkeys(("h", ""), lambda: self._print(_HELP))
@@ -174,26 +168,15 @@ class Terminal:
 
     def _advise(self) -> None:
         try:
-            self._advisor = self._advisor or as_agent(self._advice)
             advice = self.session.advice_task(self._advisor)()
         except (Exception, SystemExit) as error:  # by the advisor
-            self._print(f"  no advice: {failure_text(self._advice, error)}")
+            self._print(f"  no advice: {failure_text(self._advisor, error)}")
             return
         best = advice[0].win_probability
         wins = "" if best is None else f": you win {best:.0%}"
-        self._print(f"  {escape_text(self._advice)}{wins}")
+        self._print(f"  {escape_text(self._advisor)}{wins}")
         for move in advice:
             self._print(f"  {move.describe()}")
-
-    def _probabilities(self) -> None:
-        """Print the probabilities of outcomes or, at a decision, the faces of the next roll."""
-        outcomes = self.session.game.outcomes()
-        if not outcomes:
-            self._print("  the faces of each die:")
-            for character, faces in zip(CHARACTERS, self.session.game.board.faces, strict=True):
-                self._print(f"  {character:<10}{' '.join(map(str, faces))}")
-        for label, odds in sorted(outcomes, key=lambda one: -one[1])[:_MOST_LISTED]:
-            self._print(f"  {odds:>6.1%}  {label}")
 
     def _save(self) -> None:
         if self._file is not None and (error := self._file.save_error(self.session.record())):

@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 from tokaido_env.core.serialization import POINTS
 from tokaido_env.render.narration import LogEntry
-from tokaido_env.render.scene import Scene, status_text
-from tokaido_env.render.svg import panels_of
+from tokaido_env.render.scene import Scene
 from tokaido_env.study.review import Review
 from tokaido_env.web.review_section import review_json
-
-
-class Frame(TypedDict):
-    """A position; frame i comes after i events."""
-
-    panels: dict[str, dict[str, str]]
-    """by panel and part the markup of its picture"""
-    status: str
-
-
-class ShownGame(TypedDict):
-    """A game without its frames."""
-
-    names: list[str]
-    """of the players"""
-    log: list[tuple[int, int | None, str]]
-    """round, seat or None, and sentence of each event"""
-    points: list[list[list[int]]]
-    """for each frame the points of both players by track"""
-    wins: list[float | None] | None
-    """for each frame player_0's win probability, ties counted half, or None"""
-    review: dict[str, Any] | None
-    """None, or `html`, `remarks` by event, and `moments`"""
-
-
-def frame_of(scene: Scene, status: str | None = None) -> Frame:
-    """Return a frame; by default its status is what happens next, or how the game ended."""
-    return {"panels": panels_of(scene), "status": status_text(scene) if status is None else status}
 
 
 def game_of(
@@ -48,8 +19,8 @@ def game_of(
     review: Review | None = None,
     players: Collection[int] = (0, 1),
     number: int = 1,
-) -> ShownGame:
-    """Return a game without its frames.
+) -> dict[str, Any]:
+    """Return a game without its frames, the first keys of `PageState`.
 
     Args:
         scenes: of all positions.

@@ -17,8 +17,8 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import as_agent
 from tokaido_env.core.arguments import str_short
 from tokaido_env.record import Record
+from tokaido_env.render.svg import panels_of
 from tokaido_env.web.advice import failure_text
-from tokaido_env.web.frames import frame_of
 from tokaido_env.web.game_file import GameFile
 from tokaido_env.web.game_session import Session
 from tokaido_env.web.jobs import Job, Jobs, Task
@@ -135,7 +135,7 @@ class LiveGame:
                 case "record", _:
                     return self.session.record().to_json() + "\n"
                 case "frame", {"at": int(at)} if 0 <= at < len(self.session.scenes):
-                    return frame_of(self.session.scenes[at])
+                    return {"panels": panels_of(self.session.scenes[at])}
                 case "missing", {"record": str(line)}:
                     return self._offers.missing(Record.from_json(line))
                 case _:
@@ -177,6 +177,7 @@ class LiveGame:
         if self._file is not None and self.session.decisions and not goes_on:
             self._file.start_game()
         self._is_chosen = True
+        self._jobs.now.clear()
         self.session.close()
         self._set_session(session, game)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.render.scene import end_text
-from tokaido_env.web.frames import Frame, ShownGame, frame_of, game_of
+from tokaido_env.render.svg import panels_of
+from tokaido_env.web.frames import game_of
 from tokaido_env.web.game_session import Session, WaitsFor
 from tokaido_env.web.jobs import Task
 from tokaido_env.web.previews import previews_of
@@ -21,9 +22,22 @@ _ASKS = {
 }
 
 
-class PageState(Frame, ShownGame):
+class PageState(TypedDict):
     """Everything that a page shows, except earlier frames; each change makes a new one."""
 
+    names: list[str]
+    """of the players"""
+    log: list[tuple[int, int | None, str]]
+    """round, seat or None, and sentence of each event"""
+    points: list[list[list[int]]]
+    """for each frame the points of both players by track"""
+    wins: list[float | None] | None
+    """for each frame player_0's win probability, ties counted half, or None"""
+    review: dict[str, Any] | None
+    """as `review_json`"""
+    panels: dict[str, dict[str, str]]
+    """by panel and part the markup of the picture"""
+    status: str
     waits_for: WaitsFor
     player: int | None
     """the player to decide"""
@@ -69,8 +83,9 @@ def page_state(session: Session, results: Mapping[Task, Any], **others: Any) -> 
     """Return the state of a session, with its advice and review and what else is given."""
     game, advice, review = session.game, results.get("advice"), results.get("review")
     return {
-        **frame_of(session.scenes[-1], _status_of(session)),
-        **game_of(session.scenes, session.log, review=review, players=session.humans),
+        "panels": panels_of(session.scenes[-1]),
+        "status": _status_of(session),
+        **game_of(session.scenes, session.log, review=review, players=session.humans),  # type: ignore[typeddict-item]
         "waits_for": session.waits_for,
         "player": game.player,
         "seats": session.seats,
@@ -84,7 +99,7 @@ def page_state(session: Session, results: Mapping[Task, Any], **others: Any) -> 
         "can_review": session.decisions > 0,
         "review_progress": None if review is None else review.progress(),
         "advice": advice and [{**move._asdict(), "text": move.describe()} for move in advice],
-        **others,  # type: ignore[typeddict-item]
+        **others,
     }
 
 

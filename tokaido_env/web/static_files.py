@@ -12,7 +12,7 @@ from tokaido_env.render.style import style
 
 # Each imports earlier ones.
 _FRAMES = ("dom.js", "frames.js")
-_LIVE = ("dialogs.js", "help.js", "start.js", "live_game.js")
+_LIVE = ("help.js", "start.js", "live_game.js")
 _PAGE = """body, #connection { margin: 0; }
 @media (prefers-color-scheme: dark) { body { background: #12161c; } }
 @media (max-width: 899px) { html:has(.turn) { scroll-padding-bottom: 46vh; } }"""

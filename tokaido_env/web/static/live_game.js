@@ -2,9 +2,8 @@
 //
 // The model is that of anywidget: `get("state")`, `on("change:state")`, `send`, and answers
 // as "msg:custom". The local page provides one that uses HTTP.
-import { confirmed } from "./dialogs.js";
-import { button, element, holding, percent, rowOf, svgOf } from "./dom.js";
-import { BOARD, Frames, LEGEND, MOVES, PLAYBACK } from "./frames.js";
+import { button, confirmed, element, holding, percent, rowOf, svgOf } from "./dom.js";
+import { BOARD, Frames, MOVES, PLAYBACK } from "./frames.js";
 import { playerName, showChange, showHelp, showStart, storage } from "./start.js";
 
 const LONG = 10000; // milliseconds after which the page explains why an agent may take long
@@ -28,7 +27,6 @@ ${BOARD}
 <div class="dice"></div>
 <div class="choices"></div>
 <p class="advice" aria-live="polite"></p>
-${LEGEND}
 </section>
 <section class="controls" aria-label="Game controls">
 <div class="row"><button class="undo" type="button" title="u">Undo</button><button class="advise" type="button" title="a">Get advice</button><button class="review-game" type="button" title="r">Review game</button><button class="new-game" type="button" title="n">New game</button></div>
@@ -146,10 +144,6 @@ class LiveGame extends Frames {
 
   showError(message) {
     this.find("error").textContent = message || this.state.save_error || this.warning || "";
-  }
-
-  play(move) {
-    return this.command("play", { move });
   }
 
   // Display
@@ -329,7 +323,7 @@ class LiveGame extends Frames {
     const groups = new Map();
     choices.forEach(({ label, group = "Chance", name, text, icon }, index) => {
       if (!groups.has(group)) groups.set(group, element("ol", "", { class: "group", "aria-label": group }));
-      const made = button("", () => this.play(label), { "data-label": label });
+      const made = button("", () => this.command("play", { move: label }), { "data-label": label });
       const picture = svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: "tokaido tokaido-auto" }, GLYPHS[icon] ?? "");
       made.append(element("kbd", String(index + 1)), picture, element("b", name), element("span", text));
       groups.get(group).append(element("li"));
@@ -375,7 +369,7 @@ class LiveGame extends Frames {
       const choose = (face) => {
         roll[title] = face;
         faces.forEach((one) => one.setAttribute("aria-pressed", one.value === face));
-        if (Object.keys(roll).length === dice.length) this.play(`roll:${dice.map((die) => roll[die.title]).join("/")}`);
+        if (Object.keys(roll).length === dice.length) this.command("play", { move: `roll:${dice.map((die) => roll[die.title]).join("/")}` });
       };
       const faces = Object.entries(its).map(([face, probability]) => holding(button(face, () => choose(face), { value: face, "aria-pressed": false }), [element("small", percent(probability))]));
       return holding(element("fieldset"), [element("legend", title), ...faces]);
@@ -401,18 +395,17 @@ class LiveGame extends Frames {
     this.showPreview(labels, this.el.querySelector("[data-labels].hovered"));
   }
 
-  // Return a choice as the list names it.
-  nameOf(label) {
-    const { group, name } = this.state.choices.find((one) => one.label === label);
-    return `${group.split(":")[0]}, ${name}`;
-  }
-
+  // Return the advice with choices as the list names them.
   adviceText() {
-    const { advice, advisor } = this.state;
+    const { advice, advisor, choices } = this.state;
     if (!advice) return "";
     const [{ win_probability: win }] = advice;
     const wins = win === null ? "" : `: you win ${percent(win)}`;
-    return [`${advisor}${wins}`, ...advice.map(({ label, text }) => this.nameOf(label) + text.slice(label.length))].join("\n");
+    const line = ({ label, text }) => {
+      const { group, name } = choices.find((one) => one.label === label);
+      return `${group.split(":")[0]}, ${name}${text.slice(label.length)}`;
+    };
+    return [`${advisor}${wins}`, ...advice.map(line)].join("\n");
   }
 
   // Input

@@ -1,6 +1,5 @@
 // The storage of the browser, and the dialogs that start a game, change its opponent and explain it.
-import { openDialog } from "./dialogs.js";
-import { button, element, holding, rowOf } from "./dom.js";
+import { button, element, holding, openDialog, rowOf } from "./dom.js";
 import { HELP } from "./help.js";
 
 export const storage = {
@@ -28,8 +27,6 @@ export function playerName(game, spec) {
   return game.state.opponents.find((one) => one.spec === spec)?.name ?? spec;
 }
 
-const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
-const ratingText = (elo, [low, high]) => (low === high ? `Elo ${elo}, the reference` : `Elo ${signed(elo)}, 95 % ${signed(low)} to ${signed(high)}`);
 const labelled = (text, input) => holding(element("label", text), [input]);
 const group = (title, ...parts) => holding(element("fieldset"), [element("legend", title), ...parts]);
 const selectOf = (name, options) => holding(element("select", "", { class: name }), options.map(([value, text = value]) => element("option", text, { value })));
@@ -46,7 +43,7 @@ function opponentChoice(game, selected) {
   const others = [{ spec: "human", name: "A person at this computer" }, ...opponents, ...seats.map((spec) => ({ spec }))];
   const cards = new Map();
   for (const { spec, name = spec, plays, elo, ci95, level } of others) {
-    const detail = [spec, ci95 && ratingText(elo, ci95)].filter(Boolean).join(" · ");
+    const detail = [spec, ci95 && `Elo ${elo}, 95 % ${ci95.join(" to ")}`].filter(Boolean).join(" · ");
     const radio = Object.assign(element("input", "", { type: "radio", name: "opponent", value: spec }), { checked: spec === selected });
     const card = holding(element("label", "", { class: "level" }), [radio, element("b", name), element("span", plays), element("small", detail)]);
     if (!cards.has(spec)) cards.set(spec, { card, level });
