@@ -95,12 +95,8 @@ class Terminal:
 
     def _answer(self, line: str, labels: list[str]) -> bool:
         """Run a typed command or make a typed choice; return whether the position changed."""
-        commands = {
-            "u": self._undo,
-            "n": self._new_game,
-            "?": self._advise,
-        }
-        commands |= {"resign": self.session.resign, "b": self._board}
+        commands = {"u": self._undo, "n": self._new_game, "?": self._advise, "b": self._board}
+        commands["resign"] = self.session.resign
         commands |= dict.fromkeys(("h", ""), lambda: self._print(_HELP))
         numbers = {str(number): label for number, label in enumerate(labels, start=1)}
         try:

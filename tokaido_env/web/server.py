@@ -158,9 +158,7 @@ def create_app(live_game: LiveGame, port: int, token: str) -> Starlette:
 
 def _error_response(request: Request, error: Exception) -> Response:
     """Return an error as one line."""
-    if isinstance(error, HTTPException):
-        return _refusal(error.status_code, error.detail)
-    return _refusal(400, str(error))
+    return _refusal(getattr(error, "status_code", 400), getattr(error, "detail", str(error)))
 
 
 def _refusal(status: int, error: str) -> Response:
