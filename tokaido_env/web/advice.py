@@ -16,8 +16,6 @@ from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.study.review import CHANCE_SAMPLES, interval_half_width, values_after_actions
 
-_MOST = 3  # suggestions
-
 
 class MoveSuggestion(NamedTuple):
     """An action that an agent suggests.
@@ -44,11 +42,11 @@ class MoveSuggestion(NamedTuple):
 
 
 def advice_on(game: Game, judge: Agent, keys: npt.NDArray[np.uint64]) -> list[MoveSuggestion]:
-    """Return what an agent suggests, best first; `keys` is its random key, (1,)."""
+    """Return what an agent suggests, three actions at most, best first; `keys` is its random key, (1,)."""
     judge.prepare([game.board])
     legal = np.array([game.legal_mask], np.uint64)
     preferences, values = judge.judge(game.boards, game.state, legal, keys)
-    best = sorted(game.legal_actions(), key=lambda action: -preferences[0, action])[:_MOST]
+    best = sorted(game.legal_actions(), key=lambda action: -preferences[0, action])[:3]
     means: list[float | None] = [None] * len(best)
     errors = means
     if values is not None:
