@@ -42,7 +42,7 @@ class MoveSuggestion(NamedTuple):
 
 
 def advice_on(game: Game, judge: Agent, keys: npt.NDArray[np.uint64]) -> list[MoveSuggestion]:
-    """Return what an agent suggests, three actions at most, best first; `keys` is its random key, (1,)."""
+    """Return the three best actions of an agent; `keys` is its random key, (1,)."""
     judge.prepare([game.board])
     legal = np.array([game.legal_mask], np.uint64)
     preferences, values = judge.judge(game.boards, game.state, legal, keys)
