@@ -42,7 +42,7 @@ def act_and_wait(browser: Browser, served: Served, act: Any) -> None:
         lambda b: (
             len(b.find_elements("css selector", ".log li")) == len(state["log"]) + 1
             and len(b.find_elements("css selector", ".choices [data-label]"))
-            == (0 if state["enters_roll"] else len(state["choices"]))
+            == (0 if state["dice"] else len(state["choices"]))
         ),
     )
 

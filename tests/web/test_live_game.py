@@ -24,7 +24,7 @@ from tokaido_env.study.review import review
 from tokaido_env.web.game_file import GameFile
 from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.live_game import LiveGame
-from tokaido_env.web.opponents import LEVEL_STEP, opponents
+from tokaido_env.web.opponents import LEVELS, opponents
 from tokaido_env.web.page_state import PageState
 
 StartGame = Callable[..., LiveGame]
@@ -126,9 +126,9 @@ def test_opponents__are_those_of_the_ladder() -> None:
     levels = [one for one in found if one["level"]]
     assert [one["level"] for one in levels] == [*range(1, len(levels) + 1)]
     assert (levels[0], levels[-1]) == (rated[0], rated[-1])
-    assert np.diff([one["elo"] for one in levels[:-1]]).min() >= LEVEL_STEP - 1
-    for key in ("plays", "name"):
-        assert len({one[key] for one in levels}) == len(levels)
+    assert np.diff([one["elo"] for one in levels[:-1]]).min() >= 149  # scores about 70 %
+    assert [one["name"] for one in levels] == [*LEVELS.values()]
+    assert [one["spec"] for one in levels] == [*LEVELS]
     assert all(Session((one["spec"], HUMAN)).names[0] == one["spec"] for one in found)
 
 
@@ -189,8 +189,7 @@ def test_advice__is_shown_until_the_position_changes(live_game: LiveGame) -> Non
     live_game.command("advise", {})
     advice = until(live_game, lambda state: state["advice"])["advice"]
     best = live_game.session.advice_task("champion")()
-    assert advice["win_probability"] == best.win_probability
-    assert advice["moves"] == [{**move._asdict(), "text": move.describe()} for move in best.moves]
+    assert advice == [{**move._asdict(), "text": move.describe()} for move in best]
     assert play(live_game)["advice"] is None
 
 
@@ -251,7 +250,7 @@ def test_new_game__keeps_objects_of_one_name_apart(start: StartGame) -> None:
         assert other.decisions <= 1  # of the game before
 
 
-def test_queries__show_earlier_positions_and_boards(live_game: LiveGame) -> None:
+def test_queries__show_earlier_positions(live_game: LiveGame) -> None:
     until_turn(live_game)
     play(live_game)
     state = until_turn(live_game)
@@ -261,10 +260,6 @@ def test_queries__show_earlier_positions_and_boards(live_game: LiveGame) -> None
         scene = scene_of(played.board, played.states[at : at + 1], names=state["names"])
         assert panels["supply"] == panels_of(scene)["supply"]
     assert panels["supply"] == state["panels"]["supply"]
-    maps = {name: live_game.query("map", {"board": name}) for name in ("shikoku", "family:7")}
-    assert len(set(maps.values())) == 2
-    with pytest.raises(ValueError, match="board: expected"):
-        live_game.query("map", {"board": "/etc/passwd"})
 
 
 def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
@@ -274,7 +269,7 @@ def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
         play(live_game, -1)
         state = until_turn(live_game)
     state = command(live_game, "review", {})
-    assert state["jobs"] == [{"task": "review", "agent": "champion", "compiling": True}]
+    assert state["jobs"] == [{"task": "review", "agent": "champion"}]
     state = reviewed(live_game)
     found, champion = state["review"], make("champion")
     expected = review(live_game.session.game.trajectory(), champion, champion)

@@ -49,6 +49,7 @@ class Wrong:
 def test_wrong_answer__is_shown_with_its_remedies(
     browser: Browser, served: Served, remedy: str
 ) -> None:
+    until(browser, lambda b: not served.live_game.state()["jobs"])
     served.live_game.session.agents[0].wrapped.asked = 0  # type: ignore[union-attr]
     served.live_game.command("new_game", {"seats": ["Wrong", HUMAN]})
     with quiet(browser, served.page):

@@ -128,8 +128,6 @@ def test_controls_and_keys__show_their_positions(opened: Browser, games: list[Ga
     check(opened, data, 0)
     set_slider(opened, 37)
     check(opened, data, 37)
-    choose(opened, "round", 1)
-    check(opened, data, data["rounds"][1][1])
     for name, move in (("last", 60), ("previous", 59), ("first", 0), ("next", 1)):
         click(opened, name)
         check(opened, data, move)
@@ -175,18 +173,6 @@ def test_continue_from_here__is_a_command_for_the_shown_move(
     assert main(asked) == 0, capsys.readouterr().err
     (kept,) = load("on.jsonl")
     assert kept.start == replay(records[1]).position(37)
-
-
-def test_animations__run_for_the_next_move_only(opened: Browser, games: list[GameData]) -> None:
-    animated, motions = "return document.getAnimations().length", games[0]["motions"]["events"]
-    moved = next(at for at, found in enumerate(motions) if found and found[0][0] == "pawn")
-    set_slider(opened, moved)
-    assert opened.execute_script(animated) == 0
-    next_move = "document.querySelector('.next').click();"
-    assert opened.execute_script(next_move + animated) == len(motions[moved])
-    previous = "document.querySelector('.previous').click();"
-    assert opened.execute_script(previous + animated) == 0
-    check(opened, games[0], moved)
 
 
 def test_playback__plays_to_the_end_and_pauses(opened: Browser, games: list[GameData]) -> None:

@@ -91,17 +91,15 @@ def _serve(session: Session, file: GameFile | None, options: Play) -> int:
     from tokaido_env.web.live_game import LiveGame
 
     try:
-        listener, token = (
-            listen(DEFAULT_PORT if options.port is None else options.port),
-            new_token(),
-        )
+        listener = listen(DEFAULT_PORT if options.port is None else options.port)
     except OSError:
         if options.port is not None:
             raise
-        listener, token = listen(), new_token()  # another game is on
+        listener = listen()  # another game is on
     names = ("player", "opponent", "seat", "board", "seed", "source")
     is_chosen = options.physical or any(getattr(options, name) is not None for name in names)
     game = LiveGame(session, file, options.advice, is_chosen=is_chosen or session.decisions > 0)
+    token = new_token()
     page = page_address(listener.getsockname()[1], token)
     print(f"{page}\nCtrl-C stops the server", flush=True)
     if not options.no_browser and not webbrowser.open(page):
@@ -118,10 +116,9 @@ def _session(options: Play) -> Session:
     you, other = options.player or HUMAN, options.opponent or "champion"
     seats = (other, you) if options.seat else (you, other)
     chance: Chance = "explicit" if options.physical else "sampled"
-    if start is None:
-        return Session(seats, options.board or "shikoku", options.seed, chance)
-    game = Game.from_dict(start.to_dict(), board=start.board, seed=options.seed, chance=chance)
-    return Session.from_record(game.record(), seats, game.board)
+    board = (options.board or "shikoku") if start is None else start.board
+    position = None if start is None else start.to_dict()
+    return Session(seats, board, options.seed, chance, start=position)
 
 
 def _start(options: Play) -> Game | None:

@@ -6,15 +6,12 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-from tokaido_env.agent import Agent
-from tokaido_env.agents.registry import as_agent
-from tokaido_env.core.arguments import IllegalMove, escape_text, str_short
-from tokaido_env.core.constants import CHARACTERS
+from tokaido_env.core.arguments import IllegalMove, escape_text
 from tokaido_env.render.ansi import draw, has_colors
 from tokaido_env.render.scene import status_text
 from tokaido_env.web.advice import failure_text
 from tokaido_env.web.game_file import GameFile
-from tokaido_env.web.game_session import Session
+from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.previews import previews_of
 
 _MOST_LISTED = 30  # outcomes of chance
@@ -23,7 +20,6 @@ _MOVING = ("u", "n", "resign")  # commands that change the position
 _HELP = """\
   a number or a label   make this choice
   ?                     advice
-  o                     probabilities of the next roll or draw
   u                     undo your last choice
   b                     show the board
   resign                resign the game
@@ -52,8 +48,7 @@ class Terminal:
         read: Callable[[str], str] | None = None,
     ) -> None:
         self.session, self._file = session, file
-        self._advice = advisor
-        self._advisor: Agent | None = None
+        self._advisor = advisor
         self._out, self._read = out or sys.stdout, read or input
         self._n_printed = len(session.log)  # events
 
@@ -100,13 +95,8 @@ class Terminal:
 
     def _answer(self, line: str, labels: list[str]) -> bool:
         """Run a typed command or make a typed choice; return whether the position changed."""
-        commands = {
-            "u": self._undo,
-            "n": self._new_game,
-            "?": self._advise,
-            "o": self._probabilities,
-        }
-        commands |= {"resign": self.session.resign, "b": self._board}
+        commands = {"u": self._undo, "n": self._new_game, "?": self._advise, "b": self._board}
+        commands["resign"] = self.session.resign
         commands |= dict.fromkeys(("h", ""), lambda: self._print(_HELP))
         numbers = {str(number): label for number, label in enumerate(labels, start=1)}
         try:
@@ -163,7 +153,8 @@ class Terminal:
             raise IllegalMove("the game continues")
         if self._file is not None and self.session.decisions:
             self._file.start_game()
-        self.session.restart()
+        game, players = self.session.game, [agent or HUMAN for agent in self.session.agents]
+        self.session = Session(players, game.board, None, game.chance, self.session.names)
         self._show()
 
     def _show(self) -> None:
@@ -173,33 +164,19 @@ class Terminal:
 
     def _advise(self) -> None:
         try:
-            self._advisor = self._advisor or as_agent(self._advice)
             advice = self.session.advice_task(self._advisor)()
         except (Exception, SystemExit) as error:  # by the advisor
-            self._print(f"  no advice: {failure_text(self._advice, error)}")
+            self._print(f"  no advice: {failure_text(self._advisor, error)}")
             return
-        wins = "" if advice.win_probability is None else f": you win {advice.win_probability:.0%}"
-        self._print(f"  {escape_text(self._advice)}{wins}")
-        for move in advice.moves:
+        best = advice[0].win_probability
+        wins = "" if best is None else f": you win {best:.0%}"
+        self._print(f"  {escape_text(self._advisor)}{wins}")
+        for move in advice:
             self._print(f"  {move.describe()}")
 
-    def _probabilities(self) -> None:
-        """Print the probabilities of outcomes or, at a decision, the faces of the next roll."""
-        outcomes = self.session.game.outcomes()
-        if not outcomes:
-            self._print("  the faces of each die:")
-            for character, faces in zip(CHARACTERS, self.session.game.board.faces, strict=True):
-                self._print(f"  {character:<10}{' '.join(map(str, faces))}")
-        for label, odds in sorted(outcomes, key=lambda one: -one[1])[:_MOST_LISTED]:
-            self._print(f"  {odds:>6.1%}  {label}")
-
     def _save(self) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.save(self.session.record())
-        except OSError as error:  # the next move tries again
-            self._print(f"  not saved: {str_short(str(error), 200)}")
+        if self._file is not None and (error := self._file.save_error(self.session.record())):
+            self._print(f"  {error}")
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)

@@ -263,12 +263,12 @@ def _last_moves(scene: Scene, layout: MapLayout) -> str:
         names = [_place_name(scene.board, place) for place in ends]
         title = f"{scene.names[seat]}'s {character} moved from {names[0]} to {names[1]}"
         start = _pawn_point(layout, step.start, seat)
-        line = path(way_of(scene.board, step), f"way{seat}", closed=False)
+        line = path(_way_of(scene.board, step), f"way{seat}", closed=False)
         drawn += titled_group(title, line, disc(*start, 5, f"p{seat}"))
     return drawn
 
 
-def way_of(board: Board, step: Step) -> list[Point]:
+def _way_of(board: Board, step: Step) -> list[Point]:
     """Return the points of a pawn's way: along coast or routes, or straight for an artist."""
     seat, character, *ends = step
     layout, size = map_layout_of(board), len(board.stations)

@@ -41,47 +41,21 @@ class MoveSuggestion(NamedTuple):
         return f"{self.label}: {wins}preference {100 * self.preference:.0f} %"
 
 
-class Advice(NamedTuple):
-    """An agent's advice about a position.
-
-    Attributes:
-        moves: the suggestions, best first.
-        win_probability: that of the first suggestion, for the player to move.
-    """
-
-    moves: list[MoveSuggestion]
-    win_probability: float | None
-
-
-def advice_on(
-    game: Game,
-    judge: Agent,
-    legal: npt.NDArray[np.uint64],
-    keys: npt.NDArray[np.uint64],
-    most: int,
-) -> Advice:
-    """Return an agent's advice for the player to move.
-
-    Args:
-        game: at a decision.
-        judge: the agent.
-        legal: the legal bits, (1,).
-        keys: the agent's random key, (1,).
-        most: the maximum number of suggestions.
-    """
+def advice_on(game: Game, judge: Agent, keys: npt.NDArray[np.uint64]) -> list[MoveSuggestion]:
+    """Return the three best actions of an agent; `keys` is its random key, (1,)."""
     judge.prepare([game.board])
+    legal = np.array([game.legal_mask], np.uint64)
     preferences, values = judge.judge(game.boards, game.state, legal, keys)
-    best = sorted(game.legal_actions(), key=lambda action: -preferences[0, action])[:most]
+    best = sorted(game.legal_actions(), key=lambda action: -preferences[0, action])[:3]
     means: list[float | None] = [None] * len(best)
     errors = means
     if values is not None:
         samples = _sampled_wins(judge, game, best, int(keys[0]))
         means, errors = samples.mean(axis=1).tolist(), interval_half_width(samples).tolist()
-    moves = [
+    return [
         MoveSuggestion(LABELS[action], float(preferences[0, action]), mean, error)
         for action, mean, error in zip(best, means, errors, strict=True)
     ]
-    return Advice(moves, means[0])
 
 
 def _sampled_wins(

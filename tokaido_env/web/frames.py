@@ -3,47 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 from tokaido_env.core.serialization import POINTS
-from tokaido_env.render.motions import motions_of
 from tokaido_env.render.narration import LogEntry
-from tokaido_env.render.scene import Scene, status_text
-from tokaido_env.render.svg import panels_of
+from tokaido_env.render.scene import Scene
 from tokaido_env.study.review import Review
 from tokaido_env.web.review_section import review_json
-
-
-class Frame(TypedDict):
-    """A position; frame i comes after i events."""
-
-    panels: dict[str, dict[str, str]]
-    """by panel and part the markup of its picture"""
-    status: str
-
-
-class ShownGame(TypedDict):
-    """A game without its frames."""
-
-    names: list[str]
-    """of the players"""
-    log: list[tuple[int, int | None, str]]
-    """round, seat or None, and sentence of each event"""
-    motions: dict[str, Any]
-    """`first`, and from that event on the `events`' motions: see `render.motions`"""
-    rounds: list[tuple[int, int]]
-    """each round and its first frame"""
-    points: list[list[list[int]]]
-    """for each frame the points of both players by track"""
-    wins: list[float | None] | None
-    """for each frame player_0's win probability, ties counted half, or None"""
-    review: dict[str, Any] | None
-    """None, or `html`, `remarks` by event, and `moments`"""
-
-
-def frame_of(scene: Scene, status: str | None = None) -> Frame:
-    """Return a frame; by default its status is what happens next, or how the game ended."""
-    return {"panels": panels_of(scene), "status": status_text(scene) if status is None else status}
 
 
 def game_of(
@@ -53,9 +19,8 @@ def game_of(
     review: Review | None = None,
     players: Collection[int] = (0, 1),
     number: int = 1,
-    animated: int | None = None,
-) -> ShownGame:
-    """Return a game without its frames.
+) -> dict[str, Any]:
+    """Return a game without its frames, the first keys of `PageState`.
 
     Args:
         scenes: of all positions.
@@ -63,11 +28,8 @@ def game_of(
         review: of the game.
         players: the seats with decisions that can be moments of the review.
         number: of the game on its page.
-        animated: the number of newest events with their motions; None: all.
     """
     names, sentences = scenes[0].names, [entry.sentence for entry in log]
-    first = 0 if animated is None else max(0, len(log) - animated)
-    motions = list(map(motions_of, scenes[first:], scenes[first + 1 :]))
     values = [scene.value for scene in scenes]
     wins = [None if one is None else round((1 + one) / 2, 4) for one in values]
     if review is not None:
@@ -75,18 +37,9 @@ def game_of(
     return {
         "names": list(names),
         "log": [(entry.round, entry.seat, entry.sentence) for entry in log],
-        "motions": {"first": first, "events": motions},
-        "rounds": _rounds(scenes),
         "points": [[[of[key] for key in POINTS] for of in scene.points] for scene in scenes],
         "wins": None if wins[-1] is None else wins,
         "review": None
         if review is None
         else review_json(review, names, sentences, players, number),
     }
-
-
-def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
-    first: dict[int, int] = {}
-    for at, scene in enumerate(scenes):
-        first.setdefault(scene.position["round"], at)
-    return list(first.items())

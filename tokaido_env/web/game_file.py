@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
+from tokaido_env.core.arguments import str_short
 from tokaido_env.files import flush_to_disk
 from tokaido_env.record import BLANK, Record
 
@@ -51,6 +52,14 @@ class GameFile:
                 _write_end(file, start, self._line)
                 raise
         self._line = line
+
+    def save_error(self, record: Record) -> str:
+        """Save the game in progress; return "", or as text why it is not saved."""
+        try:
+            self.save(record)
+        except OSError as error:  # the game continues, and its next move tries again
+            return f"not saved: {str_short(str(error), 200)}"
+        return ""
 
     def _start(self, file: BinaryIO) -> int:
         """Return where the game's line starts: in place of its last state, or at the end."""

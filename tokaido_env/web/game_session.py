@@ -11,9 +11,9 @@ chance outcomes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,22 +39,12 @@ from tokaido_env.render.narration import LogEntry, display_names, log_entries
 from tokaido_env.render.scene import Scene, scenes_of, status_text
 from tokaido_env.study.review import Review, review_parts
 from tokaido_env.trajectory import Trajectory
-from tokaido_env.web.advice import Advice, advice_on
+from tokaido_env.web.advice import MoveSuggestion, advice_on
 
 HUMAN = "human"
 """Used in place of an agent spec: a person decides."""
 
-CHANCE_JUDGE = "champion"
-"""Judges chance in a review."""
-
 WaitsFor = Literal["human", "agent", "chance", "nobody"]
-
-
-class _UndoPoint(NamedTuple):
-    """A state to undo to."""
-
-    game: Game
-    resigned: int | None
 
 
 class Session(CopiedWhole):
@@ -66,6 +56,7 @@ class Session(CopiedWhole):
         seed: of chance, as for `Game`; agents derive their random keys from it too.
         chance: "sampled", or "explicit" if people enter rolls and draws.
         names: of the players in records, by default those of the agents.
+        start: a position to start from, as `Game.from_dict` takes it.
 
     Attributes:
         game: the current game; play through the session, not through the game.
@@ -76,11 +67,6 @@ class Session(CopiedWhole):
         resigned: the player who resigned, or None.
     """
 
-    game: Game
-    scenes: list[Scene]
-    log: list[LogEntry]
-    resigned: int | None
-
     def __init__(
         self,
         seats: Sequence[str | Agent] = (HUMAN, "champion"),
@@ -88,13 +74,25 @@ class Session(CopiedWhole):
         seed: int | None = None,
         chance: Chance = "sampled",
         names: Sequence[str] | None = None,
+        start: Mapping[str, Any] | None = None,
     ) -> None:
         if len(seats) != 2:
             raise ValueError(f"seats: expected two, got {len(seats)}")
         agents = iter(as_agents(*(seat for seat in seats if seat != HUMAN)))
         self.agents = [None if seat == HUMAN else next(agents) for seat in seats]
         self.names = tuple(self.seats if names is None else names)
-        self._start(board, seed, chance)
+        self._seed = entropy_seed() if seed is None else check_seed(seed)
+        if start is None:
+            self.game = Game(board, self._seed, chance)
+        else:
+            self.game = Game.from_dict(start, board=board, seed=self._seed, chance=chance)
+        for agent in filter(None, self.agents):
+            agent.prepare([self.game.board])
+        self.resigned: int | None = None
+        self._undo_points: list[Game] = []  # before each input of a person
+        self.scenes: list[Scene] = []
+        self.log: list[LogEntry] = []
+        self._extend_log(self.game.trajectory())
 
     @classmethod
     def from_record(
@@ -123,16 +121,11 @@ class Session(CopiedWhole):
         played = replay(record, board)
         check_outcomes_of_seed(record, played)
         chance: Chance = "explicit" if record.seed is None else "sampled"
-        session = cls(seats, played.board, record.seed, chance, names)
-        events = [event for event in record.events if record.seed is None or event in IDS]
-        if record.start is not None:
-            on, seed = played.board, session._seed
-            session._set_game(Game.from_dict(record.start, board=on, seed=seed, chance=chance))
-        for event in events:
-            if session.waits_for == "agent":
-                session.apply(event)
-            else:
-                session.play(event)
+        session = cls(seats, played.board, record.seed, chance, names, record.start)
+        for event in record.events:
+            if chance == "explicit" or event in IDS:  # sampled chance follows from the seed
+                play = session.apply if session.waits_for == "agent" else session.play
+                play(event)
         if resigned:
             session.resign()
         return session
@@ -142,22 +135,6 @@ class Session(CopiedWhole):
         for agent in self.agents:
             if isinstance(agent, ProgramAgent):
                 agent.wrapped.process.end()
-
-    def restart(self) -> None:
-        """Start a new game with the same players, board and kind of chance."""
-        self._start(self.game.board, None, self.game.chance)
-
-    def _start(self, board: Boards, seed: int | None, chance: Chance) -> None:
-        self._seed = entropy_seed() if seed is None else check_seed(seed)
-        self._undo_points: list[_UndoPoint] = []  # before each input of a person
-        self._set_game(Game(board, self._seed, chance))
-
-    def _set_game(self, game: Game) -> None:
-        self.game, self.resigned = game, None
-        for agent in filter(None, self.agents):
-            agent.prepare([game.board])
-        self.scenes, self.log = [], []
-        self._extend_log(game.trajectory())
 
     def _extend_log(self, played: Trajectory) -> None:
         """Add the new events and the positions after them; on the first call also the start."""
@@ -199,8 +176,7 @@ class Session(CopiedWhole):
     @property
     def is_forced(self) -> bool:
         """Whether the player to move has only one legal action."""
-        legal = self.game.legal_mask
-        return legal > 0 and legal & (legal - 1) == 0
+        return self.game.legal_mask.bit_count() == 1
 
     def play(self, move: str) -> None:
         """Play a person's decision or, with explicit chance, an outcome, by label.
@@ -208,10 +184,9 @@ class Session(CopiedWhole):
         Raises:
             IllegalMove: if it is illegal or it is an agent's turn; the session is unchanged then.
         """
-        if self.waits_for == "agent":
-            raise IllegalMove(f"cannot play: it is {self.names[self.game.player or 0]}'s turn")
-        chosen = self.waits_for == "chance" or not self.is_forced
-        before = _UndoPoint(self.game.copy("same"), self.resigned)
+        if self.waits_for == "agent" or self.resigned is not None:
+            raise IllegalMove(f"cannot play: {self.status_text()}")
+        chosen, before = self.waits_for == "chance" or not self.is_forced, self.game.copy("same")
         self.apply(move)
         if chosen:
             self._undo_points.append(before)
@@ -238,8 +213,8 @@ class Session(CopiedWhole):
         agent = None if self.game.player is None else self.agents[self.game.player]
         if agent is None:
             raise IllegalMove("cannot play for an agent: no agent is to move")
-        position = self.game.boards, self.game.state, *self._legal_and_keys()
-        legal = self.game.legal_actions()
+        mask, legal = np.array([self.game.legal_mask], np.uint64), self.game.legal_actions()
+        position = self.game.boards, self.game.state, mask, self._keys()
 
         def decide() -> str:
             action = int(agent.act(*position)[0])
@@ -264,35 +239,30 @@ class Session(CopiedWhole):
         """
         if self.waits_for != "human":
             raise IllegalMove("cannot resign: no human player is to move")
-        self._undo_points.append(_UndoPoint(self.game.copy("same"), None))
+        self._undo_points.append(self.game.copy("same"))
         self.resigned = self.game.player
 
     def undo(self) -> bool:
         """Undo the last input of a person and all later events; return whether there was one."""
         if not self._undo_points:
             return False
-        self.game, self.resigned = self._undo_points.pop()
+        self.game, self.resigned = self._undo_points.pop(), None
         events = len(self.game.events())
         del self.log[events:], self.scenes[events + 1 :]
         return True
 
-    def advice_task(self, agent: str | Agent, most: int = 3) -> Callable[[], Advice]:
-        """Return a function that returns an agent's advice for the player to move.
+    def advice_task(self, agent: str | Agent) -> Callable[[], list[MoveSuggestion]]:
+        """Return a function that returns an agent's advice, the best move first.
 
         Another thread may call it.
-
-        Args:
-            agent: an agent or its spec.
-            most: the maximum number of suggestions.
 
         Raises:
             IllegalMove: if no player is to move.
         """
         if self.game.player is None:
             raise IllegalMove("cannot advise: no player is to move")
-        position = self.game.copy("same")
-        legal, keys = self._legal_and_keys()
-        return lambda: advice_on(position, as_agent(agent), legal, keys, most)
+        position, keys = self.game.copy("same"), self._keys()
+        return lambda: advice_on(position, as_agent(agent), keys)
 
     def review_task(self, agent: str | Agent) -> Callable[[], Iterator[Review]]:
         """Return a function that yields an agent's review of the game so far, as it grows.
@@ -302,7 +272,7 @@ class Session(CopiedWhole):
         played, resigned = replay(self.record(), self.game.board), self.resigned
 
         def reviews() -> Iterator[Review]:
-            for found in review_parts(played, as_agent(agent), as_agent(CHANCE_JUDGE)):
+            for found in review_parts(played, as_agent(agent), as_agent("champion")):
                 yield found if resigned is None else found.with_forfeit(resigned)
 
         return reviews
@@ -324,8 +294,8 @@ class Session(CopiedWhole):
         forfeit = Forfeit(self.resigned, RESIGNED)
         return replace(record, winner=1 - self.resigned, end=FORFEIT, forfeit=forfeit)
 
-    def _legal_and_keys(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return legal bits and random keys for an agent, uint64 (1,) each."""
+    def _keys(self) -> np.ndarray:
+        """Return the random key of the player to decide, uint64 (1,)."""
         seats, keys = np.array([self.game.player], np.int8), np.empty(1, np.uint64)
         agent_keys(np.array([self._seed]), seats, np.array([self.decisions]), keys)
-        return np.array([self.game.legal_mask], np.uint64), keys
+        return keys

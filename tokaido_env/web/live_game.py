@@ -16,25 +16,19 @@ from typing import Any
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import as_agent
 from tokaido_env.core.arguments import str_short
-from tokaido_env.core.copying import NotCopied
-from tokaido_env.game import Game
 from tokaido_env.record import Record
 from tokaido_env.render.svg import panels_of
-from tokaido_env.study.review import Review
-from tokaido_env.web.advice import Advice, failure_text
-from tokaido_env.web.frames import frame_of
+from tokaido_env.web.advice import failure_text
 from tokaido_env.web.game_file import GameFile
 from tokaido_env.web.game_session import Session
-from tokaido_env.web.jobs import Job, Jobs
+from tokaido_env.web.jobs import Job, Jobs, Task
 from tokaido_env.web.offers import Offers
-from tokaido_env.web.page_state import Failure, PageState, advice_json, session_state
-
-_PACE = 0.5  # seconds between decisions when two agents play each other
+from tokaido_env.web.page_state import PageState, page_state
 
 Arguments = Mapping[str, Any]
 
 
-class LiveGame(NotCopied):
+class LiveGame:
     """A session that several clients watch and control.
 
     Args:
@@ -49,26 +43,23 @@ class LiveGame(NotCopied):
         closed: whether `close` was called.
     """
 
-    copy_remedy = "copy its `session`"
-
     def __init__(
         self,
         session: Session,
         file: GameFile | None = None,
         advisor: str | Agent = "champion:sims=400",
-        pace: float = _PACE,
+        pace: float = 0.5,
         is_chosen: bool = True,
     ) -> None:
         self._file, self._pace, self._is_chosen = file, pace, is_chosen
         self._offers = Offers(session)
         self._judge = advisor if isinstance(advisor, str) else as_agent(advisor)
         self._advisor = self._judge if isinstance(self._judge, str) else self._judge.spec
-        self._compiled: set[str] = set()  # agents that have computed a result
-        self._failure: Failure | None = None
         self._plays_forced = True
+        self._results: dict[Task, Any] = {}  # about the position
+        self._failure: dict[str, str] | None = None
         self.version, self.closed = 0, False
         self._changed = threading.Condition()
-        self.session, self._jobs = session, Jobs(self._run)
         with self._changed:
             self._set_session(session)
             self._publish(moved=True)
@@ -77,7 +68,8 @@ class LiveGame(NotCopied):
         """End waiting requests, and the threads after what they compute now."""
         with self._changed:
             self.closed = True
-            self._leave_game()
+            self._jobs.now.clear()
+            self.session.close()
             self._changed.notify_all()
 
     def state(self, known_version: int = 0, timeout: float = 0.0) -> PageState:
@@ -107,24 +99,20 @@ class LiveGame(NotCopied):
             ValueError: if the command is not possible; the game is unchanged then.
         """
         with self._changed:
-            self._check_is_meant(arguments)
-            moved = True
+            session, moved = self.session, True
+            meant = arguments.get("game", self._game), arguments.get("log_length", len(session.log))
+            if meant != (self._game, len(session.log)):
+                raise ValueError("the game has changed in the meantime: choose again")
             match name, arguments:
                 case "play", {"move": str(move)}:
-                    self.session.play(move)
+                    session.play(move)
                     self._is_chosen = True
                 case "undo", _:
-                    moved = self.session.undo()
+                    moved = session.undo()
                 case "resign", _:
-                    self.session.resign()
-                case "new_game", _:
-                    self._new_game(arguments)
-                case "load_record", {"record": str(line), **options}:
-                    self._load_record(line, options)
-                case "continue_from", {"at": int(at)}:
-                    self._continue_from(at)
-                case "change_player", {"seat": 0 | 1 as seat, "player": str(player)}:
-                    self._change_player(seat, player)
+                    session.resign()
+                case "new_game" | "load_record" | "continue_from" | "change_player", _:
+                    self._replace_session(*self._next_game(name, arguments))
                 case _:
                     self._ask(name, arguments)
                     moved = False
@@ -136,8 +124,7 @@ class LiveGame(NotCopied):
 
         Args:
             name: "record" (a line of a record file), "frame" (`at`: the frame after as many
-                events), "map" (of a `board`), "missing" (the players of a `record` that this page
-                does not offer).
+                events), "missing" (the players of a `record` that this page does not offer).
             arguments: JSON types; not trusted.
 
         Raises:
@@ -148,99 +135,68 @@ class LiveGame(NotCopied):
                 case "record", _:
                     return self.session.record().to_json() + "\n"
                 case "frame", {"at": int(at)} if 0 <= at < len(self.session.scenes):
-                    return frame_of(self.session.scenes[at])
+                    return {"panels": panels_of(self.session.scenes[at])}
                 case "missing", {"record": str(line)}:
                     return self._offers.missing(Record.from_json(line))
-                case "map", {"board": str(board)}:
-                    game = Game(self._offers.board(board), chance="explicit")
-                    return "".join(panels_of(game.scene())["island"].values())
                 case _:
                     raise ValueError(f"{str_short(name)}: not a query with these arguments")
 
     # Commands
 
-    def _check_is_meant(self, arguments: Arguments) -> None:
-        """Raise `ValueError` if a command means another game or position."""
-        game, length = arguments.get("game"), arguments.get("log_length")
-        if game not in (None, self._game) or length not in (None, len(self.session.log)):
-            raise ValueError("the game has changed in the meantime: choose again")
+    def _next_game(self, name: str, arguments: Arguments) -> tuple[Session, str]:
+        """Return the game of a command that replaces this one, and its id, "" for a new one."""
+        session, offers, board = self.session, self._offers, self.session.game.board
+        match name, arguments:
+            case "new_game", _:
+                players = offers.players(arguments.get("seats", session.seats))
+                board_name, chance = arguments.get("board"), arguments.get("chance", "sampled")
+                on = board if board_name is None else offers.board(board_name)
+                seed = arguments.get("seed")
+                if isinstance(seed, str) and seed.isdecimal():  # JavaScript's numbers end at 2^53
+                    seed = int(seed)
+                return Session(players, on, seed, chance), ""
+            case "load_record", {"record": str(line), **options}:
+                plays_both = options.get("plays_both") is True
+                loaded = offers.recorded(Record.from_json(line), plays_both=plays_both)
+                return loaded, str_short(options.get("id") or "")
+            case "continue_from", {"at": int(at)} if 0 <= at < len(session.scenes):
+                game, players = session.game, offers.players(session.seats)
+                start = session.scenes[at].position
+                return Session(players, board, game.seed, game.chance, session.names, start), ""
+            case "change_player", {"seat": 0 | 1 as seat, "player": str(player)}:
+                seats, names = session.seats, [*session.names]
+                seats[seat] = names[seat] = player
+                players, record = offers.players(seats), session.record()
+                return Session.from_record(record, players, board, names), self._game
+        raise ValueError(f"{str_short(name)}: not a command with these arguments")
 
-    def _new_game(self, arguments: Arguments) -> None:
-        players = self._offers.players(arguments.get("seats", self.session.seats))
-        name, chance = arguments.get("board"), arguments.get("chance", "sampled")
-        board = self.session.game.board if name is None else self._offers.board(name)
-        seed = arguments.get("seed")
-        if isinstance(seed, str) and seed.isdecimal():  # numbers of JavaScript end at 2^53
-            seed = int(seed)
-        self._replace_session(Session(players, board, seed, chance))
-
-    def _load_record(self, line: str, options: Arguments) -> None:
-        plays_both = options.get("plays_both") is True
-        session = self._offers.recorded(Record.from_json(line), plays_both=plays_both)
-        self._replace_session(session, str_short(options.get("id") or ""))
-
-    def _change_player(self, seat: int, player: str) -> None:
-        """Let another player continue this game."""
-        session, seats, names = self.session, self.session.seats, [*self.session.names]
-        seats[seat] = names[seat] = player
-        players, board = self._offers.players(seats), session.game.board
-        self._replace_session(
-            Session.from_record(session.record(), players, board, names), self._game
-        )
-
-    def _continue_from(self, at: int) -> None:
-        """Start a game from an earlier position of this one."""
-        session, game = self.session, self.session.game
-        position = session.scenes[at].position
-        then = Game.from_dict(position, board=game.board, seed=game.seed, chance=game.chance)
-        players = self._offers.players(session.seats)
-        self._replace_session(
-            Session.from_record(then.record(), players, game.board, session.names)
-        )
-
-    def _replace_session(self, session: Session, game: str = "") -> None:
-        """Replace the game; it keeps its line of the file if it has decisions that go on.
-
-        Args:
-            session: the next game.
-            game: its id, "" for a new one.
-        """
+    def _replace_session(self, session: Session, game: str) -> None:
+        """Replace the game; it keeps its line of the file if it has decisions that go on."""
         before = self.session.game.events()
         goes_on = session.game.events()[: len(before)] == before
         if self._file is not None and self.session.decisions and not goes_on:
             self._file.start_game()
         self._is_chosen = True
+        self._jobs.now.clear()
+        self.session.close()
         self._set_session(session, game)
 
     def _set_session(self, session: Session, game: str = "") -> None:
-        """Show another game: nothing of the game before stays."""
-        self._leave_game()
+        """Show another game: nothing of the game before stays, and its jobs do not count."""
         self.session, self._game = session, game or secrets.token_hex(8)
         self._jobs = Jobs(self._run)
-        self._pause = 0.0 if session.humans else self._pace
-        self._advice: Advice | None = None
-        self._review: Review | None = None
         self._wants_review = self._asked_for_review = False
-        self._agents_running, self._failure, self._save_error = True, None, ""
-
-    def _leave_game(self) -> None:
-        """End the threads of the game and the programs of its agents."""
-        self._jobs.stop()
-        self.session.close()
+        self._agents_running, self._save_error = True, ""
 
     def _ask(self, name: str, arguments: Arguments) -> None:
         """Run a command that leaves the position as it is."""
         session = self.session
         match name, arguments:
-            case "advise", _ if session.waits_for != "human":
-                raise ValueError("advise: no person is to move")
-            case "advise", _:
+            case "advise", _:  # `IllegalMove` if no player is to move
                 self._failure = None
                 task = session.advice_task(self._judge)
                 self._jobs.start("advice", self._advisor, lambda: [task()])
-            case "review", _ if not session.decisions:
-                raise ValueError("review: the game has no decisions yet")
-            case "review", _:  # pauses two agents
+            case "review", _ if session.decisions:  # pauses two agents
                 self._failure = None
                 self._agents_running &= bool(session.humans) or session.waits_for != "agent"
                 self._wants_review = self._asked_for_review = True
@@ -262,25 +218,20 @@ class LiveGame(NotCopied):
         while self._plays_forced and session.waits_for == "human" and session.is_forced:
             session.play(session.game.legal_labels()[0])
             moved = True
-        if moved:
-            self._leave_position()
+        if moved:  # results and jobs are about the position before; a game that ends is reviewed
+            self._results, self._failure = {}, None
+            self._jobs.now.clear()
+            wanted = self._asked_for_review or (session.waits_for == "nobody" and session.humans)
+            self._wants_review = bool(wanted and session.decisions)
         self._start_due_jobs()
-        self._save()
+        if self._file is not None:
+            self._save_error = self._file.save_error(session.record())
         self.version += 1
         self._state = self._new_state()
         self._changed.notify_all()
 
-    def _leave_position(self) -> None:
-        """Drop the results and jobs about the position before; a game that ends is reviewed."""
-        session = self.session
-        self._advice, self._review, self._failure = None, None, None
-        self._jobs.now.clear()
-        wanted = self._asked_for_review or (session.waits_for == "nobody" and session.humans)
-        self._wants_review = bool(wanted and session.decisions)
-
     def _start_due_jobs(self) -> None:
-        session = self.session
-        now = self._jobs.now
+        session, now = self.session, self._jobs.now
         if session.waits_for == "agent" and self._agents_running and "move" not in now:
             seat, task = session.game.player or 0, session.agent_task()
             self._jobs.start("move", session.names[seat], lambda: [task()], seat)
@@ -290,85 +241,59 @@ class LiveGame(NotCopied):
 
     def _run(self, job: Job) -> None:
         """Compute a job in a thread, and publish its results while the job counts."""
-        if job.task == "move":
-            time.sleep(self._pause)
-        if not self._jobs.counts(job):
-            return
+        if job.task == "move" and not self.session.humans:
+            time.sleep(self._pace)
+        failure = ""
         try:
             for result in job.results():
-                if not self._accept(job, result):
+                self._accept(job, result)
+                if not self._jobs.counts(job):
                     return
         except BaseException as error:  # SystemExit, too: the page shows it, and the thread goes on
-            self._fail(job, error)
-        else:
-            self._finish(job)
+            failure = failure_text(job.agent, error)
+        self._end(job, failure)
 
-    def _accept(self, job: Job, result: Any) -> bool:
-        """Publish a result; return whether the job still counts."""
+    def _accept(self, job: Job, result: Any) -> None:
+        """Publish a result; one of an agent that moves waits while agents are paused."""
         with self._changed:
-            if job.task == "move":  # a pause keeps what the agent has decided
+            if job.task == "move":
                 self._changed.wait_for(lambda: self._agents_running or not self._jobs.counts(job))
             if not self._jobs.counts(job):
-                return False
-            self._compiled.add(job.agent)
-            if job.task == "review":
-                self._review = result
+                return
+            if job.task == "move":
+                self.session.apply(result)
             else:
+                self._results[job.task] = result
+            if job.task != "review":
                 del self._jobs.now[job.task]
-                if job.task == "advice":
-                    self._advice = result
-                else:
-                    self.session.apply(result)
             self._publish(moved=job.task == "move")
-            return True
 
-    def _finish(self, job: Job) -> None:
-        """Publish that a review is complete; other jobs ended with their result."""
-        with self._changed:
-            if self._jobs.counts(job):
-                del self._jobs.now[job.task]
-                self._wants_review = self._asked_for_review = False
-                self._publish(moved=False)
-
-    def _fail(self, job: Job, error: BaseException) -> None:
+    def _end(self, job: Job, failure: str) -> None:
+        """Publish that a review is complete, or that a job failed."""
         with self._changed:
             if not self._jobs.counts(job):
                 return
             del self._jobs.now[job.task]
-            if job.task != "review" or self._asked_for_review:
-                self._failure = {"task": job.task, "text": failure_text(job.agent, error)}
-            if job.task == "move":
-                self._agents_running = False
-            elif job.task == "review":
+            if failure and (job.task != "review" or self._asked_for_review):
+                self._failure = {"task": job.task, "text": failure}
+            self._agents_running &= job.task != "move"
+            if job.task == "review":
                 self._wants_review = self._asked_for_review = False
             self._publish(moved=False)
 
-    def _save(self) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.save(self.session.record())
-            self._save_error = ""
-        except OSError as error:  # the game continues, and the page shows the error
-            self._save_error = f"not saved: {str_short(str(error), 200)}"
-
     def _new_state(self) -> PageState:
-        return {
-            **session_state(self.session, self._review),
-            "version": self.version,
-            "game": self._game,
-            "advice": None if self._advice is None else advice_json(self._advice),
-            "advisor": self._advisor,
-            "jobs": [
-                {"task": one.task, "agent": one.agent, "compiling": one.agent not in self._compiled}
-                for one in self._jobs.now.values()
-            ],
-            "agents_running": self._agents_running,
-            "plays_forced": self._plays_forced,
-            "failure": self._failure,
-            "save_error": self._save_error,
-            "review_progress": None if self._review is None else self._review.progress(),
-            "is_chosen": self._is_chosen,
-            "opponents": self._offers.opponents,
-            "boards": self._offers.boards,
-        }
+        return page_state(
+            self.session,
+            self._results,
+            version=self.version,
+            game=self._game,
+            advisor=self._advisor,
+            jobs=[{"task": one.task, "agent": one.agent} for one in self._jobs.now.values()],
+            agents_running=self._agents_running,
+            plays_forced=self._plays_forced,
+            failure=self._failure,
+            save_error=self._save_error,
+            is_chosen=self._is_chosen,
+            opponents=self._offers.opponents,
+            boards=self._offers.boards,
+        )

@@ -35,24 +35,22 @@ class Offers:
         }
         self.opponents = [one for one in opponents() if one["spec"] not in self._objects]
         self.boards = list(dict.fromkeys([*built_in_boards(), board.name]))
-        self._names = {HUMAN, *session.seats, *(one["spec"] for one in self.opponents)}
+        self._names = {HUMAN, *session.seats}
 
-    def players(self, seats: Any) -> list[str | Agent]:
+    def players(self, seats: Sequence[Any]) -> list[str | Agent]:
         """Return players by name, as `Session` takes them.
 
         Raises:
-            ValueError: if they are not two names of the offered ones.
+            ValueError: if one is not offered.
         """
-        if not isinstance(seats, Sequence) or len(seats) != 2:
-            raise ValueError(f"seats: expected two, got {repr_short(seats)}")
         for seat in seats:
-            if not isinstance(seat, str) or seat not in self._names:
+            if not self._is_offered(seat):
+                shown = str_short(str(seat))
                 raise ValueError(
-                    f"seats: expected human or a listed agent, got {repr_short(seat)}: start "
-                    "tokaido play with --opponent to use another agent"
+                    f"seats: this page does not offer {shown}: start tokaido play with --opponent "
+                    f"{shown}, or play both seats"
                 )
-        names: Sequence[str] = seats
-        return [self._objects.get(name, name) for name in names]
+        return [self._objects.get(name, name) for name in seats]
 
     def board(self, name: Any) -> BoardPool | Board:
         """Return a board by name.
@@ -71,8 +69,7 @@ class Offers:
 
     def missing(self, record: Record) -> list[str]:
         """Return the players of a record that are not offered and run a file or other code."""
-        self._names.update(filter(_is_safe, record.players))
-        return [name for name in record.players if name not in self._names]
+        return [name for name in record.players if not self._is_offered(name)]
 
     def recorded(self, record: Record, *, plays_both: bool) -> Session:
         """Return the game of a record.
@@ -87,17 +84,13 @@ class Offers:
         board = self._board if record.board == self._board.name else None
         if plays_both:
             return Session.from_record(record, (HUMAN, HUMAN), board, record.players)
-        if missing := self.missing(record):
-            raise ValueError(
-                f"record: this page does not offer {str_short(missing[0])}: start tokaido play "
-                f"with --opponent {str_short(missing[0])}, or play both seats"
-            )
         return Session.from_record(record, self.players(record.players), board)
 
-
-def _is_safe(spec: str) -> bool:
-    """Return whether a spec names an agent of this package, without a file or other code."""
-    try:
-        return policy_path_of(spec) is None and not runs_user_code(spec)
-    except AgentError:
-        return False
+    def _is_offered(self, spec: Any) -> bool:
+        """Return whether a player is of the first game, or needs no file and runs no other code."""
+        if not isinstance(spec, str) or spec in self._names:
+            return isinstance(spec, str)
+        try:
+            return policy_path_of(spec) is None and not runs_user_code(spec)
+        except AgentError:
+            return False

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from tokaido_env.core.constants import CHARACTERS
-from tokaido_env.render.scene import Scene, end_text
-from tokaido_env.study.review import Review
-from tokaido_env.web.advice import Advice
-from tokaido_env.web.frames import Frame, ShownGame, frame_of, game_of
+from tokaido_env.render.scene import end_text
+from tokaido_env.render.svg import panels_of
+from tokaido_env.web.frames import game_of
 from tokaido_env.web.game_session import Session, WaitsFor
+from tokaido_env.web.jobs import Task
 from tokaido_env.web.previews import previews_of
 
-_ANIMATED = 16  # newest events with their motions
 _MAX_OUTCOMES = 24  # listed chance outcomes, the likeliest first
 _ASKS = {
     "MOVE": "take a die and move its character",
@@ -22,28 +22,22 @@ _ASKS = {
 }
 
 
-class ShownJob(TypedDict):
-    """What an agent computes now."""
+class PageState(TypedDict):
+    """Everything that a page shows, except earlier frames; each change makes a new one."""
 
-    task: str
-    """"move", "advice" or "review"."""
-    agent: str
-    """its spec"""
-    compiling: bool
-    """whether this is the first job of the agent, which may compile"""
-
-
-class Failure(TypedDict):
-    """What went wrong in a job."""
-
-    task: str
-    """as `ShownJob.task`"""
-    text: str
-
-
-class SessionState(Frame, ShownGame):
-    """What a page shows of a session."""
-
+    names: list[str]
+    """of the players"""
+    log: list[tuple[int, int | None, str]]
+    """round, seat or None, and sentence of each event"""
+    points: list[list[list[int]]]
+    """for each frame the points of both players by track"""
+    wins: list[float | None] | None
+    """for each frame player_0's win probability, ties counted half, or None"""
+    review: dict[str, Any] | None
+    """as `review_json`"""
+    panels: dict[str, dict[str, str]]
+    """by panel and part the markup of the picture"""
+    status: str
     waits_for: WaitsFor
     player: int | None
     """the player to decide"""
@@ -54,36 +48,30 @@ class SessionState(Frame, ShownGame):
     board: str
     chance: str
     """ "sampled" or "explicit" """
-    enters_roll: bool
-    """whether a person enters a roll"""
+    dice: list[dict[str, Any]]
+    """if a person enters a roll, the `title` of each die, and the probabilities of its `faces`"""
     choices: list[dict[str, Any]]
     """as `previews_of`, or the chance outcomes that a person may enter"""
-    probabilities: list[dict[str, Any]]
-    """`title` and `outcomes`, pairs of a name and its probability"""
     winner: int | None
     can_undo: bool
     can_review: bool
-
-
-class PageState(SessionState):
-    """Everything that a page shows, except earlier frames; each change makes a new one."""
-
+    review_progress: tuple[int, int] | None
+    """the judged decisions of the review, and all that it will judge"""
+    advice: list[dict[str, Any]] | None
+    """as `MoveSuggestion` with its `text`, the best move first"""
     version: int
     """number of changes so far"""
     game: str
     """id of the game, another one after each new game"""
-    advice: dict[str, Any] | None
-    """`moves`, as `MoveSuggestion` with its `text`, and `win_probability`"""
     advisor: str
-    jobs: list[ShownJob]
+    jobs: list[dict[str, str]]
+    """what agents compute now: the `task` ("move", "advice" or "review") and the `agent`"""
     agents_running: bool
     plays_forced: bool
-    failure: Failure | None
-    """of the newest job; None after the next success"""
+    failure: dict[str, str] | None
+    """the `task` of the newest job and its error as `text`; None after the next success"""
     save_error: str
     """why the game is not saved, "" if it is"""
-    review_progress: tuple[int, int] | None
-    """the judged decisions of the review, and all that it will judge"""
     is_chosen: bool
     """whether a person chose this game; otherwise pages offer a choice"""
     opponents: list[dict[str, Any]]
@@ -91,30 +79,27 @@ class PageState(SessionState):
     boards: list[str]
 
 
-def session_state(session: Session, review: Review | None) -> SessionState:
-    """Return the part of the state that follows from a session and its review."""
-    game, scene = session.game, session.scenes[-1]
-    shown = game_of(
-        *(session.scenes, session.log),
-        review=review,
-        players=session.humans,
-        animated=_ANIMATED,
-    )
+def page_state(session: Session, results: Mapping[Task, Any], **others: Any) -> PageState:
+    """Return the state of a session, with its advice and review and what else is given."""
+    game, advice, review = session.game, results.get("advice"), results.get("review")
     return {
-        **frame_of(scene, _status_of(session)),
-        **shown,
+        "panels": panels_of(session.scenes[-1]),
+        "status": _status_of(session),
+        **game_of(session.scenes, session.log, review=review, players=session.humans),  # type: ignore[typeddict-item]
         "waits_for": session.waits_for,
         "player": game.player,
         "seats": session.seats,
         "humans": session.humans,
         "board": game.board.name,
         "chance": game.chance,
-        "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
+        "dice": _dice(session),
         "choices": _choices(session),
-        "probabilities": _probabilities(scene),
         "winner": game.winner() if session.resigned is None else 1 - session.resigned,
         "can_undo": session.can_undo,
         "can_review": session.decisions > 0,
+        "review_progress": None if review is None else review.progress(),
+        "advice": advice and [{**move._asdict(), "text": move.describe()} for move in advice],
+        **others,
     }
 
 
@@ -133,18 +118,13 @@ def _choices(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _probabilities(scene: Scene) -> list[dict[str, Any]]:
-    """Return the outcome probabilities of each die, the bag and each player's next painting."""
-    counts = {
-        f"{character}'s die": {str(face): faces.count(face) for face in sorted(set(faces))}
-        for character, faces in zip(CHARACTERS, scene.board.faces, strict=True)
-    }
-    counts["next ware from the bag"] = scene.position["bag"]
-    for seat, player in enumerate(scene.position["players"]):
-        counts[f"player_{seat}'s next painting"] = player["hidden"]
+def _dice(session: Session) -> list[dict[str, Any]]:
+    """Return the faces of each die, if a person enters a roll."""
+    if session.waits_for != "chance" or session.game.phase.name != "ROLL":
+        return []
     return [
-        {"title": title, "outcomes": [[key, n / sum(of.values())] for key, n in of.items() if n]}
-        for title, of in counts.items()
+        {"title": f"{name}'s die", "faces": {str(n): faces.count(n) / len(faces) for n in faces}}
+        for name, faces in zip(CHARACTERS, session.game.board.faces, strict=True)
     ]
 
 
@@ -157,9 +137,3 @@ def _status_of(session: Session) -> str:
     if position["end_triggered"]:
         text += f" This is the last round: {end_text(session.scenes[-1])}."
     return text
-
-
-def advice_json(advice: Advice) -> dict[str, Any]:
-    """Return advice as JSON types."""
-    moves = [{**move._asdict(), "text": move.describe()} for move in advice.moves]
-    return {"moves": moves, "win_probability": advice.win_probability}

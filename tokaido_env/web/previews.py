@@ -22,7 +22,7 @@ def previews_of(board: Board, states: Any) -> list[dict[str, Any]]:
     """Return the legal actions of the player to decide as JSON types, `pass` last.
 
     For each: `label`; `group`, a title; `name`, its destination or itself; `icon`, a name of
-    `icons.GLYPHS` or ""; `text`, the gain before chance; `details`, a line for each effect.
+    `icons.GLYPHS` or ""; `text`, the gain before chance.
     `states` is `STATE` (1,), not changed.
     """
     legal = actions_of(legal_mask(board.record, states, 0))
@@ -40,7 +40,7 @@ def action_text(board: Board, states: Any, action: int) -> str:
 
 def _preview(board: Board, states: Any, action: int) -> dict[str, Any]:
     after = state_after(board, states, action)
-    found = {"label": LABELS[action], "group": _group(states[0], action), "details": []}
+    found = {"label": LABELS[action], "group": _group(states[0], action)}
     if action > ARTIST_STAY:
         icon, name, odds = _effect(board, states, action)
         return found | {"name": name, "icon": icon, "text": odds}
@@ -50,7 +50,6 @@ def _preview(board: Board, states: Any, action: int) -> dict[str, Any]:
         "name": name,
         "icon": effects[0][0] if effects else icon,
         "text": " or ".join(gain for _, gain, _ in effects) or "no effect",
-        "details": [f"{gain} · {odds}" if odds else gain for _, gain, odds in effects],
     }
 
 

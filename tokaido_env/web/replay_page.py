@@ -46,7 +46,7 @@ def replay_page(
     agent: str | Agent | None = None,
     reviews: Sequence[Review] | None = None,
 ) -> str:
-    """Return an HTML page that shows recorded games move by move, in browsers since 2023.
+    """Return an HTML page that shows recorded games move by move, in browsers since 2024.
 
     Args:
         records: the games in the order of the page; the call verifies them.

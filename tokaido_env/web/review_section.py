@@ -58,24 +58,13 @@ def totals_rows(review: Review) -> list[tuple[str, str, str]]:
     ]
 
 
-def judged_by(review: Review) -> str:
-    """Return a sentence with the judges and the settings of a review."""
-    return (
+def _section(review: Review, names: Sequence[str], sentences: Sequence[str], number: int) -> str:
+    """Return the totals and the worst decisions as HTML; arguments as for `review_json`."""
+    judged_by = (
         f"{review.judge} judged the decisions, with {review.chance_samples} chance samples for "
         f"each of two actions; {review.value_agent} judged chance. Losses are win probabilities "
         "with 95 % intervals."
     )
-
-
-def section_of(review: Review, names: Sequence[str], sentences: Sequence[str], number: int) -> str:
-    """Return the review section of a game on a page, as HTML.
-
-    Args:
-        review: of the game alone.
-        names: of the players.
-        sentences: the game's events as text.
-        number: of the game on its page, from 1.
-    """
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     rows = "".join(
         f'<tr><th scope="row">{name}</th><td>{first}</td><td>{second}</td></tr>'
@@ -88,7 +77,7 @@ def section_of(review: Review, names: Sequence[str], sentences: Sequence[str], n
     )
     worst = f"<ol>{moves}</ol>" if moves else "<p>No significant mistakes found.</p>"
     return (
-        f"<h2>Review</h2><p>{escape(judged_by(review))}</p><table><thead><tr><td></td>{head}</tr></thead>"
+        f"<h2>Review</h2><p>{escape(judged_by)}</p><table><thead><tr><td></td>{head}</tr></thead>"
         f"<tbody>{rows}</tbody></table>{worst}"
     )
 
@@ -100,11 +89,19 @@ def review_json(
     players: Collection[int],
     number: int,
 ) -> dict[str, Any]:
-    """Return a review as JSON types; arguments as for `section_of` and `moments_of`."""
+    """Return a review as JSON types: `html`, `remarks` by event, and `moments`.
+
+    Args:
+        review: of the game alone.
+        names: of the players.
+        sentences: the game's events as text.
+        players: the seats with decisions that can be moments.
+        number: of the game on its page, from 1.
+    """
     remarks = {row: remark_of(review, row) for row in _marked(review)}
     remarked = [text + remarks.get(row, "") for row, text in enumerate(sentences)]
     return {
-        "html": section_of(review, names, remarked, number),
+        "html": _section(review, names, remarked, number),
         "remarks": {str(row): remark for row, remark in remarks.items()},
         "moments": moments_of(review, names, sentences, players),
     }

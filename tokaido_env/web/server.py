@@ -112,13 +112,15 @@ def create_app(live_game: LiveGame, port: int, token: str) -> Starlette:
         port: of the server; requests must name it in their host.
         token: requests must send it in X-Token.
     """
+    hosts = [f"{name}:{port}" for name in (LOOPBACK, "localhost")]
 
     async def check_request(request: Request, then: RequestResponseEndpoint) -> Response:
         """Refuse foreign requests, and requests about the game without the token."""
         given = request.headers.get("x-token", "").encode()
-        if _is_foreign(request, port):
-            got = repr_short(request.headers.get("origin", request.headers.get("host", "")))
-            error = f"host, origin: expected {LOOPBACK}:{port} or localhost:{port}, got {got}"
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if host not in hosts or origin not in (None, f"http://{host}"):
+            got = repr_short(host if origin is None else origin)
+            error = f"host, origin: expected {' or '.join(hosts)}, got {got}"
             remedy = f"through ssh, use its port: ssh -L {port}:{LOOPBACK}:{port} HOST"
             response = _refusal(403, f"{error}: open the printed address; {remedy}")
         elif request.url.path in _STATIC or secrets.compare_digest(given, token.encode()):
@@ -154,18 +156,9 @@ def create_app(live_game: LiveGame, port: int, token: str) -> Starlette:
     )
 
 
-def _is_foreign(request: Request, port: int) -> bool:
-    """Return whether a request has another host name or comes from a page of another origin."""
-    hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
-    host, origin = request.headers.get("host", ""), request.headers.get("origin")
-    return host not in hosts or origin not in (None, f"http://{host}")
-
-
 def _error_response(request: Request, error: Exception) -> Response:
     """Return an error as one line."""
-    if isinstance(error, HTTPException):
-        return _refusal(error.status_code, error.detail)
-    return _refusal(400, str(error))
+    return _refusal(getattr(error, "status_code", 400), getattr(error, "detail", str(error)))
 
 
 def _refusal(status: int, error: str) -> Response:

@@ -11,10 +11,10 @@ from tokaido_env.render.icons import GLYPHS
 from tokaido_env.render.style import style
 
 # Each imports earlier ones.
-_FRAMES = ("dom.js", "motion.js", "frames.js")
-_LIVE = ("dialogs.js", "help.js", "start.js", "live_game.js")
+_FRAMES = ("dom.js", "frames.js")
+_LIVE = ("help.js", "start.js", "live_game.js")
 _PAGE = """body, #connection { margin: 0; }
-body:has([data-theme=dark]) { background: #12161c; }
+@media (prefers-color-scheme: dark) { body { background: #12161c; } }
 @media (max-width: 899px) { html:has(.turn) { scroll-padding-bottom: 46vh; } }"""
 
 
@@ -42,17 +42,11 @@ def _script_of(*names: str) -> str:
 
 
 def page_style() -> str:
-    """Return the style sheet of a page; older browsers have no scopes."""
-    drawings, rules = _styles()
-    return f"{_PAGE}\n{drawings}{rules.replace(':scope', '.tokaido-app')}"
+    """Return the style sheet of a page."""
+    return f"{_PAGE}\n{css_text()}"
 
 
 def css_text() -> str:
     """Return the style sheet of the frames of games, scoped to their element."""
-    drawings, rules = _styles()
-    return f"{drawings}@scope (.tokaido-app) {{\n{rules}}}\n"
-
-
-def _styles() -> tuple[str, str]:
-    """Return the style sheet of pictures, and that of pages."""
-    return style("light") + style("dark"), static_text("page.css") + static_text("play.css")
+    rules = static_text("page.css") + static_text("play.css")
+    return f"{style('auto')}@scope (.tokaido-app) {{\n{rules}}}\n"

@@ -26,7 +26,6 @@ except ModuleNotFoundError as error:
 from tokaido_env.agent import Agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.arguments import Chance, repr_short, str_short
-from tokaido_env.core.copying import NotCopied
 from tokaido_env.game import Game
 from tokaido_env.record import Record
 from tokaido_env.web.game_session import HUMAN, Session
@@ -89,14 +88,13 @@ def resume(
     return LiveGameWidget(Session.from_record(game, seats, board), advisor)
 
 
-class LiveGameWidget(NotCopied, anywidget.AnyWidget):
+class LiveGameWidget(anywidget.AnyWidget):
     """A live game as a widget.
 
     Attributes:
         state: the newest `LiveGame.state`.
     """
 
-    copy_remedy = "copy its `session`"
     _esm = module_text()
     _css = css_text()
 

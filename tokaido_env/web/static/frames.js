@@ -1,11 +1,10 @@
 // A page that shows the frames of a game: live, recorded or annotated. `frames.py` describes them.
 import { element, holding, percent, svgOf, usesKey } from "./dom.js";
-import { DURATION, Motions, prefersMotion } from "./motion.js";
 
 const ROWS = ["pilgrim: faith", "merchant: commerce", "artist: culture", "total"];
 
 const panel = (name, width, height, label) =>
-  `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido" role="graphics-document document" aria-label="${label}"></svg>`;
+  `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido tokaido-auto" role="graphics-document document" aria-label="${label}"></svg>`;
 
 const symbol = (name, label, key, paths) =>
   `<button class="${name}" type="button" aria-label="${label}" title="${key}"><svg viewBox="0 0 20 20">${paths}</svg></button>`;
@@ -16,8 +15,8 @@ ${panel("heading", 1000, 50, "Round")}
 <div>${panel("player_0", 350, 304, "Board of player_0")}${panel("player_1", 350, 304, "Board of player_1")}</div>
 </section>`;
 
-const sign = (name) => `<svg viewBox="-14 -14 28 28" aria-hidden="true" class="tokaido">${GLYPHS[name]}</svg>`;
-const cell = (look, inside = "") => `<svg viewBox="-14 -14 28 28" aria-hidden="true" class="tokaido"><rect x="-11" y="-12" width="22" height="24" rx="3" class="${look}"/>${inside}</svg>`;
+const sign = (name) => `<svg viewBox="-14 -14 28 28" aria-hidden="true" class="tokaido tokaido-auto">${GLYPHS[name]}</svg>`;
+const cell = (look, inside = "") => `<svg viewBox="-14 -14 28 28" aria-hidden="true" class="tokaido tokaido-auto"><rect x="-11" y="-12" width="22" height="24" rx="3" class="${look}"/>${inside}</svg>`;
 const signs = (...names) => names.map((name) => `<span>${sign(name)} ${name}</span>`).join(" ");
 
 export const LEGEND_LIST = `<dl class="legend-list">
@@ -43,7 +42,6 @@ ${symbol("play", "Play", "Play or pause", '<path class="ahead" d="M5 2 17 10 5 1
 ${symbol("next", "Next", "Next (right arrow)", '<path d="M7 3 5 5 10 10 5 15 7 17 14 10z"/>')}
 ${symbol("last", "Last", "Last (End)", '<path d="M15 4h2v12h-2zM3 4v12L14 10z"/>')}
 <span class="position"></span>
-<label>Round <select class="round"></select></label>
 <label>Speed <select class="speed"><option value="2000">½×</option><option value="1000" selected>1×</option><option value="500">2×</option><option value="250">4×</option><option value="125">8×</option></select></label>
 </div>`;
 
@@ -54,36 +52,20 @@ export const MOVES = `<section class="moves" aria-label="Moves"><ol class="log">
 export class Frames {
   constructor(el, layout) {
     // `at` is the number of events before the shown frame; null: all, also when more follow.
-    Object.assign(this, { el, at: 0, drawn: {}, timer: 0, game: { log: [], names: [], rounds: [] } });
+    Object.assign(this, { el, at: 0, drawn: {}, timer: 0, game: { log: [], names: [] } });
     el.classList.add("tokaido-app");
     el.innerHTML = layout;
-    this.motions = new Motions(this.find("board").parentElement, () => this.animates());
     const keys = { first: "Home", previous: "ArrowLeft", next: "ArrowRight", last: "End" };
     for (const [name, key] of Object.entries(keys)) this.find(name).addEventListener("click", () => Frames.prototype.shortcut.call(this, key)());
     this.find("play").addEventListener("click", () => this.toggle());
     this.find("slider").addEventListener("input", ({ target }) => this.step(Number(target.value)));
-    this.find("round").addEventListener("change", ({ target }) => this.step(Number(target.value)));
-    this.find("theme").addEventListener("click", () => this.setTheme(el.dataset.theme !== "dark"));
     el.addEventListener("click", (event) => this.follow(event));
     for (const name of ["pointerdown", "pointermove"]) el.addEventListener(name, (event) => this.seek(event));
     (el.dataset.page === undefined ? el : document).addEventListener("keydown", (event) => this.pressKey(event));
-    this.dark = matchMedia("(prefers-color-scheme: dark)");
-    this.followSystem = () => this.theme ?? this.applyTheme(this.dark.matches);
-    this.dark.addEventListener("change", this.followSystem);
-    this.followSystem();
-  }
-
-  remove() {
-    this.pause();
-    this.dark.removeEventListener("change", this.followSystem);
   }
 
   find(name) {
     return this.el.querySelector(`.${name}`);
-  }
-
-  animates() {
-    return prefersMotion() && Number(this.find("speed").value) >= DURATION;
   }
 
   get end() {
@@ -96,7 +78,6 @@ export class Frames {
   setGame(game) {
     this.game = game;
     this.find("slider").max = this.end;
-    this.find("round").replaceChildren(...game.rounds.map(([round, at]) => element("option", round || "Set-up", { value: at })));
     this.replaceList("log", this.logItems());
     this.find("review").innerHTML = game.review?.html ?? "";
   }
@@ -138,14 +119,10 @@ export class Frames {
   }
 
   goTo(at) {
-    const before = this.at;
     this.at = Math.max(0, Math.min(this.end, Math.trunc(at) || 0));
-    if (this.at === before) return;
     this.draw(this.frame(this.at));
     this.mark();
     this.find("status").textContent = this.sentence(this.at);
-    this.motions.clear();
-    if (this.at === before + 1 && this.at > 1) this.motions.add([this.game.motions.events[before]]);
   }
 
   draw({ panels }) {
@@ -168,7 +145,6 @@ export class Frames {
     this.find("position").textContent = text;
     this.find("slider").value = at;
     this.find("slider").setAttribute("aria-valuetext", `${text}: ${this.sentence(at)}`);
-    this.find("round").value = this.game.rounds.findLast(([, first]) => first <= at)?.[1];
     for (const name of ["first", "previous"]) this.find(name).disabled = at === 0;
     for (const name of ["next", "last"]) this.find(name).disabled = at === this.end;
     for (const one of this.el.querySelectorAll(".marker")) one.style.left = `${(100 * at) / Math.max(1, this.end)}%`;
@@ -205,29 +181,21 @@ export class Frames {
     const { names, points, wins } = this.game;
     const totals = points.map((seats) => seats.map(sum));
     const top = Math.max(10, ...totals.flat());
-    const every = [2, 5, 10, 20, 50, 100].find((one) => top <= 5 * one);
-    const marks = Array.from({ length: Math.floor(top / every) + 1 }, (_, at) => [String(every * at), (every * at) / top]);
     const lines = [0, 1].map((seat) => stepLine(totals.map((one) => one[seat] / top), seat));
     const label = `points over the game, at the end ${names.map((name, seat) => `${name} ${totals.at(-1)[seat]}`).join(", ")}`;
-    const made = [this.plot(`points: ${names[0]} solid, ${names[1]} dashed`, label, lines, marks)];
+    const made = [this.plot(`points, up to ${top}: ${names[0]} solid, ${names[1]} dashed`, label, lines)];
     if (!wins) return made;
     const known = wins.map((win) => win ?? 0.5);
-    const caption = `win estimate of ${names[0]}, ${percent(known.at(-1))} at the end`;
-    return [...made, this.plot(caption, caption, [stepLine(known, 0)], [["0 %", 0], ["50 %", 0.5], ["100 %", 1]])];
+    const caption = `win estimate of ${names[0]}, 0 to 100 %, ${percent(known.at(-1))} at the end`;
+    return [...made, this.plot(caption, caption, [stepLine(known, 0)])];
   }
 
-  plot(caption, label, lines, marks) {
-    const rules = marks.map(([, at]) => `<path d="M0 ${1000 - 1000 * at}H1000" class="rule"/>`);
-    const options = { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", role: "img", "aria-label": label, class: this.themeClass() };
-    const labels = marks.map(([text, at]) => {
-      const mark = element("span", text);
-      mark.style.bottom = `${100 * at}%`; // an attribute would need another policy of the page
-      return mark;
-    });
+  plot(caption, label, lines) {
+    const options = { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", role: "img", "aria-label": label, class: "tokaido tokaido-auto" };
+    const rule = '<path d="M0 500H1000" class="rule"/>';
     return holding(element("figure"), [
       element("figcaption", caption),
-      holding(element("div", "", { class: "marks" }), labels),
-      holding(element("div", "", { class: "plot" }), [svgOf(options, [...rules, ...lines].join("")), element("div", "", { class: "marker" })]),
+      holding(element("div", "", { class: "plot" }), [svgOf(options, rule + lines.join("")), element("div", "", { class: "marker" })]),
     ]);
   }
 
@@ -293,23 +261,6 @@ export class Frames {
     const target = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: this.end }[key];
     if (target !== undefined) return () => this.step(target);
     return key === " " ? () => this.toggle() : null;
-  }
-
-  // Light and dark theme
-
-  themeClass() {
-    return `tokaido tokaido-${this.el.dataset.theme}`;
-  }
-
-  setTheme(isDark) {
-    this.theme = isDark;
-    this.applyTheme(isDark);
-  }
-
-  applyTheme(isDark) {
-    this.el.dataset.theme = isDark ? "dark" : "light";
-    this.find("theme").textContent = isDark ? "Light theme" : "Dark theme";
-    for (const svg of this.el.querySelectorAll("svg.tokaido")) svg.setAttribute("class", this.themeClass());
   }
 }
 

@@ -4,7 +4,7 @@ import { LEGEND_LIST } from "./frames.js";
 const KEYS = {
   "1 to 9": "make that choice", u: "undo", n: "new game", a: "get advice", r: "review the game",
   space: "pause or resume agents", "← → Home End": "show an earlier position", Escape: "return to the game, or close a dialog",
-  "Tab, Enter": "go to a control and use it; a choice with the focus shows its gain on the map", "?": "this page",
+  "Tab, Enter": "go to a control and use it; the map marks the place of a choice with the focus", "?": "this page",
 };
 
 export const HELP = `
@@ -34,4 +34,4 @@ export const HELP = `
 <h3>The board</h3>
 ${LEGEND_LIST}
 <h3>Keys</h3>
-<dl class="keys-list">${Object.entries(KEYS).map(([key, text]) => `<dt>${key}</dt><dd>${text}</dd>`).join("")}</dl>`;
+<dl class="legend-list">${Object.entries(KEYS).map(([key, text]) => `<dt>${key}</dt><dd>${text}</dd>`).join("")}</dl>`;

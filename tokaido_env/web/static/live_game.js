@@ -2,14 +2,11 @@
 //
 // The model is that of anywidget: `get("state")`, `on("change:state")`, `send`, and answers
 // as "msg:custom". The local page provides one that uses HTTP.
-import { confirmed } from "./dialogs.js";
-import { button, element, holding, percent, rowOf, svgOf } from "./dom.js";
-import { BOARD, Frames, LEGEND, MOVES, PLAYBACK } from "./frames.js";
-import { prefersMotion } from "./motion.js";
+import { button, confirmed, element, holding, percent, rowOf, svgOf } from "./dom.js";
+import { BOARD, Frames, MOVES, PLAYBACK } from "./frames.js";
 import { playerName, showChange, showHelp, showStart, storage } from "./start.js";
 
-const SLOW = 2000; // milliseconds after which the page explains that an agent compiles
-const LONG = 15000; // milliseconds after which it offers another opponent
+const LONG = 10000; // milliseconds after which the page explains why an agent may take long
 const DRAWN = /^ (draws|reveals) /; // the person's own chance events
 const MOST_GAMES = 10; // kept in the browser
 const REPLACING_GAME = ["new_game", "load_record", "continue_from", "change_player"]; // commands
@@ -18,7 +15,7 @@ const FOR_THIS_POSITION = ["play", "resign", "advise"];
 const CLICKED_ONCE = ".choices, .dice, .go, .resign, .new .done, .continue-here, .rematch";
 
 const LAYOUT = `
-<header><h1>Tokaido Duo</h1><p class="players"></p><button class="help" type="button" title="?">How to play</button><button class="theme" type="button"></button></header>
+<header><h1>Tokaido Duo</h1><p class="players"></p><button class="help" type="button" title="?">How to play</button></header>
 <p class="error" role="alert"></p>
 <main>
 ${BOARD}
@@ -30,20 +27,15 @@ ${BOARD}
 <div class="dice"></div>
 <div class="choices"></div>
 <p class="advice" aria-live="polite"></p>
-<details class="probabilities"><summary>Probabilities</summary><div></div></details>
-${LEGEND}
 </section>
 <section class="controls" aria-label="Game controls">
 <div class="row"><button class="undo" type="button" title="u">Undo</button><button class="advise" type="button" title="a">Get advice</button><button class="review-game" type="button" title="r">Review game</button><button class="new-game" type="button" title="n">New game</button></div>
-<details class="more"><summary>More</summary><div class="row"><button class="run-agents" type="button" title="space">Pause agents</button><button class="change-player" type="button">Change opponent</button><button class="resign" type="button">Resign</button><button class="save" type="button">Save game</button><label class="file">Load game <input class="load" type="file" accept=".jsonl,.json"></label>
-<label><input class="play-forced" type="checkbox" checked> Play forced moves automatically</label>
-<label><input class="animate" type="checkbox"> Animate moves</label></div></details>
+<details class="more"><summary>More</summary><div class="row"><button class="run-agents" type="button" title="space">Pause agents</button><button class="change-player" type="button">Change opponent</button><button class="resign" type="button">Resign</button><button class="save" type="button">Save game</button><label>Load game <input class="load" type="file" accept=".jsonl,.json"></label>
+<label><input class="play-forced" type="checkbox" checked> Play forced moves automatically</label></div></details>
 </section>
 ${MOVES}
 <div class="preview" hidden></div>
-</main>
-<dialog class="panel"></dialog>
-<dialog class="start" aria-label="New game"></dialog>`;
+</main>`;
 
 class LiveGame extends Frames {
   constructor(model, el) {
@@ -55,10 +47,8 @@ class LiveGame extends Frames {
     this.viewId = Math.random().toString(36).slice(2); // several views can share a model
     this.messages = 0;
     this.commands = Promise.resolve(); // the last command
-    this.waiting = []; // for a state: its version and what to do
-    Object.assign(this, { at: null, shown: [] }); // what is shown
+    Object.assign(this, { at: null, listed: [] }); // what is shown
     el.setAttribute("data-lm-suppress-shortcuts", "true"); // disables JupyterLab's keys here
-    this.find("animate").checked = storage.read("animate", prefersMotion());
     this.addListeners();
     this.modelListeners = {
       "msg:custom": (message) => this.receive(message),
@@ -69,13 +59,9 @@ class LiveGame extends Frames {
   }
 
   remove() {
-    super.remove();
+    this.pause();
     clearTimeout(this.taskTimer);
     for (const [event, listener] of Object.entries(this.modelListeners)) this.model.off(event, listener);
-  }
-
-  animates() {
-    return this.find("animate").checked;
   }
 
   // Messages
@@ -113,7 +99,7 @@ class LiveGame extends Frames {
       const isLate = Object.entries(meant).some(([key, value]) => now[key] !== value);
       if (isLate || (name === "undo" && !this.state.can_undo)) return; // pressed too often
       const answered = await this.send("command", name, { ...given, ...meant });
-      if (this.state.version < answered) await new Promise((resolve) => this.waiting.push([answered, resolve]));
+      while (this.state.version < answered) await new Promise((resolve) => (this.shown = resolve));
       this.showError("");
       if (REPLACING_GAME.includes(name)) this.showCurrent();
     }));
@@ -160,11 +146,6 @@ class LiveGame extends Frames {
     this.find("error").textContent = message || this.state.save_error || this.warning || "";
   }
 
-  play(move) {
-    this.motions.clear();
-    return this.command("play", { move });
-  }
-
   // Display
 
   show(state) {
@@ -177,18 +158,14 @@ class LiveGame extends Frames {
     if (state.review) this.find("review").append(...this.graphs());
     if (this.at === null) this.find("log").parentElement.scrollTop = this.find("log").scrollHeight;
     this.goTo(this.at ?? this.end);
-    this.animate(before.game === state.game ? before.log : state.log);
     this.updateControls();
     this.showFailure();
     if (state.save_error !== before.save_error) this.showError("");
     if (!state.is_chosen && before.is_chosen !== false) showStart(this);
-    else if (state.is_chosen && !before.is_chosen) this.find("start").close();
+    else if (state.is_chosen && !before.is_chosen) this.find("start")?.close();
     const isNew = state.game !== before.game || state.log.length !== before.log.length;
     if (state.can_undo && isNew) this.attempt(() => this.keepGame());
-    for (const one of this.waiting.splice(0)) {
-      if (one[0] <= state.version) one[1]();
-      else this.waiting.push(one);
-    }
+    this.shown?.();
   }
 
   showPlayers(seats) {
@@ -207,13 +184,6 @@ class LiveGame extends Frames {
     this.find("change-player").disabled = humans.length > 1;
   }
 
-  // Animate the events since the last state, if it was of the same game.
-  animate(before) {
-    const { log, motions } = this.state;
-    if (before.length > log.length || this.at !== null) this.motions.clear();
-    else this.motions.add(motions.events.slice(Math.max(0, before.length - motions.first)));
-  }
-
   showCurrent() {
     this.at = null;
     this.find("history").hidden = true;
@@ -223,7 +193,6 @@ class LiveGame extends Frames {
     this.showTask();
     this.updateChoices();
     this.updateDice();
-    this.updateProbabilities();
     this.find("advice").textContent = this.adviceText();
     this.find("news").textContent = this.newsText();
     this.mark();
@@ -257,14 +226,13 @@ class LiveGame extends Frames {
     if (this.at !== null) return;
     if (isPaused) this.find("status").textContent = "Paused. Press the space bar, or Resume agents, to go on.";
     if (!job) return;
-    const { task, agent, compiling } = job;
+    const { task, agent } = job;
     const activity = { move: "is thinking", advice: "is preparing advice", review: "is reviewing the game" }[task];
     this.find("status").textContent = `${task === "move" ? "" : status} ${playerName(this, agent)} ${activity} …`.trim();
     this.taskTimer = setTimeout(() => {
       if (this.state.version !== version || this.at !== null) return;
-      const reason = compiling ? "compiling for the first time; this can take a minute" : "Change opponent if you do not want to wait";
-      if (compiling || task === "move") this.find("status").textContent += ` (${reason})`;
-    }, compiling ? SLOW : LONG);
+      this.find("status").textContent += " (an agent compiles for up to a minute when it is new; Change opponent if you do not want to wait)";
+    }, LONG);
   }
 
   // Show the frame after a number of events; after all, the game goes on.
@@ -291,8 +259,7 @@ class LiveGame extends Frames {
   }
 
   clearTurn() {
-    this.motions.clear();
-    Object.assign(this, { at: null, listed: "" });
+    Object.assign(this, { at: null, position: "" });
     for (const name of ["history", "preview"]) this.find(name).hidden = true;
     for (const name of ["choices", "dice", "advice", "news"]) this.replaceList(name);
   }
@@ -313,12 +280,12 @@ class LiveGame extends Frames {
   }
 
   updateChoices() {
-    const { enters_roll: entersRoll, choices, waits_for: waitsFor, log, game } = this.state;
-    const listed = JSON.stringify([game, log.length, waitsFor, choices]);
-    if (listed !== this.listed) { // else keep the focus and the preview
-      this.listed = listed;
+    const { dice, choices, waits_for: waitsFor, log, game } = this.state;
+    const position = JSON.stringify([game, log.length, waitsFor, choices]);
+    if (position !== this.position) { // else keep the focus and the preview
+      this.position = position;
       if (waitsFor === "nobody") this.replaceList("choices", this.result());
-      else this.listChoices(entersRoll ? [] : choices, (label) => this.play(label));
+      else this.listChoices(dice.length ? [] : choices);
     }
     this.find("reviewed")?.replaceChildren(...this.reviewed());
   }
@@ -331,10 +298,9 @@ class LiveGame extends Frames {
     const beaten = human !== null && winner === human && level;
     if (beaten && level > storage.read("beaten", 0)) this.store("beaten", level);
     const table = holding(element("table", "", { class: "score" }), this.scoreRows(this.end));
-    const buttons = { Review: "review-game", Download: "save", ...(beaten && { "Next level": "new-game" }) };
     const row = rowOf(
       button("Rematch", () => this.replace("new_game", { chance }), { class: "rematch" }),
-      ...Object.entries(buttons).map(([text, name]) => button(text, () => this.find(name).click(), { class: `to-${name}` })),
+      button(beaten ? "Next level" : "New game", () => showStart(this)),
     );
     return [table, row, element("div", "", { class: "reviewed" })];
   }
@@ -352,91 +318,62 @@ class LiveGame extends Frames {
     return [...progress, ...this.graphs(), holding(element("ol", "", { class: "moments" }), moments)];
   }
 
-  // List choices by group; `choose` gets the label of a chosen one.
-  listChoices(choices, choose) {
+  // List choices by group.
+  listChoices(choices) {
     const groups = new Map();
-    choices.forEach(({ label, group = "Chance", name, text, icon, details = [] }, index) => {
+    choices.forEach(({ label, group = "Chance", name, text, icon }, index) => {
       if (!groups.has(group)) groups.set(group, element("ol", "", { class: "group", "aria-label": group }));
-      const made = button("", () => choose(label), { "data-label": label });
-      const picture = svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: this.themeClass() }, GLYPHS[icon] ?? "");
+      const made = button("", () => this.command("play", { move: label }), { "data-label": label });
+      const picture = svgOf({ viewBox: "-14 -14 28 28", "aria-hidden": "true", class: "tokaido tokaido-auto" }, GLYPHS[icon] ?? "");
       made.append(element("kbd", String(index + 1)), picture, element("b", name), element("span", text));
-      if (details.length && details[0] !== text) made.setAttribute("aria-description", details.join("; "));
       groups.get(group).append(element("li"));
       groups.get(group).lastChild.append(made);
     });
-    this.shown = choices;
+    this.listed = choices;
     this.replaceList("choices", [...groups].flatMap(([title, list]) => [element("h3", title), list]));
     this.find("preview").hidden = true;
     if (document.activeElement === this.find("turn")) this.find("choices").querySelector("button")?.focus({ preventScroll: true });
   }
 
-  // Show at a destination what its actions with some labels give; for the list only what it lacks.
-  showPreview(labels, isOnMap) {
-    const preview = this.find("preview");
+  // Mark the places of actions with some labels; show at a place of the map what they give.
+  showPreview(labels, place) {
     const isMeant = ({ dataset: { labels: its = "", label = its } }) => label.split(" ").some((one) => labels.includes(one));
     for (const one of this.el.querySelectorAll("[data-labels], [data-label]")) one.classList.toggle("hovered", isMeant(one));
-    const place = this.el.querySelector("[data-labels].hovered");
-    const found = this.shown.filter(({ label }) => labels.includes(label));
-    preview.hidden = !place || !(isOnMap || found.some(({ text, details }) => (details[0] ?? text) !== text));
-    if (preview.hidden) return;
-    preview.replaceChildren(...found.flatMap(({ group, name, text, details }) => [
-      element("b", `${group} to ${name}`),
-      ...(details.length ? details : [text]).map((line) => element("span", line)),
-    ]));
-    this.placePreview(place);
+    const found = this.listed.filter(({ label }) => labels.includes(label));
+    this.showAt(place, found.flatMap(({ group, name, text }) => [element("b", `${group} to ${name}`), element("span", text)]));
   }
 
-  placePreview(place) {
+  // Show some lines below a part of the picture; none without a part.
+  showAt(place, lines) {
     const preview = this.find("preview");
+    preview.hidden = !place;
+    if (!place) return;
+    preview.replaceChildren(...lines);
     preview.style.left = "0"; // its old place could make it narrower
     const [frame, box] = [preview.parentElement, place].map((one) => one.getBoundingClientRect());
-    const [right, left] = [box.right + 8 - frame.left, box.left - 8 - frame.left - preview.offsetWidth];
-    const [fitsRight, fitsLeft] = [right + preview.offsetWidth <= frame.width, left >= 0];
-    preview.style.left = `${fitsRight ? right : Math.max(0, left)}px`;
-    preview.style.top = `${(fitsRight || fitsLeft ? Math.max(frame.top, box.top) : box.bottom + 8) - frame.top}px`;
+    preview.style.left = `${Math.max(0, Math.min(box.right - frame.left, frame.width - preview.offsetWidth))}px`;
+    preview.style.top = `${box.bottom + 8 - frame.top}px`;
   }
 
   // Show the title of a part of the picture, which a mouse shows by itself, after a tap.
   showTitle(part) {
     const title = part?.querySelector("title")?.textContent;
-    if (!title || part.closest(".go")) return;
-    const preview = this.find("preview");
-    preview.hidden = false;
-    preview.replaceChildren(element("span", title));
-    this.placePreview(part);
+    if (title && !part.closest(".go")) this.showAt(part, [element("span", title)]);
   }
 
   // Buttons to enter a roll of physical dice.
   updateDice() {
-    this.roll = [null, null, null];
-    const dice = this.state.enters_roll ? this.state.probabilities.slice(0, 3) : [];
-    const groups = dice.map(({ title, outcomes }, die) => {
-      const group = element("fieldset");
-      group.append(element("legend", title));
-      for (const [face, probability] of outcomes) {
-        const one = button(face, () => this.enterFace(die, face, group, one), { "aria-pressed": false });
-        one.append(element("small", percent(probability)));
-        group.append(one);
-      }
-      return group;
-    });
-    this.replaceList("dice", groups);
-  }
-
-  enterFace(die, face, group, chosen) {
-    this.roll[die] = face;
-    for (const one of group.querySelectorAll("button")) one.setAttribute("aria-pressed", one === chosen);
-    if (!this.roll.includes(null)) this.play(`roll:${this.roll.join("/")}`);
-  }
-
-  updateProbabilities() {
-    const lines = this.state.probabilities.map(({ title, outcomes }) => {
-      const line = element("p");
-      const texts = outcomes.map(([outcome, probability]) => `${outcome} ${percent(probability)}`);
-      line.append(element("b", title), ` ${texts.join(" · ") || "none left"}`);
-      return line;
-    });
-    this.find("probabilities").lastElementChild.replaceChildren(...lines);
+    const { dice } = this.state;
+    const roll = {}; // by die
+    this.replaceList("dice", dice.map(({ title, faces: its }) => {
+      const choose = (face) => {
+        roll[title] = face;
+        faces.forEach((one) => one.setAttribute("aria-pressed", one.value === face));
+        if (Object.keys(roll).length === dice.length) this.command("play", { move: `roll:${dice.map((die) => roll[die.title]).join("/")}` });
+      };
+      const faces = Object.entries(its).map(([face, probability]) => holding(button(face, () => choose(face), { value: face, "aria-pressed": false }), [element("small", percent(probability))]));
+      return holding(element("fieldset"), [element("legend", title), ...faces]);
+    }));
   }
 
   // Make the picture's marks of legal destinations clickable; their titles list the actions.
@@ -455,20 +392,20 @@ class LiveGame extends Frames {
     const [first, ...others] = [...this.find("choices").querySelectorAll("button")].filter((one) => labels.includes(one.dataset.label));
     if (others.length) first.focus();
     else first?.click();
-    this.showPreview(labels, true);
+    this.showPreview(labels, this.el.querySelector("[data-labels].hovered"));
   }
 
-  // Return a choice as the list names it.
-  nameOf(label) {
-    const { group, name } = this.state.choices.find((one) => one.label === label);
-    return `${group.split(":")[0]}, ${name}`;
-  }
-
+  // Return the advice with choices as the list names them.
   adviceText() {
-    const { advice, advisor } = this.state;
+    const { advice, advisor, choices } = this.state;
     if (!advice) return "";
-    const wins = advice.win_probability === null ? "" : `: you win ${percent(advice.win_probability)}`;
-    return [`${advisor}${wins}`, ...advice.moves.map(({ label, text }) => this.nameOf(label) + text.slice(label.length))].join("\n");
+    const [{ win_probability: win }] = advice;
+    const wins = win === null ? "" : `: you win ${percent(win)}`;
+    const line = ({ label, text }) => {
+      const { group, name } = choices.find((one) => one.label === label);
+      return `${group.split(":")[0]}, ${name}${text.slice(label.length)}`;
+    };
+    return [`${advisor}${wins}`, ...advice.map(line)].join("\n");
   }
 
   // Input
@@ -498,13 +435,12 @@ class LiveGame extends Frames {
     this.find("play-forced").addEventListener("change", ({ target: { checked: on } }) =>
       this.command("play_forced", { on }),
     );
-    this.find("animate").addEventListener("change", ({ target: { checked } }) => this.store("animate", checked));
     const labelsAt = ({ target }) => {
       const { label = "", labels = label } = target.closest("[data-label], [data-labels]")?.dataset ?? {};
       return labels ? labels.split(" ") : [];
     };
     this.el.addEventListener("pointerover", (event) => this.showPreview(labelsAt(event), event.target.closest(".go")));
-    this.el.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && this.showPreview(labelsAt(event)));
+    this.el.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && this.showPreview(labelsAt(event), null));
     this.el.querySelector('[data-panel="island"]').addEventListener("click", (event) => this.choosePlace(labelsAt(event)));
     this.find("board").addEventListener("click", (event) => this.showTitle(event.target.closest("[role=img]")));
     this.find("load").addEventListener("change", (event) => this.attempt(() => this.load(event.target)));
@@ -520,7 +456,7 @@ class LiveGame extends Frames {
   // Replace the game by a command of the dialog, after a question if a game is in progress.
   async replace(name, given) {
     if (!(await this.mayReplaceGame())) return;
-    this.find("start").close();
+    this.find("start")?.close();
     await this.command(name, given);
   }
 

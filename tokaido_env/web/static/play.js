@@ -3,9 +3,7 @@ import liveGame from "./live_game.js";
 
 const NO_TOKEN = "This address lacks the token of the running program: open the address that tokaido play printed.";
 const PATIENCE = 5; // seconds for an answer
-const WAIT = 20; // seconds for which the server holds a request for a state
 const token = location.hash.slice(1);
-const KEPT = "If the program has stopped, start tokaido play again: its start dialog resumes the games that this browser keeps.";
 const listeners = { "change:state": [], "msg:custom": [] };
 let state = null;
 
@@ -15,7 +13,7 @@ const connection = document.getElementById("connection");
 async function request(path, body) {
   const options = { headers: { "X-Token": token } };
   if (body !== undefined) Object.assign(options, { method: "POST", body: JSON.stringify(body) });
-  const seconds = PATIENCE + (body === undefined ? WAIT : 0);
+  const seconds = PATIENCE + (body === undefined ? 20 : 0); // the server holds a request for a state
   const timer = setTimeout(() => (connection.textContent = `No answer for ${PATIENCE} s. The program is busy, or has stopped.`), 1000 * seconds);
   try {
     const response = await fetch(path, options);
@@ -50,7 +48,7 @@ async function watch() {
       emit("change:state");
     } catch (error) {
       if (error.status === 403) return void (connection.textContent = NO_TOKEN);
-      connection.textContent = `Connection lost (${error.message}): trying again. ${KEPT}`;
+      connection.textContent = `Connection lost (${error.message}): trying again. If the program has stopped, start tokaido play again: its start dialog resumes the games that this browser keeps.`;
       await new Promise((resolve) => setTimeout(resolve, 2000));
     }
   }

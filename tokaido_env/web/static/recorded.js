@@ -1,7 +1,7 @@
 // Recorded games, with data in script elements of the page: `replay_page.py` describes it.
 import { BOARD, Frames, LEGEND, MOVES, PLAYBACK } from "./frames.js";
 
-const LAYOUT = `<header><h1>Tokaido Duo</h1><label class="choice"><span>Game</span> </label><button class="theme" type="button"></button></header>
+const LAYOUT = `<header><h1>Tokaido Duo</h1><label class="choice"><span>Game</span> </label></header>
 <main>
 <section class="playback" aria-label="Playback"><p class="status" aria-live="polite"></p>${PLAYBACK}</section>
 ${BOARD}
@@ -9,7 +9,7 @@ ${BOARD}
 <table class="score"></table><div class="graph"></div>
 <details class="continue"><summary>Continue from here</summary>
 <p><a class="download" download="game.jsonl">Download the game</a>, then start it at this move:</p>
-<p><code class="command"></code> <button class="copy" type="button">Copy</button></p>
+<p><code class="command"></code></p>
 </details>
 ${LEGEND}
 </section>
@@ -18,14 +18,9 @@ ${MOVES}
 
 // Return the value of the newest pair [at, value] up to a frame, from a flat list of pairs.
 function newest(pairs, at) {
-  let low = 0;
-  let high = pairs.length / 2;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (pairs[2 * middle] <= at) low = middle + 1;
-    else high = middle;
-  }
-  return low ? pairs[2 * low - 1] : 0;
+  let value = 0;
+  for (let one = 0; pairs[one] <= at; one += 2) value = pairs[one + 1];
+  return value;
 }
 
 async function unpack(script) {
@@ -41,10 +36,6 @@ class Recorded extends Frames {
     this.find("choice").append(chooser);
     this.find("choice").hidden = scripts.length === 1;
     chooser.addEventListener("change", () => this.open(chooser.selectedIndex, 0));
-    this.find("copy").addEventListener("click", ({ target }) => {
-      getSelection().selectAllChildren(this.find("command"));
-      target.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C";
-    });
     addEventListener("hashchange", () => this.followAddress());
     this.followAddress();
   }
@@ -52,7 +43,7 @@ class Recorded extends Frames {
   open(index, at) {
     if (index !== this.opened) {
       this.pause();
-      Object.assign(this, { opened: index, at: -1, drawn: {} });
+      Object.assign(this, { opened: index, drawn: {} });
       this.chooser.selectedIndex = index;
       this.setGame(JSON.parse(this.scripts[index].textContent));
       document.title = `${this.game.names.join(" against ")}, Tokaido Duo`;
@@ -72,12 +63,8 @@ class Recorded extends Frames {
     this.find("score").replaceChildren(...this.scoreRows(this.at));
     super.mark();
     this.find("command").textContent = `tokaido play --from game.jsonl --at ${this.at}`;
-    this.find("copy").textContent = "Copy";
-    if (this.addressTimer) return; // browsers limit the rate of changes
-    this.addressTimer = setTimeout(() => {
-      this.addressTimer = 0;
-      history.replaceState(null, "", `#game=${this.opened + 1}&move=${this.at}`);
-    }, 350);
+    clearTimeout(this.addressTimer); // browsers limit the rate of changes
+    this.addressTimer = setTimeout(() => history.replaceState(null, "", `#game=${this.opened + 1}&move=${this.at}`), 350);
   }
 
   // The address: #game=2&move=57
