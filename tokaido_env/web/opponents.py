@@ -8,7 +8,6 @@ from tokaido_env.agents.registry import KINDS
 from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board_pool import BoardPool
 
-UNRATED = ("generalist",)  # not on the ladder
 LEVELS = {  # weakest first; the stronger one of two neighbours scores about 70 % or more
     "random": "Beginner 1",
     "greedy:epsilon=0.8": "Beginner 2",
@@ -26,7 +25,7 @@ LEVELS = {  # weakest first; the stronger one of two neighbours scores about 70 
 def opponents() -> list[dict[str, Any]]:
     """Return the agents to play against: rated ones, weakest first, then those without a rating.
 
-    Each has its `spec`; a `name`, that of a level for people; how its kind `plays`, as text; `elo`
+    Each has its `spec`; a `name`, that of a level for people; how it `plays`, as text; `elo`
     with `ci95` on the default board's ladder, or None; and its `level` from 1, the weakest, or None
     between two levels.
     """
@@ -34,8 +33,10 @@ def opponents() -> list[dict[str, Any]]:
     ratings = {one.agent: one for one in Ladder.load(ladder_for(pool), pool).agents}
     numbers = {spec: number for number, spec in enumerate(LEVELS, start=1)}
     found: list[dict[str, Any]] = []
-    for spec in (*reversed(ratings), *UNRATED):
+    for spec in (*reversed(ratings), "generalist"):  # which is not on the ladder
         plays = KINDS[spec.partition(":")[0]].meaning.partition(";")[0].rstrip(".") + "."
+        if share := spec.partition("epsilon=")[2]:
+            plays = f"{float(share):.0%} of its moves are random, the others gain most at once."
         named = {"spec": spec, "name": LEVELS.get(spec, spec), "plays": plays}
         found.append(named | {"elo": None, "ci95": None, "level": numbers.get(spec)})
         if (rating := ratings.get(spec)) is not None:
