@@ -49,7 +49,9 @@ def act_and_wait(browser: Browser, served: Served, act: Any) -> None:
 
 def play_first(browser: Browser, served: Served) -> None:
     """Play the first choice."""
-    act_and_wait(browser, served, wait_for(browser, ".choices button").click)
+    wait_for(browser, ".choices button")
+    click_first = "document.querySelector('.choices button').click()"  # never a replaced button
+    act_and_wait(browser, served, lambda: browser.execute_script(click_first))
 
 
 def press(browser: Browser, *keys: str) -> None:
