@@ -12,7 +12,6 @@ import pytest
 from tokaido_env import Batch, Game, env
 from tokaido_env.record import replay
 from tokaido_env.web.game_session import HUMAN, Session
-from tokaido_env.web.live_game import LiveGame
 
 COPIES: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,
@@ -130,11 +129,3 @@ def test_copies__of_a_list_keep_its_objects_together() -> None:
     assert other.game is game is not e.game
     other.infos[other.agent_selection]["action_mask"][:] = 0
     assert e.infos[e.agent_selection]["action_mask"].any()
-
-
-@pytest.mark.parametrize("kind", COPIES)
-def test_copies__of_a_live_game_are_refused(kind: str) -> None:
-    live_game = LiveGame(Session((HUMAN, HUMAN), seed=1))
-    with pytest.raises(TypeError, match=r"^LiveGame: cannot be copied .*: copy its `session`$"):
-        COPIES[kind](live_game)
-    live_game.close()
