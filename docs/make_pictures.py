@@ -2,8 +2,9 @@
 
 The champion plays itself. Drawings of the board are SVG, the game is a GIF; screenshots of pages
 need Chromium. `python docs/make_pictures.py family` makes only the picture of boards of the family,
-`drawings` all drawings without screenshots, `curve RUN` only the tutorial's learning curve, and
-`simulations LADDER...` only the champion's Elo by simulations, from ladders of several seeds:
+`round` those of one round, `drawings` all drawings without screenshots, `curve RUN` only the
+tutorial's learning curve, and `simulations LADDER...` only the champion's Elo by simulations, from
+ladders of several seeds:
 
     tokaido train --run runs/curve --rate-every 15
     python docs/make_pictures.py curve runs/curve
@@ -39,6 +40,7 @@ from tokaido_env.report.style import INK, PALETTE, as_svg, drawing, new_axes, ne
 FOLDER = Path(__file__).resolve().parent / "pictures"
 SEED = 7
 PLAYERS = ("champion", "champion")
+ROUND = ((), ("merchant:M4", "draw"), ("artist:A1", "paint", "pilgrim", "visit"))
 ALL_DICE = 0b111
 DRAWN = range(16)  # numbers of the pictured boards
 COLUMNS, CAPTION = 4, 36
@@ -52,6 +54,8 @@ WINDOWS = {  # by picture: as high as its page
     "play-end": {"desktop": (1280, 1110)},
     "play-review": {"desktop": (1280, 1330)},
 }
+
+FINISH_ANIMATIONS = "document.getAnimations().forEach(one => { try { one.finish(); } catch {} })"
 
 Browser = Any
 Action = Callable[[Browser], object]
@@ -68,6 +72,9 @@ def main() -> int:
         return 0
     write_text(FOLDER / "family.svg", family_picture() + "\n")
     if sys.argv[1:] == ["family"]:
+        return 0
+    draw_round()
+    if sys.argv[1:] == ["round"]:
         return 0
     record = played()
     for name, scene in scenes(record).items():
@@ -119,6 +126,15 @@ def scenes(record: Record) -> dict[str, Scene]:
         game.play(action)
     middle = picks[len(picks) // 2]
     return {"opening": opening, "middle": middle.scene(make("champion")), "end": game.scene()}
+
+
+def draw_round() -> None:
+    """Draw the first round of the game of `get-started/round.md`: its roll, middle and end."""
+    game = Game(seed=SEED)
+    for number, labels in enumerate(ROUND, 1):
+        for label in labels:
+            game.play(label)
+        write_text(FOLDER / f"round-{number}.svg", draw(game.scene(), "light") + "\n")
 
 
 def animate(record: Record) -> None:
@@ -246,12 +262,15 @@ def ended(browser: Browser) -> None:
     """Make the first choice until the game is over, and wait for its review."""
     while not browser.find_elements("css selector", ".choices .rematch"):
         browser.execute_script("document.querySelector('.choices [data-label]')?.click()")
-    find(browser, ".moments li")
+    find(browser, ".moments li:nth-child(3)")
+    find(browser, ".review-game:enabled")  # the review is complete
 
 
 def reviewed(browser: Browser) -> None:
     """Review the game and show the worst decision."""
     find(browser, ".review-game:enabled").click()
+    find(browser, ".review li a")
+    find(browser, ".review-game:enabled")  # the review is complete
     find(browser, ".review li a").click()
     find(browser, ".history:not([hidden])")
 
@@ -279,6 +298,7 @@ def screenshot(name: str, address: str, action: Action) -> None:
             browser.get("about:blank")
             browser.get(address)
             action(browser)
+            browser.execute_script(FINISH_ANIMATIONS)
             file = FOLDER / f"{name}-{window}.png"
             browser.save_screenshot(str(file))
             with Image.open(file) as image:  # a small file: 256 colours

@@ -75,8 +75,12 @@ def test_example__of_readme_and_libraries_runs_by_itself(
 @pytest.mark.slow
 @pytest.mark.parametrize("page", OTHER_PAGES, ids=lambda page: page.stem)
 def test_page__examples_run_in_order(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """An output that follows an example at once is compared with what it prints."""
     examples = [
         re.sub(r"^STEPS = .*", "STEPS = 32_768", each, flags=re.M) for each in examples_of(page)
     ]
@@ -84,8 +88,12 @@ def test_page__examples_run_in_order(
     import_or_skip("".join(examples))
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "example"}
+    pairs = r"```python\n(.*?)```\n\n```\n(.*?)```"
+    shown = dict(re.findall(pairs, page.read_text(encoding="utf-8"), re.DOTALL))
     for example in examples:
         exec(compile(example, str(page), "exec"), names)
+        printed = capsys.readouterr().out
+        assert printed == shown.get(example, printed)
 
 
 def import_or_skip(code: str) -> None:
