@@ -311,5 +311,5 @@ def regret_difference(regret_set: RegretSet, one: AgentChoices, other: AgentChoi
 
 
 def set_entry(regret_set: RegretSet) -> BoardsEntry:
-    """Return the entry of a set in results."""
+    """Return how a result names a set of positions: its name, hash and number of positions."""
     return BoardsEntry(regret_set.card["name"], regret_set.hash, len(regret_set), drawn=True)
