@@ -176,9 +176,7 @@ def _train(folder: Path, options: Train) -> int:
         again = f"tokaido train --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")
         return 128 + stopped_by  # as shells report it: 130 after Ctrl-C, 143 after SIGTERM
-    best = (
-        "the highest rating" if settings.rate_every else "the same: without --rate-every"
-    )
+    best = "the highest rating" if settings.rate_every else "the same: without --rate-every"
     print(f"policies  {folder}/last, {folder}/best ({best})")
     logs = quote(str(folder / "tb"))
     print(f"logs      tensorboard --logdir {logs}, and {folder}/metrics.jsonl")

@@ -40,7 +40,14 @@ def motions_of(before: Scene, after: Scene) -> list[Motion]:
 
 
 def _moved(seat: int, old: Any, new: Any, die: str) -> Iterator[tuple[str, str, str]]:
-    """Yield icon, start and end of a player's coins, pegs, wares and paintings."""
+    """Yield icon, start and end of each piece of a player that differs between two positions.
+
+    Args:
+        seat: the player.
+        old: the player's part of the position before, as from `Game.to_dict`.
+        new: the same after.
+        die: the character that moved, from which coins come.
+    """
     own, pawn = f"player_{seat} ", f"island pawn {seat} "
     for ware in WARES:
         if new["wares"][ware] > old["wares"][ware]:

@@ -184,7 +184,7 @@ def block_means(regret_set: RegretSet, policy: int | None = None) -> Floats:
 
 
 def best_rows(regret_set: RegretSet, values: Floats) -> Rows:
-    """Return the row of the best action with all blocks, int64 (n,).
+    """Return the row of each position's best action by the mean of all blocks, int64 (n,).
 
     Args:
         regret_set: the set.
