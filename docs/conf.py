@@ -51,7 +51,7 @@ nitpicky = True
 # Names of other libraries are not linked, since building needs no network. Ours must resolve.
 nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*")]
 
-myst_enable_extensions = ["alert", "attrs_inline", "colon_fence", "deflist"]
+myst_enable_extensions = ["alert"]  # pages are plain Markdown
 myst_heading_anchors = 4
 nb_execution_mode = "cache"  # executes changed notebooks only
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
