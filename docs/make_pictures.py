@@ -12,7 +12,6 @@ ladders of several seeds:
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -35,7 +34,8 @@ from tokaido_env.render.raster import frames_of, rasterise
 from tokaido_env.render.scene import Scene, scene_of
 from tokaido_env.render.style import Theme, style
 from tokaido_env.render.svg import PANELS, draw, panels_of
-from tokaido_env.report.style import INK, PALETTE, as_svg, drawing, new_axes, new_figure
+from tokaido_env.report.curve import write_curve
+from tokaido_env.report.style import PALETTE, as_svg, drawing, new_axes, new_figure
 
 FOLDER = Path(__file__).resolve().parent / "pictures"
 SEED = 7
@@ -46,7 +46,6 @@ DRAWN = range(16)  # numbers of the pictured boards
 COLUMNS, CAPTION = 4, 36
 GIF_WIDTH, GIF_COLOURS = 760, 64  # a file of at most 400 KB
 GIF_STEP, GIF_MILLISECONDS = 2, 900  # moves of characters and time of a frame
-COMPARED = ("greedy", "heuristic", "mcts:sims=100", "mcts:sims=400", "champion")  # with the curve
 DESKTOP, PHONE = {"desktop": (1280, 870)}, {"phone": (390, 844)}
 WINDOWS = {  # by picture: as high as its page
     "page": {"desktop": (1280, 780), **PHONE},
@@ -65,7 +64,7 @@ def main() -> int:
     """Write all pictures; return the exit status."""
     FOLDER.mkdir(exist_ok=True)
     if sys.argv[1:2] == ["curve"]:
-        write_text(FOLDER / "tutorial.svg", curve_picture(Path(sys.argv[2])))
+        write_curve(Path(sys.argv[2]), Ladder.load(LADDER)).replace(FOLDER / "tutorial.svg")
         return 0
     if sys.argv[1:2] == ["simulations"]:
         write_text(FOLDER / "simulations.svg", simulations_picture(sys.argv[2:]))
@@ -151,28 +150,6 @@ def animate(record: Record) -> None:
     times = [GIF_MILLISECONDS] * len(others) + [5 * GIF_MILLISECONDS]
     options: dict[str, Any] = {"save_all": True, "append_images": others, "loop": 0}
     first.save(FOLDER / "game.gif", duration=times, **options)
-
-
-def curve_picture(run: Path) -> str:
-    """Return the ratings of a run by updates, next to agents of the ladder, as SVG."""
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    rated = [line for line in map(json.loads, lines) if "rating/elo" in line]
-    updates = [line["updates"] for line in rated]
-    elo, low, high = ([line[f"rating/{key}"] for line in rated] for key in ("elo", "low", "high"))
-    with drawing():
-        figure = new_figure(4.6, "Elo of tokaido train during training", "95 % intervals")
-        axes = new_axes(figure, 0.9, 0.7, 1.7, 0.1)
-        axes.fill_between(updates, low, high, color=PALETTE[0], alpha=0.2, linewidth=0)
-        axes.plot(updates, elo, color=PALETTE[0], marker="o", ms=4, clip_on=False)
-        for agent in Ladder.load(LADDER).agents:
-            if agent.agent in COMPARED:
-                axes.axhline(agent.value, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-                place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center"}
-                axes.text(1.02, agent.value, agent.agent, fontsize=10, **place)
-        axes.set_xlim(0, updates[-1])
-        axes.set_xlabel("updates, each of 256 games")
-        axes.set_ylabel("Elo on the ladder")
-        return as_svg(figure, "tutorial")
 
 
 def simulations_picture(files: Sequence[str]) -> str:

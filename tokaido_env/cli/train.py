@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, fields, make_dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -15,8 +16,9 @@ from cyclopts import Group, Parameter
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.cli import command as cli
 from tokaido_env.core.optional_deps import require_extra
-from tokaido_env.learn.run_folder import extend, load_settings, read_config
+from tokaido_env.learn.run_folder import extend, load_ladder, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, RunSettings, TdSettings
+from tokaido_env.report.curve import write_curve
 from tokaido_env.report.progress import run_bar
 
 if TYPE_CHECKING:
@@ -180,6 +182,9 @@ def _train(folder: Path, options: Train) -> int:
     print(f"policies  {folder}/last, {folder}/best ({best})")
     logs = quote(str(folder / "tb"))
     print(f"logs      tensorboard --logdir {logs}, and {folder}/metrics.jsonl")
+    ladder = load_ladder(settings)
+    if ladder is not None and find_spec("matplotlib"):
+        print(f"curve     {write_curve(folder, ladder)}")
     return 0
 
 
