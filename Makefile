@@ -1,4 +1,4 @@
-# make train      set up, train about four minutes, evaluate, rate on the ladder
+# make train      set up, train about three minutes, evaluate, rate on the ladder
 # make test       set up, run the linters and the fast tests: some minutes
 # make test-all   run all tests: before a merge or a release, and for every change in CI
 # make test-long  compare the rules with the reference in many games: make test-long GAMES=20000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tomllib
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -22,6 +23,9 @@ SOURCES = {
     f"get-started/notebooks/{path.name}": f"notebooks/{path.name}"
     for path in (HERE.parent / "notebooks").glob("*.ipynb")
 }
+
+# Directives of modules in place of `automodule`.
+DIRECTIVES = tomllib.loads((HERE / "api_directives.toml").read_text(encoding="utf-8"))
 
 # The repository's workflow sets it: there the address exists, other than that of pyproject.toml.
 FORGE = os.environ.get("GITHUB_REPOSITORY", "")
@@ -47,7 +51,7 @@ nitpicky = True
 # Names of other libraries are not linked, since building needs no network. Ours must resolve.
 nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*")]
 
-myst_enable_extensions = ["alert", "attrs_inline", "colon_fence", "deflist"]
+myst_enable_extensions = ["alert"]  # pages are plain Markdown
 myst_heading_anchors = 4
 nb_execution_mode = "cache"  # executes changed notebooks only
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
@@ -116,6 +120,38 @@ def link_to_copies(app: Any, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\((?![a-z]+:|#|<)([^)#\s]+)(#[^)\s]+)?\)", link, source[0])
 
 
+def add_directives(app: Any, name: str, source: list[str]) -> None:
+    """Add what a forge does not show: docstrings of modules, and tables of contents."""
+    folder, text = HERE.joinpath(name).parent, source[0]
+    if name == "index":
+        source[0] += _tables_of_contents(text.partition("## All pages")[2])
+    elif name == "reference/api/index":
+        pages = dict.fromkeys(re.findall(r"\]\((\w+)\.md\)", text))
+        source[0] += _table_of_contents("", pages)
+    elif folder == HERE / "reference" / "api":
+        source[0] = re.sub(r"^- \[`([\w.]+)`\]\(.*\)$", _with_docstrings, text, flags=re.MULTILINE)
+
+
+def _tables_of_contents(text: str) -> str:
+    """Return a hidden table of contents for each paragraph of links under a bold word."""
+    groups = re.findall(r"\*\*(.+?)\*\*: (.+?)(?:\n\n|$)", text, re.DOTALL)
+    return "".join(
+        _table_of_contents(group, re.findall(r"\]\((\S+)\.(?:md|ipynb)\)", links))
+        for group, links in groups
+    )
+
+
+def _table_of_contents(caption: str, pages: Iterable[str]) -> str:
+    lines = ["", "```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else [])]
+    return "\n".join([*lines, "", *pages, "```", ""])
+
+
+def _with_docstrings(match: re.Match[str]) -> str:
+    """Return a section with the docstrings of a module."""
+    directive = DIRECTIVES.get(match[1], f".. automodule:: {match[1]}")
+    return f"## `{match[1]}`\n\n```{{eval-rst}}\n{directive.strip()}\n```\n"
+
+
 def convert_markdown(
     app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
@@ -165,5 +201,6 @@ def _with_tables(lines: Iterable[str]) -> Iterator[str]:
 def setup(app: Any) -> None:
     """Connect the conversions; Sphinx calls this function."""
     copy_notebooks()
-    app.connect("source-read", link_to_copies)
+    app.connect("source-read", link_to_copies, priority=400)
+    app.connect("source-read", add_directives)
     app.connect("autodoc-process-docstring", convert_markdown, priority=400)

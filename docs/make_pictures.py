@@ -2,8 +2,9 @@
 
 The champion plays itself. Drawings of the board are SVG, the game is a GIF; screenshots of pages
 need Chromium. `python docs/make_pictures.py family` makes only the picture of boards of the family,
-`drawings` all drawings without screenshots, `curve RUN` only the tutorial's learning curve, and
-`simulations LADDER...` only the champion's Elo by simulations, from ladders of several seeds:
+`round` those of one round, `drawings` all drawings without screenshots, `curve RUN` only the
+tutorial's learning curve, and `simulations LADDER...` only the champion's Elo by simulations, from
+ladders of several seeds:
 
     tokaido train --run runs/curve --rate-every 15
     python docs/make_pictures.py curve runs/curve
@@ -11,7 +12,6 @@ need Chromium. `python docs/make_pictures.py family` makes only the picture of b
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -34,17 +34,18 @@ from tokaido_env.render.raster import frames_of, rasterise
 from tokaido_env.render.scene import Scene, scene_of
 from tokaido_env.render.style import Theme, style
 from tokaido_env.render.svg import PANELS, draw, panels_of
-from tokaido_env.report.style import INK, PALETTE, as_svg, drawing, new_axes, new_figure
+from tokaido_env.report.curve import write_curve
+from tokaido_env.report.style import PALETTE, as_svg, drawing, new_axes, new_figure
 
 FOLDER = Path(__file__).resolve().parent / "pictures"
 SEED = 7
 PLAYERS = ("champion", "champion")
+ROUND = ((), ("merchant:M4", "draw"), ("artist:A1", "paint", "pilgrim", "visit"))
 ALL_DICE = 0b111
 DRAWN = range(16)  # numbers of the pictured boards
 COLUMNS, CAPTION = 4, 36
 GIF_WIDTH, GIF_COLOURS = 760, 64  # a file of at most 400 KB
 GIF_STEP, GIF_MILLISECONDS = 2, 900  # moves of characters and time of a frame
-COMPARED = ("greedy", "heuristic", "mcts:sims=100", "mcts:sims=400", "champion")  # with the curve
 DESKTOP, PHONE = {"desktop": (1280, 870)}, {"phone": (390, 844)}
 WINDOWS = {  # by picture: as high as its page
     "page": {"desktop": (1280, 780), **PHONE},
@@ -52,6 +53,8 @@ WINDOWS = {  # by picture: as high as its page
     "play-end": {"desktop": (1280, 1110)},
     "play-review": {"desktop": (1280, 1330)},
 }
+
+FINISH_ANIMATIONS = "document.getAnimations().forEach(one => { try { one.finish(); } catch {} })"
 
 Browser = Any
 Action = Callable[[Browser], object]
@@ -61,13 +64,16 @@ def main() -> int:
     """Write all pictures; return the exit status."""
     FOLDER.mkdir(exist_ok=True)
     if sys.argv[1:2] == ["curve"]:
-        write_text(FOLDER / "tutorial.svg", curve_picture(Path(sys.argv[2])))
+        write_curve(Path(sys.argv[2]), Ladder.load(LADDER)).replace(FOLDER / "tutorial.svg")
         return 0
     if sys.argv[1:2] == ["simulations"]:
         write_text(FOLDER / "simulations.svg", simulations_picture(sys.argv[2:]))
         return 0
     write_text(FOLDER / "family.svg", family_picture() + "\n")
     if sys.argv[1:] == ["family"]:
+        return 0
+    draw_round()
+    if sys.argv[1:] == ["round"]:
         return 0
     record = played()
     for name, scene in scenes(record).items():
@@ -121,6 +127,15 @@ def scenes(record: Record) -> dict[str, Scene]:
     return {"opening": opening, "middle": middle.scene(make("champion")), "end": game.scene()}
 
 
+def draw_round() -> None:
+    """Draw the first round of the game of `get-started/round.md`: its roll, middle and end."""
+    game = Game(seed=SEED)
+    for number, labels in enumerate(ROUND, 1):
+        for label in labels:
+            game.play(label)
+        write_text(FOLDER / f"round-{number}.svg", draw(game.scene(), "light") + "\n")
+
+
 def animate(record: Record) -> None:
     """Write a game as a small animated GIF."""
     played = replay(record)
@@ -135,28 +150,6 @@ def animate(record: Record) -> None:
     times = [GIF_MILLISECONDS] * len(others) + [5 * GIF_MILLISECONDS]
     options: dict[str, Any] = {"save_all": True, "append_images": others, "loop": 0}
     first.save(FOLDER / "game.gif", duration=times, **options)
-
-
-def curve_picture(run: Path) -> str:
-    """Return the ratings of a run by updates, next to agents of the ladder, as SVG."""
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    rated = [line for line in map(json.loads, lines) if "rating/elo" in line]
-    updates = [line["updates"] for line in rated]
-    elo, low, high = ([line[f"rating/{key}"] for line in rated] for key in ("elo", "low", "high"))
-    with drawing():
-        figure = new_figure(4.6, "Elo of tokaido train during training", "95 % intervals")
-        axes = new_axes(figure, 0.9, 0.7, 1.7, 0.1)
-        axes.fill_between(updates, low, high, color=PALETTE[0], alpha=0.2, linewidth=0)
-        axes.plot(updates, elo, color=PALETTE[0], marker="o", ms=4, clip_on=False)
-        for agent in Ladder.load(LADDER).agents:
-            if agent.agent in COMPARED:
-                axes.axhline(agent.value, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-                place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center"}
-                axes.text(1.02, agent.value, agent.agent, fontsize=10, **place)
-        axes.set_xlim(0, updates[-1])
-        axes.set_xlabel("updates, each of 256 games")
-        axes.set_ylabel("Elo on the ladder")
-        return as_svg(figure, "tutorial")
 
 
 def simulations_picture(files: Sequence[str]) -> str:
@@ -246,12 +239,15 @@ def ended(browser: Browser) -> None:
     """Make the first choice until the game is over, and wait for its review."""
     while not browser.find_elements("css selector", ".choices .rematch"):
         browser.execute_script("document.querySelector('.choices [data-label]')?.click()")
-    find(browser, ".moments li")
+    find(browser, ".moments li:nth-child(3)")
+    find(browser, ".review-game:enabled")  # the review is complete
 
 
 def reviewed(browser: Browser) -> None:
     """Review the game and show the worst decision."""
     find(browser, ".review-game:enabled").click()
+    find(browser, ".review li a")
+    find(browser, ".review-game:enabled")  # the review is complete
     find(browser, ".review li a").click()
     find(browser, ".history:not([hidden])")
 
@@ -279,6 +275,7 @@ def screenshot(name: str, address: str, action: Action) -> None:
             browser.get("about:blank")
             browser.get(address)
             action(browser)
+            browser.execute_script(FINISH_ANIMATIONS)
             file = FOLDER / f"{name}-{window}.png"
             browser.save_screenshot(str(file))
             with Image.open(file) as image:  # a small file: 256 colours

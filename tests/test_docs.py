@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 import tokaido_env
 from tokaido_env.agents.champion import CHAMPION, GENERALIST
@@ -42,6 +44,7 @@ QUOTING = [*READ, ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
 FIGURES = tomllib.loads((DOCS / "benchmarks" / "figures.toml").read_text(encoding="utf-8"))
 ADAPTERS = ["gym", "observers", "openspiel", "rllib", "sb3"]
 ADAPTERS += ["text", "torchrl"]
+FEWEST_WORDS = 8  # of a page that says something
 
 
 def name_of(page: Path) -> str:
@@ -68,17 +71,10 @@ def local_links_of(page: Path) -> list[str]:
     return [link for link in links if not re.match(r"[a-z]+:", link)]
 
 
-def pages_below(page: Path) -> set[Path]:
-    """Return the pages in a page's tables of contents, and in theirs."""
-    found: set[Path] = set()
-    for tree in re.findall(
-        r"```\{toctree\}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
-    ):
-        for line in tree.split("\n"):
-            if re.fullmatch(r"[\w\-/]+", line):
-                below = page.parent / f"{line}.md"
-                found |= {below, *pages_below(below)}
-    return found
+def text_of(page: Path) -> list[Token]:
+    """Return the tokens of a page, as a forge reads it."""
+    text = re.sub(r"^---\n.*?^---\n", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return MarkdownIt("commonmark").enable("table").parse(text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -92,16 +88,40 @@ def test_local_links__lead_to_files_and_headings(page: Path) -> None:
             assert anchor in anchors_of(target), link
 
 
-def test_pages__are_all_in_a_table_of_contents() -> None:
-    index = DOCS / "index.md"
-    assert {index, *pages_below(index)} == set(ON_THE_SITE)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_pages__are_plain_markdown(page: Path) -> None:
+    """A forge shows pages without the site's tools: text and pictures, no directives or roles."""
+    tokens = text_of(page)
+    parts = [part for token in tokens for part in token.children or ()]
+    fences = [token.info for token in tokens if token.type == "fence"]
+    assert [info for info in fences if info.startswith("{")] == []
+    texts = [part.content for part in parts if part.type == "text"]
+    directive = r"^(:::|%|\+\+\+|\(.+\)=$)|\{[a-z:]+\}$|^\{[#.:a-z].*\}"
+    assert [text for text in texts if re.search(directive, text)] == []
+    raw = "".join(token.content for token in (*tokens, *parts) if "html" in token.type)
+    pictures = [str(part.attrs["src"]) for part in parts if part.type == "image"]
+    for picture in pictures + re.findall(r'(?:src|srcset)="([^"]+)"', raw):
+        assert (page.parent / picture).is_file(), picture
+    assert sum(len(text.split()) for text in texts) >= FEWEST_WORDS
+
+
+def test_pages__are_all_in_the_list_of_pages() -> None:
+    """`docs/conf.py` makes the tables of contents of both lists."""
+    index, api = DOCS / "index.md", DOCS / "reference" / "api" / "index.md"
+    listed = index.read_text(encoding="utf-8").partition("## All pages")[2]
+    links = re.findall(r"\]\((\S+)\)", listed)
+    assert len(set(links)) == len(links)
+    found = {(DOCS / link).resolve() for link in links}
+    names = re.findall(r"\]\((\w+)\.md\)", api.read_text(encoding="utf-8"))
+    below = {api.parent / f"{name}.md" for name in names}
+    assert found | below | {index} == {*ON_THE_SITE, *NOTEBOOKS}
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_adapters__are_on_an_api_page(name: str) -> None:
     pages = (DOCS / "reference" / "api").glob("*.md")
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
-    assert re.search(rf"automodule:: tokaido_env\.{name}\b", text)
+    assert f"- [`tokaido_env.{name}`](../../../tokaido_env/{name}.py)" in text
 
 
 def test_api_index__names_all_public_objects() -> None:

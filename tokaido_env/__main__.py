@@ -14,6 +14,14 @@ from tokaido_env.cli import command as cli
 
 CLOSED_PIPE = 141  # exit status after SIGPIPE, as shells report it
 
+HELP = """Play, train and measure agents of Tokaido Duo.
+
+Begin with `tokaido play`, or train an agent in three minutes and rate it:
+`tokaido train --run runs/first`, then `tokaido rate policy:runs/first`.
+
+All pages: https://github.com/tokaido-env/tokaido-env
+"""
+
 GROUPS = {
     "Play and look": {
         "play": ("play:main", "play against an agent, in a browser or the terminal"),
@@ -82,7 +90,7 @@ def app(*, summaries: bool = False) -> App:
     """
     made = App(
         "tokaido",
-        "Tokaido Duo for research.",
+        HELP,
         version=f"tokaido_env {__version__}",
         result_action="return_value",
         exit_on_error=False,

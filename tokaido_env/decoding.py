@@ -126,5 +126,10 @@ class Source:
             raise self.failure(place, f"{text}: {remedy}" if remedy else text)
 
     def failure(self, place: str, text: str) -> Exception:
-        """Return the error about a place in the file, or about the whole file."""
+        """Return an error of the class `error`, to raise.
+
+        Args:
+            place: the key in the file, such as `boards[0].hash`; "" for the whole file.
+            text: what was expected there, and what was found.
+        """
         return self.error(": ".join(part for part in (self.name, escape_text(place), text) if part))

@@ -193,7 +193,14 @@ class LegalActions(Categorical):
         return copy
 
     def rand(self, shape: Any = None) -> torch.Tensor:
-        """Return legal actions, int64 (n,); raise `RuntimeError` without a mask."""
+        """Return random legal actions, int64 (n,).
+
+        Args:
+            shape: further dimensions before (n,), as for TorchRL's `Categorical.rand`.
+
+        Raises:
+            RuntimeError: if there is no mask yet.
+        """
         if self.mask is None:
             raise RuntimeError(f"action_spec: expected a mask, got none: reset first; {REMEDY}")
         return super().rand(shape)

@@ -223,7 +223,15 @@ def _replay_codes(board: Board, codes: npt.NDArray[np.int16], start: States | No
 def _replay(
     board: Board, start: States | None, seeds: Seeds | None, moves: npt.NDArray[Any], capacity: int
 ) -> Trajectory:
-    """Replay games with an initial capacity in rows, which grows as needed."""
+    """Replay games on one board.
+
+    Args:
+        board: of all games.
+        start: `STATE` (1,), the position at the start; None for that before the set-up.
+        seeds: int64 (n,), from which chance follows; None if `moves` has the outcomes.
+        moves: integers (n, longest), event codes, then -1; with seeds the decisions only.
+        capacity: expected number of rows of all games; it grows as needed.
+    """
     first_state = start_of(board.record) if start is None else start
     given_seeds = np.zeros(len(moves), np.int64) if seeds is None else seeds
     offsets = np.zeros(len(moves) + 1, np.int64)

@@ -43,7 +43,10 @@ class ProcessFailure(AgentError):  # noqa: N818  the failure of an agent, not of
 
 
 class LineProcess:
-    """A process in a group of its own, which ends with it and at the exit of this process.
+    """A program that answers lines of JSON, in a process group of its own.
+
+    The group ends with the program, and at the exit of this process. An answer has at most
+    `MAX_ANSWER` bytes.
 
     Args:
         spec: of the agent, for messages.

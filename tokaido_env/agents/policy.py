@@ -167,7 +167,7 @@ class PolicyAgent(Agent):
         Args:
             policy: the policy.
             spec: the agent's spec or name.
-            temperature: as for `PolicyAgent`.
+            temperature: as for `PolicyAgent`, at least 0; not checked here.
             endings: as for `PolicyAgent`.
         """
         agent = cls.__new__(cls)
@@ -230,7 +230,7 @@ def _header() -> dict[str, str]:
 
 def _read_file(path: Path, where: str) -> TensorFile:
     if not is_file(path):
-        raise PolicyError(f"{where}: no such policy file")
+        raise PolicyError(f"{where}: no such policy file; tokaido train --run FOLDER makes one")
     try:
         return read_tensors(path, MAX_FILE_BYTES)
     except ModuleNotFoundError as error:

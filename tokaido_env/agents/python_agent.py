@@ -56,7 +56,15 @@ def make_python_agent(location: str, /, **parameters: str) -> Agent:
 
 
 def _import(spec: str, name: str) -> ModuleType:
-    """Import a file, or a module that is installed or in the current folder."""
+    """Import a file, or a module that is installed or in the current folder.
+
+    Args:
+        spec: of the agent, for errors.
+        name: a path, or the name of a module.
+
+    Raises:
+        AgentError: if there is no such file, or its import fails.
+    """
     file = Path(expand_home(name)) if name.endswith(".py") or "/" in name else None
     if file and not is_file(file):
         raise AgentError(f"agent {spec!r}: {escape_text(str(file))}: no such file")

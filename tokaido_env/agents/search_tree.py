@@ -68,7 +68,7 @@ class Tree(NamedTuple):
         size: `SIZE` (1,).
         luck: `LUCK` (1,), for samples of chance.
         nodes: `NODE` (nodes,).
-        edges: `EDGE` (…); the edges of a node are neighbours.
+        edges: `EDGE` (edges,); those of a node are next to each other, from `NODE.first` on.
         priors: float32, the prior of each edge; (0,) in a search without a network.
         values: float32, the network's value behind each edge for player_0, NaN if its node was not
             evaluated; (0,) in a search without a network.
@@ -122,7 +122,13 @@ def new_tree(nodes: int, with_priors: bool) -> Tree:
 
 @kernel
 def reset_tree(tree: Tree, position: Row, mask: Mask) -> None:
-    """Empty a tree and make a position its root."""
+    """Empty a tree and make a position its root.
+
+    Args:
+        tree: changed in place; its luck is kept.
+        position: a row of `STATE`, copied.
+        mask: the legal actions of the position as bits; 0 at chance.
+    """
     tree.size[0]["nodes"] = 0
     tree.size[0]["edges"] = 0
     tree.states[0] = position

@@ -134,7 +134,8 @@ def _load_boards(source: Source, boards: BoardsEntry, pool: BoardPool | None) ->
         except BoardError as error:
             text = f"{source.name}: board: {error}; give the file of its board"
             raise source.error(text) from None
-    expected, remedy = f"{pool.hash} of {pool.name!r}", "its games were played on another board"
+    expected = f"{pool.hash} of {pool.name!r}"
+    remedy = "its games were played on another board; make one with tokaido ladder --board"
     source.expect(pool.hash == boards.hash, "boards[0].hash", expected, boards.hash, remedy)
     return pool
 

@@ -33,7 +33,7 @@ def better_agent(scores: Floats, error: float) -> Literal["a", "b"] | None:
 
     Args:
         scores: of `a` in each pair in the order played, float64 (pairs,) within [0, 1].
-        error: the maximum probability of an answer if both are equal, or of a wrong one.
+        error: maximum probability of naming an agent that is not better, in (0, 1).
     """
     for name, capital in zip("ab", capital_processes(scores), strict=True):
         if capital.max(initial=0.0) >= 1 / error:

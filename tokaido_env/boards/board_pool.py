@@ -178,7 +178,8 @@ class BoardPool:
 
         Args:
             hashes: str (k,), or (1,) for all.
-            expected: integers (k,), the only allowed indices if the pool is not drawn.
+            expected: integers (k,), the only allowed indices if the pool is a list, of which game
+                i plays board i modulo its length, and not a sample (`drawn`).
         """
         if not self.drawn:
             return np.where(self.hashes[expected] == hashes, expected, -1).astype(np.int64)

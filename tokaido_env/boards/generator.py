@@ -234,7 +234,7 @@ def _indices() -> list[tuple[int, ...]]:
 
 @functools.cache
 def _counts() -> list[tuple[int, ...]]:
-    """Return all ways to give ten children to four towns, at least one to each."""
+    """Return all numbers of children of the four mountain towns, ten in all, each at least one."""
     towns = len(TOWNS) - 2
     bounds = itertools.combinations(range(1, towns), len(MOUNTAIN_TOWNS) - 1)
     return [tuple(b - a for a, b in itertools.pairwise((0, *inner, towns))) for inner in bounds]

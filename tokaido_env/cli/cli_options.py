@@ -148,7 +148,10 @@ def matches_result(
 
 
 def _adjusted(match: Match) -> Measure | None:
-    """Return the luck-adjusted score, with the number of games that would be as certain."""
+    """Return the luck-adjusted score of a match, None if it was not computed.
+
+    Its `n` is the number of games that would be as certain without the adjustment.
+    """
     if match.adjusted is None:
         return None
     found, factor = match.adjusted

@@ -90,7 +90,8 @@ class Rate(cli.Matches):
 def rate(options: Rate) -> int:
     """Rate an agent against the agents of a ladder.
 
-    It takes seconds for an agent that does not search, and up to an hour for one that does.
+    It takes seconds for an agent that does not search, and up to an hour for one that does, which
+    plays fewer than `--games` games.
 
     Examples:
         tokaido rate policy:runs/first --json rating.json --records rating.jsonl

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, fields, make_dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -15,8 +16,9 @@ from cyclopts import Group, Parameter
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.cli import command as cli
 from tokaido_env.core.optional_deps import require_extra
-from tokaido_env.learn.run_folder import extend, load_settings, read_config
+from tokaido_env.learn.run_folder import extend, load_ladder, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, RunSettings, TdSettings
+from tokaido_env.report.curve import write_curve
 from tokaido_env.report.progress import run_bar
 
 if TYPE_CHECKING:
@@ -176,10 +178,13 @@ def _train(folder: Path, options: Train) -> int:
         again = f"tokaido train --resume {quote(str(folder))}"
         print(f"Interrupted and saved. Continue with: {again}")
         return 128 + stopped_by  # as shells report it: 130 after Ctrl-C, 143 after SIGTERM
-    best = "the highest rating" if settings.rate_every else "the same: without ratings"
+    best = "the highest rating" if settings.rate_every else "the same: without --rate-every"
     print(f"policies  {folder}/last, {folder}/best ({best})")
     logs = quote(str(folder / "tb"))
     print(f"logs      tensorboard --logdir {logs}, and {folder}/metrics.jsonl")
+    ladder = load_ladder(settings)
+    if ladder is not None and find_spec("matplotlib"):
+        print(f"curve     {write_curve(folder, ladder)}")
     return 0
 
 

@@ -112,6 +112,8 @@ def illegal_move_message(
     if actions:
         if number is not None and 0 <= number < len(LABELS):
             text += f" ({LABELS[number]})"
+        elif not isinstance(move, str) or move not in LABELS:
+            text += " (no such action)"
         legal = ", ".join(f"{LABELS[action]} ({action})" for action in actions)
         return (
             f"illegal action {text}: legal are {legal} for player {states['player'][i]} "

@@ -58,7 +58,14 @@ _SETTINGS = (
 
 
 def cache_on_disk(dispatcher: Any) -> None:
-    """Cache the compiled forms of a Numba dispatcher on disk; read files on its first call."""
+    """Cache the compiled forms of a Numba function on disk, one file per signature.
+
+    The first call with a signature loads its file. Without a file it compiles, and stores the
+    result; other processes that need the same kernel wait meanwhile.
+
+    Args:
+        dispatcher: a function that `numba.njit` has made, changed in place.
+    """
     cache = KernelCache(dispatcher)
     compile_now = dispatcher.compile
 

@@ -83,7 +83,12 @@ def game_seed(seed: int, game: int) -> int:
 
 
 def game_seeds(seed: object, games: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return `game_seed` of games with the indices `games`, int64 (k,), as int64 (k,)."""
+    """Return the seeds of games of one seed, int64 (k,), as `game_seed` for each.
+
+    Args:
+        seed: the seed that they have in common.
+        games: int64 (k,), the indices of the games, from 0.
+    """
     out = np.empty(len(games), np.int64)
     _hash_games(check_seed(seed), games, out)
     return out
@@ -226,7 +231,12 @@ def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
 
 @kernel
 def init_luck(luck: Row, key: np.uint64) -> None:
-    """Initialise a row of `LUCK` with a key."""
+    """Begin the luck of a game: nothing has been drawn yet.
+
+    Args:
+        luck: a row of `LUCK`, overwritten.
+        key: from which all rolls and draws follow, as of `key_of_seed`.
+    """
     luck["key"] = key
     luck["drawn"][0] = 0
     luck["drawn"][1] = 0

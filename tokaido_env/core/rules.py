@@ -313,7 +313,13 @@ def legal_mask(boards: Any, states: Any, i: int) -> int:
 def scores_of(
     boards: Any, states: Any, i: int
 ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """`score` of both seats of game `i`, for Python callers."""
+    """Return faith, commerce and culture of both seats in game `i`, for callers in Python.
+
+    Args:
+        boards: `BOARD` (n,), the board of each game.
+        states: `STATE` (n,).
+        i: the index of the game.
+    """
     return score(boards[i], states[i], 0), score(boards[i], states[i], 1)
 
 

@@ -201,9 +201,10 @@ def _bot_is_next(s: Row, info: Row, options: Row, ended: bool) -> bool:
 def bot_move(
     board: Row, s: Row, luck: Row, info: Row, mask: Mask, options: Row, scratch: Any
 ) -> int:
-    """Return the move of the seat's bot, else of the options' bot; NO_ACTION when over.
+    """Return the next move of a game that no caller decides; NO_ACTION when it is over.
 
-    At chance the move is a sampled outcome. With `scratch=None` no bot may be greedy, and the
+    At a decision it is that of the seat's bot in `info`, or of the bot in `options` if the seat has
+    none. At chance the move is a sampled outcome. With `scratch=None` no bot may be greedy, and the
     kernel is compiled without the greedy bot.
     """
     if is_chance(s):

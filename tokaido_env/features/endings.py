@@ -133,7 +133,16 @@ def _leaf_value(board: Row, s: Row, seat: Seat) -> np.float32:
 
 @kernel
 def _push_child(board: Row, frames: Any, depth: int) -> Mask:
-    """Write the next child of a frame to the frame after it; return its mask, or `_NONE`."""
+    """Write the next position below a frame of the search to the frame after it.
+
+    Args:
+        board: a row of `BOARD`.
+        frames: the stack of the search; the frame at `depth` counts its children.
+        depth: of the frame.
+
+    Returns:
+        The legal actions of the child as bits; `_NONE` if no child is left or needed.
+    """
     frame, child = frames[depth], frames[depth + 1]
     s = frame["state"]
     if is_chance(s):

@@ -173,7 +173,11 @@ def action_value(board: Row, s: Row, action: Action, weights: Any, scratch: Row)
 
 @kernel
 def game_phase(board: Row, s: Row) -> int:
-    """Return the game phase by the nearest end trigger, 0 to `MAX_GAME_PHASE` in the last round."""
+    """Return how near the end is, by the trigger nearest to it.
+
+    It grows from 0 with the pegs, coins and gifts of the player who has come furthest, up to
+    `MAX_PHASE_BEFORE_TRIGGER`; in the last round it is `MAX_GAME_PHASE`.
+    """
     most = 0
     for seat in range(2):
         slabs = 10 * int64(s["gold"][seat]) + int64(s["coins"][seat])

@@ -55,7 +55,11 @@ class SelfPlayGames(NamedTuple):
     result_weight: float = 0.5
 
     def samples(self, agent: PolicySearchAgent) -> Samples:
-        """Play the games; return their samples in the order of play."""
+        """Play the games to their end; return their samples in the order of play.
+
+        Args:
+            agent: plays both seats.
+        """
         batch = Batch(self.games, self.pool, observation=None, autoreset=False, copy=False)
         batch.reset(seed=self.seed)
         rng = np.random.Generator(np.random.PCG64(self.seed))

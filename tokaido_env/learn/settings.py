@@ -31,7 +31,13 @@ class RunError(ValueError):
 
 
 def setting(default: Any, allowed: Parameter, help_text: str) -> Any:
-    """Declare a setting: a field of a class of settings."""
+    """Declare a setting: a field of a class of settings.
+
+    Args:
+        default: its default value.
+        allowed: the values that are accepted.
+        help_text: its help on the command line.
+    """
     return field(default=default, metadata={"allowed": allowed, "help": help_text})
 
 

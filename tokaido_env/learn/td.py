@@ -122,7 +122,14 @@ class TdTrainer(Trainer):
         targets: npt.NDArray[np.float32],
         rows: npt.NDArray[np.int64],
     ) -> torch.Tensor:
-        """Return the loss of a minibatch: the cross-entropy of the win probabilities."""
+        """Return the loss of a minibatch: the cross-entropy of the win probabilities.
+
+        Args:
+            rollout: the games, with m positions.
+            pool: the boards of the games.
+            targets: float32 (m,), values for the viewers, -1 to 1.
+            rows: int64 (k,), the positions of the minibatch.
+        """
         network = self.network
         which, states = rollout.which[rollout.game[rows]], copy_rows(rollout.states, rows)
         values = evaluate_positions(network, pool.records, which, states)

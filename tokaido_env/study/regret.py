@@ -184,7 +184,7 @@ def block_means(regret_set: RegretSet, policy: int | None = None) -> Floats:
 
 
 def best_rows(regret_set: RegretSet, values: Floats) -> Rows:
-    """Return the row of the best action with all blocks, int64 (n,).
+    """Return the row of each position's best action by the mean of all blocks, int64 (n,).
 
     Args:
         regret_set: the set.
@@ -311,5 +311,5 @@ def regret_difference(regret_set: RegretSet, one: AgentChoices, other: AgentChoi
 
 
 def set_entry(regret_set: RegretSet) -> BoardsEntry:
-    """Return the entry of a set in results."""
+    """Return how a result names a set of positions: its name, hash and number of positions."""
     return BoardsEntry(regret_set.card["name"], regret_set.hash, len(regret_set), drawn=True)

@@ -1,4 +1,4 @@
-// How to play, in two minutes; docs/get-started/game.md has the same sentences.
+// How to play, in two minutes; docs/get-started/game.md explains the same.
 import { LEGEND_LIST } from "./frames.js";
 
 const KEYS = {
