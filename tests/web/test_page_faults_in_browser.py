@@ -315,12 +315,17 @@ def play_sequence(browser: Browser, server: Server, rng: random.Random) -> None:
         verified(line)
     first = browser.current_window_handle
     browser.switch_to.new_window("tab")
+    second = browser.current_window_handle
     browser.get(server.page)
     until(browser, lambda b: is_settled(b, server))
-    other = browser.execute_script(SHOWN)
+    assert until(browser, lambda b: shown_in(b, first) == shown_in(b, second)), done
     browser.close()
     browser.switch_to.window(first)
-    assert browser.execute_script(SHOWN) == other, done
+
+
+def shown_in(browser: Browser, window: str) -> Any:
+    browser.switch_to.window(window)
+    return browser.execute_script(SHOWN)
 
 
 SHOWN = """
