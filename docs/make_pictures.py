@@ -54,7 +54,6 @@ WINDOWS = {  # by picture: as high as its page
     "play-review": {"desktop": (1280, 1330)},
 }
 
-FINISH_ANIMATIONS = "document.getAnimations().forEach(one => { try { one.finish(); } catch {} })"
 
 Browser = Any
 Action = Callable[[Browser], object]
@@ -217,22 +216,17 @@ def find(browser: Browser, selector: str) -> Any:
     return wait.until(lambda one: one.find_elements(By.CSS_SELECTOR, selector))[0]
 
 
-def ready(browser: Browser) -> None:
-    """Wait for the choices."""
-    find(browser, ".choices button")
-
-
 def previewed(browser: Browser) -> None:
     """Show the gain of a choice."""
-    ready(browser)
-    focus = "document.querySelectorAll('.choices button')[5].focus({ preventScroll: true })"
-    browser.execute_script(focus)
+    find(browser, ".choices button")
+    over = "arguments[0].dispatchEvent(new PointerEvent('pointerover', { bubbles: true }))"
+    browser.execute_script(over, find(browser, ".go"))
     find(browser, ".preview:not([hidden])")
 
 
 def started(browser: Browser) -> None:
     """Wait for the dialog that starts a game."""
-    find(browser, ".start[open] .board-map g")
+    find(browser, ".start[open] .level")
 
 
 def ended(browser: Browser) -> None:
@@ -275,7 +269,6 @@ def screenshot(name: str, address: str, action: Action) -> None:
             browser.get("about:blank")
             browser.get(address)
             action(browser)
-            browser.execute_script(FINISH_ANIMATIONS)
             file = FOLDER / f"{name}-{window}.png"
             browser.save_screenshot(str(file))
             with Image.open(file) as image:  # a small file: 256 colours

@@ -324,7 +324,7 @@ def _supply(scene: Scene) -> Parts:
     position = scene.position
     parts = {"card": box(0.5, 0.5, map_layout.WIDTH - 1, 143, "card", 10)}
     for column, character in enumerate(CHARACTERS):
-        parts[f"die {character}"] = _die(scene, character, (40 + 62 * column, 42))
+        parts[f"die {character}"] = _die(scene, character, (42 + 66 * column, 42))
         wave = position["waves"][character]
         side, free = wave["side"] or "not dealt", wave["owner"] is None
         token = (f"wave of the {character}: {side}", icons.WAVE, (side, character))
