@@ -43,7 +43,7 @@ def contents(folder: Path, *, logs: bool = False) -> dict[str, bytes]:
     files = {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and path.name != ".lock"
+        if path.is_file() and path.name not in (".lock", "curve.svg")  # drawn by the command
     }
     return {name: data for name, data in files.items() if logs or not name.startswith("tb/")}
 

@@ -220,7 +220,7 @@ def test_terminal__prints_advice_and_errors_without_changing_the_game() -> None:
         ": preference 100 %\n",
         "undo your last choice",
         "there is nothing to undo",
-        "illegal action 'merchant:X': legal are",
+        "illegal action 'merchant:X'",
         "illegal action '99'",
     ):
         assert line in out
