@@ -117,6 +117,14 @@ def test_kept_games__are_ten_and_all_resume(opened: Browser, served: Served) -> 
     assert served.live_game.session.record().events[: len(expected)] == expected
 
 
+def test_kept_game__has_the_resignation(opened: Browser, served: Served) -> None:
+    play_first(opened, served)
+    click(opened, "resign")
+    until(opened, lambda b: served.live_game.state()["waits_for"] == "nobody")
+    record = served.live_game.query("record", {})
+    until(opened, lambda b: b.execute_script(KEPT)[0]["record"] == record)
+
+
 def test_resume__asks_when_the_opponent_is_missing(opened: Browser, served: Served) -> None:
     game = Game(seed=5)
     for _ in range(9):

@@ -163,8 +163,7 @@ class LiveGame extends Frames {
     if (state.save_error !== before.save_error) this.showError("");
     if (!state.is_chosen && before.is_chosen !== false) showStart(this);
     else if (state.is_chosen && !before.is_chosen) this.find("start")?.close();
-    const isNew = state.game !== before.game || state.log.length !== before.log.length;
-    if (state.can_undo && isNew) this.attempt(() => this.keepGame());
+    if (state.can_undo) this.attempt(() => this.keepGame());
     this.shown?.();
   }
 
