@@ -16,6 +16,7 @@ from tokaido_env.__main__ import main
 from tokaido_env.agent import Agent
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.actions import IDS
+from tokaido_env.web.game_file import GameFile
 from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.live_game import LiveGame
 
@@ -80,6 +81,18 @@ def test_terminal__names_the_error_of_an_agent_and_goes_on() -> None:
 
     out = terminal_output(Session((HUMAN, Failing()), seed=4), ["1"] * 30 + ["u", "q"])
     assert "failing: RuntimeError: no model; u takes your move back, q quits" in out
+
+
+def test_terminal__goes_on_without_advice_or_a_saved_file(tmp_path: Path) -> None:
+    out, gone = io.StringIO(), GameFile(tmp_path / "gone" / "game.jsonl")
+    session = Session((HUMAN, HUMAN), seed=4)
+    lines = ["?", "1", "q"]
+    assert Terminal(session, gone, "python:gone:Bot", out=out, read=reader(lines)).run() == 0
+    printed = out.getvalue()
+    assert "no advice: agent 'python:gone:Bot'" in printed
+    assert "not saved: " in printed
+    assert "saved in" not in printed
+    assert session.decisions == 1
 
 
 def stopped_after(lines: Iterable[str]) -> Callable[[str], str]:

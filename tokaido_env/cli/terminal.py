@@ -61,11 +61,11 @@ class Terminal:
                     break
         except (EOFError, KeyboardInterrupt):
             self._print()
-        self._save()
+        is_saved = self._save()
         if self.session.waits_for == "nobody":
             self._board()
             self._print(self.session.status_text())
-        elif self._file is not None:
+        elif self._file is not None and is_saved:
             self._print(f"saved in {self._file.path}: the same command resumes the game")
         return 0
 
@@ -174,9 +174,12 @@ class Terminal:
         for move in advice:
             self._print(f"  {move.describe()}")
 
-    def _save(self) -> None:
+    def _save(self) -> bool:
+        """Save the game, if to a file; print the error, and return whether there was none."""
         if self._file is not None and (error := self._file.save_error(self.session.record())):
             self._print(f"  {error}")
+            return False
+        return True
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)
