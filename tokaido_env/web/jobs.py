@@ -31,7 +31,7 @@ class Jobs:
         run: runs a job.
 
     Attributes:
-        now: the job of each kind whose result counts.
+        now: the newest job of each kind: only its result counts.
     """
 
     def __init__(self, run: Callable[[Job], None]) -> None:
